@@ -1,0 +1,1 @@
+"""Graph store, importers, manifests and twins."""

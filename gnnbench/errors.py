@@ -1,0 +1,55 @@
+"""Errors a user can meet; each carries the exit code that the command line documents.
+
+The message is one sentence: what is wrong and what to do about it.
+"""
+
+from typing import ClassVar
+
+EXIT_OK = 0
+EXIT_INTERNAL = 1
+EXIT_USAGE = 2
+EXIT_CELLS_FAILED = 3
+EXIT_INCORRECT = 4
+EXIT_REGRESSION = 5
+EXIT_MISSING = 6
+EXIT_INTERRUPTED = 130
+
+
+class GnnbenchError(Exception):
+    """Base of every error that is told to the user without a traceback."""
+
+    exit_code: ClassVar[int] = EXIT_INTERNAL
+
+
+class UsageError(GnnbenchError):
+    """A name, option, definition or folder that cannot be used as given."""
+
+    exit_code = EXIT_USAGE
+
+
+class CellsFailedError(GnnbenchError):
+    """Some cells of a run ended with another status than ``ok``."""
+
+    exit_code = EXIT_CELLS_FAILED
+
+
+class IncorrectError(GnnbenchError):
+    """A correctness gate failed."""
+
+    exit_code = EXIT_INCORRECT
+
+
+class RegressionError(GnnbenchError):
+    """A comparison or a claim failed."""
+
+    exit_code = EXIT_REGRESSION
+
+
+class MissingError(GnnbenchError):
+    """A backend or a dataset is not there, or is there and unusable."""
+
+    exit_code = EXIT_MISSING
+
+
+class DataError(MissingError):
+    """A dataset that is there but broken: truncated, flipped, out of range, of the wrong type."""

@@ -1,0 +1,8 @@
+// One decision, written once: functions marked GNNBENCH_HD are compiled for host and device.
+#pragma once
+
+#ifdef __CUDACC__
+#define GNNBENCH_HD __host__ __device__ __forceinline__
+#else
+#define GNNBENCH_HD inline
+#endif
