@@ -53,3 +53,7 @@ class MissingError(GnnbenchError):
 
 class DataError(MissingError):
     """A dataset that is there but broken: truncated, flipped, out of range, of the wrong type."""
+
+
+class UnsupportedError(UsageError):
+    """A system cannot do what was asked of it; in a run this is a row, not an end."""

@@ -1,0 +1,1 @@
+"""Published systems as compositions of stages, found through the entry point ``gnnbench.systems``."""

@@ -1,0 +1,111 @@
+"""What a system offers to the runner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from gnnbench.cell import Cell
+from gnnbench.data.graph import Graph
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a system cannot run here, and the exact way to get what is missing."""
+
+    reason: str
+    fix: str
+
+
+@dataclass
+class CheckReport:
+    """Outcome of the correctness gate, taken before anything is timed.
+
+    ``digest`` is the SHA-256 over the sampled (destination, position) multisets of the gate's
+    batches, hop by hop, or "" for a foreign sampler. ``edges_per_seed`` and ``nodes_per_seed`` are
+    means over the gate's batches; ``law`` names the inclusion law of the picks
+    (``without-replacement`` ...). Comparisons derive their work class from these.
+    """
+
+    ok: bool
+    reason: str
+    pick: str
+    frontier: str
+    law: str
+    digest: str
+    edges_per_seed: float
+    nodes_per_seed: float
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for the worker's answer."""
+        return asdict(self)
+
+
+@dataclass
+class EpochSample:
+    """One measured epoch. Times in seconds, memory in bytes, counts summed over the batches.
+
+    ``wall_s`` is measured around the whole epoch, never a sum of phases. ``phases_s`` holds
+    ``sample``, ``memory_io`` and ``compute``. ``ok`` and ``reason`` tell whether the edge count of
+    every timed batch was right, recounted after the clock stopped.
+    """
+
+    epoch: int
+    wall_s: float
+    phases_s: dict[str, float]
+    batches: int
+    seeds: int
+    sampled_edges: int
+    unique_nodes: int
+    feature_bytes: dict[str, int]
+    h2d_bytes: int
+    loss: float
+    peak_alloc_bytes: int
+    ok: bool = True
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for the worker's answer."""
+        return asdict(self)
+
+
+class System(ABC):
+    """A published system, wired together from stages, on one graph.
+
+    Life of an object inside a worker process: constructed, ``setup``, ``check``, then ``run_epoch``
+    any number of times (the same epoch number may come twice), ``close``. Errors raised:
+    ``UsageError`` for a setting that the system does not know, ``UnsupportedError`` for one that it
+    cannot do, ``MissingError`` for a backend that is not there.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    devices: ClassVar[tuple[str, ...]]
+    stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
+    options: ClassVar[dict[str, str]] = {}  # option name -> one line of help
+
+    def __init__(self, cell: Cell, graph: Graph) -> None:
+        self.cell = cell
+        self.graph = graph
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """None where the system can run on this machine's ``device``; must be cheap."""
+        return None
+
+    @abstractmethod
+    def setup(self) -> None:
+        """Build the sampler, the feature store, the model and the optimizer."""
+
+    @abstractmethod
+    def check(self) -> CheckReport:
+        """Run the correctness gate; never raises for wrong results, it reports them."""
+
+    @abstractmethod
+    def run_epoch(self, epoch: int) -> EpochSample:
+        """Train one epoch and measure it."""
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what ``setup`` took."""
