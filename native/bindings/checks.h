@@ -1,0 +1,94 @@
+// Argument checks shared by the bindings. A failed check throws one sentence that names the
+// argument, prefixed "gnnbench: "; gnnbench/ops turns it into a UsageError.
+#pragma once
+
+#include <torch/csrc/stable/library.h>
+#include <torch/csrc/stable/ops.h>
+#include <torch/csrc/stable/tensor.h>
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+#include "gnnbench/pick.h"
+
+namespace gnnbench {
+
+using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
+
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  std::ostringstream text;
+  text << "gnnbench: ";
+  (text << ... << parts);
+  throw std::runtime_error(text.str());
+}
+
+inline const char* dtype_name(ScalarType type) {
+  switch (type) {
+    case ScalarType::Byte: return "uint8";
+    case ScalarType::Char: return "int8";
+    case ScalarType::Short: return "int16";
+    case ScalarType::Int: return "int32";
+    case ScalarType::Long: return "int64";
+    case ScalarType::Half: return "float16";
+    case ScalarType::Float: return "float32";
+    case ScalarType::Double: return "float64";
+    case ScalarType::Bool: return "bool";
+    case ScalarType::BFloat16: return "bfloat16";
+    default: return "another dtype";
+  }
+}
+
+inline void check_layout(const Tensor& t, const char* name, int64_t dim) {
+  if (t.dim() != dim) fail(name, " must have ", dim, " dimension(s), it has ", t.dim());
+  if (!t.is_contiguous()) fail(name, " must be contiguous; call .contiguous()");
+}
+
+inline void check_cpu(const Tensor& t, const char* name) {
+  if (!t.is_cpu()) fail(name, " must be on the CPU like the other arguments");
+}
+
+inline void check_dtype(const Tensor& t, const char* name, ScalarType wanted) {
+  if (t.scalar_type() != wanted) {
+    fail(name, " must be ", dtype_name(wanted), ", it is ", dtype_name(t.scalar_type()));
+  }
+}
+
+inline void check_ids(const Tensor& t, const char* name) {
+  if (t.scalar_type() != ScalarType::Int && t.scalar_type() != ScalarType::Long) {
+    fail(name, " must be int32 or int64, it is ", dtype_name(t.scalar_type()));
+  }
+}
+
+inline Pick pick_from_name(const std::string& name) {
+  if (name == "reservoir") return Pick::kReservoir;
+  if (name == "floyd") return Pick::kFloyd;
+  fail("pick must be 'reservoir' or 'floyd', not '", name, "'");
+}
+
+// The CSC that every sampling operator takes: indptr int64 [num_nodes + 1], indices int32/int64.
+inline void check_csc(const Tensor& indptr, const Tensor& indices) {
+  check_layout(indptr, "indptr", 1);
+  check_dtype(indptr, "indptr", ScalarType::Long);
+  if (indptr.numel() < 1) fail("indptr must hold num_nodes + 1 offsets, it is empty");
+  check_layout(indices, "indices", 1);
+  check_ids(indices, "indices");
+}
+
+// Block offsets and local ids are int32, so a hop is bounded.
+inline int32_t check_fanout(int64_t fanout) {
+  if (fanout < 1) fail("fanout must be at least 1, it is ", fanout);
+  if (fanout > INT32_MAX) fail("fanout must be below 2^31, it is ", fanout);
+  return static_cast<int32_t>(fanout);
+}
+
+inline uint32_t check_u32(int64_t value, const char* name, int64_t limit) {
+  if (value < 0 || value >= limit) {
+    fail(name, " must be at least 0 and below ", limit, ", it is ", value);
+  }
+  return static_cast<uint32_t>(value);
+}
+
+}  // namespace gnnbench
