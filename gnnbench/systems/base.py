@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cell import Cell
-from gnnbench.data.graph import Graph
+
+if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from gnnbench.data.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class System(ABC):
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, str]] = {}  # option name -> one line of help
+    needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         self.cell = cell

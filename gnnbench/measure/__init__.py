@@ -1,0 +1,1 @@
+"""Clocks, stopping rule, statistics and the record of the machine."""

@@ -1,0 +1,190 @@
+"""The record of the machine that goes with every run; no host name and no absolute path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+PACKAGES = (
+    "gnnbench", "torch", "dgl", "torch-geometric", "torch-sparse", "pyg-lib", "ogb", "numpy",
+    "scipy",
+)  # fmt: skip
+
+
+def usable_cores() -> int:
+    """Cores this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def resolve_threads(threads: int) -> int:
+    """``0`` means all usable cores."""
+    return threads or usable_cores()
+
+
+def versions() -> dict[str, str | None]:
+    """Installed versions, read from package metadata without importing anything."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    if found["gnnbench"] is None:
+        from gnnbench import __version__
+
+        found["gnnbench"] = __version__
+    return found
+
+
+def gpus() -> list[dict[str, Any]] | None:
+    """Name, memory, driver, clocks and temperature of each GPU by NVML; None where it is absent."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # the library or the driver is not there
+        return None
+    try:
+        driver = _text(pynvml.nvmlSystemGetDriverVersion())
+        found = []
+        for i in range(pynvml.nvmlDeviceGetCount()):
+            gpu = pynvml.nvmlDeviceGetHandleByIndex(i)
+            found.append(
+                {
+                    "name": _text(pynvml.nvmlDeviceGetName(gpu)),
+                    "memory_bytes": int(pynvml.nvmlDeviceGetMemoryInfo(gpu).total),
+                    "driver": driver,
+                    **_gpu_state(pynvml, gpu),
+                }
+            )
+        return found
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _gpu_state(nvml: Any, gpu: Any) -> dict[str, Any]:
+    """What moves between blocks; a field that the device does not offer is null."""
+    queries = {
+        "sm_clock_mhz": lambda: nvml.nvmlDeviceGetClockInfo(gpu, nvml.NVML_CLOCK_SM),
+        "temperature_c": lambda: nvml.nvmlDeviceGetTemperature(gpu, nvml.NVML_TEMPERATURE_GPU),
+        "throttle_reasons": lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu),
+    }
+    state: dict[str, Any] = {}
+    for name, query in queries.items():
+        try:
+            state[name] = int(query())
+        except nvml.NVMLError:
+            state[name] = None
+    return state
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def cpu_model() -> str:
+    """Model name as the kernel reports it, else the architecture."""
+    for line in (_read("/proc/cpuinfo") or "").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def memory_limit_bytes() -> int:
+    """Memory this process may use: the machine's, or its control group's limit if smaller."""
+    import psutil
+
+    total = int(psutil.virtual_memory().total)
+    limit = _read("/sys/fs/cgroup/memory.max")
+    return min(total, int(limit)) if limit and limit.isdigit() else total
+
+
+def load() -> dict[str, float]:
+    """Load averages and available memory at this moment."""
+    import psutil
+
+    one, five, fifteen = os.getloadavg()
+    return {
+        "load_1min": one,
+        "load_5min": five,
+        "load_15min": fifteen,
+        "available_bytes": int(psutil.virtual_memory().available),
+    }
+
+
+def record() -> dict[str, Any]:
+    """Everything about the machine that does not change during a run."""
+    import psutil
+
+    frequency = psutil.cpu_freq()
+    return {
+        "cpu": cpu_model(),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "cores_physical": psutil.cpu_count(logical=False),
+        "cores_logical": psutil.cpu_count(),
+        "cores_usable": usable_cores(),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": memory_limit_bytes(),
+        "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "frequency_mhz": round(frequency.current) if frequency else None,
+        "gpus": gpus(),
+    }
+
+
+def fingerprint(machine: dict[str, Any]) -> str:
+    """Identity of the hardware that timings depend on, 12 hex digits."""
+    keys = ("cpu", "architecture", "cores_usable", "memory_bytes")
+    parts: list[Any] = [machine.get(k) for k in keys]
+    parts.append([g["name"] for g in machine.get("gpus") or []])
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+def revision() -> dict[str, Any]:
+    """Git revision and dirty flag of the source tree (null outside one), and the source digest."""
+    root = Path(__file__).parents[2]
+    found: dict[str, Any] = {"git_revision": None, "git_dirty": None}
+    if (root / ".git").exists():
+        head = _git(root, "rev-parse", "HEAD")
+        status = _git(root, "status", "--porcelain", "--untracked-files=no")
+        if head is not None and status is not None:
+            found = {"git_revision": head, "git_dirty": bool(status)}
+    return {**found, "source_digest": source_digest()}
+
+
+def _git(root: Path, *words: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def source_digest() -> str:
+    """SHA-256 over the package's Python sources and native libraries, 16 hex digits."""
+    package = Path(__file__).parents[1]
+    files = sorted(package.rglob("*.py"))
+    native = Path(os.environ.get("GNNBENCH_NATIVE_DIR") or package / "_native")
+    files += sorted(native.glob("*.so")) if native.is_dir() else []
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""What a run leaves on disk: the column schema, its writer and its reader."""

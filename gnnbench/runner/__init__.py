@@ -1,0 +1,1 @@
+"""From cells to rows: worker processes, pairing, resume, time-outs and failures as data."""
