@@ -1,0 +1,111 @@
+"""Manifests: what is known of a dataset, where it comes from, and how its twin is made."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gnnbench.data.paths import share_dir
+from gnnbench.errors import UsageError
+
+__all__ = ["Manifest", "Published", "Source", "load_manifest", "manifests", "share_dir"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Strict):
+    """One way to get the real dataset; the first whose files are found is used."""
+
+    loader: Literal["npz", "ogb-csv", "ogb-binary", "pyg-reddit", "pyg-coauthor"]
+    # Relative to a raw folder, any of them will do; ``get`` is the exact way to have one.
+    paths: list[str]
+    get: str
+    url: str = ""
+    licence: str = ""
+    sha256: dict[str, str] = Field(default_factory=dict)  # file name -> digest, where known
+    add_reverse: bool = False  # the source lists an undirected edge once
+    merge: bool = False  # parallel edges become one
+    drop_self_loops: bool = False
+    binary_features: bool = False  # every positive feature becomes 1
+    num_edges: int = 0  # what the import must give, 0: as for the dataset
+    note: str = ""
+
+
+class Published(_Strict):
+    """Figures as a paper prints them, disagreements included."""
+
+    paper: str
+    table: str
+    nodes: str
+    edges: str
+    features: str
+    classes: str = ""
+    train: str = ""
+    note: str = ""
+
+
+class Manifest(_Strict):
+    """A dataset: counts of the real graph, sources, the papers' figures, the twin's recipe.
+
+    ``num_edges`` counts directed edges as stored. ``assumed`` names the fields that nobody
+    published and that were chosen here.
+    """
+
+    schema_version: Literal[1]
+    name: str
+    description: str
+    licence: str
+    homepage: str = ""
+    num_nodes: int = Field(gt=0)
+    num_edges: int = Field(gt=0)
+    feature_dim: int = Field(gt=0)
+    num_classes: int = Field(gt=0)
+    train_size: int = Field(gt=0)
+    val_size: int = Field(ge=0)
+    test_size: int = Field(ge=0)
+    split: str
+    symmetric: bool
+    assumed: list[str] = Field(default_factory=list)
+    aliases: list[str] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    source: list[Source] = Field(default_factory=list)
+    published: list[Published] = Field(default_factory=list)
+    twin: dict[str, Any] | None = None  # keys as in gnnbench.data.twin.TwinRecipe
+
+
+def load_manifest(path: Path) -> Manifest:
+    """Read one manifest. Raises ``UsageError`` naming the file and the key that is wrong."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the manifest {path} ({error}); correct the file") from None
+    try:
+        return Manifest.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise UsageError(f"unknown key '{key}' in {path}; remove or correct it") from None
+        raise UsageError(f"key '{key}' in {path}: {first['msg']}; correct it") from None
+
+
+@lru_cache(maxsize=8)
+def _manifests_in(folder: Path) -> dict[str, Manifest]:
+    found = {}
+    for path in sorted(folder.glob("*.toml")):
+        manifest = load_manifest(path)
+        if manifest.name != path.stem:
+            raise UsageError(f"{path} describes '{manifest.name}'; give both the same name")
+        found[manifest.name] = manifest
+    return found
+
+
+def manifests() -> dict[str, Manifest]:
+    """All shipped manifests by name."""
+    return dict(_manifests_in(share_dir("datasets")))

@@ -1,0 +1,150 @@
+"""Dataset names: what a user types, and what is meant by it."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gnnbench.data import layout
+from gnnbench.data.manifest import Manifest, manifests
+from gnnbench.data.paths import raw_folders
+from gnnbench.errors import UsageError
+
+Kind = Literal["real", "twin", "npz", "store"]
+_SUFFIX = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?P<sym>\+sym)?(?:@(?P<scale>[^@]*))?", re.S)
+
+
+@dataclass(frozen=True)
+class DatasetRef:
+    """A resolved name.
+
+    ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``npz`` (a file), ``store`` (a
+    folder that is already prepared). ``name`` is canonical: equal names mean equal graphs. ``sym``
+    asks for the union with the reversed edges.
+    """
+
+    name: str
+    kind: Kind
+    base: str
+    scale: float = 1.0
+    sym: bool = False
+    path: Path | None = None
+
+    @property
+    def manifest(self) -> Manifest | None:
+        """The dataset's manifest, where it has one."""
+        return manifests().get(self.base) if self.kind in ("real", "twin") else None
+
+    @property
+    def without_sym(self) -> DatasetRef:
+        """The graph that is made symmetric."""
+        return DatasetRef(
+            self.name.replace("+sym", ""), self.kind, self.base, self.scale, False, self.path
+        )
+
+    def folder_name(self, seed: int = 0) -> str:
+        """Name of the prepared folder below the data root."""
+        if self.kind == "npz" and self.path is not None:
+            stat = self.path.stat()
+            key = f"{self.path}|{stat.st_size}|{stat.st_mtime_ns}"
+            suffix = "+sym" if self.sym else ""
+            name = f"{self.base}-{hashlib.sha256(key.encode()).hexdigest()[:10]}{suffix}"
+        else:
+            name = self.name
+        return name if seed == 0 else f"{name}-seed{seed}"
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
+
+
+def known_names() -> dict[str, str]:
+    """Every base name and alias of the manifests -> the canonical base name."""
+    found = {}
+    for name, manifest in manifests().items():
+        for alias in (name, *manifest.aliases):
+            found[_plain(alias)] = name
+    return found
+
+
+def npz_files() -> dict[str, Path]:
+    """Graphs as ``.npz`` in the raw folders that no manifest describes, by name."""
+    known, found = known_names(), {}
+    for folder in raw_folders():
+        for path in sorted(folder.glob("*.npz")) if folder.is_dir() else []:
+            if _plain(path.stem) not in known:
+                found.setdefault(_plain(path.stem), path.absolute())
+    return found
+
+
+def resolve(name: str) -> DatasetRef:
+    """What a dataset name means.
+
+    ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
+    (a twin of that scale), the name of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a
+    prepared folder. Raises ``UsageError`` for anything else and suggests the nearest.
+    """
+    match = _SUFFIX.fullmatch(name.strip())
+    assert match is not None
+    base, twin, sym = match["base"], match["twin"] is not None, match["sym"] is not None
+    if (ref := _path_ref(name, base, sym)) is not None:
+        if twin or match["scale"] is not None:
+            raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
+        return ref
+    canonical = known_names().get(_plain(base))
+    if canonical is None:
+        files = npz_files()
+        if _plain(base) in files and not twin and match["scale"] is None:
+            stem = _plain(base)
+            return DatasetRef(f"{stem}{'+sym' * sym}", "npz", stem, sym=sym, path=files[stem])
+        raise UsageError(_unknown(name, base))
+    if not twin:
+        if match["scale"] is not None:
+            raise UsageError(
+                f"a real dataset cannot be scaled: use '{canonical}~twin@{match['scale']}'"
+            )
+        return DatasetRef(f"{canonical}{'+sym' * sym}", "real", canonical, sym=sym)
+    if manifests()[canonical].twin is None:
+        raise UsageError(f"'{canonical}' has no twin; its manifest has no [twin] recipe")
+    scale = _scale(name, match["scale"])
+    tail = "" if scale == 1.0 else f"@{scale:g}"
+    return DatasetRef(f"{canonical}~twin{'+sym' * sym}{tail}", "twin", canonical, scale, sym)
+
+
+def _scale(name: str, text: str | None) -> float:
+    try:
+        scale = 1.0 if text is None else float(text)
+    except ValueError:
+        scale = 0.0
+    if not 0.0 < scale <= 16.0:
+        raise UsageError(f"the scale of '{name}' must be a number above 0 and up to 16, as in @0.05")
+    return scale
+
+
+def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
+    path = Path(base).expanduser()
+    if path.suffix == ".npz":
+        if not path.is_file():
+            raise UsageError(f"there is no file {base}; give the path of an existing .npz")
+        return DatasetRef(str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym,
+                          path.absolute())
+    folder = Path(name).expanduser()
+    if folder.is_dir() and (folder / layout.META).exists():
+        return DatasetRef(str(folder.absolute()), "store", folder.name, path=folder.absolute())
+    if "/" in name:
+        raise UsageError(f"{name} is neither an .npz file nor a prepared graph's folder")
+    return None
+
+
+def _unknown(name: str, base: str) -> str:
+    known, files = known_names(), npz_files()
+    choices = sorted({*known.values(), *files})
+    near = difflib.get_close_matches(_plain(base), [*known, *files], n=1, cutoff=0.5)
+    if near:
+        meant = known.get(near[0], near[0])
+        return f"unknown dataset '{name}'; did you mean '{name.replace(base, meant, 1)}'?"
+    return f"unknown dataset '{name}'; known are {', '.join(choices)}, and twins as 'products~twin'"

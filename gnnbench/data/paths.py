@@ -1,0 +1,53 @@
+"""Where prepared graphs, raw sources and the shipped definitions live."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gnnbench.errors import MissingError
+
+
+def data_root(root: str | Path | None = None) -> Path:
+    """Folder of prepared graphs.
+
+    ``root``, else ``$GNNBENCH_DATA``, else ``gnnbench`` in ``$XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    if root is not None:
+        return Path(root).expanduser().absolute()
+    if named := os.environ.get("GNNBENCH_DATA"):
+        return Path(named).expanduser().absolute()
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(cache).expanduser().absolute() / "gnnbench"
+
+
+def raw_folders(root: str | Path | None = None) -> list[Path]:
+    """Folders searched for raw sources, first match wins.
+
+    ``$GNNBENCH_REAL_DATA``, ``../shared/data``, ``raw`` below the data root.
+    """
+    named = os.environ.get("GNNBENCH_REAL_DATA")
+    first = [Path(named).expanduser()] if named else []
+    return [*first, Path("../shared/data"), data_root(root) / "raw"]
+
+
+def find_raw(patterns: list[str], root: str | Path | None = None) -> Path | None:
+    """First existing file or folder among relative ``patterns``, folder by folder."""
+    for folder in raw_folders(root):
+        for pattern in patterns:
+            path = folder / pattern
+            if path.exists():
+                return path.absolute()
+    return None
+
+
+def share_dir(kind: str) -> Path:
+    """Folder of the definitions that travel with gnnbench: ``datasets`` or ``experiments``.
+
+    The repository's own folder in a source tree, ``gnnbench/_share`` in an installed wheel.
+    """
+    package = Path(__file__).resolve().parent.parent
+    for folder in (package.parent / kind, package / "_share" / kind):
+        if folder.is_dir() and any(folder.glob("*.toml")):
+            return folder
+    raise MissingError(f"the shipped {kind} are not there; install gnnbench again")
