@@ -1,0 +1,57 @@
+# Thin: every target is one or two commands that can be typed by hand.
+#   make quickstart   set up, then run the main job on a small twin made on the spot
+#   make test         set up, then the whole test suite
+PYTHON ?= python3
+VENV ?= .venv
+CUDA ?= AUTO
+# A folder of ready-built wheels for PyG's sampling extension; optional.
+WHEELS ?= $(wildcard ../shared/wheels)
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+
+.PHONY: quickstart install test test-gpu check format clean
+
+quickstart: install
+	$(BIN)/gnnbench run breakdown --profile smoke
+
+install: $(VENV)/.installed
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \
+	  "gnnbench needs Python 3.11 to 3.13, this is %d.%d; name another: make PYTHON=python3.11" % v)'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+# Two steps, because the native build needs torch's headers: tools and torch first.
+$(VENV)/.dependencies: constraints.txt pyproject.toml | $(VENV)/.python
+	$(PIP) install -q -c constraints.txt torch numpy scikit-build-core cmake ninja
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
+	$(PIP) install -q --no-build-isolation -c constraints.txt \
+	  -C cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
+	@$(if $(WHEELS),$(PIP) install -q --no-index --no-deps --find-links $(WHEELS) \
+	  torch-scatter torch-sparse || echo "no wheel of PyG's sampling extension fits; going on without",true)
+	touch $@
+
+test: install
+	$(BIN)/python -m pytest
+
+test-gpu: install
+	GNNBENCH_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
+
+check: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run --Werror $(filter-out %.txt,$(NATIVE))
+
+format: install
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(filter-out %.txt,$(NATIVE))
+
+clean:
+	rm -rf build $(VENV)

@@ -1,0 +1,1 @@
+"""Correctness gates: nothing is timed before it is checked."""

@@ -1,0 +1,135 @@
+"""The gate a system passes before it is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnnbench.check.hops import Hop, digest, frontier_fault, structural_fault
+from gnnbench.data.graph import Graph
+from gnnbench.minibatch import MiniBatch
+from gnnbench.models.stack import MODELS
+from gnnbench.models.weights import layer_dims, make_weights
+from gnnbench.reference import model as reference_model
+from gnnbench.reference import sampler as reference_sampler
+
+# A sampler that forgets to reset its state is right on its first call: look at several.
+GATE_BATCHES = 5
+# The reference is slow: what is compared with it holds about this many edges.
+REFERENCE_EDGES = 100_000
+FIXED_BLOCK_SEEDS = 32
+# float32 sums in another order than the float64 reference's, through three layers.
+FORWARD_TOLERANCE = 1e-4
+
+
+class Fault(Exception):
+    """What a gate found; its text is the reason of the row."""
+
+
+def gate_seeds(batches: Sequence[Tensor]) -> list[Tensor]:
+    """Seeds of the gate's consecutive batches; a short epoch is gone through more than once."""
+    return [batches[i % len(batches)] for i in range(GATE_BATCHES)]
+
+
+def check_structure(
+    graph: Graph, fanouts: Sequence[int], frontier: str, seeds: Tensor, hops: Sequence[Hop], nth: int
+) -> None:
+    """Raise ``Fault`` unless the hops of the sampler's ``nth`` call obey the law."""
+    indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
+    if len(hops) != len(fanouts):
+        raise Fault(f"{len(hops)} hops were drawn where {len(fanouts)} are asked for")
+    for number, (hop, fanout) in enumerate(zip(hops, fanouts, strict=True)):
+        fault = structural_fault(indptr, indices, hop, fanout)
+        if fault:
+            raise Fault(f"call {nth + 1} of the sampler, hop {number + 1}: {fault}")
+    fault = frontier_fault(hops, seeds.numpy(), frontier)
+    if fault:
+        raise Fault(f"call {nth + 1} of the sampler: {fault}")
+
+
+def check_against_reference(
+    graph: Graph,
+    fanouts: Sequence[int],
+    seeds: Tensor,
+    draw: Callable[[Tensor], MiniBatch],
+    **key: object,
+) -> None:
+    """Raise ``Fault`` unless our native sampler equals the reference for the same key.
+
+    ``draw`` samples the seeds it is given; ``key`` holds pick, frontier, key and batch.
+    """
+    per_seed = float(np.prod([f + 1 for f in fanouts]))
+    few = seeds[: max(1, int(REFERENCE_EDGES / per_seed))]
+    ours = draw(few)
+    right = reference_sampler.sample(
+        graph.indptr,
+        graph.indices,
+        few.to(graph.indices.dtype),
+        list(fanouts),
+        with_positions=True,
+        **key,
+    )
+    for number, (a, b) in enumerate(zip(ours.blocks, right.blocks, strict=True)):
+        for name in ("src_nodes", "indptr", "indices", "positions"):
+            if not torch.equal(getattr(a, name), getattr(b, name)):
+                raise Fault(f"{name} of block {number} differ from the reference's")
+
+
+def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:
+    """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's."""
+    right = graph.features[ids.long()]
+    if rows.shape != right.shape or not torch.equal(
+        rows.contiguous().view(torch.int32), right.contiguous().view(torch.int32)
+    ):
+        raise Fault("gathered feature rows differ from the feature table")
+
+
+def check_forward(
+    graph: Graph,
+    model: str,
+    hidden: int,
+    fanouts: Sequence[int],
+    seed: int,
+    seeds: Tensor,
+    forward: Callable[[MiniBatch, Tensor], Tensor],
+) -> float:
+    """Raise ``Fault`` unless the framework's model gives the reference's values on a fixed block.
+
+    Returns the relative error in the Frobenius norm. ``forward`` takes the block as a mini-batch of ours and its input rows.
+    """
+    batch = reference_sampler.sample(
+        graph.indptr,
+        graph.indices,
+        seeds[:FIXED_BLOCK_SEEDS].to(graph.indices.dtype),
+        [min(f, 5) for f in fanouts],
+        pick="floyd",
+        frontier="cumulative",
+        key=seed,
+        batch=0,
+    )
+    x = graph.features[batch.input_nodes.long()]
+    dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
+    weights = make_weights(dims, MODELS[model].WITH_SELF, seed)
+    right = reference_model.forward(model, weights, batch.blocks, x)
+    ours = forward(batch, x).double()
+    error = float((ours - right).norm() / right.norm().clamp_min(1e-30))
+    if not error <= FORWARD_TOLERANCE:
+        raise Fault(
+            f"forward values on the fixed block are off by {error:.1e} (relative, Frobenius norm)"
+            f" where {FORWARD_TOLERANCE:.0e} is allowed"
+        )
+    return error
+
+
+__all__ = [
+    "Fault",
+    "check_against_reference",
+    "check_features",
+    "check_forward",
+    "check_structure",
+    "digest",
+    "gate_seeds",
+]

@@ -1,0 +1,1 @@
+"""GNN models, written alike for every framework, layer by layer on blocks."""

@@ -1,0 +1,60 @@
+"""A model: layers applied block by block, ReLU between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from gnnbench.errors import UsageError
+from gnnbench.models import gcn, graphsage
+from gnnbench.models.weights import layer_dims, make_weights
+
+
+class ModelModule(Protocol):
+    """What a file of this package offers: its layer in every framework."""
+
+    WITH_SELF: bool
+
+    def native(self, weights: Any) -> nn.Module: ...  # noqa: D102
+    def dgl(self, weights: Any) -> nn.Module: ...  # noqa: D102
+    def pyg(self, weights: Any) -> nn.Module: ...  # noqa: D102
+
+
+MODELS: dict[str, Any] = {"gcn": gcn, "graphsage": graphsage}
+
+
+class Stack(nn.Module):
+    """``h = layer(block, h)`` for each block, input layer first."""
+
+    def __init__(self, layers: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+
+    def forward(self, blocks: Sequence[Any], x: Tensor) -> Tensor:
+        """Rows of the seeds ``[num_seeds, classes]`` from input rows ``[num_src, feature_dim]``."""
+        last = len(self.layers) - 1
+        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
+            x = layer(block, x)
+            if number < last:
+                x = torch.relu(x)
+        return x
+
+
+def build(
+    model: str, framework: str, feature_dim: int, hidden: int, classes: int, layers: int, seed: int
+) -> Stack:
+    """Model ``model`` in ``framework`` (``native``, ``dgl`` or ``pyg``), weights from ``seed``.
+
+    Raises ``UsageError`` for a model that is not there.
+    """
+    if model not in MODELS:
+        raise UsageError(f"unknown model '{model}'; known are {', '.join(MODELS)}")
+    module = MODELS[model]
+    weights = make_weights(
+        layer_dims(feature_dim, hidden, classes, layers), module.WITH_SELF, seed
+    )
+    form = getattr(module, framework)
+    return Stack([form(w) for w in weights])

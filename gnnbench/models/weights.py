@@ -1,0 +1,44 @@
+"""Weights shared by a model's forms in every framework, so that they start equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class LayerWeights:
+    """Weights of one layer, float32.
+
+    ``neighbour`` ``[out, in]`` acts on the aggregate; ``self_`` ``[out, in]`` on the destination's
+    own row (GraphSAGE) or None (GCN, whose aggregate holds it); ``bias`` ``[out]``.
+    """
+
+    neighbour: Tensor
+    self_: Tensor | None
+    bias: Tensor
+
+
+def layer_dims(feature_dim: int, hidden: int, classes: int, layers: int) -> list[int]:
+    """Widths from the input to the output: ``layers + 1`` values."""
+    return [feature_dim, *[hidden] * (layers - 1), classes]
+
+
+def make_weights(dims: Sequence[int], with_self: bool, seed: int) -> list[LayerWeights]:
+    """Glorot-uniform weights and zero biases for every layer, drawn from ``seed``."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def glorot(out: int, into: int) -> Tensor:
+        bound = math.sqrt(6.0 / (out + into))
+        return (torch.rand((out, into), generator=generator) * 2 - 1) * bound
+
+    return [
+        LayerWeights(
+            glorot(out, into), glorot(out, into) if with_self else None, torch.zeros(out)
+        )
+        for into, out in zip(dims[:-1], dims[1:], strict=True)
+    ]

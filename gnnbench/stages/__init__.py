@@ -1,0 +1,1 @@
+"""Stages that systems are composed of: batch order, sampler, features, schedule."""

@@ -1,0 +1,44 @@
+"""Batch order: which seeds each batch of an epoch trains on."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from gnnbench import rng
+
+
+class Order(Protocol):
+    """Splits an epoch's training nodes into batches of seeds."""
+
+    def batches(self, epoch: int) -> list[Tensor]:
+        """Seeds of every batch, int64 global ids, the last batch possibly short."""
+        ...
+
+
+class AsDrawn:
+    """Training nodes in the epoch's random permutation, the same for every system.
+
+    ``max_batches`` keeps the first batches only; 0 keeps the whole epoch. A batch size above the
+    training set gives one batch.
+    """
+
+    def __init__(self, train_idx: Tensor, batch_size: int, seed: int, max_batches: int = 0) -> None:
+        self._train_idx = train_idx
+        self._batch_size = batch_size
+        self._seed = seed
+        self._max_batches = max_batches
+
+    def batches(self, epoch: int) -> list[Tensor]:
+        """Seeds of every batch of ``epoch``."""
+        shuffled = rng.permutation(
+            self._train_idx.numel(), rng.key(self._seed, epoch, "batch-order")
+        )
+        batches = list(self._train_idx[shuffled].split(self._batch_size))
+        return batches[: self._max_batches] if self._max_batches else batches
+
+    @property
+    def epoch_batches(self) -> int:
+        """Number of batches of a whole epoch, whatever ``max_batches`` is."""
+        return -(-self._train_idx.numel() // self._batch_size)

@@ -1,0 +1,219 @@
+"""What the systems that train on blocks share: the epoch, the gate and the recount."""
+
+from __future__ import annotations
+
+import resource
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gnnbench.cell import Cell
+from gnnbench.check import gate
+from gnnbench.check.hops import Hop, expected_edges
+from gnnbench.data.graph import Graph
+from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.minibatch import MiniBatch
+from gnnbench.models.stack import build
+from gnnbench.stages.order import AsDrawn
+from gnnbench.stages.schedule import run_serial
+from gnnbench.systems.base import CheckReport, EpochSample, System
+
+
+class TrainingSystem(System):
+    """A system whose epoch is: sample, load features, train on the blocks, batch by batch.
+
+    A subclass says how in its framework; the epoch loop, the gate and the recount after timing
+    are the same for all, so that a ratio compares frameworks and not loops.
+    """
+
+    framework: ClassVar[str]
+    picks: ClassVar[tuple[str, ...]]
+    frontiers: ClassVar[tuple[str, ...]]
+    law: ClassVar[str] = "without-replacement"
+
+    def __init__(self, cell: Cell, graph: Graph) -> None:
+        super().__init__(cell, graph)
+        self.pick = self._choose("pick", cell.pick, self.picks)
+        self.frontier = self._choose("frontier", cell.frontier, self.frontiers)
+        for name in cell.options:
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise UsageError(f"system '{self.name}' has no option '{name}'; it has: {known}")
+        self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+
+    def _choose(self, what: str, asked: str, known: tuple[str, ...]) -> str:
+        if asked == "default":
+            return known[0]
+        if asked not in known:
+            raise UnsupportedError(
+                f"system '{self.name}' has no {what} '{asked}'; it has: {', '.join(known)}"
+            )
+        return asked
+
+    # What a framework supplies.
+
+    @abstractmethod
+    def build_backend(self) -> None:
+        """Make the sampler and the feature store."""
+
+    @abstractmethod
+    def sample(self, seeds: Tensor, epoch: int, batch: int) -> Any:
+        """Draw one batch, as timed."""
+
+    @abstractmethod
+    def load(self, drawn: Any) -> Tensor:
+        """Feature rows of the drawn batch's input nodes, as timed."""
+
+    @abstractmethod
+    def blocks(self, drawn: Any) -> list[Any]:
+        """The batch's blocks in the form the framework's layers take, input layer first."""
+
+    @abstractmethod
+    def input_nodes(self, drawn: Any) -> Tensor:
+        """Global ids of the feature rows."""
+
+    @abstractmethod
+    def seeds(self, drawn: Any) -> Tensor:
+        """Global ids of the seeds."""
+
+    @abstractmethod
+    def hop_sizes(self, drawn: Any) -> list[tuple[Tensor, int]]:
+        """For each hop from the seeds outwards: global ids of its destinations, edges drawn."""
+
+    @abstractmethod
+    def hops(self, drawn: Any) -> list[Hop]:
+        """The drawn edges in neutral form."""
+
+    @abstractmethod
+    def convert(self, batch: MiniBatch) -> list[Any]:
+        """A mini-batch of ours as the framework's blocks."""
+
+    def gate_sample(self, seeds: Tensor, batch: int) -> Any:
+        """Draw one batch for the gate; with whatever the neutral form needs."""
+        return self.sample(seeds, 0, batch)
+
+    def gate_extra(self, seeds: Tensor) -> None:
+        """Raise ``Fault`` when a check of the system's own fails."""
+
+    def feature_bytes(self, nodes: int) -> dict[str, int]:
+        """Bytes by path that serving ``nodes`` feature rows took."""
+        features = self.graph.features
+        return {"host_copy": nodes * self.graph.feature_dim * features.element_size()}
+
+    # The life of a system.
+
+    def setup(self) -> None:
+        """Build backend, model and optimizer."""
+        self.build_backend()
+        cell, graph = self.cell, self.graph
+        self.model: nn.Module = build(
+            cell.model,
+            self.framework,
+            graph.feature_dim,
+            cell.hidden,
+            graph.num_classes,
+            len(cell.fanouts),
+            cell.seed,
+        )
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
+
+    def check(self) -> CheckReport:
+        """Structure of consecutive batches, feature bits, and forward values on a fixed block."""
+        cell, graph = self.cell, self.graph
+        report = CheckReport(
+            True, "", self.pick, self.frontier, self.law, "", 0.0, 0.0, {"batches": 0}
+        )
+        drawn_hops: list[list[Hop]] = []
+        edges = nodes = count = 0
+        try:
+            for nth, seeds in enumerate(gate.gate_seeds(self.order.batches(0))):
+                drawn = self.gate_sample(seeds, nth)
+                hops = self.hops(drawn)
+                gate.check_structure(graph, cell.fanouts, self.frontier, seeds, hops, nth)
+                if nth == 0:
+                    gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
+                drawn_hops.append(hops)
+                edges += sum(h.positions.size for h in hops)
+                nodes += self.input_nodes(drawn).numel()
+                count += seeds.numel()
+                report.details["batches"] = nth + 1
+            self.gate_extra(seeds)
+            report.details["forward_error"] = gate.check_forward(
+                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, seeds, self._forward
+            )
+        except gate.Fault as fault:
+            report.ok, report.reason = False, str(fault)
+            return report
+        report.edges_per_seed, report.nodes_per_seed = edges / count, nodes / count
+        report.digest = self.work_digest(drawn_hops)
+        return report
+
+    def work_digest(self, drawn: list[list[Hop]]) -> str:
+        """Digest of the gate's edges; a foreign sampler draws other numbers and has none."""
+        return ""
+
+    def _forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            out: Tensor = self.model(self.convert(batch), x)
+        return out
+
+    def _train(self, inputs: tuple[Any, Tensor]) -> float:
+        drawn, x = inputs
+        self.optimizer.zero_grad()
+        logits = self.model(self.blocks(drawn), x)
+        labels = self.graph.labels[self.seeds(drawn).long()]
+        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return float(loss.detach())
+
+    def run_epoch(self, epoch: int) -> EpochSample:
+        """Train one epoch, measure it, then recount the edges of every timed batch."""
+        trace = run_serial(
+            batches=lambda: self.order.batches(epoch),
+            sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
+            load=lambda drawn: (drawn, self.load(drawn)),
+            compute=self._train,
+            keep=lambda drawn: (
+                self.hop_sizes(drawn),
+                self.input_nodes(drawn).numel(),
+                self.seeds(drawn).numel(),
+            ),
+        )
+        unique_nodes = sum(n for _, n, _ in trace.kept)
+        ok, reason, edges = self._recount([hops for hops, _, _ in trace.kept])
+        return EpochSample(
+            epoch=epoch,
+            wall_s=trace.wall_s,
+            phases_s=trace.phases_s,
+            batches=len(trace.kept),
+            seeds=sum(n for _, _, n in trace.kept),
+            sampled_edges=edges,
+            unique_nodes=unique_nodes,
+            feature_bytes=self.feature_bytes(unique_nodes),
+            h2d_bytes=0,
+            loss=float(np.mean(trace.losses)),
+            peak_alloc_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            ok=ok,
+            reason=reason,
+        )
+
+    def _recount(self, batches: list[list[tuple[Tensor, int]]]) -> tuple[bool, str, int]:
+        indptr = self.graph.indptr.numpy()
+        total = 0
+        for nth, hops in enumerate(batches):
+            for number, ((dst, drawn), fanout) in enumerate(
+                zip(hops, self.cell.fanouts, strict=True)
+            ):
+                total += drawn
+                right = expected_edges(indptr, dst.numpy().astype(np.int64), fanout)
+                if drawn != right:
+                    reason = (
+                        f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"
+                        f" where {right} are right"
+                    )
+                    return False, reason, total
+        return True, "", total

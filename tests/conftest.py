@@ -1,0 +1,55 @@
+"""Fixtures of the whole suite: real graphs and the GPU, skipped visibly where they are not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
+# Where a GPU is promised, a skipped GPU test is a failure.
+GPU_PROMISED = os.environ.get("GNNBENCH_REQUIRE_GPU") == "1"
+
+
+def _gpu_missing() -> str | None:
+    import torch
+
+    if not torch.cuda.is_available():
+        return "no CUDA device"
+    from gnnbench.ops.library import has_cuda_library
+
+    return None if has_cuda_library() else "the CUDA library is not built"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    gpu_items = [item for item in items if item.get_closest_marker("gpu")]
+    if not gpu_items:
+        return
+    reason = _gpu_missing()
+    if reason is None:
+        return
+    if GPU_PROMISED:
+        raise pytest.UsageError(f"GNNBENCH_REQUIRE_GPU=1, but GPU tests cannot run: {reason}")
+    for item in gpu_items:
+        item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [r for r in terminalreporter.stats.get("skipped", []) if "gpu: " in str(r.longrepr)]
+    if skipped:
+        terminalreporter.write_line(f"{len(skipped)} GPU tests skipped: they need a GPU machine")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of the real graphs."""
+    if not REAL_DATA.is_dir():
+        pytest.skip(f"real graphs not found in {REAL_DATA}; set GNNBENCH_REAL_DATA")
+    return REAL_DATA.resolve()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests never write to the user's store."""
+    os.environ["GNNBENCH_DATA"] = str(tmp_path_factory.mktemp("store"))
