@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.check.hops import Hop, digest, frontier_fault, structural_fault
+from gnnbench.check.hops import Hop, frontier_fault, structural_fault
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.stack import MODELS
@@ -35,7 +35,12 @@ def gate_seeds(batches: Sequence[Tensor]) -> list[Tensor]:
 
 
 def check_structure(
-    graph: Graph, fanouts: Sequence[int], frontier: str, seeds: Tensor, hops: Sequence[Hop], nth: int
+    graph: Graph,
+    fanouts: Sequence[int],
+    frontier: str,
+    seeds: Tensor,
+    hops: Sequence[Hop],
+    nth: int,
 ) -> None:
     """Raise ``Fault`` unless the hops of the sampler's ``nth`` call obey the law."""
     indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
@@ -98,7 +103,8 @@ def check_forward(
 ) -> float:
     """Raise ``Fault`` unless the framework's model gives the reference's values on a fixed block.
 
-    Returns the relative error in the Frobenius norm. ``forward`` takes the block as a mini-batch of ours and its input rows.
+    ``forward`` takes a mini-batch of ours and its input rows. Returns the relative error in the
+    Frobenius norm.
     """
     batch = reference_sampler.sample(
         graph.indptr,
@@ -122,14 +128,3 @@ def check_forward(
             f" where {FORWARD_TOLERANCE:.0e} is allowed"
         )
     return error
-
-
-__all__ = [
-    "Fault",
-    "check_against_reference",
-    "check_features",
-    "check_forward",
-    "check_structure",
-    "digest",
-    "gate_seeds",
-]

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
+from gnnbench.models.pyg_block import PygBlock
 from gnnbench.models.weights import LayerWeights
-
-
-@dataclass
-class PygBlock:
-    """A bipartite layer in PyG's terms.
-
-    ``edge_index`` int64 ``[2, num_edges]``: row 0 the sources, row 1 the destinations, local ids
-    with the destinations first; ``degree`` float32 ``[num_dst]`` counts sampled edges.
-    """
-
-    edge_index: Tensor
-    num_src: int
-    num_dst: int
-
-    @property
-    def degree(self) -> Tensor:
-        """Sampled edges of each destination."""
-        return torch.bincount(self.edge_index[1], minlength=self.num_dst).to(torch.float32)
 
 
 class PygGCN(MessagePassing):  # type: ignore[misc]
@@ -43,9 +24,7 @@ class PygGCN(MessagePassing):  # type: ignore[misc]
         if self._narrows:
             x = x @ self.weight.t()
         own = x[: block.num_dst]
-        summed = self.propagate(
-            block.edge_index, x=(x, own), size=(block.num_src, block.num_dst)
-        )
+        summed = self.propagate(block.edge_index, x=(x, own), size=(block.num_src, block.num_dst))
         h = (summed + own) / (block.degree + 1).unsqueeze(1)
         return h + self.bias if self._narrows else torch.addmm(self.bias, h, self.weight.t())
 

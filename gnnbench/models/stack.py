@@ -53,8 +53,6 @@ def build(
     if model not in MODELS:
         raise UsageError(f"unknown model '{model}'; known are {', '.join(MODELS)}")
     module = MODELS[model]
-    weights = make_weights(
-        layer_dims(feature_dim, hidden, classes, layers), module.WITH_SELF, seed
-    )
+    weights = make_weights(layer_dims(feature_dim, hidden, classes, layers), module.WITH_SELF, seed)
     form = getattr(module, framework)
     return Stack([form(w) for w in weights])

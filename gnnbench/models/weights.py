@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -37,8 +38,6 @@ def make_weights(dims: Sequence[int], with_self: bool, seed: int) -> list[LayerW
         return (torch.rand((out, into), generator=generator) * 2 - 1) * bound
 
     return [
-        LayerWeights(
-            glorot(out, into), glorot(out, into) if with_self else None, torch.zeros(out)
-        )
-        for into, out in zip(dims[:-1], dims[1:], strict=True)
+        LayerWeights(glorot(out, into), glorot(out, into) if with_self else None, torch.zeros(out))
+        for into, out in pairwise(dims)
     ]

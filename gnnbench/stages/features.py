@@ -33,9 +33,7 @@ class HostGather:
         """Rows of ``ids`` ``[n, feature_dim]``."""
         n = ids.numel()
         if n > self._staging.shape[0]:
-            self._staging = torch.empty(
-                (n + n // 4, self._table.shape[1]), dtype=self._table.dtype
-            )
+            self._staging = torch.empty((n + n // 4, self._table.shape[1]), dtype=self._table.dtype)
         rows = self._staging[:n]
         ops.gather_out(self._table, ids, rows)
         return rows

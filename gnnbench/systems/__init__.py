@@ -1,1 +1,1 @@
-"""Published systems as compositions of stages, found through the entry point ``gnnbench.systems``."""
+"""Published systems as compositions of stages, found through entry points."""

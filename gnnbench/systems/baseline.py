@@ -97,9 +97,7 @@ class Baseline(TrainingSystem):
         sizes: list[tuple[Tensor, int]] = []
         done_dst = done_edges = 0
         for block in reversed(drawn.blocks):
-            sizes.append(
-                (block.src_nodes[done_dst : block.num_dst], block.num_edges - done_edges)
-            )
+            sizes.append((block.src_nodes[done_dst : block.num_dst], block.num_edges - done_edges))
             if self.frontier == "new":
                 done_dst, done_edges = block.num_dst, block.num_edges
         return sizes

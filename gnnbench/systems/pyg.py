@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from gnnbench.check.hops import Hop
 from gnnbench.minibatch import MiniBatch
-from gnnbench.models.pyg_layers import PygBlock
+from gnnbench.models.pyg_block import PygBlock
 from gnnbench.ops.library import native_missing
 from gnnbench.stages.sampler import HopByHop
 from gnnbench.systems.base import Missing
@@ -75,9 +76,7 @@ class PygBase(TrainingSystem):
         bounds = self._hop_bounds(drawn)
         return [
             PygBlock(edge_index[:, :edges], num_src=nodes, num_dst=num_dst)
-            for (num_dst, _), (nodes, edges) in reversed(
-                list(zip(bounds[:-1], bounds[1:], strict=True))
-            )
+            for (num_dst, _), (nodes, edges) in reversed(list(pairwise(bounds)))
         ]
 
     def input_nodes(self, drawn: Any) -> Tensor:
@@ -92,12 +91,11 @@ class PygBase(TrainingSystem):
 
     def hop_sizes(self, drawn: Any) -> list[tuple[Tensor, int]]:
         """Destinations (nodes first seen at the hop before) and edges by hop."""
-        bounds = [(0, 0), *self._hop_bounds(drawn)]
+        bounds = self._hop_bounds(drawn)
+        firsts = [0, *(nodes for nodes, _ in bounds)]
         return [
-            (drawn.node[first:last], bounds[i + 2][1] - bounds[i + 1][1])
-            for i, ((first, _), (last, _)) in enumerate(
-                zip(bounds[:-2], bounds[1:-1], strict=True)
-            )
+            (drawn.node[first:last], edges - before)
+            for first, (last, before), (_, edges) in zip(firsts, bounds, bounds[1:], strict=False)
         ]
 
     def hops(self, drawn: Any) -> list[Hop]:

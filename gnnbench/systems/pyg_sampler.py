@@ -38,5 +38,3 @@ class PygSampler(BaseSampler):  # type: ignore[misc]
     def edge_permutation(self) -> None:
         """Positions are edge ids already."""
         return None
-
-

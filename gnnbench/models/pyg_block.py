@@ -1,0 +1,26 @@
+"""A block in PyG's terms; apart, so that naming it does not import PyG."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class PygBlock:
+    """A bipartite layer in PyG's terms.
+
+    ``edge_index`` int64 ``[2, num_edges]``: row 0 the sources, row 1 the destinations, local ids
+    with the destinations first; ``degree`` float32 ``[num_dst]`` counts sampled edges.
+    """
+
+    edge_index: Tensor
+    num_src: int
+    num_dst: int
+
+    @property
+    def degree(self) -> Tensor:
+        """Sampled edges of each destination."""
+        return torch.bincount(self.edge_index[1], minlength=self.num_dst).to(torch.float32)
