@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "gnnbench/pick.h"
 
@@ -82,6 +83,21 @@ inline int32_t check_fanout(int64_t fanout) {
   if (fanout < 1) fail("fanout must be at least 1, it is ", fanout);
   if (fanout > INT32_MAX) fail("fanout must be below 2^31, it is ", fanout);
   return static_cast<int32_t>(fanout);
+}
+
+inline void check_fanouts(const std::vector<int64_t>& fanouts) {
+  if (fanouts.empty()) fail("fanouts is empty; give one per hop, from the seeds outwards");
+  if (fanouts.size() > 65535) fail("fanouts has ", fanouts.size(), " hops, at most 65535 work");
+  for (const int64_t f : fanouts) check_fanout(f);
+}
+
+// 'cumulative': every node known so far is a destination of the next hop; 'new': only nodes first
+// seen at the last hop.
+inline bool new_frontier_from_name(const std::string& name) {
+  if (name != "cumulative" && name != "new") {
+    fail("frontier must be 'cumulative' or 'new', not '", name, "'");
+  }
+  return name == "new";
 }
 
 inline uint32_t check_u32(int64_t value, const char* name, int64_t limit) {

@@ -30,14 +30,10 @@ template <class DrawFn, class T>
 GNNBENCH_HD void pick_floyd(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
   for (uint32_t s = 0; s < fanout; ++s) {
     const uint32_t j = degree - fanout + s;
-    T value = static_cast<T>(bounded(draw(s), j + 1));
-    for (uint32_t t = 0; t < s; ++t) {
-      if (out[t] == value) {
-        value = static_cast<T>(j);
-        break;
-      }
-    }
-    out[s] = value;
+    const T value = static_cast<T>(bounded(draw(s), j + 1));
+    bool repeated = false;  // no early exit: the branch would be mispredicted, the loop is not
+    for (uint32_t t = 0; t < s; ++t) repeated |= out[t] == value;
+    out[s] = repeated ? static_cast<T>(j) : value;
   }
 }
 

@@ -1,0 +1,106 @@
+// The stages of a hop on tensors: shared by the single-stage operators and the whole-batch one.
+#pragma once
+
+#include <algorithm>
+
+#include "bindings/checks.h"
+#include "cpu/id_map.h"
+#include "cpu/parallel.h"
+#include "cpu/sample_hop.h"
+
+namespace gnnbench {
+
+inline Tensor empty_cpu(int64_t n, ScalarType type) {
+  return torch::stable::empty({n}, type, std::nullopt,
+                              torch::stable::Device(torch::headeronly::DeviceType::CPU));
+}
+
+template <class T>
+T* data(const Tensor& t) {
+  return static_cast<T*>(t.data_ptr());
+}
+
+// Scratch memory comes from torch's allocator.
+template <class T>
+struct Scratch {
+  Tensor tensor;
+  T* ptr;
+  explicit Scratch(int64_t n)
+      : tensor(empty_cpu(std::max<int64_t>(n, 1) * static_cast<int64_t>(sizeof(T)),
+                         ScalarType::Byte)),
+        ptr(data<T>(tensor)) {}
+};
+
+template <class Id>
+constexpr ScalarType kIdType = sizeof(Id) == 4 ? ScalarType::Int : ScalarType::Long;
+
+template <class Id>
+Csc<Id> csc_of(const Tensor& indptr, const Tensor& indices) {
+  return {data<const int64_t>(indptr), data<const Id>(indices), indptr.numel() - 1,
+          indices.numel()};
+}
+
+struct HopEdges {
+  Tensor indptr;     // int32 [n + 1]
+  Tensor neighbors;  // ids [edges]
+  Tensor positions;  // int64 [edges], or undefined
+};
+
+template <class Id>
+HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                        bool with_positions, const char* dst_name) {
+  if (n >= INT32_MAX) fail("a hop of ", n, " destinations does not fit int32 blocks");
+  const Scratch<Row> rows(n);
+  const Scratch<int64_t> starts(num_chunks(n, kRowChunk));
+  const HopCount count = count_hop(csc, dst, n, draws.fanout, rows.ptr, starts.ptr);
+  switch (count.error) {
+    case HopError::kNone: break;
+    case HopError::kDstOutOfRange:
+      fail(dst_name, " holds the id ", dst[count.where], " at position ", count.where,
+           ", the graph has the nodes 0 to ", csc.num_nodes - 1);
+    case HopError::kRowOutOfRange:
+      fail("indptr is broken at node ", dst[count.where],
+           ": offsets must not decrease and must stay within indices");
+    case HopError::kTooManyEdges:
+      fail("hop ", draws.hop, " draws ", count.edges,
+           " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+  }
+  const Scratch<uint32_t> picks(count.edges);
+  HopEdges out{empty_cpu(n + 1, ScalarType::Int), empty_cpu(count.edges, kIdType<Id>),
+               empty_cpu(with_positions ? count.edges : 0, ScalarType::Long)};
+  if (!pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
+                data<Id>(out.neighbors),
+                with_positions ? data<int64_t>(out.positions) : nullptr)) {
+    fail("indices holds an id that is not a node; the graph has the nodes 0 to ",
+         csc.num_nodes - 1);
+  }
+  return out;
+}
+
+struct Renamed {
+  Tensor src_nodes;  // ids [num_src]
+  Tensor local;      // int32 [neighbors]
+};
+
+// Ids are below `bound`.
+template <class Id>
+Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t num_neighbors,
+                   uint64_t bound, const char* dst_name) {
+  const int64_t keys = num_dst + num_neighbors;
+  if (keys > INT32_MAX) fail(keys, " ids in one hop do not fit int32 local ids");
+  const IdMapSize size = id_map_size(keys, bound);
+  const Scratch<uint64_t> table((size.bytes() + 7) / 8);
+  const Scratch<uint8_t> first(num_neighbors);
+  const Scratch<int64_t> starts(num_chunks(num_neighbors, kKeyChunk));
+  Tensor local = empty_cpu(num_neighbors, ScalarType::Int);
+  const IdMapTask<Id> task{dst,  num_dst,   neighbors, num_neighbors,
+                           size, table.ptr, first.ptr, starts.ptr,
+                           data<int32_t>(local)};
+  const int64_t num_src = id_map_insert(task);
+  if (num_src < 0) fail(dst_name, " holds an id twice; every destination must be unique");
+  Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);
+  id_map_finish(task, data<Id>(src_nodes));
+  return {src_nodes, local};
+}
+
+}  // namespace gnnbench

@@ -1,0 +1,36 @@
+#include <tuple>
+
+#include "bindings/cpu/hop.h"
+
+namespace gnnbench {
+namespace {
+
+template <class Id>
+std::tuple<Tensor, Tensor, Tensor> run(const Tensor& indptr, const Tensor& indices,
+                                       const Tensor& dst, const HopDraws& draws) {
+  HopEdges e = sample_one_hop(csc_of<Id>(indptr, indices), data<const Id>(dst), dst.numel(), draws,
+                              true, "dst");
+  return {e.indptr, e.neighbors, e.positions};
+}
+
+std::tuple<Tensor, Tensor, Tensor> sample_hop_cpu(Tensor indptr, Tensor indices, Tensor dst,
+                                                  int64_t fanout, std::string pick, int64_t key,
+                                                  int64_t hop, int64_t batch) {
+  check_csc(indptr, indices);
+  check_layout(dst, "dst", 1);
+  check_dtype(dst, "dst", indices.scalar_type());
+  check_cpu(indptr, "indptr");
+  check_cpu(indices, "indices");
+  check_cpu(dst, "dst");
+  const HopDraws draws{pick_from_name(pick), static_cast<uint32_t>(check_fanout(fanout)),
+                       static_cast<uint64_t>(key), check_u32(hop, "hop", int64_t{1} << 16),
+                       check_u32(batch, "batch", int64_t{1} << 32)};
+  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(indptr, indices, dst, draws)
+                                                  : run<int64_t>(indptr, indices, dst, draws);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) { m.impl("sample_hop", TORCH_BOX(&sample_hop_cpu)); }
+
+}  // namespace gnnbench

@@ -1,0 +1,15 @@
+// Function multiversioning: the libraries travel between machines, so wider instructions are
+// chosen at run time, never by -march.
+#pragma once
+
+#if defined(__x86_64__) && defined(__GNUC__)
+#define GNNBENCH_X86 1
+#include <immintrin.h>
+#define GNNBENCH_AVX2 __attribute__((target("avx2,fma")))
+#endif
+
+#if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
+#define GNNBENCH_CLONES __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+#else
+#define GNNBENCH_CLONES
+#endif
