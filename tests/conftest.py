@@ -53,3 +53,36 @@ def real_data() -> Path:
 def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests never write to the user's store."""
     os.environ["GNNBENCH_DATA"] = str(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture
+def small_graph():  # noqa: ANN201
+    """400 nodes, skewed degrees, isolated nodes, a self-loop and parallel edges."""
+    import numpy as np
+    import torch
+
+    from gnnbench.data.graph import Graph
+
+    rng = np.random.default_rng(7)
+    n, dim, classes = 400, 24, 4
+    degree = np.minimum(rng.zipf(1.6, n), 90) * (rng.random(n) > 0.1)
+    indptr = np.concatenate([[0], np.cumsum(degree)])
+    indices = rng.integers(0, n, indptr[-1]).astype(np.int32)
+    first = int(np.flatnonzero(degree >= 2)[0])
+    indices[indptr[first]] = first
+    indices[indptr[first] + 1] = first
+    labels = rng.integers(0, classes, n)
+    features = rng.normal(size=(n, dim)).astype(np.float32)
+    features[np.arange(n), labels] += 2
+    order = rng.permutation(n)
+    return Graph(
+        name="small",
+        indptr=torch.from_numpy(indptr.astype(np.int64)),
+        indices=torch.from_numpy(indices),
+        features=torch.from_numpy(features),
+        labels=torch.from_numpy(labels.astype(np.int64)),
+        train_idx=torch.from_numpy(np.sort(order[:200])),
+        val_idx=torch.from_numpy(np.sort(order[200:300])),
+        test_idx=torch.from_numpy(np.sort(order[300:])),
+        num_classes=classes,
+    )
