@@ -1,5 +1,6 @@
 // Argument checks shared by the bindings. A failed check throws one sentence that names the
-// argument, prefixed "gnnbench: "; gnnbench/ops turns it into a UsageError.
+// argument; gnnbench/ops turns the prefix "gnnbench: " into a UsageError, "gnnbench data: " into a
+// DataError.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
@@ -19,11 +20,23 @@ using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
 template <class... Parts>
-[[noreturn]] void fail(const Parts&... parts) {
+[[noreturn]] void fail_as(const char* prefix, const Parts&... parts) {
   std::ostringstream text;
-  text << "gnnbench: ";
+  text << prefix;
   (text << ... << parts);
   throw std::runtime_error(text.str());
+}
+
+// An argument that cannot be used as given.
+template <class... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  fail_as("gnnbench: ", parts...);
+}
+
+// A broken graph.
+template <class... Parts>
+[[noreturn]] void fail_data(const Parts&... parts) {
+  fail_as("gnnbench data: ", parts...);
 }
 
 inline const char* dtype_name(ScalarType type) {

@@ -59,7 +59,7 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
       fail(dst_name, " holds the id ", dst[count.where], " at position ", count.where,
            ", the graph has the nodes 0 to ", csc.num_nodes - 1);
     case HopError::kRowOutOfRange:
-      fail("indptr is broken at node ", dst[count.where],
+      fail_data("indptr is broken at node ", dst[count.where],
            ": offsets must not decrease and must stay within indices");
     case HopError::kTooManyEdges:
       fail("hop ", draws.hop, " draws ", count.edges,
@@ -71,7 +71,7 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
   if (!pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
                 data<Id>(out.neighbors),
                 with_positions ? data<int64_t>(out.positions) : nullptr)) {
-    fail("indices holds an id that is not a node; the graph has the nodes 0 to ",
+    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
          csc.num_nodes - 1);
   }
   return out;

@@ -1,0 +1,1 @@
+"""Typed Python face of the native operators."""

@@ -1,0 +1,120 @@
+"""Neighbour sampling and renaming of ids on the device of the tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gnnbench.minibatch import Block, MiniBatch
+from gnnbench.ops.library import load_native, native_errors
+
+
+def sample(
+    graph_indptr: Tensor,
+    graph_indices: Tensor,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    *,
+    pick: str,
+    frontier: str,
+    key: int,
+    batch: int,
+    with_positions: bool = False,
+) -> MiniBatch:
+    """Sample a mini-batch, all hops in one dispatch (DGL's method: per hop, then an id map).
+
+    Args:
+        graph_indptr: int64 ``[num_nodes + 1]``.
+        graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
+        seeds: int32 or int64 ``[n]``, unique; may be empty.
+        fanouts: neighbours per destination and hop, from the seeds outwards, each at least 1.
+        pick: ``"reservoir"`` or ``"floyd"``, both without replacement; every in-neighbour, in
+            stored order, where the degree is at most the fanout.
+        frontier: ``"cumulative"`` or ``"new"``; see ``gnnbench.minibatch``.
+        key: from :func:`gnnbench.rng.key`.
+        batch: number of the batch in its epoch, below 2^32.
+        with_positions: also return each edge's offset in ``graph_indices``.
+
+    Returns:
+        Blocks, input layer first. Local ids are the order of first occurrence, destinations
+        first, the same for any number of threads.
+
+    Raises:
+        UsageError: an argument of the wrong dtype, shape, device or range, or a repeated seed.
+        DataError: the graph's offsets or ids are out of range.
+    """
+    load_native()
+    with native_errors():
+        flat = torch.ops.gnnbench.sample(
+            graph_indptr,
+            graph_indices,
+            seeds,
+            list(fanouts),
+            pick,
+            frontier,
+            key,
+            batch,
+            with_positions,
+        )
+    stride = 4 if with_positions else 3
+    blocks = []
+    for at in range(0, len(flat), stride):
+        indptr, indices, src_nodes, *rest = flat[at : at + stride]
+        blocks.append(
+            Block(indptr, indices, src_nodes, indptr.numel() - 1, rest[0] if rest else None)
+        )
+    blocks.reverse()
+    # With "new" the input block's rows hold every edge of the batch once.
+    counted = blocks if frontier == "cumulative" else blocks[:1]
+    return MiniBatch(seeds, blocks, sum(b.num_edges for b in counted))
+
+
+def sample_hop(
+    graph_indptr: Tensor,
+    graph_indices: Tensor,
+    dst: Tensor,
+    fanout: int,
+    *,
+    pick: str,
+    key: int,
+    hop: int,
+    batch: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Sample one hop, ids not renamed.
+
+    ``dst`` ``[n]`` in the dtype of ``graph_indices``; it may repeat a node, which then draws the
+    same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]`` and
+    their offsets in ``graph_indices``, int64 ``[edges]``. Raises as :func:`sample`.
+    """
+    load_native()
+    with native_errors():
+        indptr, neighbors, positions = torch.ops.gnnbench.sample_hop(
+            graph_indptr, graph_indices, dst, fanout, pick, key, hop, batch
+        )
+    return indptr, neighbors, positions
+
+
+def id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:
+    """Rename global ids to local ones, in order of first occurrence, destinations first.
+
+    ``dst`` ``[n]`` (unique) and ``neighbors`` ``[edges]`` of one id dtype, ids at least 0. Returns
+    ``src_nodes`` ``[num_src]`` in that dtype and the local ids of ``neighbors``, int32 ``[edges]``.
+    The three passes of DGL's ``OrderedHashTable``. Raises ``UsageError``.
+    """
+    load_native()
+    with native_errors():
+        src_nodes, local = torch.ops.gnnbench.id_map(dst, neighbors)
+    return src_nodes, local
+
+
+def philox(key: int, counters: Tensor) -> Tensor:
+    """Philox4x32-10 blocks (Salmon et al., SC'11): words of int64 ``[n, 4]`` counters, below 2^32.
+
+    Returns int64 ``[n, 4]``. Raises ``UsageError``.
+    """
+    load_native()
+    with native_errors():
+        out: Tensor = torch.ops.gnnbench.philox(key, counters)
+    return out

@@ -1,0 +1,54 @@
+"""Keys of the counter-based generator, and permutations made from it.
+
+The generator is Philox4x32-10; ``native/include/gnnbench/rng.h`` lays out its counter. A key is a
+hash of (run seed, epoch, purpose), so that two purposes never share a stream.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_MASK = (1 << 64) - 1
+
+
+def _mix(x: int) -> int:
+    """Finalizer of SplitMix64 (Steele, Lea & Flood, OOPSLA 2014): a bijection of 64 bits."""
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def key(seed: int, epoch: int, purpose: str) -> int:
+    """Philox key of a purpose (``"sample"``, ``"order"`` ...) in an epoch of a run, in [0, 2^63).
+
+    The same everywhere: Python's own ``hash`` of strings is salted and takes no part.
+    """
+    h = _mix(seed & _MASK)
+    h = _mix(h ^ (epoch & _MASK))
+    text = purpose.encode()
+    h = _mix(h ^ len(text))
+    for at in range(0, len(text), 8):
+        h = _mix(h ^ int.from_bytes(text[at : at + 8], "little"))
+    return h >> 1
+
+
+def permutation(n: int, key: int) -> Tensor:
+    """A permutation of ``range(n)``, int64 ``[n]`` on the CPU, the same bits on every machine.
+
+    Element i gets the 64-bit sort key (words 0 and 1 of the block with counter (i low, i high, 0,
+    0xFFFFFFFF)); equal sort keys keep their order.
+    """
+    import torch
+
+    from gnnbench.ops.sampler import philox
+
+    i = torch.arange(n, dtype=torch.int64)
+    zero = torch.zeros_like(i)
+    counters = torch.stack([i & 0xFFFFFFFF, i >> 32, zero, zero + 0xFFFFFFFF], dim=1)
+    words = philox(key, counters)
+    # Bit 63 would be a sign: 63 bits are enough of a sort key.
+    return torch.sort((words[:, 0] << 31) | (words[:, 1] >> 1), stable=True).indices
