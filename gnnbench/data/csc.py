@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gnnbench.data.writer import GraphWriter
 
 EdgeChunks = Callable[[], Iterator[tuple[np.ndarray, np.ndarray]]]
 
@@ -73,7 +77,8 @@ def build_rows(
     """
     degrees[:] = 0
     for _, dst in chunks():
-        np.add.at(degrees, dst, 1) if len(dst) < 64 else _add_counts(degrees, dst)
+        if len(dst):
+            _add_counts(degrees, dst)
     ends = np.cumsum(degrees)
     dtype, first = index_dtype(num_nodes), 0
     while first < num_nodes:
@@ -116,6 +121,29 @@ def indptr_of(degrees: np.ndarray) -> np.ndarray:
     indptr = np.zeros(len(degrees) + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
     return indptr
+
+
+def write_csc(
+    out: GraphWriter,
+    chunks: EdgeChunks,
+    num_nodes: int,
+    *,
+    add_reverse: bool = False,
+    merge: bool = False,
+    drop_self_loops: bool = False,
+) -> None:
+    """Write ``indices`` and ``indptr`` of the edges in ``chunks`` (ids in range, any order)."""
+    if out.done("indices", "indptr"):
+        return
+    if drop_self_loops:
+        chunks = without_self_loops(chunks)
+    if add_reverse:
+        chunks = both_directions(chunks)
+    degrees = np.zeros(num_nodes, np.int64)
+    out.forget("indices")  # counting the degrees is part of writing them
+    rows = build_rows(chunks, num_nodes, degrees, merge=merge)
+    out.write("indices", index_dtype(num_nodes), (None,), rows)
+    out.write("indptr", "int64", (num_nodes + 1,), [indptr_of(degrees)])
 
 
 def _mix(first: np.ndarray, second: np.ndarray) -> int:

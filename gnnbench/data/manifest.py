@@ -5,12 +5,15 @@ from __future__ import annotations
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gnnbench.data.paths import share_dir
 from gnnbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gnnbench.data.twin import TwinRecipe
 
 __all__ = ["Manifest", "Published", "Source", "load_manifest", "manifests", "share_dir"]
 
@@ -26,6 +29,7 @@ class Source(_Strict):
     # Relative to a raw folder, any of them will do; ``get`` is the exact way to have one.
     paths: list[str]
     get: str
+    needs: list[str] = Field(default_factory=list)  # files that make a folder the source
     url: str = ""
     licence: str = ""
     sha256: dict[str, str] = Field(default_factory=dict)  # file name -> digest, where known
@@ -76,7 +80,26 @@ class Manifest(_Strict):
     notes: list[str] = Field(default_factory=list)
     source: list[Source] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
-    twin: dict[str, Any] | None = None  # keys as in gnnbench.data.twin.TwinRecipe
+    twin: dict[str, Any] | None = None  # knobs of gnnbench.data.twin.TwinRecipe
+
+    def twin_recipe(self) -> TwinRecipe:
+        """The twin's recipe: the counts above and the knobs of ``[twin]``, which win."""
+        from gnnbench.data.twin import TwinRecipe
+
+        counts = {
+            "num_nodes": self.num_nodes,
+            "num_edges": self.num_edges,
+            "feature_dim": self.feature_dim,
+            "num_classes": self.num_classes,
+            "train": self.train_size,
+            "val": self.val_size,
+            "test": self.test_size,
+            "symmetric": self.symmetric,
+        }
+        try:
+            return TwinRecipe.model_validate({**counts, **(self.twin or {})})
+        except ValidationError as error:
+            raise UsageError(_first_problem(error, f"[twin] of {self.name}.toml")) from None
 
 
 def load_manifest(path: Path) -> Manifest:
@@ -88,11 +111,15 @@ def load_manifest(path: Path) -> Manifest:
     try:
         return Manifest.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if first["type"] == "extra_forbidden":
-            raise UsageError(f"unknown key '{key}' in {path}; remove or correct it") from None
-        raise UsageError(f"key '{key}' in {path}: {first['msg']}; correct it") from None
+        raise UsageError(_first_problem(error, str(path))) from None
+
+
+def _first_problem(error: ValidationError, where: str) -> str:
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}' in {where}; remove or correct it"
+    return f"key '{key}' in {where}: {first['msg']}; correct it"
 
 
 @lru_cache(maxsize=8)

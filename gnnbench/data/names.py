@@ -15,7 +15,7 @@ from gnnbench.data.paths import raw_folders
 from gnnbench.errors import UsageError
 
 Kind = Literal["real", "twin", "npz", "store"]
-_SUFFIX = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?P<sym>\+sym)?(?:@(?P<scale>[^@]*))?", re.S)
+_NAME = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?(?P<sym>\+sym)?", re.S)
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DatasetRef:
     def without_sym(self) -> DatasetRef:
         """The graph that is made symmetric."""
         return DatasetRef(
-            self.name.replace("+sym", ""), self.kind, self.base, self.scale, False, self.path
+            self.name.removesuffix("+sym"), self.kind, self.base, self.scale, False, self.path
         )
 
     def folder_name(self, seed: int = 0) -> str:
@@ -73,11 +73,12 @@ def known_names() -> dict[str, str]:
 
 def npz_files() -> dict[str, Path]:
     """Graphs as ``.npz`` in the raw folders that no manifest describes, by name."""
-    known, found = known_names(), {}
+    known: dict[str, str] = known_names()
+    found: dict[str, Path] = {}
     for folder in raw_folders():
         for path in sorted(folder.glob("*.npz")) if folder.is_dir() else []:
             if _plain(path.stem) not in known:
-                found.setdefault(_plain(path.stem), path.absolute())
+                found.setdefault(_plain(path.stem), path.resolve())
     return found
 
 
@@ -85,10 +86,11 @@ def resolve(name: str) -> DatasetRef:
     """What a dataset name means.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
-    (a twin of that scale), the name of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a
-    prepared folder. Raises ``UsageError`` for anything else and suggests the nearest.
+    (a twin of that scale), ``papers100m~twin@0.01+sym``, the name of an ``.npz`` in a raw folder, a
+    path to an ``.npz`` or to a prepared folder. Raises ``UsageError`` for anything else and
+    suggests the nearest.
     """
-    match = _SUFFIX.fullmatch(name.strip())
+    match = _NAME.fullmatch(name.strip())
     assert match is not None
     base, twin, sym = match["base"], match["twin"] is not None, match["sym"] is not None
     if (ref := _path_ref(name, base, sym)) is not None:
@@ -112,7 +114,7 @@ def resolve(name: str) -> DatasetRef:
         raise UsageError(f"'{canonical}' has no twin; its manifest has no [twin] recipe")
     scale = _scale(name, match["scale"])
     tail = "" if scale == 1.0 else f"@{scale:g}"
-    return DatasetRef(f"{canonical}~twin{'+sym' * sym}{tail}", "twin", canonical, scale, sym)
+    return DatasetRef(f"{canonical}~twin{tail}{'+sym' * sym}", "twin", canonical, scale, sym)
 
 
 def _scale(name: str, text: str | None) -> float:
@@ -121,7 +123,9 @@ def _scale(name: str, text: str | None) -> float:
     except ValueError:
         scale = 0.0
     if not 0.0 < scale <= 16.0:
-        raise UsageError(f"the scale of '{name}' must be a number above 0 and up to 16, as in @0.05")
+        raise UsageError(
+            f"the scale of '{name}' must be a number above 0 and up to 16, as in @0.05"
+        )
     return scale
 
 
@@ -130,9 +134,12 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
     if path.suffix == ".npz":
         if not path.is_file():
             raise UsageError(f"there is no file {base}; give the path of an existing .npz")
-        return DatasetRef(str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym,
-                          path.absolute())
+        return DatasetRef(
+            str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
+        )
     folder = Path(name).expanduser()
+    if "/" not in name and _plain(base) in known_names():
+        return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
         return DatasetRef(str(folder.absolute()), "store", folder.name, path=folder.absolute())
     if "/" in name:
@@ -143,8 +150,10 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
 def _unknown(name: str, base: str) -> str:
     known, files = known_names(), npz_files()
     choices = sorted({*known.values(), *files})
-    near = difflib.get_close_matches(_plain(base), [*known, *files], n=1, cutoff=0.5)
+    twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
+    candidates = {**{file: file for file in files}, **known, **twins}
+    near = difflib.get_close_matches(_plain(base), candidates, n=1, cutoff=0.5)
     if near:
-        meant = known.get(near[0], near[0])
+        meant = candidates[near[0]]
         return f"unknown dataset '{name}'; did you mean '{name.replace(base, meant, 1)}'?"
     return f"unknown dataset '{name}'; known are {', '.join(choices)}, and twins as 'products~twin'"

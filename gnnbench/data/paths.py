@@ -31,13 +31,15 @@ def raw_folders(root: str | Path | None = None) -> list[Path]:
     return [*first, Path("../shared/data"), data_root(root) / "raw"]
 
 
-def find_raw(patterns: list[str], root: str | Path | None = None) -> Path | None:
-    """First existing file or folder among relative ``patterns``, folder by folder."""
+def find_raw(
+    patterns: list[str], root: str | Path | None = None, needs: list[str] | None = None
+) -> Path | None:
+    """First existing file, or folder that holds all of ``needs``, among relative ``patterns``."""
     for folder in raw_folders(root):
         for pattern in patterns:
             path = folder / pattern
-            if path.exists():
-                return path.absolute()
+            if path.exists() and all((path / file).is_file() for file in needs or []):
+                return path.resolve()
     return None
 
 

@@ -82,9 +82,7 @@ def _map_tensor(folder: Path, array: str, entry: dict[str, Any]) -> Tensor:
     if size == 0:
         return torch.empty(shape, dtype=dtype)
     # shared=False maps the file privately: torch may write to its pages, never to the file.
-    flat = torch.from_file(
-        str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype
-    )
+    flat = torch.from_file(str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype)
     return flat.view(shape)
 
 

@@ -132,6 +132,10 @@ class GraphWriter:
         """Whether all these arrays are complete."""
         return all(name in self._arrays for name in names)
 
+    def forget(self, name: str) -> None:
+        """Make an array anew that an interrupted writer left; for arrays that belong together."""
+        self._arrays.pop(name, None)
+
     def read(self, name: str) -> np.ndarray:
         """Read-only view of a complete array."""
         entry = self._arrays[name]
@@ -162,7 +166,7 @@ class GraphWriter:
                         f"'{name}' got rows of shape {data.shape[1:]} instead of {width}; "
                         "correct the input"
                     )
-                buffer = memoryview(data.reshape(-1).view(np.uint8))
+                buffer = memoryview(data.reshape(-1).view(np.uint8).data)
                 with writing_to(self.final.parent):
                     file.write(buffer)
                 digest.update(buffer)

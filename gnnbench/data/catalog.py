@@ -1,0 +1,175 @@
+"""What the command line asks about datasets. Plain values, nothing is printed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from gnnbench.data import layout
+from gnnbench.data.manifest import Manifest, manifests
+from gnnbench.data.names import DatasetRef, npz_files, resolve
+from gnnbench.data.paths import data_root
+from gnnbench.data.prepare import (
+    find_source,
+    how_to_get,
+    is_prepared,
+    load_dataset,
+    prepare,
+    prepared_path,
+)
+from gnnbench.data.store import VerifyReport
+from gnnbench.data.store import verify as verify_folder
+from gnnbench.data.writer import Progress
+from gnnbench.errors import GnnbenchError, MissingError
+
+__all__ = [
+    "DatasetDetails",
+    "DatasetInfo",
+    "VerifyReport",
+    "info",
+    "inventory",
+    "list_datasets",
+    "load_dataset",
+    "prepare",
+    "verify",
+]
+
+State = Literal["prepared", "source", "generated", "missing"]
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of ``data list``.
+
+    ``state``: ``prepared`` (in the store at ``path``), ``source`` (raw files at ``path``, imported
+    on first use), ``generated`` (a twin, made on first use), ``missing`` (``missing`` says what,
+    ``get`` is the exact way to have it). Counts are those of the manifest or of the stored graph,
+    scaled for a twin; 0 where not known yet. ``num_edges`` counts directed edges.
+    """
+
+    name: str
+    kind: str
+    state: State
+    description: str = ""
+    path: Path | None = None
+    missing: str = ""
+    get: str = ""
+    num_nodes: int = 0
+    num_edges: int = 0
+    feature_dim: int = 0
+    num_classes: int = 0
+    train_size: int = 0
+    symmetric: bool | None = None
+    licence: str = ""
+
+    @property
+    def available(self) -> bool:
+        """Whether ``prepare`` can succeed on this machine."""
+        return self.state != "missing"
+
+
+@dataclass(frozen=True)
+class DatasetDetails:
+    """``data info``: the line, the manifest (sources, papers' figures, recipe), ``meta.json``."""
+
+    summary: DatasetInfo
+    manifest: Manifest | None
+    meta: dict[str, Any] | None
+    bytes: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
+    """Every known dataset: those with a manifest, their twins, ``.npz`` in the raw folders."""
+    names = [*manifests()]
+    names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
+    names += sorted(npz_files())
+    return [_summary(resolve(name), data_root(root), 0) for name in names]
+
+
+inventory = list_datasets
+
+
+def info(name: str, *, root: str | Path | None = None, seed: int = 0) -> DatasetDetails:
+    """All that is known of one dataset. Raises ``UsageError`` for an unknown name."""
+    ref, folder = resolve(name), data_root(root)
+    summary, meta, size = _summary(ref, folder, seed), None, 0
+    if summary.state == "prepared" and summary.path is not None:
+        meta = layout.read_meta(summary.path)
+        size = sum(entry["bytes"] for entry in meta["arrays"].values())
+    manifest = manifests().get(ref.base) if ref.kind in ("real", "twin") else None
+    notes = [*(manifest.notes if manifest else []), *(meta or {}).get("notes", [])]
+    return DatasetDetails(summary, manifest, meta, size, tuple(notes))
+
+
+def verify(
+    name: str,
+    *,
+    root: str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> VerifyReport:
+    """Recompute all checksums of a prepared dataset; the report names every changed file.
+
+    Raises ``UsageError`` for an unknown name, ``MissingError`` where it is not prepared.
+    """
+    ref, folder = resolve(name), data_root(root)
+    path = prepared_path(ref, folder, seed)
+    if not path.is_dir():
+        raise MissingError(
+            f"'{ref.name}' is not prepared; run 'gnnbench data prepare {name}' first"
+        )
+    return verify_folder(path, progress)
+
+
+def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
+    manifest = ref.manifest
+    description = manifest.description if manifest else "graph from an .npz file"
+    path = prepared_path(ref, root, seed)
+    if ref.kind == "store" or is_prepared(ref, root, seed):
+        try:
+            meta = layout.read_meta(path)
+            layout.check_sizes(path, meta)
+        except GnnbenchError as error:
+            return DatasetInfo(ref.name, ref.kind, "missing", description, path, str(error))
+        keys = ("num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric", "licence")
+        counts = {key: meta[key] for key in keys}
+        return DatasetInfo(
+            ref.name, ref.kind, "prepared", description, path, train_size=meta["train"], **counts
+        )
+    if ref.kind == "npz":
+        return DatasetInfo(ref.name, "npz", "source", description, ref.path)
+    assert manifest is not None
+    if ref.kind == "twin":
+        recipe = manifest.twin_recipe().scaled(ref.scale)
+        return DatasetInfo(
+            ref.name,
+            "twin",
+            "generated",
+            f"twin of {ref.base}",
+            num_nodes=recipe.num_nodes,
+            num_edges=0 if ref.sym and not recipe.symmetric else recipe.num_edges,
+            feature_dim=recipe.feature_dim,
+            num_classes=recipe.num_classes,
+            train_size=int(recipe.train),
+            symmetric=ref.sym or recipe.symmetric,
+            licence="generated",
+        )
+    found = find_source(ref, root)
+    return DatasetInfo(
+        ref.name,
+        "real",
+        "source" if found else "missing",
+        description,
+        found[1] if found else None,
+        "" if found else "raw files",
+        "" if found else how_to_get(manifest, root),
+        manifest.num_nodes,
+        0 if ref.sym and not manifest.symmetric else manifest.num_edges,
+        manifest.feature_dim,
+        manifest.num_classes,
+        manifest.train_size,
+        ref.sym or manifest.symmetric,
+        manifest.licence,
+    )

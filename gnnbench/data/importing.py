@@ -1,0 +1,128 @@
+"""What every importer shares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.data.csc import EdgeChunks
+from gnnbench.data.layout import row_chunks
+from gnnbench.data.manifest import Source
+from gnnbench.data.seeded import (
+    DEFAULT_CLASSES,
+    DEFAULT_WIDTH,
+    seeded_features,
+    seeded_labels,
+    seeded_split,
+)
+from gnnbench.data.writer import GraphWriter
+from gnnbench.errors import DataError
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What an importer has to know beside the files.
+
+    ``feature_dim`` and ``num_classes`` are used where the source has none (0: a default).
+    """
+
+    name: str
+    seed: int = 0
+    feature_dim: int = 0
+    num_classes: int = 0
+    source: Source | None = None
+
+    @property
+    def add_reverse(self) -> bool:
+        """Whether the source lists an undirected edge once."""
+        return self.source is not None and self.source.add_reverse
+
+    @property
+    def merge(self) -> bool:
+        """Whether parallel edges become one."""
+        return self.source is not None and self.source.merge
+
+    @property
+    def drop_self_loops(self) -> bool:
+        """Whether self-loops are left out."""
+        return self.source is not None and self.source.drop_self_loops
+
+
+def write_labels(
+    out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
+) -> tuple[int, str]:
+    """Write the labels, seeded where there are none; returns class count and ``real | seeded``."""
+    if labels is None or int(labels.max(initial=-1)) < 0:
+        classes = options.num_classes or DEFAULT_CLASSES
+        pieces = seeded_labels(num_nodes, classes, options.seed)
+        out.write("labels", "int64", (num_nodes,), pieces)
+        return classes, "seeded"
+    out.write("labels", "int64", (num_nodes,), row_chunks(labels))
+    return max(options.num_classes, int(labels.max()) + 1), "real"
+
+
+def write_splits(
+    out: GraphWriter,
+    splits: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    num_nodes: int,
+    options: ImportOptions,
+) -> str:
+    """Write the sorted split indices; returns ``source`` or a description of the seeded split."""
+    origin = "source"
+    if splits is None:
+        splits = seeded_split(num_nodes, options.seed)
+        origin = f"random 60/20/20, seed {options.seed}"
+    for name, idx in zip(("train_idx", "val_idx", "test_idx"), splits, strict=True):
+        out.write(name, "int64", (len(idx),), [np.sort(idx)])
+    return origin
+
+
+def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:
+    """Write features drawn around a centre per class; call it after ``write_labels``."""
+    width = options.feature_dim or DEFAULT_WIDTH
+    pieces = seeded_features(out.read("labels"), width, options.seed)
+    out.write("features", "float32", (num_nodes, width), pieces)
+    return "seeded"
+
+
+def checked_edges(src: np.ndarray, dst: np.ndarray, num_nodes: int, path: Path) -> EdgeChunks:
+    """Pieces of two parallel id arrays, mapped or not. Raises ``DataError`` out of range."""
+    for ids in (src, dst):
+        for piece in row_chunks(ids):
+            low, high = int(piece.min()), int(piece.max())
+            if low < 0 or high >= num_nodes:
+                bad = low if low < 0 else high
+                raise DataError(
+                    f"{path} has an edge with node {bad}, outside 0..{num_nodes - 1}; get it again"
+                )
+    step = 1 << 22
+    return lambda: (
+        (src[start : start + step], dst[start : start + step]) for start in range(0, len(src), step)
+    )
+
+
+def csr_rows(
+    data: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int, path: Path
+) -> Any:
+    """Dense float32 row pieces of a CSR matrix. Raises ``DataError`` for a malformed one."""
+    bad = (
+        len(indptr) < 1
+        or int(indptr[0]) != 0
+        or int(indptr[-1]) != len(columns)
+        or len(data) != len(columns)
+        or (len(indptr) > 1 and int(np.diff(indptr).min()) < 0)
+        or (len(columns) > 0 and (int(columns.min()) < 0 or int(columns.max()) >= width))
+    )
+    if bad:
+        raise DataError(f"the sparse features of {path} are malformed; get it again")
+    step = max(1, (1 << 24) // max(1, 4 * width))
+    for start in range(0, len(indptr) - 1, step):
+        ends = indptr[start : start + step + 1]
+        piece = np.zeros((len(ends) - 1, width), np.float32)
+        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        part = slice(int(ends[0]), int(ends[-1]))
+        piece[rows, columns[part]] = data[part]
+        yield piece

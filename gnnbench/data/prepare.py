@@ -1,0 +1,244 @@
+"""Prepare a dataset: find its source or generate it, and store it. Idempotent and resumable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnnbench.data import layout
+from gnnbench.data.csc import csc_edges, write_csc
+from gnnbench.data.importing import ImportOptions
+from gnnbench.data.manifest import Manifest, Source
+from gnnbench.data.names import DatasetRef, resolve
+from gnnbench.data.npz import import_npz
+from gnnbench.data.ogb import import_ogb_binary, import_ogb_csv
+from gnnbench.data.paths import data_root, find_raw
+from gnnbench.data.pyg import import_coauthor, import_reddit
+from gnnbench.data.writer import GraphWriter, Progress, graph_lock
+from gnnbench.errors import DataError, GnnbenchError, MissingError
+
+if TYPE_CHECKING:
+    from gnnbench.data.graph import Graph
+
+Importer = Callable[[Path, GraphWriter, ImportOptions], dict[str, Any]]
+
+LOADERS: dict[str, Importer] = {
+    "npz": import_npz,
+    "ogb-csv": import_ogb_csv,
+    "ogb-binary": import_ogb_binary,
+    "pyg-reddit": import_reddit,
+    "pyg-coauthor": import_coauthor,
+}
+# Raised when what an importer writes changes, so that older folders are prepared again.
+_IMPORT_VERSION = 1
+
+
+def prepare(
+    name: str,
+    *,
+    root: str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Path:
+    """Folder of the prepared dataset; made if it is not there yet.
+
+    An existing folder that is intact by size is returned at once. Otherwise the graph is made in a
+    hidden sibling, steps that an interrupted call finished are reused, and it gets its name only
+    when complete and checked. ``seed`` decides what is drawn (twins, stand-in features, splits).
+
+    Raises ``UsageError`` for an unknown name or a folder that cannot be written, ``MissingError``
+    where the source is not on this machine (it says how to get it), ``DataError`` for a bad source.
+    """
+    return _prepare(resolve(name), data_root(root), seed, progress)
+
+
+def load_dataset(
+    name: str,
+    *,
+    root: str | Path | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Graph:
+    """``prepare``, then ``open_graph``."""
+    from gnnbench.data.store import open_graph
+
+    return open_graph(prepare(name, root=root, seed=seed, progress=progress))
+
+
+def prepared_path(ref: DatasetRef, root: Path, seed: int = 0) -> Path:
+    """Where ``prepare`` puts, or finds, a dataset."""
+    if ref.kind == "store" and ref.path is not None:
+        return ref.path
+    return root / ref.folder_name(seed)
+
+
+def is_prepared(ref: DatasetRef, root: Path, seed: int = 0) -> bool:
+    """Whether the dataset is stored, intact by size and made by the present recipe."""
+    return _intact(prepared_path(ref, root, seed), _identity(ref, seed))
+
+
+def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
+    """The first source of a real dataset whose files are on this machine, and where."""
+    manifest = ref.manifest
+    for source in manifest.source if manifest is not None else []:
+        if (path := find_raw(source.paths, root, source.needs)) is not None:
+            return source, path
+    return None
+
+
+def how_to_get(manifest: Manifest, root: Path) -> str:
+    """The exact way to have a real dataset."""
+    ways = [s.get.replace("{raw}", str(root / "raw")) for s in manifest.source]
+    return "; or ".join(ways)
+
+
+def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:
+    final, identity = prepared_path(ref, root, seed), _identity(ref, seed)
+    if ref.kind == "store":
+        layout.check_sizes(final, layout.read_meta(final))
+        return final
+    if _intact(final, identity):
+        return final
+
+    def waiting() -> None:
+        if progress is not None:
+            progress("wait for another process that prepares the same dataset", 0, 0)
+
+    with graph_lock(final, waiting):
+        if _intact(final, identity):  # another process was faster
+            return final
+        if ref.sym:
+            return _symmetric(ref, root, final, identity, seed, progress)
+        if ref.kind == "twin":
+            return _twin(ref, final, identity, seed, progress)
+        return _imported(ref, root, final, identity, seed, progress)
+
+
+def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
+    identity: dict[str, Any] = {"dataset": ref.name, "seed": seed, "version": _IMPORT_VERSION}
+    if ref.kind == "twin" and ref.manifest is not None:
+        identity["recipe"] = ref.manifest.twin_recipe().model_dump(mode="json")
+    return identity
+
+
+def _intact(folder: Path, identity: dict[str, Any]) -> bool:
+    try:
+        meta = layout.read_meta(folder)
+        layout.check_sizes(folder, meta)
+    except (GnnbenchError, KeyError, TypeError, ValueError):
+        return False
+    return {k: meta.get("fingerprint", {}).get(k) for k in identity} == identity
+
+
+def _imported(
+    ref: DatasetRef,
+    root: Path,
+    final: Path,
+    identity: dict[str, Any],
+    seed: int,
+    progress: Progress | None,
+) -> Path:
+    manifest, source, path = ref.manifest, None, ref.path
+    if manifest is not None:
+        found = find_source(ref, root)
+        if found is None:
+            raise MissingError(
+                f"the real dataset '{ref.base}' is not on this machine; get it with: "
+                f"{how_to_get(manifest, root)}; or use its twin '{ref.base}~twin'"
+            )
+        source, path = found
+        _check_digests(source, path)
+    assert path is not None
+    options = ImportOptions(
+        ref.name,
+        seed,
+        manifest.feature_dim if manifest else 0,
+        manifest.num_classes if manifest else 0,
+        source,
+    )
+    stat = path.stat()
+    origin = {"from": str(path), "size": stat.st_size, "modified": stat.st_mtime_ns}
+    loader = LOADERS[source.loader if source is not None else "npz"]
+    with GraphWriter(final, {**identity, **origin}, progress) as out:
+        about = loader(path, out, options)
+        if manifest is not None:
+            _check_counts(manifest, source, out, path)
+            about["licence"] = about.get("licence") or (source and source.licence) or ""
+            about["licence"] = about["licence"] or manifest.licence
+            about.setdefault("assumed", []).extend(manifest.assumed)
+        return out.finish(name=ref.name, seed=seed, **about)
+
+
+def _check_digests(source: Source, path: Path) -> None:
+    for name, digest in source.sha256.items():
+        file = path if path.name == name else path / name
+        if file.is_file() and layout.sha256_file(file) != digest:
+            raise DataError(
+                f"{file} is not the file that the manifest describes (SHA-256 differs from "
+                f"{digest[:12]}...); get it again, or prepare it by its path instead of its name"
+            )
+
+
+def _check_counts(manifest: Manifest, source: Source | None, out: GraphWriter, path: Path) -> None:
+    edges = source.num_edges if source is not None and source.num_edges else manifest.num_edges
+    have = (len(out.read("labels")), len(out.read("indices")), out.read("features").shape[1])
+    want = (manifest.num_nodes, edges, manifest.feature_dim)
+    if have != want:
+        raise DataError(
+            f"{path} gives {have[0]} nodes, {have[1]} edges and {have[2]} features where "
+            f"'{manifest.name}' has {want[0]}, {want[1]} and {want[2]}; get it again"
+        )
+
+
+def _symmetric(
+    ref: DatasetRef,
+    root: Path,
+    final: Path,
+    identity: dict[str, Any],
+    seed: int,
+    progress: Progress | None,
+) -> Path:
+    """Union of the edges and their reverses, parallel edges merged, no new self-loops."""
+    base = _prepare(ref.without_sym, root, seed, progress)
+    meta = layout.read_meta(base)
+    entries = meta["arrays"]
+    origin = {"from": str(base), "topology": [entries[k]["sha256"] for k in ("indptr", "indices")]}
+    with GraphWriter(final, {**identity, **origin}, progress) as out:
+        indptr, indices = (
+            layout.map_array(base, k, entries[k]["dtype"], tuple(entries[k]["shape"]))
+            for k in ("indptr", "indices")
+        )
+        num_nodes = int(meta["num_nodes"])
+        write_csc(out, csc_edges(indptr, indices), num_nodes, add_reverse=True, merge=True)
+        for array in layout.ARRAYS:
+            if array not in ("indptr", "indices"):
+                out.link(array, base, entries[array])
+        fixed = {"format", "format_version", "created_by", "meta_sha256", "arrays", "fingerprint"}
+        fixed |= {"name", "num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric"}
+        fixed |= {"train", "val", "test", "notes"}
+        about = {k: v for k, v in meta.items() if k not in fixed}
+        notes = [*meta.get("notes", []), "made symmetric: union with the reversed edges, merged"]
+        return out.finish(
+            name=ref.name,
+            num_classes=int(meta["num_classes"]),
+            symmetric=True,
+            notes=notes,
+            **about,
+        )
+
+
+def _twin(
+    ref: DatasetRef,
+    final: Path,
+    identity: dict[str, Any],
+    seed: int,
+    progress: Progress | None,
+) -> Path:
+    from gnnbench.data.twin import generate
+
+    assert ref.manifest is not None
+    recipe = ref.manifest.twin_recipe()
+    with GraphWriter(final, identity, progress) as out:
+        about = generate(recipe, ref.scale, seed, out)
+        return out.finish(name=ref.name, seed=seed, **about)

@@ -1,0 +1,185 @@
+"""Read raw sources piece by piece; whatever is wrong with a file is one ``DataError``."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+
+from gnnbench.errors import DataError
+
+_PIECE_BYTES = 1 << 24
+_BROKEN = (
+    OSError,
+    EOFError,
+    ValueError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    SyntaxError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what can go wrong while reading into one sentence."""
+    try:
+        yield
+    except _BROKEN as error:
+        if isinstance(error, FileNotFoundError):
+            raise DataError(f"{path} is missing; get the dataset again") from None
+        detail = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise DataError(
+            f"{path} is truncated, damaged or not what it should be ({detail}); get it again"
+        ) from None
+
+
+@dataclass(frozen=True)
+class ArrayHeader:
+    """Shape and type of an array inside an ``.npz``."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class NpzFile:
+    """An ``.npz`` whose arrays are read without unpickling and, where large, in pieces."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path):
+            self._zip = zipfile.ZipFile(path)
+        self.keys = {n.removesuffix(".npy") for n in self._zip.namelist() if n.endswith(".npy")}
+
+    def __enter__(self) -> NpzFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._zip.close()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.keys
+
+    def _open(self, key: str) -> tuple[IO[bytes], ArrayHeader]:
+        if key not in self.keys:
+            raise DataError(f"{self.path} has no array '{key}'; get it again or add the array")
+        file = self._zip.open(f"{key}.npy")
+        version = np.lib.format.read_magic(file)
+        if version == (1, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        elif version == (2, 0):
+            shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        else:
+            raise ValueError(f"array format {version}")
+        if dtype.hasobject:
+            raise ValueError(f"'{key}' holds pickled objects, which are never loaded")
+        return file, ArrayHeader(shape, dtype, fortran)
+
+    def header(self, key: str) -> ArrayHeader:
+        """Shape and type of an array, without reading it."""
+        with reading(self.path):
+            file, header = self._open(key)
+            file.close()
+        return header
+
+    def flat(self, key: str, start: int = 0, stop: int | None = None) -> Iterator[np.ndarray]:
+        """Elements ``start`` to ``stop`` in stored order, in pieces; to the end checks the CRC."""
+        with reading(self.path):
+            file, header = self._open(key)
+            with file:
+                stop = header.size if stop is None else stop
+                size = header.dtype.itemsize
+                file.seek(start * size, 1)
+                step = max(1, _PIECE_BYTES // max(1, size))
+                for begin in range(start, stop, step):
+                    want = (min(begin + step, stop) - begin) * size
+                    piece = file.read(want)
+                    if len(piece) != want:
+                        raise EOFError(f"'{key}' ends early")
+                    yield np.frombuffer(piece, header.dtype)
+                if stop == header.size and file.read(1):
+                    raise ValueError(f"'{key}' is longer than its header says")
+
+    def array(self, key: str) -> np.ndarray:
+        """A whole array."""
+        header = self.header(key)
+        pieces = list(self.flat(key))
+        whole = np.concatenate(pieces) if pieces else np.empty(0, header.dtype)
+        return whole.reshape(header.shape, order="F" if header.fortran else "C")
+
+    def rows(self, key: str) -> Iterator[np.ndarray]:
+        """Pieces of a two-dimensional array along its first axis."""
+        header = self.header(key)
+        if header.fortran:
+            yield self.array(key)
+            return
+        width = header.shape[1]
+        rest = np.empty(0, header.dtype)
+        for piece in self.flat(key):
+            joined = np.concatenate([rest, piece]) if len(rest) else piece
+            whole = len(joined) // width * width
+            yield joined[:whole].reshape(-1, width)
+            rest = joined[whole:]
+
+    def integers(self, key: str, length: int | None = None) -> np.ndarray:
+        """A one-dimensional integer array (of a given length). Raises ``DataError`` otherwise."""
+        header = self.header(key)
+        if header.dtype.kind not in "iu" or len(header.shape) != 1:
+            raise DataError(
+                f"'{key}' in {self.path} has type {header.dtype} and shape {header.shape}, one "
+                "dimension of integers is expected; correct the file"
+            )
+        if length is not None and header.shape[0] != length:
+            raise DataError(
+                f"'{key}' in {self.path} has {header.shape[0]} entries, {length} are expected; "
+                "correct the file"
+            )
+        return self.array(key)
+
+    def scalar(self, key: str, default: Any = None) -> Any:
+        """A number or a text stored as an array of one element."""
+        if key not in self.keys:
+            return default
+        values = self.array(key)
+        if values.size != 1:
+            raise DataError(f"'{key}' in {self.path} must be a single value; correct the file")
+        return values.reshape(()).item()
+
+
+def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[np.ndarray]:
+    """Rows of a headerless ``.csv.gz`` as ``[*, columns]``, in pieces."""
+    import pandas as pd
+
+    with reading(path), gzip.open(path, "rb") as file:
+        try:
+            for frame in pd.read_csv(file, header=None, chunksize=rows, dtype=dtype):
+                yield frame.to_numpy()
+        except pd.errors.EmptyDataError:
+            return
+
+
+def csv_column(path: Path, dtype: str) -> np.ndarray:
+    """The first column of a headerless ``.csv.gz``."""
+    pieces = [piece[:, 0] for piece in csv_pieces(path, dtype)]
+    return np.concatenate(pieces) if pieces else np.empty(0, dtype)
