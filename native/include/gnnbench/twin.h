@@ -2,8 +2,8 @@
 //
 // A node has a *position*. Communities, and regions of communities, are contiguous ranges of
 // positions. Three keyed bijections of [0, n) give a position its id, its in-rank and its out-rank,
-// so that neither community nor degree can be read off an id. A rank gives a weight by a law that is
-// a table over octaves of the rank fraction, linear in between.
+// so that neither community nor degree can be read off an id. A rank gives a weight by a law that
+// is a table over octaves of the rank fraction, linear in between.
 //
 // Edges leave a row at three levels: inside its community, inside its region but not its community,
 // and outside its region. A directed row draws sources by out-weight from the whole of a level; a
@@ -25,7 +25,8 @@ constexpr int kLawPoints = 34;
 constexpr uint32_t kTag = 0x7457494Eu;
 constexpr uint32_t kStreamIds = 0, kStreamInRank = 1, kStreamOutRank = 2, kStreamTied = 3;
 constexpr uint32_t kStreamEdges = 8;  // + level
-constexpr uint32_t kStreamLabels = 16, kStreamSplits = 17, kStreamFeatures = 18, kStreamCentres = 19;
+constexpr uint32_t kStreamLabels = 16, kStreamSplits = 17, kStreamFeatures = 18,
+                   kStreamCentres = 19;
 
 GNNBENCH_HD uint64_t mul_hi64(uint64_t a, uint64_t b) {
 #ifdef __CUDA_ARCH__
@@ -124,8 +125,7 @@ struct Weights {
   GNNBENCH_HD uint64_t in(uint32_t position) const { return in_law.weight(in_rank(position)); }
 
   GNNBENCH_HD uint64_t out(uint32_t position) const {
-    const bool same =
-        tied >= 65536u || (draws(key, kStreamTied, position)(0) >> 16) < tied;
+    const bool same = tied >= 65536u || (draws(key, kStreamTied, position)(0) >> 16) < tied;
     return out_law.weight(same ? in_rank(position) : out_rank(position));
   }
 };

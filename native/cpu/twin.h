@@ -1,0 +1,49 @@
+// Synthetic twins on the CPU. Meanings of the parameters: gnnbench/twin.h and
+// gnnbench/data/twin.py.
+#pragma once
+
+#include <cstdint>
+
+namespace gnnbench::twin {
+
+struct GraphSpec {
+  uint64_t key;
+  uint32_t num_nodes;
+  int64_t num_edges;  // directed, stored
+  bool symmetric;
+  const int64_t* community_ptr;  // positions, [communities + 1]
+  int64_t communities;
+  const int64_t* region_ptr;  // communities, [regions + 1]
+  int64_t regions;
+  const int64_t* in_law;   // [kLawPoints]
+  const int64_t* out_law;  // [kLawPoints]
+  uint32_t in_positive, out_positive;
+  uint32_t tied;
+  const int64_t* level_edges;  // [kLevels], rows' draws wanted per level
+};
+
+// Fills indptr [num_nodes + 1] and indices [num_edges], rows ascending. Id is int32_t or int64_t.
+// Returns the number of edges generated, which is num_edges where the graph is possible.
+template <class Id>
+int64_t graph(const GraphSpec& spec, int64_t* indptr, Id* indices);
+
+struct NodeSpec {
+  uint64_t key;
+  uint32_t num_nodes;
+  const int64_t* community_ptr;
+  int64_t communities;
+  uint32_t num_classes;
+};
+
+// Labels of all ids; `noise` of 65536 are drawn anew.
+void labels(const NodeSpec& spec, uint32_t noise, int64_t* out);
+
+// Splits of the given sizes, each ascending. `home` communities come first by `locality`.
+void splits(const NodeSpec& spec, int64_t home, uint32_t locality, uint32_t degree_bias,
+            const int64_t sizes[3], int64_t* const out[3]);
+
+// Rows [first, first + rows) of the feature table: (noise + signal * class pattern) / 256.
+void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows, int64_t dim,
+              float* out);
+
+}  // namespace gnnbench::twin
