@@ -1,0 +1,105 @@
+#include "bindings/cuda/common.h"
+
+namespace gnnbench::cuda {
+namespace {
+
+Aggregate mode_from_name(const std::string& name) {
+  if (name == "sum") return Aggregate::kSum;
+  if (name == "mean") return Aggregate::kMean;
+  if (name == "gcn") return Aggregate::kGcn;
+  fail("mode must be 'sum', 'mean' or 'gcn', not '", name, "'");
+}
+
+void check_block(const Tensor& indptr, const Tensor& indices, const Tensor& rows,
+                 const char* rows_name) {
+  check_layout(indptr, "indptr", 1);
+  check_dtype(indptr, "indptr", ScalarType::Int);
+  if (indptr.numel() < 1) fail("indptr must hold num_dst + 1 offsets, it is empty");
+  check_layout(indices, "indices", 1);
+  check_dtype(indices, "indices", ScalarType::Int);
+  check_layout(rows, rows_name, 2);
+  if (rows.scalar_type() != ScalarType::Float && rows.scalar_type() != ScalarType::Double) {
+    fail(rows_name, " must be float32 or float64, it is ", dtype_name(rows.scalar_type()));
+  }
+  check_cuda({{indptr, "indptr"}, {indices, "indices"}, {rows, rows_name}});
+  if (indices.numel() > INT32_MAX) fail("indices does not fit an int32 block");
+}
+
+void check_sources(int64_t num_src, int64_t num_dst, int64_t num_edges, Aggregate mode) {
+  if (num_src == 0 && num_edges > 0) fail("indices names sources, but there are none");
+  if (num_src > INT32_MAX) fail("an int32 block has at most 2^31 - 1 sources, not ", num_src);
+  if (mode == Aggregate::kGcn && num_src < num_dst) {
+    fail("mode 'gcn' needs a source row for each of the ", num_dst, " destinations, there are ",
+         num_src);
+  }
+}
+
+template <class Real>
+Tensor run_forward(const Tensor& indptr, const Tensor& indices, const Tensor& x, int64_t num_dst,
+                   Aggregate mode) {
+  const OnDevice on(x, "aggregate");
+  Tensor out = on.empty({num_dst, x.size(1)}, x.scalar_type());
+  aggregate<Real>(on.launch(), data<const int32_t>(indptr), data<const int32_t>(indices),
+                  data<const Real>(x), indices.numel(), x.size(0), num_dst, x.size(1), mode,
+                  data<Real>(out));
+  return out;
+}
+
+Tensor aggregate_cuda(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, std::string mode) {
+  check_block(indptr, indices, x, "x");
+  if (indptr.numel() != num_dst + 1) {
+    fail("indptr must hold num_dst + 1 = ", num_dst + 1, " offsets, it holds ", indptr.numel());
+  }
+  const Aggregate how = mode_from_name(mode);
+  check_sources(x.size(0), num_dst, indices.numel(), how);
+  return x.scalar_type() == ScalarType::Float
+             ? run_forward<float>(indptr, indices, x, num_dst, how)
+             : run_forward<double>(indptr, indices, x, num_dst, how);
+}
+
+template <class Real>
+Tensor run_backward(const Tensor& indptr, const Tensor& indices, const Tensor& grad,
+                    int64_t num_src, Aggregate mode) {
+  const OnDevice on(grad, "aggregate_backward");
+  const int64_t num_edges = indices.numel();
+  Tensor out = on.empty({num_src, grad.size(1)}, grad.scalar_type());
+  const size_t cub_bytes = aggregate_backward_scratch_bytes(on.launch(), num_edges, num_src);
+  Scratch memory;
+  const size_t sources = memory.add<int32_t>(num_edges);
+  const size_t rows = memory.add<int32_t>(num_edges);
+  const size_t sorted = memory.add<int32_t>(num_edges);
+  const size_t offsets = memory.add<int32_t>(num_src + 1);
+  const size_t cub = memory.add<char>(static_cast<int64_t>(cub_bytes));
+  memory.allocate(on);
+  const TransposeScratch scratch{memory.at<int32_t>(sources), memory.at<int32_t>(rows),
+                                 memory.at<int32_t>(sorted),  memory.at<int32_t>(offsets),
+                                 memory.at<char>(cub),        cub_bytes};
+  aggregate_backward<Real>(on.launch(), data<const int32_t>(indptr), data<const int32_t>(indices),
+                           data<const Real>(grad), num_edges, num_src, indptr.numel() - 1,
+                           grad.size(1), mode, scratch, data<Real>(out));
+  return out;
+}
+
+Tensor aggregate_backward_cuda(Tensor indptr, Tensor indices, Tensor grad, int64_t num_src,
+                               std::string mode) {
+  check_block(indptr, indices, grad, "grad");
+  if (grad.size(0) != indptr.numel() - 1) {
+    fail("grad must have one row for each of the ", indptr.numel() - 1, " destinations, it has ",
+         grad.size(0));
+  }
+  if (num_src < 0) fail("num_src must be at least 0, it is ", num_src);
+  const Aggregate how = mode_from_name(mode);
+  check_sources(num_src, indptr.numel() - 1, indices.numel(), how);
+  return grad.scalar_type() == ScalarType::Float
+             ? run_backward<float>(indptr, indices, grad, num_src, how)
+             : run_backward<double>(indptr, indices, grad, num_src, how);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
+  m.impl("aggregate", TORCH_BOX(&aggregate_cuda));
+  m.impl("aggregate_backward", TORCH_BOX(&aggregate_backward_cuda));
+}
+
+}  // namespace gnnbench::cuda

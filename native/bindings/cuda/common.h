@@ -1,0 +1,97 @@
+// What the CUDA bindings share: where to launch, how to allocate, how to read a count back.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/accelerator.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <vector>
+
+#include "bindings/checks.h"
+#include "cuda/kernels.h"
+
+namespace gnnbench::cuda {
+
+// All tensors of a call on one CUDA device; names and tensors in pairs.
+struct Named {
+  const Tensor& tensor;
+  const char* name;
+};
+
+inline void check_cuda(std::initializer_list<Named> tensors) {
+  const int32_t device = tensors.begin()->tensor.get_device_index();
+  for (const Named& t : tensors) {
+    if (!t.tensor.is_cuda() || t.tensor.get_device_index() != device) {
+      fail(t.name, " must be on the same CUDA device as ", tensors.begin()->name);
+    }
+  }
+}
+
+// The device of a tensor made current, and its current stream, for the life of the object.
+class OnDevice {
+ public:
+  OnDevice(const Tensor& like, const char* op)
+      : index_(like.get_device_index()), guard_(index_), launch_{nullptr, op} {
+    void* stream = nullptr;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(index_, &stream));
+    launch_.stream = static_cast<cudaStream_t>(stream);
+  }
+
+  const Launch& launch() const { return launch_; }
+
+  // Allocated by torch on the current stream, contents undefined.
+  Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {
+    return torch::stable::empty(
+        sizes, type, std::nullopt,
+        torch::stable::Device(torch::headeronly::DeviceType::CUDA, index_));
+  }
+
+  // Host synchronisation: copies `n` values from the device and waits for the stream.
+  template <class T>
+  void read_back(const T* from, T* to, int64_t n) const {
+    GNNBENCH_CUDA_CALL(launch_, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost,
+                                                launch_.stream));
+    GNNBENCH_CUDA_CALL(launch_, cudaStreamSynchronize(launch_.stream));
+  }
+
+ private:
+  int32_t index_;
+  torch::stable::accelerator::DeviceGuard guard_;
+  Launch launch_;
+};
+
+// Several scratch arrays in one allocation: add() all of them, then allocate(), then at().
+class Scratch {
+ public:
+  template <class T>
+  size_t add(int64_t n) {
+    const size_t begin = bytes_;
+    bytes_ += (std::max<int64_t>(n, 1) * sizeof(T) + 255) / 256 * 256;
+    return begin;
+  }
+
+  void allocate(const OnDevice& on) {
+    memory_ = on.empty({static_cast<int64_t>(bytes_)}, ScalarType::Byte);
+  }
+
+  template <class T>
+  T* at(size_t begin) const {
+    return reinterpret_cast<T*>(static_cast<char*>(memory_.data_ptr()) + begin);
+  }
+
+ private:
+  size_t bytes_ = 0;
+  Tensor memory_;
+};
+
+template <class T>
+T* data(const Tensor& t) {
+  return static_cast<T*>(t.data_ptr());
+}
+
+template <class Id>
+constexpr ScalarType kIdType = sizeof(Id) == 4 ? ScalarType::Int : ScalarType::Long;
+
+}  // namespace gnnbench::cuda

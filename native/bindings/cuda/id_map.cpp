@@ -1,0 +1,82 @@
+#include <tuple>
+
+#include "bindings/cuda/stages.h"
+
+namespace gnnbench::cuda {
+
+template <class Id>
+Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
+                   const HopEdges* hop, int64_t num_nodes) {
+  const Launch& launch = on.launch();
+  const int64_t n = items.size();
+  if (n > kIdMapMaxItems) fail(n, " ids in one hop do not fit int32 local ids");
+  const int64_t capacity = id_map_capacity(n);
+  const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, n + 1);
+
+  Scratch memory;
+  const size_t keys = memory.add<Id>(capacity);
+  const size_t values = memory.add<int32_t>(capacity);
+  const size_t slot_of = memory.add<uint32_t>(n);
+  const size_t ranks = memory.add<int32_t>(n + 2);
+  const size_t scan = memory.add<char>(static_cast<int64_t>(scan_bytes));
+  memory.allocate(on);
+  const IdMapScratch<Id> scratch{memory.at<Id>(keys), memory.at<int32_t>(values),
+                                 memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks),
+                                 capacity};
+
+  id_map_insert(launch, items, scratch);
+  exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
+
+  // Host synchronisation, one a map: the number of nodes sizes src_nodes. A hop's fault comes along.
+  int64_t hop_fault = kHopFine;
+  if (hop != nullptr) {
+    GNNBENCH_CUDA_CALL(launch, cudaMemcpyAsync(&hop_fault, hop->fault, sizeof(hop_fault),
+                                               cudaMemcpyDeviceToHost, launch.stream));
+  }
+  int32_t count_and_fault[2];
+  on.read_back(scratch.ranks + n, count_and_fault, 2);
+  const auto [num_src, fault] = count_and_fault;
+  check_hop_fault(hop_fault, num_nodes);
+  if (fault == kIdMapNegative) fail(dst_name, " or neighbors holds a negative id");
+  if (fault == kIdMapRepeatedDst) {
+    fail(dst_name, " holds an id twice; every destination must be unique");
+  }
+
+  Renamed out{on.empty({num_src}, kIdType<Id>),
+              on.empty({items.num_neighbors}, ScalarType::Int)};
+  id_map_finish(launch, items, scratch, data<Id>(out.src_nodes), data<int32_t>(out.local));
+  return out;
+}
+
+template Renamed rename_ids<int32_t>(const OnDevice&, IdMapItems<int32_t>, const char*,
+                                     const HopEdges*, int64_t);
+template Renamed rename_ids<int64_t>(const OnDevice&, IdMapItems<int64_t>, const char*,
+                                     const HopEdges*, int64_t);
+
+namespace {
+
+template <class Id>
+std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors) {
+  const OnDevice on(dst, "id_map");
+  Renamed r = rename_ids(on,
+                         IdMapItems<Id>{data<const Id>(dst), dst.numel(),
+                                        data<const Id>(neighbors), neighbors.numel()},
+                         "dst", nullptr, 0);
+  return {r.src_nodes, r.local};
+}
+
+std::tuple<Tensor, Tensor> id_map_cuda(Tensor dst, Tensor neighbors) {
+  check_layout(dst, "dst", 1);
+  check_ids(dst, "dst");
+  check_layout(neighbors, "neighbors", 1);
+  check_dtype(neighbors, "neighbors", dst.scalar_type());
+  check_cuda({{dst, "dst"}, {neighbors, "neighbors"}});
+  return dst.scalar_type() == ScalarType::Int ? run<int32_t>(dst, neighbors)
+                                              : run<int64_t>(dst, neighbors);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) { m.impl("id_map", TORCH_BOX(&id_map_cuda)); }
+
+}  // namespace gnnbench::cuda

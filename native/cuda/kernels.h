@@ -1,0 +1,155 @@
+// The launchers of the CUDA library: plain pointers into device memory, no torch. Nothing here
+// allocates and nothing waits for the device. `Id` is int32_t or int64_t.
+//
+// Scratch is given by the caller; a function `..._scratch_bytes` says how much CUB wants.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cuda/launch.h"
+#include "gnnbench/pick.h"
+
+namespace gnnbench::cuda {
+
+// out[i] = the four words of the block of counter i; counters and out are int64 [n, 4]. fault[0]
+// becomes 1 where a counter word does not fit 32 bits, else 0.
+void philox(Launch launch, uint64_t key, const int64_t* counters, int64_t* out, int64_t n,
+            int32_t* fault);
+
+// ---- in-place exclusive sums (cub::DeviceScan) ----
+
+template <class T>
+size_t scan_scratch_bytes(Launch launch, int64_t n);
+template <class T>
+void exclusive_scan(Launch launch, void* scratch, size_t scratch_bytes, T* data, int64_t n);
+
+// ---- sample_hop ----
+
+// Destinations may have another id dtype than the graph.
+struct Vertices {
+  const void* data;
+  bool wide;  // int64_t, else int32_t
+
+  GNNBENCH_HD int64_t operator[](int64_t i) const {
+    return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
+  }
+};
+
+template <class Id>
+struct Csc {
+  const int64_t* indptr;  // [num_nodes + 1]
+  const Id* indices;      // [num_edges]
+  int64_t num_nodes;
+  int64_t num_edges;
+};
+
+// What the passes of a hop found wrong, left in offsets[n + 1] (0: nothing): the first two by the
+// degree pass, the last by the pick.
+enum HopFault : int64_t { kHopFine = 0, kHopBadDst = 1, kHopBadIndptr = 2, kHopBadIndices = 3 };
+
+// Degree pass: offsets is int64 [n + 2]; offsets[i] = min(degree of dst[i], fanout) for i < n,
+// offsets[n] = 0 and offsets[n + 1] = a HopFault. After an exclusive scan over n + 1 items
+// offsets[0..n] are the rows' output offsets.
+template <class Id>
+void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout,
+                 int64_t* offsets);
+
+template <class Id>
+struct HopOut {
+  int32_t* indptr;     // [n + 1], each offset plus `base`
+  int32_t base;
+  Id* neighbors;       // [offsets[n]]
+  int64_t* positions;  // [offsets[n]] or nullptr
+};
+
+// Whether hop_pick needs `slots`, uint32 [offsets[n]]; else it keeps its slots in shared memory.
+bool hop_pick_needs_slots(Pick pick, uint32_t fanout);
+
+// Pick pass over scanned offsets. Rows must be sound: call it only after kHopFine was read. Leaves
+// kHopBadIndices in offsets[n + 1] where a neighbour is not a node.
+template <class Id>
+void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout, Pick pick,
+              uint64_t key, uint32_t hop, uint32_t batch, int64_t* offsets, uint32_t* slots,
+              HopOut<Id> out);
+
+// ---- id_map: three passes (insert, rank, map), order of first occurrence ----
+
+// Most items one map takes: values start as bytes of 0x7F, which must be above every position.
+constexpr int64_t kIdMapMaxItems = 0x7F7F7F7F;
+
+// What an insertion found wrong, left in ranks[n + 1] (0: nothing).
+enum IdMapFault : int32_t { kIdMapFine = 0, kIdMapRepeatedDst = 1, kIdMapNegative = 2 };
+
+// Items are dst (each once) then neighbors; `n` of them, at most kIdMapMaxItems.
+template <class Id>
+struct IdMapItems {
+  const Id* dst;
+  int64_t num_dst;
+  const Id* neighbors;
+  int64_t num_neighbors;
+
+  GNNBENCH_HD int64_t size() const { return num_dst + num_neighbors; }
+};
+
+// Open-addressing table and the per-item arrays of the passes.
+template <class Id>
+struct IdMapScratch {
+  Id* keys;           // [capacity], -1: empty
+  int32_t* values;    // [capacity], smallest position of the key, later its local id
+  uint32_t* slot_of;  // [n], the table slot of each item
+  int32_t* ranks;     // [n + 2]
+  int64_t capacity;   // id_map_capacity(n)
+};
+
+// A power of two, at least twice the number of items: probing always meets an empty slot.
+int64_t id_map_capacity(int64_t n);
+
+// Pass 1 and the flags of pass 2: after an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
+// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] an
+// IdMapFault.
+template <class Id>
+void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch);
+
+// Rest of pass 2 (compact) and pass 3 (map): src_nodes [ranks[n]], local int32 [num_neighbors].
+template <class Id>
+void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch, Id* src_nodes,
+                   int32_t* local);
+
+// ---- gather ----
+
+// out row i = table row ids[i], rows of row_bytes bytes; an id out of range fails a device assert.
+template <class Id>
+void gather_rows(Launch launch, const void* table, int64_t num_rows, const Id* ids, int64_t n,
+                 int64_t row_bytes, void* out);
+
+// ---- aggregate ----
+
+enum class Aggregate : int { kSum = 0, kMean = 1, kGcn = 2 };
+
+// out [num_dst, dim] from x [num_src, dim]; an index out of range fails a device assert. `Real` is
+// float or double.
+template <class Real>
+void aggregate(Launch launch, const int32_t* indptr, const int32_t* indices, const Real* x,
+               int64_t num_edges, int64_t num_src, int64_t num_dst, int64_t dim, Aggregate mode,
+               Real* out);
+
+// Backward goes over the transposed block, made by a stable sort of the edges by source: each
+// source's terms are added in the order of destinations, so that sums do not depend on the schedule.
+struct TransposeScratch {
+  int32_t* sources;  // [num_edges], sorted
+  int32_t* rows;     // [num_edges], destination of each edge
+  int32_t* sorted;   // [num_edges], destinations by source
+  int32_t* offsets;  // [num_src + 1]
+  void* cub;
+  size_t cub_bytes;  // aggregate_backward_scratch_bytes
+};
+
+size_t aggregate_backward_scratch_bytes(Launch launch, int64_t num_edges, int64_t num_src);
+
+template <class Real>
+void aggregate_backward(Launch launch, const int32_t* indptr, const int32_t* indices,
+                        const Real* grad, int64_t num_edges, int64_t num_src, int64_t num_dst,
+                        int64_t dim, Aggregate mode, TransposeScratch scratch, Real* out);
+
+}  // namespace gnnbench::cuda

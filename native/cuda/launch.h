@@ -1,0 +1,33 @@
+// What every launcher takes, and the one way in which CUDA errors are told.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace gnnbench::cuda {
+
+// Where a launcher's work goes, and the operator that errors name.
+struct Launch {
+  cudaStream_t stream;
+  const char* op;
+};
+
+inline void check(cudaError_t status, const char* op, const char* what) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string("gnnbench::") + op + ": " + cudaGetErrorString(status) +
+                           " (" + cudaGetErrorName(status) + ") in " + what);
+}
+
+inline int64_t blocks_for(int64_t items, int64_t per_block) {
+  return (items + per_block - 1) / per_block;
+}
+
+}  // namespace gnnbench::cuda
+
+// Checks a CUDA call; given a kernel launch (in braces, <<<>>> included), checks the last error.
+#define GNNBENCH_CUDA_CALL(launch, call) ::gnnbench::cuda::check((call), (launch).op, #call)
+#define GNNBENCH_CUDA_LAUNCHED(launch, kernel) \
+  ::gnnbench::cuda::check(cudaGetLastError(), (launch).op, kernel)
