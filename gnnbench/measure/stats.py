@@ -50,9 +50,7 @@ def median_interval(samples: Sequence[float], seed: int = 0, level: float = 0.95
     return Estimate(middle, float(low), float(high), n)
 
 
-def paired_ratio(
-    reference: Sequence[float], system: Sequence[float], seed: int = 0
-) -> Estimate:
+def paired_ratio(reference: Sequence[float], system: Sequence[float], seed: int = 0) -> Estimate:
     """Median of ``reference[i] / system[i]`` over paired rounds: above 1 the system is faster.
 
     Rounds in which either value is not positive are left out.

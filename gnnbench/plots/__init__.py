@@ -1,1 +1,62 @@
 """Figures, one file per kind; they read only what ``gnnbench.results`` wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gnnbench import names
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = ("breakdown", "loss")
+
+
+def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
+    """Draw figures of a run (all that its definition asks for, unless named) as PNG and SVG.
+
+    Returns the paths of the files; a figure for which the run has no data is left out. Raises
+    ``UsageError`` for an unknown figure or a folder without results.
+    """
+    from gnnbench.results import reader
+    from gnnbench.results.writer import ensure_folder
+
+    run = reader.read(folder)
+    chosen = figures or run.record.get("experiment", {}).get("figures") or FIGURES
+    for name in chosen:
+        names.check("figure", name, FIGURES)
+    ensure_folder(folder / "figures")
+    written: list[Path] = []
+    for name in chosen:
+        figure = _make(name, run)
+        if figure is not None:
+            written += _save(figure, folder / "figures" / name)
+    return written
+
+
+def _make(name: str, run: object) -> Figure | None:
+    from importlib import import_module
+
+    figure: Figure | None = import_module(f"gnnbench.plots.{name}").figure(run)
+    return figure
+
+
+def _save(figure: Figure, stem: Path) -> list[Path]:
+    import matplotlib
+
+    from gnnbench.results.writer import atomic_path
+
+    paths = []
+    settings = {"svg.hashsalt": "gnnbench", "svg.fonttype": "none"}
+    with matplotlib.rc_context(settings):
+        for suffix in (".png", ".svg"):
+            path = stem.with_suffix(suffix)
+            metadata = {"Date": None} if suffix == ".svg" else {"Software": None}
+            with atomic_path(path) as temporary:
+                figure.savefig(
+                    temporary, format=suffix[1:], dpi=150, bbox_inches="tight", metadata=metadata
+                )
+            paths.append(path)
+    return paths

@@ -1,0 +1,159 @@
+"""What this machine can run, why not, and the exact fix. Plain values; nothing is printed here."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+from gnnbench.errors import GnnbenchError
+from gnnbench.measure import machine
+
+DEVICES = ("cpu", "cuda")
+Entry = dict[str, Any]
+
+
+def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
+    return {"what": what, "ok": "yes" if ok else "no", "found": found, "fix": "" if ok else fix}
+
+
+def examine() -> dict[str, list[Entry]]:
+    """``checks`` (what, ok, found, fix), ``systems`` and ``datasets``."""
+    checks = [_threads(), _memory(), *_native(), _gpu(), *_packages()]
+    return {"checks": checks, "systems": systems(), "datasets": datasets()}
+
+
+def inventory() -> dict[str, list[Entry]]:
+    """Experiments, systems and datasets, with what is missing and how to get it."""
+    return {"experiments": experiments(), "systems": systems(), "datasets": datasets()}
+
+
+def _threads() -> Entry:
+    cores = machine.usable_cores()
+    return _entry("threads", True, f"{cores} usable cores of {machine.cpu_model()}")
+
+
+def _memory() -> Entry:
+    free = machine.load()["available_bytes"] / 2**30
+    return _entry(
+        "memory",
+        free >= 2,
+        f"{free:.1f} GiB free of {machine.memory_limit_bytes() / 2**30:.1f} GiB",
+        "close other programs: the laptop profile wants 2 GiB",
+    )
+
+
+def _native() -> list[Entry]:
+    try:
+        from gnnbench.ops.library import load_native, native_info
+
+        info = native_info()
+        load_native()
+        cpu = _entry("native CPU library", True, "loaded")
+    except GnnbenchError as error:
+        reason, _, fix = str(error).partition("; ")
+        cpu = _entry("native CPU library", False, reason, fix or "run 'make install'")
+    except ImportError as error:
+        return [_entry("native CPU library", False, str(error), "install torch: 'make install'")]
+    if info["cuda_usable"]:
+        cuda = _entry("native CUDA library", True, "built, and this torch can load it")
+    elif not info["cuda_built"]:
+        cuda = _entry(
+            "native CUDA library", False, "not built", "install nvcc and run 'make install' again"
+        )
+    else:
+        cuda = _entry(
+            "native CUDA library",
+            False,
+            f"built, but torch {info['torch']} is without CUDA",
+            "install the CUDA build of torch: pip install --force-reinstall torch",
+        )
+    return [cpu, cuda]
+
+
+def _gpu() -> Entry:
+    found = machine.gpus()
+    if found:
+        names = ", ".join(f"{g['name']} ({g['memory_bytes'] / 2**30:.0f} GiB)" for g in found)
+        return _entry("GPU", True, names)
+    return _entry(
+        "GPU",
+        False,
+        "NVML finds none",
+        "use --device cpu, or a machine with an NVIDIA GPU and its driver",
+    )
+
+
+def _packages() -> list[Entry]:
+    found = machine.versions()
+    entries = []
+    for name, fix in (
+        ("torch", "make install"),
+        ("dgl", "pip install dgl==1.1.3 (wheels exist for Python 3.11 and below)"),
+        ("torch-geometric", "pip install torch-geometric"),
+        ("ogb", "pip install ogb"),
+    ):
+        entries.append(_entry(name, found[name] is not None, found[name] or "not installed", fix))
+    extension = next((n for n in ("pyg_lib", "torch_sparse") if importlib.util.find_spec(n)), "")
+    entries.append(
+        _entry(
+            "PyG sampling extension",
+            bool(extension),
+            extension or "neither pyg-lib nor torch-sparse is installed",
+            "pip install pyg-lib -f https://data.pyg.org/whl/ (for your torch); until then"
+            " 'pyg-native-sampler' stands in",
+        )
+    )
+    return entries
+
+
+def experiments() -> list[Entry]:
+    """Shipped definitions."""
+    from gnnbench import experiment
+
+    found = []
+    for name in experiment.shipped():
+        value = experiment.load(name)
+        profiles = ", ".join(
+            f"{p}{' (default)' * (p == value.default_profile)}" for p in value.profiles
+        )
+        found.append({"name": name, "title": value.title, "profiles": profiles})
+    return found
+
+
+def systems() -> list[Entry]:
+    """Registered systems: where they run, and why not elsewhere."""
+    from gnnbench.runner import environment
+    from gnnbench.systems import registry
+
+    found = []
+    for name in registry.names():
+        system = environment.system_class(name)
+        summary = getattr(system, "summary", "")
+        states = {d: environment.availability(name, d).failure for d in DEVICES}
+        able = [d for d, failure in states.items() if failure is None]
+        problem = states["cpu"] or states["cuda"]
+        missing = "" if able or problem is None else problem.reason
+        stand_in = environment.availability(name, "cpu").stand_in
+        found.append(
+            {
+                "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",
+                "missing": missing, "stand-in": stand_in,
+                "options": ", ".join(environment.known_options(name)),
+            }
+        )  # fmt: skip
+    return found
+
+
+def datasets() -> list[Entry]:
+    """Known datasets and their state."""
+    from gnnbench.data import catalog
+
+    return [
+        {
+            "name": d.name, "state": d.state, "nodes": d.num_nodes or None,
+            "edges": d.num_edges or None, "features": d.feature_dim or None,
+            "train": d.train_size or None, "description": d.description,
+            "get": d.get if not d.available else "",
+        }
+        for d in catalog.list_datasets()
+    ]  # fmt: skip

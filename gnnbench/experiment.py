@@ -1,0 +1,353 @@
+"""A definition (TOML) becomes one complete typed value, and that becomes cells.
+
+A definition has ``schema_version = 1``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
+move together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
+matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (a
+system's own settings), ``[profiles.<name>]`` (overrides of all these) and may say
+``extends = "name"``: tables are merged, anything else is replaced. An axis ``options.<key>`` varies
+a setting of the systems that know it. Written back resolved it is a definition again, with the same
+hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tomllib
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from gnnbench import names
+from gnnbench.cell import Cell
+from gnnbench.data.manifest import share_dir
+from gnnbench.errors import UsageError
+
+Name = Annotated[str, Field(min_length=1)]
+Positive = Annotated[int, Field(gt=0)]
+Natural = Annotated[int, Field(ge=0)]
+Raw = dict[str, Any]
+
+AXES: dict[str, Any] = {
+    "system": Name,
+    "dataset": Name,
+    "model": Name,
+    "device": Literal["cpu", "cuda", "auto"],
+    "pick": Name,
+    "frontier": Literal["default", "cumulative", "new"],
+    "batch_size": Positive,
+    "fanouts": Annotated[list[Positive], Field(min_length=1)],
+    "hidden": Positive,
+    "learning_rate": Annotated[float, Field(gt=0)],
+    "seed": Natural,
+    "threads": Natural,
+}
+REQUIRED = ("system", "dataset", "model")
+
+
+class Strict(BaseModel):
+    """A value without unknown keys and without silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Measure(Strict):
+    """How long to measure and within which limits; ``0`` switches a limit off."""
+
+    warmup_epochs: Natural = 1
+    min_rounds: Positive = 3
+    max_rounds: Positive = 30
+    target_half_width: Annotated[float, Field(gt=0)] = 0.02
+    time_budget_s: Annotated[float, Field(gt=0)] = 60.0
+    cell_timeout_s: Annotated[float, Field(gt=0)] = 1800.0
+    max_batches: Natural = 0
+    memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
+    unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Measure:
+        if self.min_rounds > self.max_rounds:
+            raise ValueError("min_rounds is above max_rounds")
+        return self
+
+
+class Constraint(Strict):
+    """Either ``include`` or ``exclude``: axis -> value or list of values."""
+
+    include: Raw | None = None
+    exclude: Raw | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Constraint:
+        if (self.include is None) == (self.exclude is None):
+            raise ValueError("a constraint has either 'include' or 'exclude'")
+        return self
+
+    def keeps(self, combination: Raw) -> bool:
+        """Whether a combination of axis values survives."""
+        table = self.include if self.include is not None else self.exclude
+        hit = all(_equal(combination.get(axis), value) for axis, value in (table or {}).items())
+        return hit if self.include is not None else not hit
+
+
+def _equal(have: Any, wanted: Any) -> bool:
+    return have == wanted or (isinstance(wanted, list) and have in wanted)
+
+
+class Overridable(Strict):
+    """What a profile may override."""
+
+    description: str = ""
+    axes: dict[str, list[Any]] = {}
+    zip: dict[str, list[Any]] = {}
+    constraints: list[Constraint] = []
+    systems: dict[str, Raw] = {}
+
+
+class Profile(Overridable):
+    """A named size of the same experiment."""
+
+    measure: Raw = {}
+
+
+class Experiment(Overridable):
+    """One complete definition. ``profiles`` is empty once it is resolved."""
+
+    schema_version: Literal[1]
+    name: Name
+    title: str = ""
+    reference: Name = "baseline"
+    figures: list[Name] = ["breakdown"]
+    sources: list[str] = []
+    default_profile: str = ""
+    measure: Measure = Measure()
+    profiles: dict[str, Profile] = {}
+
+    @model_validator(mode="after")
+    def _axes_make_sense(self) -> Experiment:
+        for axis, values in [*self.axes.items(), *self.zip.items()]:
+            _check_axis(axis, values)
+        if both := set(self.axes) & set(self.zip):
+            raise ValueError(f"'{min(both)}' is both in [axes] and in [zip]")
+        if len({len(v) for v in self.zip.values()}) > 1:
+            raise ValueError("the lists in [zip] have different lengths")
+        for constraint in self.constraints:
+            for axis in constraint.include or constraint.exclude or {}:
+                _check_axis(axis, [])
+        return self
+
+    @property
+    def hash(self) -> str:
+        """Content hash, 12 hex digits."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_toml(self) -> str:
+        """The value as a definition that reads back to itself."""
+        import tomli_w
+
+        head = f"# resolved by gnnbench; content hash {self.hash}\n"
+        return head + tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+
+    def axis(self, name: str) -> list[Any]:
+        """Distinct values of an axis over the whole grid, in order."""
+        values = self.zip.get(name, self.axes.get(name, []))
+        return [v for i, v in enumerate(values) if v not in values[:i]]
+
+
+def _check_axis(axis: str, values: list[Any]) -> None:
+    if axis.startswith("options.") and len(axis) > len("options."):
+        return
+    if axis not in AXES:
+        raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
+    adapter = TypeAdapter(AXES[axis])
+    for value in values:
+        try:
+            adapter.validate_python(value)
+        except ValidationError as error:
+            raise ValueError(
+                f"axis '{axis}' cannot be {value!r}: {error.errors()[0]['msg'].lower()}"
+            ) from None
+
+
+def shipped() -> dict[str, Path]:
+    """Names and files of the definitions that come with gnnbench."""
+    return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
+
+
+def load(name_or_path: str) -> Experiment:
+    """Read a definition by shipped name or by path, with what it extends.
+
+    Raises ``UsageError`` naming the file and the key at fault.
+    """
+    path = _find(name_or_path, Path())
+    return _validate(_load_raw(path, ()), path.name)
+
+
+def _find(name_or_path: str, beside: Path) -> Path:
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        path = beside / name_or_path
+        if not path.is_file():
+            raise UsageError(f"there is no definition '{name_or_path}'")
+        return path
+    known = shipped()
+    names.check("experiment", name_or_path, known)
+    return known[name_or_path]
+
+
+def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
+    if path.resolve() in seen:
+        raise UsageError(f"'{path.name}' extends itself through 'extends'")
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"'{path.name}' is not TOML: {error}") from None
+    if "schema_version" not in raw:
+        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 1'")
+    parent = raw.pop("extends", None)
+    raw.setdefault("name", path.stem)
+    if parent is None:
+        return raw
+    if not isinstance(parent, str):
+        raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
+    return merge(_load_raw(_find(parent, path.parent), (*seen, path.resolve())), raw)
+
+
+def merge(base: Raw, over: Raw) -> Raw:
+    """``base`` with ``over`` laid on it: tables merged, anything else replaced."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        result[key] = (
+            merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        )
+    return result
+
+
+def lay_axes(raw: Raw, over: Raw) -> Raw:
+    """``merge`` in which an axis that moves between [axes] and [zip] leaves its old place."""
+    raw = dict(raw)
+    for here, there in (("axes", "zip"), ("zip", "axes")):
+        raw[there] = {k: v for k, v in raw.get(there, {}).items() if k not in over.get(here, {})}
+    return merge(raw, over)
+
+
+def _validate(raw: Raw, file: str) -> Experiment:
+    try:
+        experiment = Experiment.model_validate(raw)
+        for name in experiment.profiles:  # a profile that cannot be applied is an error now
+            Experiment.model_validate(_with_profile(raw, name))
+        return experiment
+    except ValidationError as error:
+        raise UsageError(f"'{file}': {_sentence(error)}") from None
+
+
+def _with_profile(raw: Raw, profile: str) -> Raw:
+    raw = dict(raw)
+    over = dict(raw.pop("profiles", {}).get(profile, {}))
+    raw.pop("default_profile", None)
+    constraints = raw.get("constraints", []) + over.pop("constraints", [])
+    return {**lay_axes(raw, over), "constraints": constraints}
+
+
+KEYS = sorted(
+    {"extends", *AXES}
+    | set(Experiment.model_fields)
+    | set(Measure.model_fields)
+    | set(Constraint.model_fields)
+)
+
+
+def _sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{where}'; {names.suggestion(str(first['loc'][-1]), KEYS)}"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {message.lower()}" if first["type"] != "value_error" and where else message
+
+
+def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:
+    """Apply a profile (the default one for ``""``) and overrides; the result has no profiles.
+
+    ``over`` is a partial definition, as the command line makes it. ``device = "auto"`` becomes
+    ``cuda`` where torch finds a GPU, else ``cpu``.
+    """
+    chosen = profile or experiment.default_profile
+    if chosen:
+        names.check("profile", chosen, experiment.profiles)
+    raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
+    raw = lay_axes(raw, over or {})
+    for place in ("axes", "zip"):
+        if "auto" in raw[place].get("device", []):
+            devices = [_auto_device() if d == "auto" else d for d in raw[place]["device"]]
+            raw[place]["device"] = list(dict.fromkeys(devices)) if place == "axes" else devices
+    try:
+        resolved = Experiment.model_validate(raw)
+    except ValidationError as error:
+        raise UsageError(_sentence(error)) from None
+    for axis in REQUIRED:
+        if not resolved.axis(axis):
+            raise UsageError(f"'{resolved.name}' has no value for the axis '{axis}'")
+    return resolved
+
+
+def _auto_device() -> str:
+    from gnnbench.measure import machine
+
+    if not machine.gpus():
+        return "cpu"
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def expand(experiment: Experiment, known_options: Callable[[str], Collection[str]]) -> list[Cell]:
+    """Cells of a resolved definition, those of one comparison beside each other, no duplicates.
+
+    ``known_options`` gives the option names of a system; an ``options.*`` axis varies only the
+    systems that know the option.
+    """
+    cells: dict[str, Cell] = {}
+    for combination in _combinations(experiment):
+        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
+            continue
+        includes = [c for c in experiment.constraints if c.include is not None]
+        if includes and not any(c.keeps(combination) for c in includes):
+            continue
+        system = combination["system"]
+        options = dict(experiment.systems.get(system, {}))
+        values: Raw = {}
+        for axis, value in combination.items():
+            kind, _, option = axis.partition(".")
+            if not option:
+                values[axis] = tuple(value) if kind == "fanouts" else value
+            elif option in known_options(system):
+                options[option] = value
+        cell = Cell(
+            experiment=experiment.name,
+            options=options,
+            max_batches=experiment.measure.max_batches,
+            **values,
+        )
+        cells.setdefault(cell.id, cell)
+    return list(cells.values())
+
+
+def _combinations(experiment: Experiment) -> Iterator[Raw]:
+    order = ["dataset", "model", *(a for a in experiment.axes if a not in REQUIRED), "system"]
+    axes = [a for a in order if a in experiment.axes]
+    rows: list[Raw] = [{}]
+    if experiment.zip:
+        rows = [
+            dict(zip(experiment.zip, values, strict=True))
+            for values in zip(*experiment.zip.values(), strict=True)
+        ]
+    for row in rows:
+        for values in itertools.product(*(experiment.axes[a] for a in axes)):
+            yield {**row, **dict(zip(axes, values, strict=True))}

@@ -1,0 +1,102 @@
+"""Options of the command line as a partial definition laid over an experiment."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gnnbench import names
+from gnnbench.errors import UsageError
+from gnnbench.experiment import AXES, Experiment, Measure, Raw, merge
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the user typed; empty means not given."""
+
+    profile: str = ""
+    systems: tuple[str, ...] = ()
+    datasets: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    device: str = ""
+    pick: str = ""
+    seed: int | None = None
+    repeats: int = 0
+    options: tuple[str, ...] = ()
+
+
+def as_definition(
+    over: Overrides, experiment: Experiment, known_options: Callable[[str], Collection[str]]
+) -> Raw:
+    """Partial definition for ``gnnbench.experiment.resolve``.
+
+    ``key=value`` may set an axis, a field of ``[measure]``, ``reference``, ``system.option`` or an
+    option of every selected system that knows it. Raises ``UsageError`` for an unknown key.
+    """
+    axes: Raw = {
+        "system": list(over.systems),
+        "dataset": list(over.datasets),
+        "model": list(over.models),
+        "device": [over.device] if over.device else [],
+        "pick": [over.pick] if over.pick else [],
+        "seed": [] if over.seed is None else [over.seed],
+    }
+    raw: Raw = {"axes": {k: v for k, v in axes.items() if v}}
+    if over.repeats:
+        raw["measure"] = {"min_rounds": over.repeats, "max_rounds": over.repeats}
+    systems = list(over.systems) or _systems(experiment)
+    for text in over.options:
+        raw = merge(raw, _option(text, systems, known_options))
+    return raw
+
+
+def _systems(experiment: Experiment) -> list[str]:
+    found = dict.fromkeys(experiment.axis("system"))
+    for profile in experiment.profiles.values():
+        found |= dict.fromkeys([*profile.axes.get("system", []), *profile.zip.get("system", [])])
+    return list(found)
+
+
+def parse_value(text: str) -> Any:
+    """A TOML value, else the text itself."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _option(text: str, systems: list[str], known_options: Callable[[str], Collection[str]]) -> Raw:
+    key, equals, right = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise UsageError(f"'{text}' is not of the form key=value")
+    value = parse_value(right.strip())
+    key = key.removeprefix("measure.").removeprefix("axes.")
+    if key in AXES:
+        return {"axes": {key: _axis_values(key, value)}}
+    if key in Measure.model_fields:
+        if Measure.model_fields[key].annotation is float and isinstance(value, int):
+            value = float(value)
+        return {"measure": {key: value}}
+    if key == "reference":
+        return {"reference": value}
+    system, dot, option = key.partition(".")
+    if dot and system in systems:
+        names.check(f"option of system '{system}'", option, known_options(system))
+        return {"systems": {system: {option: value}}}
+    knowing = [s for s in systems if key in known_options(s)]
+    if not knowing:
+        known = {*AXES, *Measure.model_fields, "reference"}
+        known |= {o for s in systems for o in known_options(s)}
+        raise UsageError(f"unknown option '{key}'; {names.suggestion(key, known)}")
+    return {"systems": {s: {key: value} for s in knowing}}
+
+
+def _axis_values(axis: str, value: Any) -> list[Any]:
+    if axis == "fanouts":
+        nested = isinstance(value, list) and value and isinstance(value[0], list)
+        return value if nested else [value]
+    values = value if isinstance(value, list) else [value]
+    return [float(v) if axis == "learning_rate" and isinstance(v, int) else v for v in values]

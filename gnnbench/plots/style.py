@@ -1,0 +1,56 @@
+"""What the figures share: colours that a colour-blind reader can tell apart, titles, layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's palette (2008), ordered by difference in lightness as well as in hue.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
+PHASE_COLOURS = {
+    "sample": "#0072B2",
+    "memory_io": "#E69F00",
+    "compute": "#009E73",
+    "other": "#BBBBBB",
+}
+LABELS = {"sample": "sample", "memory_io": "memory IO", "compute": "compute", "other": "other"}
+
+Row = dict[str, Any]
+
+
+def common(rows: Sequence[Row], key: str) -> str:
+    """The values of a column, joined."""
+    values = dict.fromkeys(str(r[key]) for r in rows if r.get(key) not in (None, ""))
+    return ", ".join(values)
+
+
+def setting(rows: Sequence[Row]) -> str:
+    """Device, threads, batch size and fanouts, for the title."""
+    return (
+        f"{common(rows, 'device')}, {common(rows, 'threads')} threads,"
+        f" batch {common(rows, 'batch_size')}, fanouts {common(rows, 'fanouts')}"
+    )
+
+
+def panels(count: int, width: float) -> tuple[Figure, list[Axes]]:
+    """A row of panels, wrapped after three; without pyplot's global state."""
+    columns = min(count, 3)
+    lines = -(-count // columns)
+    figure = Figure(figsize=(max(width * columns, 5.0), 3.6 * lines + 0.6), layout="constrained")
+    axes = [figure.add_subplot(lines, columns, i + 1) for i in range(count)]
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="y", linewidth=0.4, alpha=0.5)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    """Rows by (dataset, model), in order."""
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["dataset"], row["model"]), []).append(row)
+    return found

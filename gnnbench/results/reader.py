@@ -1,0 +1,76 @@
+"""Find and read what a run left on disk."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnnbench.errors import UsageError
+from gnnbench.results.schema import CELLS, SAMPLES, Column
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run read back: typed rows (empty fields are None) and ``run.json``."""
+
+    path: Path
+    cells: list[dict[str, Any]]
+    samples: list[dict[str, Any]]
+    record: dict[str, Any]
+
+
+def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
+    """Run folders below ``out``, the oldest first."""
+    pattern = f"{experiment or '*'}/run-*"
+    return sorted((p for p in out.glob(pattern) if p.is_dir()), key=lambda p: (p.name, str(p)))
+
+
+def latest(out: Path, experiment: str | None = None) -> Path:
+    """The newest finished or unfinished run below ``out`` that has a table."""
+    found = [p for p in run_folders(out, experiment) if (p / "cells.csv").exists()]
+    if not found:
+        raise UsageError(f"no results in '{out}'; 'gnnbench run breakdown' makes some")
+    return found[-1]
+
+
+def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    """Typed rows. Raises ``UsageError`` for a file that is not of this schema."""
+    types = {c.name: c.dtype for c in columns}
+    with path.open(newline="", encoding="utf-8") as file:
+        reader = csv.DictReader(file)
+        unknown = [name for name in reader.fieldnames or [] if name not in types]
+        if unknown or not reader.fieldnames:
+            raise UsageError(
+                f"'{path}' is not a table of this schema (column {unknown[0] if unknown else '?'})"
+            )
+        try:
+            return [{k: _value(v, types[k]) for k, v in row.items()} for row in reader]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"'{path}' is damaged: {error}") from None
+
+
+def _value(text: str, dtype: str) -> Any:
+    if dtype == "str":
+        return text
+    if text == "":
+        return None
+    if dtype == "bool":
+        return {"true": True, "false": False}[text]
+    return int(text) if dtype == "int" else float(text)
+
+
+def read(folder: Path) -> Run:
+    """Read a run folder. Raises ``UsageError`` where there is none."""
+    if not (folder / "cells.csv").exists():
+        raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
+    samples = folder / "samples.csv"
+    record = folder / "run.json"
+    return Run(
+        folder,
+        read_csv(folder / "cells.csv", CELLS),
+        read_csv(samples, SAMPLES) if samples.exists() else [],
+        json.loads(record.read_text()) if record.exists() else {},
+    )

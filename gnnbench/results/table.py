@@ -1,0 +1,95 @@
+"""The short table of a run, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from gnnbench.results.schema import PHASES
+
+Row = dict[str, Any]
+
+
+def seconds(value: float | None) -> str:
+    """A time with a unit, three significant digits."""
+    if value is None:
+        return ""
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if value >= 1 / factor:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.2g} us"
+
+
+def ratio(row: Row, name: str) -> str:
+    """``1.32x [1.29, 1.36]``."""
+    if row.get(name) is None:
+        return ""
+    low, high = row.get(f"{name}_ci_low"), row.get(f"{name}_ci_high")
+    interval = f" [{low:.2f}, {high:.2f}]" if low is not None and low == low else ""
+    return f"{row[name]:.2f}x{interval}"
+
+
+def cells_table(rows: Sequence[Row], show_different: bool = False) -> Table:
+    """One line per cell. For ``different`` work ratios appear only when asked for, as such."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("dataset", "model", "system", "status", "epoch", "+-"):
+        table.add_column(name, no_wrap=name != "dataset")
+    for name in (*PHASES, "other", "sample/batch", "speed-up", "sample speed-up"):
+        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+    table.add_column("work", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in rows:
+        table.add_row(*_line(row, show_different))
+    return table
+
+
+def _line(row: Row, show_different: bool) -> list[str]:
+    system = row["system"]
+    if row.get("stand_in_for"):
+        system += f" (for {row['stand_in_for']})"
+    if row.get("doubtful"):
+        system += " (?)"
+    head = [row["dataset"], row["model"], system, row["status"]]
+    wall = row.get("epoch_wall_s")
+    if wall is None:
+        return [*head, *[""] * 10]
+    low, high = row.get("ci_low_s"), row.get("ci_high_s")
+    half = "" if low is None or low != low else f"{(high - low) / 2 / wall:.1%}"
+    sample = row.get("sample_time_s")
+    per_batch = sample / row["batches"] if sample is not None and row.get("batches") else None
+    speedups = [ratio(row, "speedup"), ratio(row, "sample_speedup")]
+    if row.get("work_class") == "different" and show_different:
+        speedups = [
+            f"{row[f'{p}speedup_per_edge']:.2f}x/edge {row[f'{p}speedup_per_batch']:.2f}x/batch"
+            for p in ("", "sample_")
+        ]
+    times = [seconds(row.get(f"{phase}_time_s")) for phase in PHASES]
+    return [
+        *head, seconds(wall), half, *times, seconds(row.get("residual_s")), seconds(per_batch),
+        *speedups, row.get("work_class") or "", row.get("verdict") or "",
+    ]  # fmt: skip
+
+
+def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
+    """What the table cannot say: reasons, doubts, limits."""
+    found = [
+        f"{r['system']} on {r['dataset']} ({r['model']}): {r['status']}: {r['reason']}"
+        for r in rows
+        if r["reason"]
+    ]
+    found += [
+        f"{r['system']} on {r['dataset']} ({r['model']}) is doubtful: {r['doubtful']}"
+        for r in rows
+        if r.get("doubtful")
+    ]
+    if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
+        found.append("epochs were cut to their first batches (max_batches)")
+    hidden = [r for r in rows if r.get("work_class") == "different"]
+    if hidden and not show_different:
+        names = ", ".join(dict.fromkeys(r["system"] for r in hidden))
+        found.append(
+            f"{names}: different work, so no ratio; --show-different gives it per edge and batch"
+        )
+    return list(dict.fromkeys(found))

@@ -1,0 +1,190 @@
+"""A whole run: plan, measure pair by pair, write after every step, judge the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.errors import (
+    EXIT_CELLS_FAILED,
+    EXIT_INCORRECT,
+    EXIT_MISSING,
+    EXIT_OK,
+)
+from gnnbench.experiment import Experiment
+from gnnbench.measure import machine
+from gnnbench.results.schema import CELLS, SAMPLES
+from gnnbench.results.writer import write_csv, write_json
+from gnnbench.runner import folder as folders
+from gnnbench.runner.environment import needs_graph
+from gnnbench.runner.failures import FAILED, Failure
+from gnnbench.runner.ledger import Ledger
+from gnnbench.runner.pairing import Observer, Pairing
+from gnnbench.runner.plan import Pair, Plan
+from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.rows import cell_rows, sample_rows
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run and where; ``experiment`` is resolved."""
+
+    experiment: Experiment
+    plan: Plan
+    out: Path
+    profile: str = ""
+    resume: bool = False
+    force: bool = False
+    named_systems: frozenset[str] = frozenset()
+    named_datasets: frozenset[str] = frozenset()
+
+
+@dataclass
+class Outcome:
+    """Where the results are, the rows, and how to end the process."""
+
+    folder: Path
+    rows: list[dict[str, Any]]
+    exit_code: int
+    figures: list[Path] = field(default_factory=list)
+
+
+class Interrupted(Exception):
+    """The run was stopped by the user; what was finished is in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
+
+
+def run(request: Request, observer: Observer) -> Outcome:
+    """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``."""
+    with folders.locked(request.out):
+        return _run_locked(request, observer)
+
+
+def _run_locked(request: Request, observer: Observer) -> Outcome:
+    experiment, plan = request.experiment, request.plan
+    record = {
+        "experiment": experiment.model_dump(mode="json"),
+        "definition_hash": experiment.hash,
+        "profile": request.profile,
+        **folders.identity(),
+        "load_before": machine.load(),
+    }
+    if request.resume:
+        path = folders.find_to_resume(request.out, experiment, record, request.force)
+        observer.note(f"continuing {path.name}")
+    else:
+        path = folders.create(request.out, experiment, record)
+    ledger = Ledger(path)
+    pairing = Pairing(ledger, experiment.measure, path / "logs", observer)
+    write = _Writer(path, plan, ledger, experiment)
+    try:
+        todo = [p for p in plan.pairs if not _finished(p, ledger)]
+        observer.plan(len(todo), experiment.measure.time_budget_s)
+        _prepare(todo, plan, path / "logs", experiment, observer)
+        for pair in todo:
+            if pair.system.id in plan.failures:
+                continue
+            pairing.run(_alone_if_needed(pair, plan, ledger))
+            write.tables()
+            observer.pair_done()
+        pairing.close()
+    except KeyboardInterrupt:
+        pairing.kill()
+        write.tables()
+        raise Interrupted(path) from None
+    finally:
+        pairing.kill()
+        ledger.close()
+    rows = write.tables()
+    write_json(
+        path / "run.json",
+        {
+            **record,
+            "started": path.name.split("-")[1],
+            "ended": datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"),
+            "finished": True,
+            "load_after": machine.load(),
+            "notes": plan.notes,
+        },
+    )
+    return Outcome(path, rows, exit_code(rows, request.named_systems, request.named_datasets))
+
+
+def _finished(pair: Pair, ledger: Ledger) -> bool:
+    return ledger.finished(pair) or ledger.finished(Pair(pair.system))
+
+
+def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
+    reference = pair.reference
+    if reference is None or (
+        reference.id not in ledger.failures and reference.id not in plan.failures
+    ):
+        return pair
+    return Pair(pair.system)
+
+
+def _prepare(
+    pairs: list[Pair], plan: Plan, logs: Path, experiment: Experiment, observer: Observer
+) -> None:
+    """Make every dataset ready, in a process of its own; a failure is the fate of its cells."""
+    able = [p for p in pairs if needs_graph(p.system.system)]
+    for dataset in dict.fromkeys(p.system.dataset for p in able):
+        cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
+        observer.step(f"{dataset}: preparing", 0.0)
+        log = logs / f"prepare-{cell.id}.log"
+        failure: Failure | None = None
+        worker = WorkerProcess(cell, log, experiment.measure.cell_timeout_s)
+        try:
+            worker.prepare()
+        except WorkerFailed as failed:
+            failure = failed.failure
+        finally:
+            worker.kill()
+        if failure is not None:
+            observer.note(f"{dataset}: {failure.reason}")
+            plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
+
+
+@dataclass
+class _Writer:
+    folder: Path
+    plan: Plan
+    ledger: Ledger
+    experiment: Experiment
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Write both tables as they stand; returns the cells' rows."""
+        rows = cell_rows(self.plan, self.ledger, self.experiment.measure)
+        write_csv(self.folder / "cells.csv", CELLS, rows)
+        write_csv(self.folder / "samples.csv", SAMPLES, sample_rows(self.ledger))
+        return rows
+
+
+def exit_code(
+    rows: list[dict[str, Any]],
+    named_systems: Collection[str] = (),
+    named_datasets: Collection[str] = (),
+) -> int:
+    """The documented code: a wrong result weighs most, then failed cells, then missing things.
+
+    ``missing_dep`` and ``unsupported`` count only where the user named the system (or the dataset),
+    or when nothing at all could be measured.
+    """
+    statuses = {r["status"] for r in rows}
+    if "incorrect" in statuses:
+        return EXIT_INCORRECT
+    named = {
+        r["status"] for r in rows if r["system"] in named_systems or r["dataset"] in named_datasets
+    }
+    if statuses & set(FAILED) or "unsupported" in named:
+        return EXIT_CELLS_FAILED
+    if "missing_dep" in named or (rows and "ok" not in statuses):
+        return EXIT_MISSING
+    return EXIT_OK

@@ -1,0 +1,90 @@
+"""What a run would take, before anything is run; rough, and said to be."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.errors import GnnbenchError
+from gnnbench.experiment import Measure
+from gnnbench.runner.plan import Pair, Plan
+
+EDGES_PER_SECOND = 5e6  # sampled, gathered and trained on; two cores of a 2020s server
+START_S = 8.0  # importing, opening, gate
+PROCESS_BYTES = 600 * 2**20  # torch and its friends
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds and bytes of one pair; None where the dataset's size is not known yet."""
+
+    seconds: float | None
+    bytes: int | None
+
+
+def estimate(pair: Pair, measure: Measure) -> Estimate:
+    """Time of the pair and peak memory of its workers, the graph counted once."""
+    cells = [c for c in (pair.reference, pair.system) if c is not None]
+    size = _size(pair.system.dataset)
+    if size is None:
+        return Estimate(None, None)
+    nodes, edges, width, train = size
+    epoch_s = sum(_epoch_seconds(c, nodes, edges, train) for c in cells)
+    rounds = min(max(measure.time_budget_s / max(epoch_s, 1e-9), measure.min_rounds),
+                 measure.max_rounds)  # fmt: skip
+    seconds = START_S * len(cells) + (measure.warmup_epochs + math.floor(rounds)) * epoch_s
+    batch_nodes = min(nodes, pair.system.batch_size * math.prod(f + 1 for f in pair.system.fanouts))
+    graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
+    return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
+
+
+def _size(dataset: str) -> tuple[int, int, int, int] | None:
+    from gnnbench.data import catalog
+
+    try:
+        s = catalog.info(dataset).summary
+    except GnnbenchError:
+        return None
+    size = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
+    return size if all(size) else None
+
+
+def _epoch_seconds(cell: Cell, nodes: int, edges: int, train: int) -> float:
+    per_seed, frontier = 0.0, 1.0
+    for fanout in cell.fanouts:
+        drawn = frontier * min(fanout, edges / nodes)
+        per_seed += drawn
+        frontier += drawn
+    seeds = min(train, cell.max_batches * cell.batch_size) if cell.max_batches else train
+    return seeds * per_seed / EDGES_PER_SECOND
+
+
+def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
+    """The dry run as plain values: every cell, its fate, estimates per pair and in all."""
+    pairs = {p.system.id: p for p in plan.pairs}
+    cells = []
+    total = 0.0
+    peak = 0
+    for cell in plan.cells:
+        row: dict[str, Any] = {
+            "id": cell.id, "dataset": cell.dataset, "model": cell.model, "system": cell.system,
+            "device": cell.device, "batch_size": cell.batch_size,
+            "fanouts": "/".join(map(str, cell.fanouts)), "options": cell.options,
+            "stand_in_for": plan.stand_ins.get(cell.id, ""),
+        }  # fmt: skip
+        failure = plan.failures.get(cell.id)
+        row["status"] = failure.status if failure else "planned"
+        row["reason"] = failure.reason if failure else ""
+        row["estimated_time_s"] = row["estimated_bytes"] = None
+        if (pair := pairs.get(cell.id)) is not None:
+            found = estimate(pair, measure)
+            row["estimated_time_s"], row["estimated_bytes"] = found.seconds, found.bytes
+            total += found.seconds or 0.0
+            peak = max(peak, found.bytes or 0)
+        cells.append(row)
+    return {
+        "cells": cells, "pairs": len(plan.pairs), "estimated_time_s": total,
+        "estimated_peak_bytes": peak, "notes": plan.notes,
+    }  # fmt: skip

@@ -1,0 +1,87 @@
+"""Failures as data: from an exception or a dead worker to a status and one sentence."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gnnbench.errors import GnnbenchError, MissingError, UsageError
+
+FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
+HOST_MEMORY = ("can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory")
+GPU_MEMORY = ("cuda out of memory", "out of memory on device", "cudaerrormemoryallocation")
+LESS_HOST_MEMORY = "take a smaller @scale or batch_size, or a machine with more memory"
+LESS_GPU_MEMORY = "take a smaller batch_size or a GPU with more memory"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """``status`` is one of ``gnnbench.results.schema.STATUSES``; ``reason`` is one sentence."""
+
+    status: str
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def from_exception(error: BaseException) -> Failure:
+    """Classify what a system raised."""
+    text = str(error).lower()
+    kind = type(error).__name__
+    if isinstance(error, MissingError):
+        return Failure("missing_dep", str(error))
+    if isinstance(error, UsageError):
+        return Failure("unsupported", str(error))
+    if isinstance(error, GnnbenchError):
+        return Failure("crash", str(error))
+    if kind == "OutOfMemoryError" or any(mark in text for mark in GPU_MEMORY):
+        return Failure("oom_gpu", f"the GPU's memory is exhausted; {LESS_GPU_MEMORY}")
+    if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):
+        return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
+    first = next(iter(str(error).splitlines()), "").strip()
+    return Failure("crash", f"{kind}: {first}" if first else kind)
+
+
+def from_death(code: int, oom_kills: int, log: Path) -> Failure:
+    """Classify a worker that ended by itself.
+
+    ``code`` is negative for a signal; ``oom_kills`` counts the kernel's kills for memory while the
+    worker lived.
+    """
+    shown = f"see logs/{log.name}"
+    tail = _tail(log).lower()
+    if (code == -signal.SIGKILL and oom_kills > 0) or (
+        code < 0 and any(mark in tail for mark in HOST_MEMORY)
+    ):
+        return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        return Failure("crash", f"the worker died by {name}; {shown}")
+    return Failure("crash", f"the worker ended by itself with code {code}; {shown}")
+
+
+def oom_kill_count() -> int:
+    """Processes that the kernel killed for lack of memory so far, here or in the machine."""
+    total = 0
+    for path, key in (("/proc/vmstat", "oom_kill"), ("/sys/fs/cgroup/memory.events", "oom_kill")):
+        try:
+            lines = Path(path).read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(v) for k, _, v in (line.partition(" ") for line in lines) if k == key)
+    return total
+
+
+def _tail(log: Path, size: int = 4096) -> str:
+    try:
+        content = log.read_bytes()
+    except OSError:
+        return ""
+    return content[-size:].decode(errors="replace")

@@ -1,0 +1,103 @@
+"""A run's folder: made, locked, continued; what must be the same for a run to continue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from gnnbench.errors import UsageError
+from gnnbench.experiment import Experiment
+from gnnbench.measure import machine
+from gnnbench.results.reader import run_folders
+from gnnbench.results.writer import ensure_folder, write_json, write_text
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Keep other runs out of ``out``: they would disturb the timing and the files."""
+    ensure_folder(out)
+    lock = FileLock(str(out / ".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise UsageError(
+            f"another run is writing to '{out}'; wait for it or give another folder with --out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def identity() -> dict[str, Any]:
+    """Code and machine of this process, as they stand in ``run.json``."""
+    found = machine.record()
+    return {
+        "revision": machine.revision(),
+        "versions": machine.versions(),
+        "machine": found,
+        "machine_id": machine.fingerprint(found),
+    }
+
+
+def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
+    """A new run folder with the resolved definition in it."""
+    parent = out / experiment.name
+    ensure_folder(parent)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = f"run-{stamp}-{experiment.hash[:8]}"
+    for attempt in range(100):
+        folder = parent / (f"{name}-{attempt}" if attempt else name)
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            continue
+    else:
+        raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
+    for sub in ("logs", "figures"):
+        (folder / sub).mkdir()
+    write_text(folder / "definition.toml", experiment.to_toml())
+    write_json(folder / "run.json", {**record, "started": stamp, "finished": False})
+    return folder
+
+
+def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:
+    """The latest run of this definition.
+
+    Refuses with ``UsageError`` when the definition, the code or the machine changed, unless
+    ``force`` (the definition's hash must match even so).
+    """
+    folders = [f for f in run_folders(out, experiment.name) if (f / "run.json").exists()]
+    if not folders:
+        raise UsageError(f"there is no run of '{experiment.name}' in '{out}' to resume")
+    for folder in reversed(folders):
+        before = json.loads((folder / "run.json").read_text())
+        if before["definition_hash"] == experiment.hash:
+            break
+    else:
+        raise UsageError(
+            f"no run in '{out}' has this definition (hash {experiment.hash}); give the same"
+            " options as then, or start anew with --fresh"
+        )
+    changed = [
+        what
+        for what, then, now in (
+            ("the code", before["revision"]["source_digest"], record["revision"]["source_digest"]),
+            ("the machine", before["machine_id"], record["machine_id"]),
+            ("a package's version", before["versions"], record["versions"]),
+        )
+        if then != now
+    ]
+    if changed and not force:
+        raise UsageError(
+            f"{' and '.join(changed)} changed since '{folder.name}' was begun; start anew with"
+            " --fresh, or mix the two with --resume --force"
+        )
+    return folder

@@ -1,0 +1,44 @@
+"""From what the user asked to a request that ``campaign.run`` carries out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gnnbench import experiment as definitions
+from gnnbench.overrides import Overrides, as_definition
+from gnnbench.runner import environment
+from gnnbench.runner.campaign import Request
+from gnnbench.runner.plan import make_plan
+
+
+def make_request(
+    definition: str, over: Overrides, out: Path, resume: bool = False, force: bool = False
+) -> Request:
+    """Load, resolve and plan; raises ``UsageError`` for anything that cannot be run as asked."""
+    loaded = definitions.load(definition)
+    for system in over.systems:
+        environment.check_names([system], [])
+    raw = as_definition(over, loaded, environment.known_options)
+    resolved = definitions.resolve(loaded, over.profile, raw)
+    systems = resolved.axis("system")
+    environment.check_names(systems, [])
+    environment.check_options(resolved.systems)
+    cells = definitions.expand(resolved, environment.known_options)
+    plan = make_plan(
+        cells,
+        resolved.reference,
+        over.systems,
+        environment.availability,
+        environment.dataset_state,
+    )
+    environment.check_names([], resolved.axis("model"))  # by now the systems are imported
+    return Request(
+        resolved,
+        plan,
+        out,
+        profile=over.profile or loaded.default_profile,
+        resume=resume,
+        force=force,
+        named_systems=frozenset(over.systems),
+        named_datasets=frozenset(over.datasets),
+    )

@@ -1,0 +1,98 @@
+"""What a run knows so far; every change is on the disk before it counts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.plan import Pair
+from gnnbench.results.schema import FEATURE_PATHS, PHASES
+from gnnbench.results.writer import Journal, read_journal
+
+Record = dict[str, Any]
+
+
+class Ledger:
+    """Reads ``events.jsonl`` and ``samples.jsonl`` of a run folder and appends to them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.samples: list[Record] = []
+        self.reports: dict[str, Record] = {}  # cell id -> facts, setup_s, check report
+        self.failures: dict[str, Failure] = {}
+        self.done: dict[str, Record] = {}  # pair id -> why it stopped
+        self.attempts: defaultdict[str, int] = defaultdict(int)
+        for event in read_journal(folder / "events.jsonl"):
+            self._apply(event)
+        self.samples = read_journal(folder / "samples.jsonl")
+        self._events = Journal(folder / "events.jsonl")
+        self._samples = Journal(folder / "samples.jsonl")
+
+    def _apply(self, event: Mapping[str, Any]) -> None:
+        kind = event["event"]
+        if kind == "started":
+            self.attempts[event["pair"]] += 1
+        elif kind == "report":
+            self.reports.setdefault(event["cell"], {}).update(event["report"])
+        elif kind == "failed":
+            self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
+        elif kind == "done":
+            self.done[event["pair"]] = dict(event)
+
+    def record(self, kind: str, **fields: Any) -> None:
+        """Append an event."""
+        event = {"event": kind, **fields}
+        self._events.append(event)
+        self._apply(event)
+
+    def fail(self, cell: Cell, failure: Failure) -> None:
+        """A cell's fate; the first one stands."""
+        self.record("failed", cell=cell.id, **failure.to_json())
+
+    def finished(self, pair: Pair) -> bool:
+        """Whether nothing is left to measure for this pair."""
+        return pair.id in self.done or pair.system.id in self.failures
+
+    def add_sample(
+        self, pair: Pair, cell: Cell, where: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> Record:
+        """Append one measured epoch. ``where``: attempt, round, order, warmup, idle_cpu_s ..."""
+        sample: Record = {
+            "id": cell.id, "system": cell.system, "dataset": cell.dataset, "model": cell.model,
+            "pair": pair.id, **where,
+        }  # fmt: skip
+        copied = (
+            "epoch", "wall_s", "batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes",
+            "loss", "peak_alloc_bytes", "peak_rss_bytes", "ok",
+        )  # fmt: skip
+        sample |= {key: answer[key] for key in copied}
+        sample |= {f"{p}_time_s": answer["phases_s"].get(p) for p in PHASES}
+        sample |= {f"feature_bytes_{p}": answer["feature_bytes"].get(p, 0) for p in FEATURE_PATHS}
+        self._samples.append(sample)
+        self.samples.append(sample)
+        return sample
+
+    def measured(self, cell: Cell, pair: Pair | None = None) -> list[Record]:
+        """Samples of a cell without warm-ups, of one pair or of all."""
+        return [
+            s
+            for s in self.samples
+            if s["id"] == cell.id and not s["warmup"] and (pair is None or s["pair"] == pair.id)
+        ]
+
+    def rounds(self, pair: Pair) -> list[tuple[Record, Record]]:
+        """Complete rounds of a pair: (reference's sample, system's sample), in order."""
+        assert pair.reference is not None
+        sides: list[dict[tuple[int, int], Record]] = [
+            {(s["attempt"], s["round"]): s for s in self.measured(cell, pair)}
+            for cell in (pair.reference, pair.system)
+        ]
+        return [(sides[0][key], sides[1][key]) for key in sorted(sides[0].keys() & sides[1].keys())]
+
+    def close(self) -> None:
+        """Close both files."""
+        self._events.close()
+        self._samples.close()

@@ -1,0 +1,213 @@
+"""Measure one pair: set up, gate, warm up, then rounds A B, B A, A B ... until it is enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from gnnbench.cell import Cell
+from gnnbench.experiment import Measure
+from gnnbench.measure import machine
+from gnnbench.measure.stopping import StoppingRule
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.ledger import Ledger
+from gnnbench.runner.plan import Pair
+from gnnbench.runner.process import WorkerFailed, WorkerProcess
+
+T = TypeVar("T")
+
+
+class Observer(Protocol):
+    """Is told how a run goes on; shows it or not."""
+
+    def note(self, text: str) -> None:
+        """Something the user should know."""
+
+    def plan(self, pairs: int, budget_s: float) -> None:
+        """How much there is to do, before anything is measured."""
+
+    def step(self, text: str, fraction: float) -> None:
+        """What is being done now, and how far the current pair is (0 to 1)."""
+
+    def pair_done(self) -> None:
+        """The current pair is finished."""
+
+
+class CellFailed(Exception):
+    """A cell of the pair failed; the ledger knows."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.id)
+        self.cell = cell
+
+
+@dataclass
+class Pairing:
+    """Runs pairs one after the other; the reference's worker lives on within its group."""
+
+    ledger: Ledger
+    measure: Measure
+    logs: Path
+    observer: Observer
+    _kept: dict[str, WorkerProcess] = field(default_factory=dict)
+
+    def run(self, pair: Pair) -> None:
+        """Measure a pair; failures go to the ledger.
+
+        Where the reference fails, the system goes on alone. Anything else that is raised leaves no
+        worker behind.
+        """
+        try:
+            self._drop_others(pair.reference)
+            self._run(pair)
+        except CellFailed as failed:
+            if pair.reference is not None and failed.cell.id == pair.reference.id:
+                self._drop_others(None)
+                self.run(Pair(pair.system))
+        except BaseException:
+            self.kill()
+            raise
+
+    def _run(self, pair: Pair) -> None:
+        self.ledger.record("started", pair=pair.id, load=machine.load(), gpus=machine.gpus())
+        attempt = self.ledger.attempts[pair.id]
+        workers: list[tuple[Cell, WorkerProcess]] = []
+        if pair.reference is not None:
+            workers.append((pair.reference, self._keep(pair.reference)))
+        system = self._ready(pair.system)
+        try:
+            workers.append((pair.system, system))
+            why, half_width = self._rounds(pair, attempt, workers)
+        except BaseException:
+            system.kill()
+            raise
+        system.close()
+        self.ledger.record(
+            "done", pair=pair.id, why=why, half_width=half_width, load=machine.load(),
+            gpus=machine.gpus(),
+        )  # fmt: skip
+
+    def _keep(self, cell: Cell) -> WorkerProcess:
+        if cell.id not in self._kept:
+            self._kept[cell.id] = self._ready(cell)
+        return self._kept[cell.id]
+
+    def _drop_others(self, cell: Cell | None) -> None:
+        for key in [k for k in self._kept if cell is None or k != cell.id]:
+            self._kept.pop(key).close()
+
+    def close(self) -> None:
+        """End the workers that live on."""
+        self._drop_others(None)
+
+    def kill(self) -> None:
+        """End them at once."""
+        while self._kept:
+            self._kept.popitem()[1].kill()
+
+    def _ready(self, cell: Cell) -> WorkerProcess:
+        """A worker that passed its gate."""
+        log = self.logs / f"{cell.id}-{cell.system}.log"
+        worker = WorkerProcess(
+            cell, log, self.measure.cell_timeout_s, self.measure.memory_limit_gib
+        )
+        try:
+            self._step(cell, "opening", 0.0)
+            self._ask(cell, lambda: self._report(cell, {"facts": worker.open()}))
+            self._step(cell, "setting up", 0.05)
+            self._ask(cell, lambda: self._report(cell, {"setup": worker.call("setup")}))
+            self._step(cell, "checking", 0.1)
+            check = self._ask(cell, lambda: worker.call("check"))
+            self._report(cell, {"check": check})
+            if not check["ok"]:
+                self._fail(cell, Failure("incorrect", check["reason"]))
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+    def _rounds(
+        self, pair: Pair, attempt: int, workers: list[tuple[Cell, WorkerProcess]]
+    ) -> tuple[str, float]:
+        measure = self.measure
+        rule = StoppingRule(
+            measure.min_rounds, measure.max_rounds, measure.target_half_width,
+            measure.time_budget_s,
+        )  # fmt: skip
+        start = time.monotonic()
+        for number in range(measure.warmup_epochs):
+            self._round(pair, attempt, number, True, workers)
+        number = self._rounds_before(pair)
+        while True:
+            series = self._series(pair)
+            decision = rule.decide(series, time.monotonic() - start)
+            if decision.stop:
+                return decision.why, decision.half_width
+            fraction = max(
+                number / measure.max_rounds, (time.monotonic() - start) / measure.time_budget_s
+            )
+            self._step(pair.system, f"round {number + 1}", min(0.15 + 0.85 * fraction, 0.99))
+            self._round(pair, attempt, number, False, workers)
+            number += 1
+
+    def _rounds_before(self, pair: Pair) -> int:
+        rounds = [s["round"] for s in self.ledger.measured(pair.system, pair)]
+        return max(rounds, default=-1) + 1
+
+    def _series(self, pair: Pair) -> list[list[float]]:
+        if pair.reference is None:
+            return [[s["wall_s"] for s in self.ledger.measured(pair.system, pair)]]
+        rounds = self.ledger.rounds(pair)
+        return [[r[side]["wall_s"] for r in rounds] for side in (0, 1)]
+
+    def _round(
+        self,
+        pair: Pair,
+        attempt: int,
+        number: int,
+        warmup: bool,
+        workers: list[tuple[Cell, WorkerProcess]],
+    ) -> None:
+        """One epoch of each worker; even rounds in order A B, odd ones B A."""
+        ordered = workers if number % 2 == 0 else workers[::-1]
+        epoch = number if warmup else self.measure.warmup_epochs + number
+        for order, (cell, worker) in enumerate(ordered):
+            idle = [w for _, w in workers if w is not worker]
+            before = [w.cpu_seconds() for w in idle]
+            began = time.monotonic()
+            answer = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
+            where = {
+                "attempt": attempt,
+                "worker": worker.pid,
+                "round": number,
+                "order": order,
+                "warmup": warmup,
+                "block_s": time.monotonic() - began,
+                "idle_cpu_s": sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True)),
+            }
+            self.ledger.add_sample(pair, cell, where, answer)
+            if not answer["ok"]:
+                self._fail(cell, Failure("incorrect", answer["reason"]))
+
+    def _ask(self, cell: Cell, command: Callable[[], T]) -> T:
+        try:
+            return command()
+        except WorkerFailed as failed:
+            self._fail(cell, failed.failure)
+            raise AssertionError from failed
+
+    def _fail(self, cell: Cell, failure: Failure) -> None:
+        """Note a failure and give up the cell."""
+        self.ledger.fail(cell, failure)
+        if (worker := self._kept.pop(cell.id, None)) is not None:
+            worker.kill()
+        raise CellFailed(cell)
+
+    def _report(self, cell: Cell, report: dict[str, object]) -> None:
+        self.ledger.record("report", cell=cell.id, report=report)
+
+    def _step(self, cell: Cell, text: str, fraction: float) -> None:
+        self.observer.step(f"{cell.dataset} {cell.model} {cell.system}: {text}", fraction)

@@ -1,0 +1,107 @@
+"""From cells to pairs: what is measured beside what, and what cannot run here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+from gnnbench.cell import Cell
+from gnnbench.runner.failures import Failure
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Why a system cannot run (None: it can) and which one may stand in for it."""
+
+    failure: Failure | None = None
+    stand_in: str = ""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A system beside its reference; ``reference`` is None where it runs alone."""
+
+    system: Cell
+    reference: Cell | None = None
+
+    @property
+    def id(self) -> str:
+        """Ids of both, joined by ``-``."""
+        return f"{self.reference.id}-{self.system.id}" if self.reference else self.system.id
+
+
+@dataclass
+class Plan:
+    """Everything a run will do. ``failures`` are the cells that cannot run, by cell id."""
+
+    cells: list[Cell]
+    pairs: list[Pair]
+    references: dict[str, Cell] = field(default_factory=dict)  # cell id -> reference of its group
+    failures: dict[str, Failure] = field(default_factory=dict)
+    stand_ins: dict[str, str] = field(default_factory=dict)  # cell id -> the missing system
+    notes: list[str] = field(default_factory=list)
+
+
+def make_plan(
+    cells: list[Cell],
+    reference: str,
+    named: Collection[str],
+    availability: Callable[[str, str], Availability],
+    datasets: Callable[[str], Failure | None],
+) -> Plan:
+    """Pair every cell that can run with the reference cell of its group.
+
+    ``named``: systems that the user named; no stand-in is added for them. ``availability`` is asked
+    per (system, device), ``datasets`` per dataset.
+    """
+    plan = Plan([], [])
+    for cell in cells:
+        state = availability(cell.system, cell.device)
+        _add(plan, cell, state.failure)
+        if state.failure and state.stand_in and cell.system not in named:
+            stand_in = replace(cell, system=state.stand_in, options={})
+            if all(stand_in.id != c.id for c in [*cells, *plan.cells]):
+                _add(plan, stand_in, availability(stand_in.system, cell.device).failure)
+                plan.stand_ins[stand_in.id] = cell.system
+    for cell in plan.cells:
+        if (failure := datasets(cell.dataset)) is not None:
+            plan.failures[cell.id] = failure
+    for group in _groups(plan.cells):
+        _pair(plan, group, reference)
+    return plan
+
+
+def _add(plan: Plan, cell: Cell, failure: Failure | None) -> None:
+    plan.cells.append(cell)
+    if failure:
+        plan.failures[cell.id] = failure
+
+
+def _groups(cells: list[Cell]) -> list[list[Cell]]:
+    """Cells that differ only in system and options."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(replace(cell, system="", options={}).id, []).append(cell)
+    return list(groups.values())
+
+
+def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
+    """The reference is the first cell of that system, else the group's first cell."""
+    chosen = next((c for c in group if c.system == reference), None)
+    if chosen is None:
+        chosen = next((c for c in group if c.id not in plan.failures), group[0])
+        note = f"'{reference}' was not selected, so '{chosen.system}' is the reference"
+        if len(group) > 1 and note not in plan.notes:
+            plan.notes.append(note)
+    for cell in group:
+        plan.references[cell.id] = chosen
+    able = [c for c in group if c.id not in plan.failures]
+    others = [c for c in able if c is not chosen]
+    beside = chosen if chosen in able else None
+    if beside is None and others and len(group) > 1:
+        note = f"the reference '{chosen.system}' cannot run, so the others have no ratio"
+        if note not in plan.notes:
+            plan.notes.append(note)
+    plan.pairs += [Pair(c, beside) for c in others]
+    if beside is not None and not others:
+        plan.pairs.append(Pair(beside))

@@ -1,0 +1,186 @@
+"""The parent's side of a worker process."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from gnnbench.cell import Cell
+from gnnbench.measure import machine
+from gnnbench.runner.failures import Failure, from_death, oom_kill_count
+
+CLOSE_TIMEOUT_S = 10.0
+
+
+class WorkerFailed(Exception):
+    """A command did not succeed; the worker is unusable or already gone."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class WorkerProcess:
+    """One child process in its own process group; use as a context manager."""
+
+    def __init__(
+        self, cell: Cell, log: Path, timeout_s: float, memory_limit_gib: float = 0.0
+    ) -> None:
+        self.cell = cell
+        self.log = log
+        self.timeout_s = timeout_s
+        self._oom_kills = oom_kill_count()
+        self._buffer = b""
+        threads = machine.resolve_threads(cell.threads)
+        arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
+        with log.open("ab") as err:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gnnbench.runner.worker", json.dumps(arguments)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                env={**os.environ, "OMP_NUM_THREADS": str(threads)},
+                start_new_session=True,
+            )
+        self._handle = psutil.Process(self._process.pid)
+        self._threads = threads
+        self._ended = False
+
+    def __enter__(self) -> WorkerProcess:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.kill()
+
+    def open(self) -> dict[str, Any]:
+        """Construct the system; returns the graph's facts."""
+        cell = replace(self.cell, threads=self._threads)
+        return self.call("open", cell=asdict(cell))
+
+    def prepare(self) -> dict[str, Any]:
+        """Make the cell's dataset ready on disk, without a system."""
+        return self.call("prepare", dataset=self.cell.dataset)
+
+    def call(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer.
+
+        Raises ``WorkerFailed`` with the failure's status; after a time-out or a death the process
+        group is gone.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise WorkerFailed(self._death()) from None
+        line = self._read_line(time.monotonic() + self.timeout_s)
+        if line is None:
+            self.kill()
+            raise WorkerFailed(
+                Failure(
+                    "timeout",
+                    f"'{op}' took longer than {self.timeout_s:g} s; raise it with"
+                    " -o cell_timeout_s=... or take a smaller @scale",
+                )
+            )
+        if not line:
+            raise WorkerFailed(self._death())
+        answer = json.loads(line)
+        if not answer.pop("ok"):
+            failure = Failure(**answer)
+            if failure.status == "crash":
+                failure = Failure("crash", f"{failure.reason}; see logs/{self.log.name}")
+            raise WorkerFailed(failure)
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _read_line(self, deadline: float) -> bytes | None:
+        """One line; empty at the end of the stream, None at the deadline."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                return None
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                return b""
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return line
+
+    def cpu_seconds(self) -> float:
+        """CPU time of the worker and its children so far (10 ms steps)."""
+        try:
+            family = [self._handle, *self._handle.children(recursive=True)]
+        except psutil.Error:
+            return 0.0
+        total = 0.0
+        for process in family:
+            try:
+                times = process.cpu_times()
+            except psutil.Error:
+                continue
+            total += times.user + times.system
+        return total
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def _death(self) -> Failure:
+        try:
+            code = self._process.wait(timeout=CLOSE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return Failure("crash", f"the worker closed its pipe; see logs/{self.log.name}")
+        return from_death(code, oom_kill_count() - self._oom_kills, self.log)
+
+    def close(self) -> None:
+        """End the worker, politely first; leaves no process of its group behind."""
+        if self.alive:
+            timeout, self.timeout_s = self.timeout_s, CLOSE_TIMEOUT_S
+            try:
+                self.call("close")
+                self._process.wait(timeout=CLOSE_TIMEOUT_S)
+            except (WorkerFailed, subprocess.TimeoutExpired):
+                pass
+            finally:
+                self.timeout_s = timeout
+        self.kill()
+
+    def kill(self) -> None:
+        """Kill the process group and close the pipes; again does nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except BrokenPipeError:
+                    pass

@@ -1,0 +1,201 @@
+"""From a ledger to the rows of ``cells.csv`` and ``samples.csv``."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.experiment import Measure
+from gnnbench.measure import machine
+from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
+from gnnbench.measure.work import work_class
+from gnnbench.results.schema import FEATURE_PATHS, PHASES, SAMPLES
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.ledger import Ledger, Record
+from gnnbench.runner.plan import Pair, Plan
+
+IDLE_SHARE = 0.02  # of a core
+IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
+
+Row = dict[str, Any]
+
+
+def sample_rows(ledger: Ledger) -> list[Row]:
+    """Raw samples in the order in which they were taken."""
+    names = [c.name for c in SAMPLES]
+    return [{name: s.get(name) for name in names} for s in ledger.samples]
+
+
+def cell_rows(plan: Plan, ledger: Ledger, measure: Measure) -> list[Row]:
+    """One row per planned cell whose fate is known."""
+    pairs = {p.system.id: p for p in plan.pairs}
+    rows = []
+    for cell in plan.cells:
+        failure = plan.failures.get(cell.id) or ledger.failures.get(cell.id)
+        if failure is None and not ledger.measured(cell):
+            continue
+        row = _identity(cell, plan, ledger)
+        row |= _measured(cell, ledger)
+        if failure is None:
+            reference = plan.references[cell.id]
+            pair = pairs.get(cell.id)
+            row |= _comparison(cell, reference, pair, ledger)
+            row |= _idleness(cell, ledger)
+            failure = _unstable(row, measure)
+        row["status"] = failure.status if failure else "ok"
+        row["reason"] = failure.reason if failure else ""
+        rows.append(row)
+    return rows
+
+
+def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
+    report = ledger.reports.get(cell.id, {})
+    check = report.get("check", {})
+    facts = report.get("facts") or _facts_of_dataset(cell, plan, ledger)
+    row: Row = {
+        "id": cell.id,
+        "experiment": cell.experiment,
+        "system": cell.system,
+        "reference": plan.references[cell.id].system,
+        "dataset": cell.dataset,
+        "model": cell.model,
+        "device": cell.device,
+        "pick": check.get("pick", cell.pick),
+        "frontier": check.get("frontier", cell.frontier),
+        "law": check.get("law", ""),
+        "batch_size": cell.batch_size,
+        "fanouts": "/".join(map(str, cell.fanouts)),
+        "hidden": cell.hidden,
+        "learning_rate": cell.learning_rate,
+        "threads": machine.resolve_threads(cell.threads),
+        "seed": cell.seed,
+        "options": json.dumps(cell.options, sort_keys=True),
+        "stand_in_for": plan.stand_ins.get(cell.id, ""),
+        **facts,
+    }
+    if train := facts.get("train_nodes"):
+        row["epoch_batches"] = math.ceil(train / cell.batch_size)
+    if "setup" in report:
+        row["setup_time_s"] = report["setup"]["seconds"]
+    if check:
+        row["check_time_s"] = check["seconds"]
+    return row
+
+
+def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
+    for other in plan.cells:
+        facts: Row | None = ledger.reports.get(other.id, {}).get("facts")
+        if other.dataset == cell.dataset and facts:
+            return facts
+    return {}
+
+
+def _measured(cell: Cell, ledger: Ledger) -> Row:
+    samples = ledger.measured(cell)
+    if not samples:
+        return {"n": 0}
+    wall = median_interval([s["wall_s"] for s in samples], cell.seed)
+    row: Row = {
+        "epoch_wall_s": wall.median,
+        "ci_low_s": wall.low,
+        "ci_high_s": wall.high,
+        "n": wall.n,
+        "loss": samples[-1]["loss"],
+        "residual_s": statistics.median(s["wall_s"] - _phase_sum(s) for s in samples),
+        "peak_alloc_bytes": max(s["peak_alloc_bytes"] for s in samples),
+        "peak_rss_bytes": max(s["peak_rss_bytes"] for s in samples),
+    }
+    counts = ("batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes")
+    for key in (*counts, *(f"feature_bytes_{p}" for p in FEATURE_PATHS)):
+        row[key] = round(statistics.median(s[key] for s in samples))
+    for phase in PHASES:
+        times = [s[f"{phase}_time_s"] for s in samples if s[f"{phase}_time_s"] is not None]
+        row[f"{phase}_time_s"] = statistics.median(times) if times else None
+    return row
+
+
+def _phase_sum(sample: Record) -> float:
+    return sum(sample[f"{phase}_time_s"] or 0.0 for phase in PHASES)
+
+
+def _comparison(cell: Cell, reference: Cell, pair: Pair | None, ledger: Ledger) -> Row:
+    if pair is None or pair.reference is None or reference.id in ledger.failures:
+        alone = ledger.done.get(cell.id, {})
+        if cell.id == reference.id:
+            return {"verdict": "reference", "stopped": alone.get("why", "")}
+        return {"stopped": alone.get("why", "")}
+    reports = [ledger.reports[c.id]["check"] for c in (reference, cell)]
+    work = work_class(*reports)
+    rounds = ledger.rounds(pair)
+
+    def ratio(value: Callable[[Record], float]) -> Estimate:
+        return paired_ratio([value(a) for a, _ in rounds], [value(b) for _, b in rounds], cell.seed)
+
+    def per(key: str, time: str) -> float:
+        return ratio(lambda s: (s[time] or 0.0) / s[key] if s[key] else 0.0).median
+
+    row: Row = {
+        "work_class": work,
+        "rounds": len(rounds),
+        "stopped": ledger.done.get(pair.id, {}).get("why", ""),
+        "speedup_per_edge": per("sampled_edges", "wall_s"),
+        "speedup_per_batch": per("batches", "wall_s"),
+        "sample_speedup_per_edge": per("sampled_edges", "sample_time_s"),
+        "sample_speedup_per_batch": per("batches", "sample_time_s"),
+    }
+    if work == "different":
+        return row
+    for name, key in (("", "wall_s"), *((f"{p}_", f"{p}_time_s") for p in PHASES)):
+        found = ratio(lambda s, k=key: s[k] or 0.0)  # type: ignore[misc]
+        row |= {
+            f"{name}speedup": found.median,
+            f"{name}speedup_ci_low": found.low,
+            f"{name}speedup_ci_high": found.high,
+        }
+        if not name:
+            row["verdict"] = verdict(found)
+    return row
+
+
+def _idleness(cell: Cell, ledger: Ledger) -> Row:
+    """Whether this worker, or the one beside it, used the CPU while it should have been idle."""
+    pairs = {s["pair"] for s in ledger.samples if s["id"] == cell.id}
+    beside = [s for s in ledger.samples if s["pair"] in pairs]
+    doubts = []
+    own = [s for s in beside if s["id"] != cell.id]
+    if _spins(own):
+        doubts.append(f"its worker used {idle_share(own):.0%} of a core while idle")
+    during = [s for s in beside if s["id"] == cell.id]
+    if _spins(during):
+        doubts.append(f"the other worker used {idle_share(during):.0%} of a core meanwhile")
+    return {"idle_cpu_share": idle_share(own) if own else None, "doubtful": "; ".join(doubts)}
+
+
+def idle_share(samples: Iterable[Record]) -> float:
+    """CPU time of the idle worker over the length of the blocks."""
+    samples = list(samples)
+    length = sum(s["block_s"] for s in samples)
+    return sum(s["idle_cpu_s"] for s in samples) / length if length else 0.0
+
+
+def _spins(samples: list[Record]) -> bool:
+    spent = sum(s["idle_cpu_s"] for s in samples)
+    return spent > IDLE_TICKS_S and idle_share(samples) > IDLE_SHARE
+
+
+def _unstable(row: Row, measure: Measure) -> Failure | None:
+    limit = measure.unstable_half_width
+    if not limit or row["n"] < 2 or math.isnan(row["ci_low_s"]):
+        return None
+    half_width = (row["ci_high_s"] - row["ci_low_s"]) / 2 / row["epoch_wall_s"]
+    if half_width <= limit:
+        return None
+    return Failure(
+        "unstable",
+        f"the interval is still +-{half_width:.0%} after {row['n']} epochs; quieten the machine or"
+        " raise -o time_budget_s and -o max_rounds",
+    )

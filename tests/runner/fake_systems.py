@@ -1,0 +1,164 @@
+"""Systems that need neither torch nor a graph, each with one way to behave."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from gnnbench.errors import MissingError, UnsupportedError
+from gnnbench.systems.base import CheckReport, EpochSample, Missing, System
+
+
+class Fake(System):
+    name = "fake"
+    summary = "does nothing, correctly"
+    devices = ("cpu",)
+    options = {"speed": "seconds of an epoch", "flag": "a file to wait for"}  # noqa: RUF012
+    needs_graph = False
+    digest = "d1"
+    edges = 100.0
+    frontier = "cumulative"
+
+    def setup(self):
+        self.seconds = float(self.cell.options.get("speed", 0.002))
+
+    def check(self):
+        return CheckReport(
+            True, "", "floyd", self.frontier, "without-replacement", self.digest, self.edges, 50.0
+        )
+
+    def run_epoch(self, epoch):
+        start = time.perf_counter()
+        time.sleep(self.seconds)
+        wall = time.perf_counter() - start
+        phases = {"sample": wall * 0.5, "memory_io": wall * 0.2, "compute": wall * 0.2}
+        return EpochSample(
+            epoch, wall, phases, 4, 40, int(self.edges * 40), 2000, {"host_copy": 4096}, 0,
+            1.0 / (epoch + 1), 0,
+        )  # fmt: skip
+
+
+class Slow(Fake):
+    """Equivalent work, three times the time."""
+
+    digest = ""
+    edges = 100.5
+
+    def setup(self):
+        self.seconds = 3 * float(self.cell.options.get("speed", 0.002))
+
+
+class Other(Fake):
+    """Different work."""
+
+    digest = ""
+    frontier = "new"
+    edges = 140.0
+
+
+class Incorrect(Fake):
+    def check(self):
+        report = super().check()
+        report.ok, report.reason = False, "batch 2, hop 1: 3 edges where 4 are right"
+        return report
+
+
+class LateIncorrect(Fake):
+    """Right at the gate, wrong while it is timed."""
+
+    def run_epoch(self, epoch):
+        sample = super().run_epoch(epoch)
+        if epoch >= 2:
+            sample.ok, sample.reason = False, "timed batch 1 lost edges"
+        return sample
+
+
+class Crash(Fake):
+    def run_epoch(self, epoch):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Raises(Fake):
+    def run_epoch(self, epoch):
+        raise ValueError("a bug\nwith two lines")
+
+
+class Hang(Fake):
+    def run_epoch(self, epoch):
+        time.sleep(600)
+
+
+class Greedy(Fake):
+    def setup(self):
+        raise MemoryError
+
+
+class GreedyTorch(Fake):
+    def setup(self):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 99999 bytes")
+
+
+class GreedyReal(Fake):
+    """Allocates until its address space is used up."""
+
+    def setup(self):
+        self.blocks = [bytearray(1 << 26) for _ in range(1 << 14)]
+
+
+class GreedyGpu(Fake):
+    def setup(self):
+        class OutOfMemoryError(RuntimeError):
+            pass
+
+        raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+
+class Absent(Fake):
+    stand_in = "slow"
+
+    @classmethod
+    def missing(cls, device):
+        return Missing("the absent package is not installed", "pip install absent")
+
+
+class LateAbsent(Fake):
+    def setup(self):
+        raise MissingError("its library does not load; run 'make install'")
+
+
+class Unable(Fake):
+    def setup(self):
+        raise UnsupportedError("cannot do this model; take another")
+
+
+class Spin(Fake):
+    """Burns CPU while it should be idle."""
+
+    def setup(self):
+        super().setup()
+        import threading
+
+        def burn():
+            while True:
+                pass
+
+        threading.Thread(target=burn, daemon=True).start()
+
+
+class Chatty(Fake):
+    """Prints to standard output, where the answers go."""
+
+    def setup(self):
+        super().setup()
+        print("chatter on stdout", flush=True)
+        os.system("echo more chatter")
+
+
+class Waits(Fake):
+    """Says that it runs, then takes its time."""
+
+    def run_epoch(self, epoch):
+        if epoch >= 2:
+            Path(self.cell.options["flag"]).write_text(str(os.getpid()))
+            time.sleep(0.3)
+        return super().run_epoch(epoch)
