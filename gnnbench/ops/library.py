@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -25,10 +25,8 @@ def _folders() -> list[Path]:
     if named:  # no other folder may answer in its place
         return [Path(named)]
     folders = [Path(__file__).resolve().parent.parent / "_native"]
-    try:
+    with suppress(PackageNotFoundError):
         folders.append(Path(str(distribution("gnnbench").locate_file("gnnbench/_native"))))
-    except PackageNotFoundError:
-        pass
     return folders
 
 
@@ -67,9 +65,7 @@ def load_native() -> Path:
 def has_cuda_library() -> bool:
     """Whether the CUDA operators are built and this torch can load them."""
     path = _find(_CPU)
-    return (
-        path is not None and torch.version.cuda is not None and (path.parent / _CUDA).is_file()
-    )
+    return path is not None and torch.version.cuda is not None and (path.parent / _CUDA).is_file()
 
 
 def native_info() -> dict[str, Any]:

@@ -85,8 +85,8 @@ def sample_hop(
     """Sample one hop, ids not renamed.
 
     ``dst`` ``[n]`` in the dtype of ``graph_indices``; it may repeat a node, which then draws the
-    same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]`` and
-    their offsets in ``graph_indices``, int64 ``[edges]``. Raises as :func:`sample`.
+    same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]``
+    and their offsets in ``graph_indices``, int64 ``[edges]``. Raises as :func:`sample`.
     """
     load_native()
     with native_errors():

@@ -1,0 +1,1 @@
+"""The slow, obvious version of every operator and stage: what the fast ones are tested against."""
