@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from typing import Any
 
-from gnnbench.errors import GnnbenchError
+from gnnbench.errors import GnnbenchError, MissingError
 from gnnbench.measure import machine
 
 DEVICES = ("cpu", "cuda")
@@ -18,13 +18,23 @@ def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
 
 def examine() -> dict[str, list[Entry]]:
     """``checks`` (what, ok, found, fix), ``systems`` and ``datasets``."""
-    checks = [_threads(), _memory(), *_native(), _gpu(), *_packages()]
+    checks = [_installed(), _threads(), _memory(), *_native(), _gpu(), *_packages()]
     return {"checks": checks, "systems": systems(), "datasets": datasets()}
 
 
 def inventory() -> dict[str, list[Entry]]:
     """Experiments, systems and datasets, with what is missing and how to get it."""
     return {"experiments": experiments(), "systems": systems(), "datasets": datasets()}
+
+
+def _installed() -> Entry:
+    from gnnbench.systems import registry
+
+    try:
+        return _entry("gnnbench", True, f"installed, {len(registry.names())} systems registered")
+    except MissingError as error:
+        reason, _, fix = str(error).partition("; ")
+        return _entry("gnnbench", False, reason, fix)
 
 
 def _threads() -> Entry:
@@ -125,8 +135,12 @@ def systems() -> list[Entry]:
     from gnnbench.runner import environment
     from gnnbench.systems import registry
 
-    found = []
-    for name in registry.names():
+    found: list[Entry] = []
+    try:
+        names = registry.names()
+    except MissingError:  # said by the check "gnnbench"
+        return found
+    for name in names:
         system = environment.system_class(name)
         summary = getattr(system, "summary", "")
         states = {d: environment.availability(name, d).failure for d in DEVICES}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnnbench import names
 
@@ -49,7 +49,7 @@ def _save(figure: Figure, stem: Path) -> list[Path]:
     from gnnbench.results.writer import atomic_path
 
     paths = []
-    settings = {"svg.hashsalt": "gnnbench", "svg.fonttype": "none"}
+    settings: Any = {"svg.hashsalt": "gnnbench", "svg.fonttype": "none"}
     with matplotlib.rc_context(settings):
         for suffix in (".png", ".svg"):
             path = stem.with_suffix(suffix)

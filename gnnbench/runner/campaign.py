@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from gnnbench.errors import (
     EXIT_INCORRECT,
     EXIT_MISSING,
     EXIT_OK,
+    UsageError,
 )
 from gnnbench.experiment import Experiment
 from gnnbench.measure import machine
@@ -79,6 +79,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
         observer.note(f"continuing {path.name}")
+        record = folders.reopen(path, record)
     else:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
@@ -108,13 +109,14 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         {
             **record,
             "started": path.name.split("-")[1],
-            "ended": datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ"),
+            "ended": folders.utc_stamp(),
             "finished": True,
             "load_after": machine.load(),
             "notes": plan.notes,
         },
     )
-    return Outcome(path, rows, exit_code(rows, request.named_systems, request.named_datasets))
+    named_absent = bool(plan.absent & request.named_datasets)
+    return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
 
 
 def _finished(pair: Pair, ledger: Ledger) -> bool:
@@ -142,7 +144,11 @@ def _prepare(
         failure: Failure | None = None
         worker = WorkerProcess(cell, log, experiment.measure.cell_timeout_s)
         try:
-            worker.prepare()
+            answer = worker.prepare()
+            if answer.get("exit_code") == UsageError.exit_code:
+                raise UsageError(answer["error"])
+            if "error" in answer:
+                failure = Failure("missing_dep", answer["error"])
         except WorkerFailed as failed:
             failure = failed.failure
         finally:
@@ -150,6 +156,7 @@ def _prepare(
         if failure is not None:
             observer.note(f"{dataset}: {failure.reason}")
             plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
+            plan.absent.add(dataset)
 
 
 @dataclass
@@ -170,21 +177,21 @@ class _Writer:
 def exit_code(
     rows: list[dict[str, Any]],
     named_systems: Collection[str] = (),
-    named_datasets: Collection[str] = (),
+    named_absent: bool = False,
 ) -> int:
     """The documented code: a wrong result weighs most, then failed cells, then missing things.
 
-    ``missing_dep`` and ``unsupported`` count only where the user named the system (or the dataset),
-    or when nothing at all could be measured.
+    ``missing_dep`` and ``unsupported`` count only where the user named the system, or the dataset
+    that is absent, or when nothing at all could be measured.
     """
     statuses = {r["status"] for r in rows}
     if "incorrect" in statuses:
         return EXIT_INCORRECT
-    named = {
-        r["status"] for r in rows if r["system"] in named_systems or r["dataset"] in named_datasets
-    }
+    named = {r["status"] for r in rows if r["system"] in named_systems}
     if statuses & set(FAILED) or "unsupported" in named:
         return EXIT_CELLS_FAILED
-    if "missing_dep" in named or (rows and "ok" not in statuses):
+    if named_absent or "missing_dep" in named:
         return EXIT_MISSING
+    if rows and "ok" not in statuses:
+        return EXIT_MISSING if "missing_dep" in statuses else EXIT_CELLS_FAILED
     return EXIT_OK

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock, Timeout
 
 from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment
@@ -22,17 +22,16 @@ from gnnbench.results.writer import ensure_folder, write_json, write_text
 def locked(out: Path) -> Iterator[None]:
     """Keep other runs out of ``out``: they would disturb the timing and the files."""
     ensure_folder(out)
-    lock = FileLock(str(out / ".lock"))
+    handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY)  # the folder itself: no file is left behind
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
         raise UsageError(
             f"another run is writing to '{out}'; wait for it or give another folder with --out"
         ) from None
-    try:
-        yield
     finally:
-        lock.release()
+        os.close(handle)
 
 
 def identity() -> dict[str, Any]:
@@ -50,7 +49,7 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
     """A new run folder with the resolved definition in it."""
     parent = out / experiment.name
     ensure_folder(parent)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    stamp = utc_stamp()
     name = f"run-{stamp}-{experiment.hash[:8]}"
     for attempt in range(100):
         folder = parent / (f"{name}-{attempt}" if attempt else name)
@@ -66,6 +65,21 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
     write_text(folder / "definition.toml", experiment.to_toml())
     write_json(folder / "run.json", {**record, "started": stamp, "finished": False})
     return folder
+
+
+def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
+    before: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    kept = ("revision", "versions", "machine_id", "load_before")
+    now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
+    before["resumed"] = [*before.get("resumed", []), now]
+    write_json(folder / "run.json", {**before, "finished": False})
+    return before
+
+
+def utc_stamp() -> str:
+    """The time now, as run folders are named."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:

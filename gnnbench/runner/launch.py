@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gnnbench import experiment as definitions
+from gnnbench import names
 from gnnbench.overrides import Overrides, as_definition
+from gnnbench.plots import FIGURES
 from gnnbench.runner import environment
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.plan import make_plan
@@ -23,6 +25,8 @@ def make_request(
     systems = resolved.axis("system")
     environment.check_names(systems, [])
     environment.check_options(resolved.systems)
+    for figure in resolved.figures:
+        names.check("figure", figure, FIGURES)
     cells = definitions.expand(resolved, environment.known_options)
     plan = make_plan(
         cells,

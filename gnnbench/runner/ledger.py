@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.cell import Cell
-from gnnbench.runner.failures import Failure
-from gnnbench.runner.plan import Pair
 from gnnbench.results.schema import FEATURE_PATHS, PHASES
 from gnnbench.results.writer import Journal, read_journal
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.plan import Pair
 
 Record = dict[str, Any]
 

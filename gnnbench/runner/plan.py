@@ -39,6 +39,7 @@ class Plan:
     references: dict[str, Cell] = field(default_factory=dict)  # cell id -> reference of its group
     failures: dict[str, Failure] = field(default_factory=dict)
     stand_ins: dict[str, str] = field(default_factory=dict)  # cell id -> the missing system
+    absent: set[str] = field(default_factory=set)  # datasets that cannot be had
     notes: list[str] = field(default_factory=list)
 
 
@@ -66,6 +67,7 @@ def make_plan(
     for cell in plan.cells:
         if (failure := datasets(cell.dataset)) is not None:
             plan.failures[cell.id] = failure
+            plan.absent.add(cell.dataset)
     for group in _groups(plan.cells):
         _pair(plan, group, reference)
     return plan

@@ -162,17 +162,19 @@ def _comparison(cell: Cell, reference: Cell, pair: Pair | None, ledger: Ledger) 
 
 
 def _idleness(cell: Cell, ledger: Ledger) -> Row:
-    """Whether this worker, or the one beside it, used the CPU while it should have been idle."""
+    """Whether this worker, or one beside it, used the CPU while it should have been idle."""
     pairs = {s["pair"] for s in ledger.samples if s["id"] == cell.id}
-    beside = [s for s in ledger.samples if s["pair"] in pairs]
+    beside = [s for s in ledger.samples if s["pair"] in pairs and s["id"] != cell.id]
     doubts = []
-    own = [s for s in beside if s["id"] != cell.id]
-    if _spins(own):
-        doubts.append(f"its worker used {idle_share(own):.0%} of a core while idle")
-    during = [s for s in beside if s["id"] == cell.id]
-    if _spins(during):
-        doubts.append(f"the other worker used {idle_share(during):.0%} of a core meanwhile")
-    return {"idle_cpu_share": idle_share(own) if own else None, "doubtful": "; ".join(doubts)}
+    if _spins(beside):
+        doubts.append(f"its worker used {idle_share(beside):.0%} of a core while idle")
+    for pair in sorted(pairs):
+        during = [s for s in ledger.samples if s["pair"] == pair and s["id"] == cell.id]
+        if _spins(during):
+            others = {s["system"] for s in beside if s["pair"] == pair} or {"the other"}
+            share = idle_share(during)
+            doubts.append(f"the worker of '{min(others)}' used {share:.0%} of a core meanwhile")
+    return {"idle_cpu_share": idle_share(beside) if beside else None, "doubtful": "; ".join(doubts)}
 
 
 def idle_share(samples: Iterable[Record]) -> float:

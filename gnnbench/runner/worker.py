@@ -1,13 +1,15 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``, ``close``); every
-command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
+Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
+``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
+``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gnnbench.cell import Cell
+from gnnbench.errors import GnnbenchError
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
@@ -37,7 +40,7 @@ class Worker:
 
         cell = Cell.from_json(command["cell"])
         system = registry.get(cell.system)
-        graph = open_graph(cell.dataset) if getattr(system, "needs_graph", True) else None
+        graph: Any = open_graph(cell.dataset) if system.needs_graph else None
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
         self.system = system(cell, graph)
@@ -47,7 +50,10 @@ class Worker:
         """Make a dataset ready on disk, so that workers only map it."""
         from gnnbench.data.prepare import prepare
 
-        prepare(command["dataset"])
+        try:
+            prepare(command["dataset"])
+        except GnnbenchError as error:
+            return {"error": str(error), "exit_code": error.exit_code}
         return {}
 
     def setup(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -103,10 +109,8 @@ def _settle(arguments: dict[str, Any]) -> None:
     """Limits of this process, before anything big is imported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     _die_with_parent(arguments["parent"])
-    try:
+    with contextlib.suppress(OSError):  # a container may forbid it; the kernel's choice stands
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
-    except OSError:  # a container may forbid it; then the kernel's own choice stands
-        pass
     limit = int(arguments.get("memory_limit_gib", 0) * 2**30)
     if limit:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
