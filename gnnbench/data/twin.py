@@ -150,14 +150,15 @@ class TwinRecipe(BaseModel):
         for wanted in (self.train, self.val, self.test):
             size = Fraction(str(wanted))
             upto += size * self.num_nodes if isinstance(wanted, float) else size
-            bounds.append(round(upto * factor))
+            least = 1 if self.train else 0  # a twin that can be trained on stays one
+            bounds.append(max(round(upto * factor), least, bounds[-1]))
         train, val, test = (high - low for low, high in pairwise(bounds))
         communities = max(self.num_classes, round((self.communities or 1) * factor))
         made = self.model_copy(
             update={
                 "num_nodes": nodes,
                 "num_edges": edges,
-                "train": max(train, 1) if self.train else 0,
+                "train": train,
                 "val": val,
                 "test": test,
                 "communities": communities,
