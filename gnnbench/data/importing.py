@@ -54,14 +54,14 @@ class ImportOptions:
 def write_labels(
     out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
 ) -> tuple[int, str]:
-    """Write the labels, seeded where there are none; returns class count and ``real | seeded``."""
+    """Write the labels, seeded where there are none; returns class count and origin."""
     if labels is None or int(labels.max(initial=-1)) < 0:
         classes = options.num_classes or DEFAULT_CLASSES
         pieces = seeded_labels(num_nodes, classes, options.seed)
         out.write("labels", "int64", (num_nodes,), pieces)
         return classes, "seeded"
     out.write("labels", "int64", (num_nodes,), row_chunks(labels))
-    return max(options.num_classes, int(labels.max()) + 1), "real"
+    return options.num_classes or int(labels.max()) + 1, "source"
 
 
 def write_splits(

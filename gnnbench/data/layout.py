@@ -61,10 +61,10 @@ def map_array(folder: Path, array: str, dtype: str, shape: tuple[int, ...]) -> n
     return np.memmap(file_of(folder, array), little_endian(dtype), "r", shape=shape)
 
 
-def row_chunks(array: np.ndarray, chunk_bytes: int = CHUNK_BYTES) -> Iterator[np.ndarray]:
-    """Consecutive pieces along the first axis, each of about ``chunk_bytes``."""
+def row_chunks(array: np.ndarray, chunk_bytes: int = 0) -> Iterator[np.ndarray]:
+    """Consecutive pieces along the first axis, each of about ``chunk_bytes`` (0: a default)."""
     row = max(1, array.nbytes // max(1, len(array)))
-    step = max(1, chunk_bytes // row)
+    step = max(1, (chunk_bytes or CHUNK_BYTES) // row)
     for start in range(0, len(array), step):
         yield array[start : start + step]
 

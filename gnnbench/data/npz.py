@@ -85,10 +85,10 @@ def _features(npz: NpzFile, out: GraphWriter, num_nodes: int, options: ImportOpt
         return write_seeded_features(out, num_nodes, options)
     if kind == "dense":
         header = npz.header("features")
-        if len(header.shape) != 2 or header.shape[0] != num_nodes or header.dtype.kind not in "fiu":
+        if header.shape[:1] != (num_nodes,):
             raise DataError(
-                f"features in {npz.path} has type {header.dtype} and shape {header.shape}, numbers "
-                f"of shape [{num_nodes}, width] are expected; correct the file"
+                f"features in {npz.path} has shape {header.shape}, [{num_nodes}, width] is "
+                "expected; correct the file"
             )
         out.write("features", "float32", header.shape, npz.rows("features"))
     elif kind == "csr":

@@ -20,7 +20,7 @@ from gnnbench.data.importing import (
     write_seeded_features,
     write_splits,
 )
-from gnnbench.data.rawfile import NpzFile, csv_column, csv_pieces
+from gnnbench.data.rawfile import ArrayHeader, NpzFile, csv_column, csv_pieces
 from gnnbench.data.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -69,11 +69,7 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
                 raise DataError(
                     f"edge_index in {npz.path} must be integers [2, edges]; get it again"
                 )
-            num_edges, ids = header.shape[1], index_dtype(num_nodes)
-            for row, name in enumerate(("scratch_src", "scratch_dst")):
-                pieces = npz.flat("edge_index", row * num_edges, (row + 1) * num_edges)
-                out.write(name, ids, (num_edges,), pieces)
-            src, dst = out.read("scratch_src"), out.read("scratch_dst")
+            src, dst = _edge_columns(npz, out, header, index_dtype(num_nodes))
             _write_topology(out, src, dst, num_nodes, npz.path, options)
         with NpzFile(raw / "node-label.npz") as labels_npz:
             values = labels_npz.array("node_label").reshape(-1)
@@ -87,6 +83,22 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
         else:
             about["features"] = write_seeded_features(out, num_nodes, options)
     return about
+
+
+def _edge_columns(
+    npz: NpzFile, out: GraphWriter, header: ArrayHeader, ids: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sources and destinations of ``edge_index`` on disk, in whichever order it is stored."""
+    num_edges = header.shape[1]
+    if header.fortran:
+        pairs = (p.reshape(-1, 2) for p in npz.flat("edge_index", multiple=2))
+        out.write("scratch_edges", ids, (num_edges, 2), pairs)
+        edges = out.read("scratch_edges")
+        return edges[:, 0], edges[:, 1]
+    for row, name in enumerate(("scratch_src", "scratch_dst")):
+        pieces = npz.flat("edge_index", row * num_edges, (row + 1) * num_edges)
+        out.write(name, ids, (num_edges,), pieces)
+    return out.read("scratch_src"), out.read("scratch_dst")
 
 
 def _write_topology(

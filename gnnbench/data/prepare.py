@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -160,14 +161,25 @@ def _imported(
     stat = path.stat()
     origin = {"from": str(path), "size": stat.st_size, "modified": stat.st_mtime_ns}
     loader = LOADERS[source.loader if source is not None else "npz"]
-    with GraphWriter(final, {**identity, **origin}, progress) as out:
+    with _naming(path), GraphWriter(final, {**identity, **origin}, progress) as out:
         about = loader(path, out, options)
         if manifest is not None:
             _check_counts(manifest, source, out, path)
             about["licence"] = about.get("licence") or (source and source.licence) or ""
             about["licence"] = about["licence"] or manifest.licence
-            about.setdefault("assumed", []).extend(manifest.assumed)
+            about["assumed"] = sorted({*about.get("assumed", []), *manifest.assumed})
         return out.finish(name=ref.name, seed=seed, **about)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """See to it that an error about a source names its file."""
+    try:
+        yield
+    except DataError as error:
+        if str(path) in str(error):
+            raise
+        raise DataError(f"{path}: {error}") from None
 
 
 def _check_digests(source: Source, path: Path) -> None:

@@ -1,0 +1,95 @@
+"""What a dataset name means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gnnbench.data.names import resolve
+from gnnbench.data.prepare import prepare
+from gnnbench.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("typed", "name", "kind", "scale", "sym"),
+    [
+        ("ogbn_arxiv", "ogbn_arxiv", "real", 1.0, False),
+        ("arxiv", "ogbn_arxiv", "real", 1.0, False),
+        ("ogbn-arxiv", "ogbn_arxiv", "real", 1.0, False),
+        ("OGBN-Arxiv+sym", "ogbn_arxiv+sym", "real", 1.0, True),
+        ("physics", "coauthor_physics", "real", 1.0, False),
+        ("products~twin", "products~twin", "twin", 1.0, False),
+        ("products~twin@1.0", "products~twin", "twin", 1.0, False),
+        ("ogbn-products~twin@0.050", "products~twin@0.05", "twin", 0.05, False),
+        ("papers100m~twin@0.01+sym", "papers100m~twin@0.01+sym", "twin", 0.01, True),
+    ],
+)
+def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: bool) -> None:
+    ref = resolve(typed)
+    assert (ref.name, ref.kind, ref.scale, ref.sym) == (name, kind, scale, sym)
+    assert ref.folder_name() == name
+    assert ref.folder_name(3) == f"{name}-seed3"
+    assert ref.manifest is not None
+    assert resolve(ref.name) == ref
+    assert not ref.without_sym.sym
+    assert "+sym" not in ref.without_sym.name
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("ogbn_arxvi", "did you mean 'ogbn_arxiv'?"),
+        ("ogbn_arxvi+sym", "did you mean 'ogbn_arxiv+sym'?"),
+        ("product~twin@0.05", "did you mean 'products~twin@0.05'?"),
+        ("products~twn@0.05", "did you mean 'products~twin@0.05'?"),
+        ("redit", "did you mean 'reddit'?"),
+        ("zzzz", "known are"),
+        ("", "known are"),
+        ("products@0.05", "use 'products~twin@0.05'"),
+        ("products~twin@", "must be a number above 0"),
+        ("products~twin@abc", "must be a number above 0"),
+        ("products~twin@0", "must be a number above 0"),
+        ("products~twin@-1", "must be a number above 0"),
+        ("products~twin@nan", "must be a number above 0"),
+        ("products~twin@1e9", "up to 16"),
+        ("nowhere/graph.npz", "there is no file nowhere/graph.npz"),
+        ("nowhere/graph", "neither an .npz file nor a prepared graph"),
+    ],
+)
+def test_names_that_mean_nothing(root: Path, typed: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        resolve(typed)
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_files_and_folders(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_npz("my-graph.npz")
+    by_path, by_name = resolve(str(path)), resolve("my-graph")
+    assert (by_path.kind, by_path.path) == ("npz", path)
+    assert (by_name.kind, by_name.path, by_name.name) == ("npz", path, "my_graph")
+    assert resolve("my_graph+sym").sym
+    with pytest.raises(UsageError, match="did you mean 'my_graph'"):
+        resolve("my_graf")
+    with pytest.raises(UsageError, match="has no twin"):
+        resolve(f"{path}@0.5")
+    stored = prepare(str(path))
+    ref = resolve(str(stored))
+    assert (ref.kind, ref.path) == ("store", stored)
+    assert prepare(str(stored)) == stored
+
+
+def test_a_changed_file_is_another_graph(root: Path, make_npz) -> None:
+    path = make_npz()
+    before = resolve(str(path)).folder_name()
+    make_npz(note="changed")
+    assert resolve(str(path)).folder_name() != before
+
+
+def test_a_dataset_name_wins_over_a_folder_of_that_name(
+    root: Path, make_npz, tmp_path: Path
+) -> None:
+    prepare(str(make_npz())).rename(tmp_path / "reddit")
+    assert resolve("reddit").kind == "real"
+    assert resolve("./reddit").kind == "store"

@@ -1,0 +1,231 @@
+"""Preparing by name: once, resumable, atomic, and with the way to get what is missing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gnnbench.data import manifest as manifest_module
+from gnnbench.data import prepare as prepare_module
+from gnnbench.data.catalog import info, list_datasets, verify
+from gnnbench.data.manifest import Manifest
+from gnnbench.data.prepare import load_dataset, prepare
+from gnnbench.errors import DataError, MissingError, UsageError
+
+
+def folders(root: Path) -> list[str]:
+    return sorted(p.name for p in root.iterdir() if not p.name.endswith(".lock"))
+
+
+def test_the_second_call_returns_at_once(root: Path, make_npz, monkeypatch) -> None:
+    path = str(make_npz())
+    first = prepare(path)
+    written = (first / "meta.json").stat().st_mtime_ns
+    monkeypatch.setattr(prepare_module, "_imported", None)
+    assert prepare(path) == first
+    assert (first / "meta.json").stat().st_mtime_ns == written
+
+
+def test_what_is_broken_by_size_is_made_again(root: Path, make_npz) -> None:
+    path = str(make_npz())
+    stored = prepare(path)
+    (stored / "indices.bin").write_bytes(b"")
+    assert prepare(path) == stored
+    assert verify(path).ok
+
+
+def test_symmetric(root: Path, make_npz) -> None:
+    graph = load_dataset(str(make_npz()) + "+sym")
+    # 0 - 1, 0 - 2, the self-loop of 1 once, 1 - 4, 3 - 4
+    assert graph.indptr.tolist() == [0, 2, 5, 6, 7, 9]
+    assert graph.indices.tolist() == [1, 2, 0, 1, 4, 0, 4, 1, 3]
+    assert graph.meta["symmetric"] is True
+    assert graph.meta["licence"] == "CC0"
+    base = load_dataset(str(make_npz()))
+    for key in ("features", "labels", "train_idx", "val_idx", "test_idx"):
+        assert np.array_equal(getattr(graph, key), getattr(base, key))
+
+
+@pytest.mark.parametrize("stop_at", ["indptr", "labels", "features", "check"])
+def test_ctrl_c_leaves_nothing_under_the_final_name(root: Path, make_npz, stop_at: str) -> None:
+    path = str(make_npz())
+
+    def interrupt(step: str, done: int, total: int) -> None:
+        if step == stop_at:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prepare(path, progress=interrupt)
+    assert all(name.startswith(".") for name in folders(root))
+    steps: list[str] = []
+    stored = prepare(path, progress=lambda step, done, total: steps.append(step))
+    assert folders(root) == [stored.name]
+    assert verify(path).ok
+    if stop_at == "features":
+        assert "labels" not in steps
+        assert "features" in steps
+
+
+def test_progress_counts_bytes(root: Path, make_npz) -> None:
+    seen: dict[str, tuple[int, int]] = {}
+    prepare(str(make_npz()), progress=lambda step, done, total: seen.update({step: (done, total)}))
+    assert seen["features"] == (60, 60)
+    assert seen["indices"] == (28, 28)
+
+
+def test_an_unwritable_root(root: Path, make_npz) -> None:
+    root.write_text("a file, not a folder")
+    with pytest.raises(UsageError, match="cannot write below"):
+        prepare(str(make_npz()))
+
+
+def test_a_source_that_is_not_there(root: Path) -> None:
+    with pytest.raises(MissingError) as caught:
+        prepare("reddit")
+    message = str(caught.value)
+    assert "https://data.dgl.ai/dataset/reddit.zip" in message
+    assert f"{root}/raw/Reddit/raw" in message
+    assert "'reddit~twin'" in message
+    assert caught.value.exit_code == 6
+
+
+@pytest.fixture
+def tiny(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> Manifest:
+    """A manifest for the tiny graph, in place of the shipped ones."""
+    from gnnbench.data.layout import sha256_file
+
+    path = make_npz("tiny.npz")
+    values = {
+        "schema_version": 1,
+        "name": "tiny",
+        "description": "by hand",
+        "licence": "CC0",
+        "num_nodes": 5,
+        "num_edges": 7,
+        "feature_dim": 3,
+        "num_classes": 3,
+        "train_size": 3,
+        "val_size": 1,
+        "test_size": 1,
+        "split": "by hand",
+        "symmetric": False,
+        "source": [
+            {
+                "loader": "npz",
+                "paths": ["tiny.npz"],
+                "get": "make it",
+                "sha256": {"tiny.npz": sha256_file(path)},
+            }
+        ],
+    }
+    made = Manifest.model_validate(values)
+    monkeypatch.setattr(manifest_module, "_manifests_in", lambda _: {"tiny": made})
+    return made
+
+
+def test_by_name(tiny: Manifest, root: Path) -> None:
+    stored = prepare("tiny")
+    assert stored == root / "tiny"
+    assert verify("tiny").ok
+    assert info("tiny").summary.state == "prepared"
+    assert info("tiny").bytes == 48 + 28 + 60 + 40 + 40
+
+
+def test_a_file_that_is_not_the_one_described(tiny: Manifest, make_npz) -> None:
+    make_npz("tiny.npz", note="another")
+    with pytest.raises(DataError, match=r"tiny.npz is not the file that the manifest describes"):
+        prepare("tiny")
+
+
+def test_counts_that_differ_from_the_manifest(tiny: Manifest, root: Path, monkeypatch) -> None:
+    other = tiny.model_copy(update={"num_edges": 8})
+    monkeypatch.setattr(manifest_module, "_manifests_in", lambda _: {"tiny": other})
+    with pytest.raises(DataError, match="gives 5 nodes, 7 edges and 3 features"):
+        prepare("tiny")
+    assert folders(root) == []
+
+
+def test_catalog(root: Path, make_npz) -> None:
+    make_npz("mine.npz")
+    found = {d.name: d for d in list_datasets()}
+    assert found["reddit"].state == "missing"
+    assert not found["reddit"].available
+    assert "curl" in found["reddit"].get
+    assert found["products~twin"].state == "generated"
+    assert found["products~twin"].num_nodes == 2_449_029
+    assert found["mine"].state == "source"
+    prepare("mine")
+    assert {d.name: d for d in list_datasets()}["mine"].state == "prepared"
+    assert info("products~twin@0.01").summary.num_nodes == 24_490
+    assert info("products").manifest is not None
+    assert any("61,859,140" in note for note in info("products").notes)
+    with pytest.raises(MissingError, match="is not prepared"):
+        verify("reddit")
+
+
+def test_the_catalog_does_not_import_torch() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; from gnnbench.data.catalog import list_datasets; list_datasets(); "
+    code += "assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+
+
+# ---- real graphs
+
+
+def test_real_arxiv(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = load_dataset("arxiv")
+    assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (169_343, 1_166_243, 128)
+    assert (graph.num_classes, graph.train_idx.numel()) == (40, 90_941)
+    assert int((graph.indptr.diff() == 0).sum()) == 62_006
+    assert int(graph.indptr.diff().max()) == 13_155
+    assert graph.meta["symmetric"] is False
+    assert graph.meta["features"] == "seeded"
+    # What the npz says, read the plain way.
+    with np.load(real_data / "ogbn_arxiv.npz", allow_pickle=False) as raw:
+        assert np.array_equal(graph.indices.numpy(), raw["indices"])
+        assert np.array_equal(graph.labels.numpy(), raw["labels"])
+
+    both = load_dataset("arxiv+sym")
+    assert both.num_edges == 2_315_598  # the published count of the symmetric graph
+    assert both.meta["symmetric"] is True
+    assert verify("arxiv+sym").ok
+
+
+def test_real_computers(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = load_dataset("amazon_computers")
+    assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (13_752, 491_722, 767)
+    assert graph.meta["symmetric"] is True
+    with np.load(real_data / "amazon_computers.npz", allow_pickle=False) as raw:
+        row = slice(raw["feat_indptr"][7], raw["feat_indptr"][8])
+        assert np.flatnonzero(graph.features[7]).tolist() == sorted(raw["feat_indices"][row])
+    assert verify("amazon_computers").ok
+
+
+def test_real_physics(real_data: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = load_dataset("physics")
+    assert (graph.num_nodes, graph.num_edges, graph.feature_dim) == (34_493, 495_924, 8415)
+    assert graph.meta["symmetric"] is True
+    shutil.rmtree(root)  # 1.2 GB
+
+
+def test_twin(root: Path) -> None:
+    """The way of a twin through the store; twins themselves are tested beside this file."""
+    from gnnbench.ops.library import load_native
+
+    load_native()
+    stored = prepare("products~twin@0.001", seed=2)
+    assert stored.name == "products~twin@0.001-seed2"
+    graph = load_dataset("products~twin@0.001", seed=2)
+    assert graph.num_nodes == 2449
+    assert graph.meta["symmetric"] is True
+    assert graph.meta["seed"] == 2
+    assert verify("products~twin@0.001", seed=2).ok
