@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kRowSumThreads)
   const Real degree = static_cast<Real>(end - begin);
   for (int64_t p = thread & (lanes - 1); p < packs; p += lanes) {
     Pack<Real, kWidth> acc = {};
-    add_rows(acc, x, packs, p, indices, begin, end, num_src, [](int32_t) { return Real(1); },
-             sound);
+    add_rows(
+        acc, x, packs, p, indices, begin, end, num_src, [](int32_t) { return Real(1); }, sound);
     if (mode == Aggregate::kMean && end > begin) {
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) acc.value[i] /= degree;
@@ -58,8 +58,8 @@ void aggregate(Launch launch, const int32_t* indptr, const int32_t* indices, con
                Real* out) {
   if (num_dst == 0 || dim == 0) return;
   if (packs_of_16_bytes<Real>(x, out, dim)) {
-    run<Real, 16 / sizeof(Real)>(launch, indptr, indices, x, num_edges, num_src, num_dst, dim,
-                                 mode, out);
+    run<Real, 16 / sizeof(Real)>(launch, indptr, indices, x, num_edges, num_src, num_dst, dim, mode,
+                                 out);
   } else {
     run<Real, 1>(launch, indptr, indices, x, num_edges, num_src, num_dst, dim, mode, out);
   }

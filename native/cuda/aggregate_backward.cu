@@ -48,8 +48,8 @@ template <class Real, int kWidth>
 __global__ void __launch_bounds__(kRowSumThreads)
     transposed_kernel(const int32_t* __restrict__ offsets, const int32_t* __restrict__ dsts,
                       const int32_t* __restrict__ indptr,
-                      const Pack<Real, kWidth>* __restrict__ grad, int64_t num_src,
-                      int64_t num_dst, int64_t packs, int lanes_log2, Aggregate mode,
+                      const Pack<Real, kWidth>* __restrict__ grad, int64_t num_src, int64_t num_dst,
+                      int64_t packs, int lanes_log2, Aggregate mode,
                       Pack<Real, kWidth>* __restrict__ out) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kRowSumThreads + threadIdx.x;
   const int64_t row = thread >> lanes_log2;
@@ -63,8 +63,7 @@ __global__ void __launch_bounds__(kRowSumThreads)
   bool sound = true;
   for (int64_t p = thread & (lanes - 1); p < packs; p += lanes) {
     Pack<Real, kWidth> acc = {};
-    add_rows(acc, grad, packs, p, dsts, offsets[row], offsets[row + 1], num_dst, weight,
-             sound);
+    add_rows(acc, grad, packs, p, dsts, offsets[row], offsets[row + 1], num_dst, weight, sound);
     if (mode == Aggregate::kGcn && row < num_dst) {
       const Real w = weight(static_cast<int32_t>(row));
       const Pack<Real, kWidth> self = grad[row * packs + p];

@@ -32,16 +32,13 @@ __global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, uint32_t 
 template <class Id>
 void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout,
                  int64_t* offsets) {
-  GNNBENCH_CUDA_CALL(launch,
-                     cudaMemsetAsync(offsets + n + 1, 0, sizeof(int64_t), launch.stream));
-  degrees_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(
-      graph, dst, n, fanout, offsets);
+  GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(offsets + n + 1, 0, sizeof(int64_t), launch.stream));
+  degrees_kernel<Id>
+      <<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(graph, dst, n, fanout, offsets);
   GNNBENCH_CUDA_LAUNCHED(launch, "degrees_kernel");
 }
 
-template void hop_degrees<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, uint32_t,
-                                   int64_t*);
-template void hop_degrees<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, uint32_t,
-                                   int64_t*);
+template void hop_degrees<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, uint32_t, int64_t*);
+template void hop_degrees<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, uint32_t, int64_t*);
 
 }  // namespace gnnbench::cuda

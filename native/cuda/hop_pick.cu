@@ -32,11 +32,11 @@ struct Job {
 
 struct Row {
   int64_t vertex;
-  int64_t begin;    // in graph.indices
-  int64_t out;      // in the outputs
+  int64_t begin;  // in graph.indices
+  int64_t out;    // in the outputs
   uint32_t degree;
-  uint32_t count;   // min(degree, fanout)
-  bool picks;       // false: every position, in stored order
+  uint32_t count;  // min(degree, fanout)
+  bool picks;      // false: every position, in stored order
 };
 
 template <class Id>
@@ -251,11 +251,9 @@ void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fa
   }
 }
 
-template void hop_pick<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, uint32_t, Pick,
-                                uint64_t, uint32_t, uint32_t, int64_t*, uint32_t*,
-                                HopOut<int32_t>);
-template void hop_pick<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, uint32_t, Pick,
-                                uint64_t, uint32_t, uint32_t, int64_t*, uint32_t*,
-                                HopOut<int64_t>);
+template void hop_pick<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, uint32_t, Pick, uint64_t,
+                                uint32_t, uint32_t, int64_t*, uint32_t*, HopOut<int32_t>);
+template void hop_pick<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, uint32_t, Pick, uint64_t,
+                                uint32_t, uint32_t, int64_t*, uint32_t*, HopOut<int64_t>);
 
 }  // namespace gnnbench::cuda

@@ -95,18 +95,19 @@ int64_t id_map_capacity(int64_t n) {
 template <class Id>
 void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch) {
   const int64_t n = items.size();
-  GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(scratch.ranks + n + 1, 0, sizeof(int32_t),
-                                             launch.stream));
+  GNNBENCH_CUDA_CALL(launch,
+                     cudaMemsetAsync(scratch.ranks + n + 1, 0, sizeof(int32_t), launch.stream));
   if (n > 0) {
-    GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(scratch.keys, 0xFF, scratch.capacity * sizeof(Id),
-                                               launch.stream));
+    GNNBENCH_CUDA_CALL(
+        launch, cudaMemsetAsync(scratch.keys, 0xFF, scratch.capacity * sizeof(Id), launch.stream));
     GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(scratch.values, 0x7F,
                                                scratch.capacity * sizeof(int32_t), launch.stream));
     insert_kernel<Id><<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(
         items, scratch, 64 - log2_of(scratch.capacity));
     GNNBENCH_CUDA_LAUNCHED(launch, "insert_kernel");
   }
-  flag_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(scratch, items.num_dst, n);
+  flag_kernel<Id>
+      <<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(scratch, items.num_dst, n);
   GNNBENCH_CUDA_LAUNCHED(launch, "flag_kernel");
 }
 
@@ -115,8 +116,8 @@ void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch
                    int32_t* local) {
   const int64_t n = items.size();
   if (n == 0) return;
-  compact_kernel<Id><<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(items, scratch,
-                                                                              src_nodes);
+  compact_kernel<Id>
+      <<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(items, scratch, src_nodes);
   GNNBENCH_CUDA_LAUNCHED(launch, "compact_kernel");
   if (items.num_neighbors == 0) return;
   map_kernel<Id><<<blocks_for(items.num_neighbors, kThreads), kThreads, 0, launch.stream>>>(

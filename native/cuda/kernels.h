@@ -57,7 +57,7 @@ void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t
 
 template <class Id>
 struct HopOut {
-  int32_t* indptr;     // [n + 1], each offset plus `base`
+  int32_t* indptr;  // [n + 1], each offset plus `base`
   int32_t base;
   Id* neighbors;       // [offsets[n]]
   int64_t* positions;  // [offsets[n]] or nullptr
@@ -135,7 +135,8 @@ void aggregate(Launch launch, const int32_t* indptr, const int32_t* indices, con
                Real* out);
 
 // Backward goes over the transposed block, made by a stable sort of the edges by source: each
-// source's terms are added in the order of destinations, so that sums do not depend on the schedule.
+// source's terms are added in the order of destinations, so that sums do not depend on the
+// schedule.
 struct TransposeScratch {
   int32_t* sources;  // [num_edges], sorted
   int32_t* rows;     // [num_edges], destination of each edge

@@ -27,7 +27,7 @@ void philox(Launch launch, uint64_t key, const int64_t* counters, int64_t* out, 
   GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(fault, 0, sizeof(int32_t), launch.stream));
   if (n == 0) return;
   philox_kernel<<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(key, counters, out, n,
-                                                                           fault);
+                                                                         fault);
   GNNBENCH_CUDA_LAUNCHED(launch, "philox_kernel");
 }
 

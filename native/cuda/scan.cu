@@ -8,8 +8,7 @@ template <class T>
 size_t scan_scratch_bytes(Launch launch, int64_t n) {
   size_t bytes = 0;
   T* none = nullptr;
-  GNNBENCH_CUDA_CALL(launch,
-                     cub::DeviceScan::ExclusiveSum(nullptr, bytes, none, n, launch.stream));
+  GNNBENCH_CUDA_CALL(launch, cub::DeviceScan::ExclusiveSum(nullptr, bytes, none, n, launch.stream));
   return bytes;
 }
 

@@ -43,16 +43,15 @@ class OnDevice {
 
   // Allocated by torch on the current stream, contents undefined.
   Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {
-    return torch::stable::empty(
-        sizes, type, std::nullopt,
-        torch::stable::Device(torch::headeronly::DeviceType::CUDA, index_));
+    return torch::stable::empty(sizes, type, std::nullopt,
+                                torch::stable::Device(torch::headeronly::DeviceType::CUDA, index_));
   }
 
   // Host synchronisation: copies `n` values from the device and waits for the stream.
   template <class T>
   void read_back(const T* from, T* to, int64_t n) const {
-    GNNBENCH_CUDA_CALL(launch_, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost,
-                                                launch_.stream));
+    GNNBENCH_CUDA_CALL(
+        launch_, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, launch_.stream));
     GNNBENCH_CUDA_CALL(launch_, cudaStreamSynchronize(launch_.stream));
   }
 

@@ -21,13 +21,13 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   const size_t scan = memory.add<char>(static_cast<int64_t>(scan_bytes));
   memory.allocate(on);
   const IdMapScratch<Id> scratch{memory.at<Id>(keys), memory.at<int32_t>(values),
-                                 memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks),
-                                 capacity};
+                                 memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks), capacity};
 
   id_map_insert(launch, items, scratch);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
-  // Host synchronisation, one a map: the number of nodes sizes src_nodes. A hop's fault comes along.
+  // Host synchronisation, one a map: the number of nodes sizes src_nodes. A hop's fault comes
+  // along.
   int64_t hop_fault = kHopFine;
   if (hop != nullptr) {
     GNNBENCH_CUDA_CALL(launch, cudaMemcpyAsync(&hop_fault, hop->fault, sizeof(hop_fault),
@@ -42,8 +42,7 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
     fail(dst_name, " holds an id twice; every destination must be unique");
   }
 
-  Renamed out{on.empty({num_src}, kIdType<Id>),
-              on.empty({items.num_neighbors}, ScalarType::Int)};
+  Renamed out{on.empty({num_src}, kIdType<Id>), on.empty({items.num_neighbors}, ScalarType::Int)};
   id_map_finish(launch, items, scratch, data<Id>(out.src_nodes), data<int32_t>(out.local));
   return out;
 }
@@ -59,8 +58,8 @@ template <class Id>
 std::tuple<Tensor, Tensor> run(const Tensor& dst, const Tensor& neighbors) {
   const OnDevice on(dst, "id_map");
   Renamed r = rename_ids(on,
-                         IdMapItems<Id>{data<const Id>(dst), dst.numel(),
-                                        data<const Id>(neighbors), neighbors.numel()},
+                         IdMapItems<Id>{data<const Id>(dst), dst.numel(), data<const Id>(neighbors),
+                                        neighbors.numel()},
                          "dst", nullptr, 0);
   return {r.src_nodes, r.local};
 }

@@ -11,8 +11,8 @@ Tensor philox_cuda(int64_t key, Tensor counters) {
   const OnDevice on(counters, "philox");
   Tensor out = on.empty({counters.size(0), 4}, ScalarType::Long);
   const Tensor fault_tensor = on.empty({1}, ScalarType::Int);
-  philox(on.launch(), static_cast<uint64_t>(key), data<const int64_t>(counters),
-         data<int64_t>(out), counters.size(0), data<int32_t>(fault_tensor));
+  philox(on.launch(), static_cast<uint64_t>(key), data<const int64_t>(counters), data<int64_t>(out),
+         counters.size(0), data<int32_t>(fault_tensor));
   int32_t fault;
   on.read_back(data<const int32_t>(fault_tensor), &fault, 1);
   if (fault != 0) fail("counters must hold words of 32 bits");

@@ -14,9 +14,9 @@ void place(const OnDevice& on, const Tensor& from, int64_t at, const Tensor& to)
   const size_t size = from.element_size();
   const size_t bytes = static_cast<size_t>(from.numel()) * size;
   if (bytes == 0) return;
-  GNNBENCH_CUDA_CALL(on.launch(), cudaMemcpyAsync(data<char>(to) + at * size, from.data_ptr(),
-                                                  bytes, cudaMemcpyDeviceToDevice,
-                                                  on.launch().stream));
+  GNNBENCH_CUDA_CALL(on.launch(),
+                     cudaMemcpyAsync(data<char>(to) + at * size, from.data_ptr(), bytes,
+                                     cudaMemcpyDeviceToDevice, on.launch().stream));
 }
 
 struct Hop {
@@ -58,8 +58,7 @@ std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tenso
                       indices.numel()};
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
-  Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds
-                                                    : torch::stable::to(seeds, kIdType<Id>);
+  Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
   int64_t first = 0;  // of the hop's destinations among the known nodes
   int64_t total = 0;
   std::vector<Hop> hops;

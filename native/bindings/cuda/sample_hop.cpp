@@ -53,11 +53,9 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
 }
 
 template HopEdges sample_one_hop<int32_t>(const OnDevice&, const Csc<int32_t>&, Vertices, int64_t,
-                                          const HopDraws&, int32_t, bool,
-                                          const char*);
+                                          const HopDraws&, int32_t, bool, const char*);
 template HopEdges sample_one_hop<int64_t>(const OnDevice&, const Csc<int64_t>&, Vertices, int64_t,
-                                          const HopDraws&, int32_t, bool,
-                                          const char*);
+                                          const HopDraws&, int32_t, bool, const char*);
 
 namespace {
 

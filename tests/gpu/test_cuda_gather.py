@@ -1,0 +1,52 @@
+"""Gathered rows are the table's, bit for bit, whatever their width and alignment."""
+
+import pytest
+import torch
+from gpu_graphs import assert_same
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.uint8, torch.int64])
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 7, 64, 100, 128, 129, 1000])
+def test_equals_cpu(ops, gpu, ids_dtype, dtype, dim):
+    generator = torch.Generator().manual_seed(dim)
+    table = torch.randint(0, 100, (500, dim), generator=generator).to(dtype)
+    ids = torch.randint(0, 500, (777,), generator=generator).to(ids_dtype)
+    expected = ops.gather(table, ids)
+    assert_same(ops.gather(gpu.put(table), gpu.put(ids)), expected)
+    out = gpu.put(torch.zeros_like(expected))
+    ops.gather_out(gpu.put(table), gpu.put(ids), out)
+    assert_same(out, expected)
+
+
+@pytest.mark.parametrize("shift", [1, 2, 4, 8])
+def test_misaligned_tables(ops, gpu, shift):
+    flat = gpu.put(torch.arange(shift + 30 * 16, dtype=torch.int64).to(torch.uint8))
+    table = flat[shift:].reshape(30, 16)  # its first byte lies `shift` past an aligned address
+    ids = gpu.put(torch.tensor([29, 0, 3, 3]))
+    assert torch.equal(ops.gather(table, ids), table[ids])
+
+
+def test_shapes(ops, gpu):
+    put = gpu.put
+    table = torch.arange(60.0).reshape(5, 3, 4)
+    ids = torch.tensor([4, 4, 0])
+    assert_same(ops.gather(put(table), put(ids)), table[ids])
+    assert_same(ops.gather(put(table[:, 0, 0].contiguous()), put(ids)), table[ids, 0, 0])
+    assert ops.gather(put(table), put(ids[:0])).shape == (0, 3, 4)
+    assert ops.gather(put(torch.empty(5, 0)), put(ids)).shape == (3, 0)
+
+
+def test_refusals(ops, gpu):
+    put = gpu.put
+    table, ids = put(torch.ones(5, 2)), put(torch.tensor([1]))
+    with pytest.raises(RuntimeError, match="ids must be int32 or int64"):
+        ops.gather(table, put(torch.tensor([1.0])))
+    with pytest.raises(RuntimeError, match="table must be contiguous"):
+        ops.gather(table.t(), ids)
+    with pytest.raises(RuntimeError, match="out must have one row"):
+        ops.gather_out(table, ids, put(torch.ones(2, 2)))
+    with pytest.raises(RuntimeError, match="out must be float32"):
+        ops.gather_out(table, ids, put(torch.ones(1, 2, dtype=torch.float64)))

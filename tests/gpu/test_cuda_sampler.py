@@ -1,0 +1,237 @@
+"""One hop, the id map and the whole batch on the GPU equal the CPU's bit for bit."""
+
+import numpy as np
+import pytest
+import torch
+from gpu_graphs import Csc, assert_same, csc_of, skewed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pytestmark = pytest.mark.gpu
+
+PICKS = ["reservoir", "floyd"]
+IDS = [torch.int32, torch.int64]
+KEY = 0x0123_4567_89AB_CDEF
+
+
+def hop(ops, csc: Csc, dst, fanout, pick, put=lambda t: t, *, number=0, batch=0, key=KEY):
+    return ops.sample_hop(
+        put(csc.indptr), put(csc.indices), put(dst), fanout, pick, key, number, batch
+    )
+
+
+def batch(ops, csc: Csc, seeds, fanouts, pick, frontier, put=lambda t: t, positions=True):
+    args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, pick, frontier, KEY, 3)
+    return ops.sample(*args, positions)
+
+
+# Node 0: isolated; 1: a self-loop; 2: parallel edges; 3: as many neighbours as the fanout; 4: more.
+HAND = Csc(
+    torch.tensor([0, 0, 1, 4, 6, 11]),
+    torch.tensor([1, 3, 3, 3, 0, 4, 0, 1, 2, 3, 4], dtype=torch.int32),
+)
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", IDS)
+def test_hand_made_hop(ops, gpu, pick, dtype):
+    csc = Csc(HAND.indptr, HAND.indices.to(dtype))
+    dst = torch.tensor([3, 0, 1], dtype=dtype)
+    indptr, neighbors, positions = hop(ops, csc, dst, 2, pick, gpu.put)
+    assert indptr.tolist() == [0, 2, 2, 3]
+    assert neighbors.tolist() == [0, 4, 1]
+    assert positions.tolist() == [4, 5, 0]
+    # Parallel edges stay apart: two of the positions 1, 2, 3, all of node 3.
+    _, neighbors, positions = hop(ops, csc, torch.tensor([2], dtype=dtype), 2, pick, gpu.put)
+    assert neighbors.tolist() == [3, 3]
+    assert len(set(positions.tolist())) == 2
+    assert set(positions.tolist()) <= {1, 2, 3}
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 2, 5, 15, 63, 64, 65, 200, 511, 512, 513, 2**31 - 1])
+def test_hop_equals_cpu(ops, gpu, pick, dtype, fanout):
+    csc = skewed(3000, dtype, seed=fanout % 1000, top=900)
+    dst = torch.randperm(3000, generator=torch.Generator().manual_seed(1))[:1777].to(dtype)
+    expected = hop(ops, csc, dst, fanout, pick, number=2, batch=7)
+    assert_same(hop(ops, csc, dst, fanout, pick, gpu.put, number=2, batch=7), expected)
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("fanout", [1, 10, 600])
+def test_hubs(ops, gpu, pick, fanout):
+    # 2048 and 2049 are the last row of a warp and the first of a whole block.
+    degrees = np.array([100_000, 0, 3, 2048, 2049, 5000, 100_003, 1, 31, 2047])
+    csc = csc_of(degrees, torch.int32, seed=5)
+    dst = torch.arange(len(degrees), dtype=torch.int32)
+    assert_same(hop(ops, csc, dst, fanout, pick, gpu.put), hop(ops, csc, dst, fanout, pick))
+    for row in (0, 6):  # alone, so that the other warps of the block have no row
+        one = dst[row : row + 1]
+        assert_same(hop(ops, csc, one, fanout, pick, gpu.put), hop(ops, csc, one, fanout, pick))
+
+
+@pytest.mark.parametrize("key", [0, -1, 1 << 62, -(1 << 63)])
+@pytest.mark.parametrize("number, batch_number", [(0, 0), (65535, 2**32 - 1)])
+def test_every_bit_of_the_counter(ops, gpu, key, number, batch_number):
+    csc = skewed(500, torch.int64, seed=3)
+    dst = torch.arange(500)
+    args = {"number": number, "batch": batch_number, "key": key}
+    for pick in PICKS:
+        assert_same(
+            hop(ops, csc, dst, 7, pick, gpu.put, **args), hop(ops, csc, dst, 7, pick, **args)
+        )
+
+
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("pick", PICKS)
+def test_empty_hop(ops, gpu, pick, dtype):
+    indptr, neighbors, positions = hop(
+        ops, HAND, torch.empty(0, dtype=torch.int32), 3, pick, gpu.put
+    )
+    assert indptr.tolist() == [0]
+    assert neighbors.numel() == positions.numel() == 0
+    nothing = Csc(torch.zeros(6, dtype=torch.int64), torch.empty(0, dtype=dtype))
+    dst = torch.arange(5, dtype=dtype)
+    assert hop(ops, nothing, dst, 3, pick, gpu.put)[0].tolist() == [0] * 6
+
+
+@pytest.mark.parametrize("dtype", IDS)
+def test_hand_made_id_map(ops, gpu, dtype):
+    dst = torch.tensor([7, 3], dtype=dtype)
+    neighbors = torch.tensor([3, 9, 9, 0, 7, 9, 5], dtype=dtype)
+    src, local = ops.id_map(gpu.put(dst), gpu.put(neighbors))
+    assert src.tolist() == [7, 3, 9, 0, 5]
+    assert local.tolist() == [1, 2, 2, 3, 0, 2, 4]
+    assert src.dtype == dtype
+    assert local.dtype == torch.int32
+
+
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("num_dst, num_neighbors", [(0, 0), (0, 9), (9, 0), (1, 1), (900, 30_000)])
+@pytest.mark.parametrize("top", [1000, 2**31 - 1])
+def test_id_map_equals_cpu(ops, gpu, dtype, num_dst, num_neighbors, top):
+    rng = np.random.default_rng(num_neighbors)
+    dst = torch.from_numpy(rng.permutation(1000)[:num_dst] * (top // 1000)).to(dtype)
+    neighbors = torch.from_numpy(rng.integers(0, top, num_neighbors)).to(dtype)
+    assert_same(ops.id_map(gpu.put(dst), gpu.put(neighbors)), ops.id_map(dst, neighbors))
+
+
+def test_id_map_wide_ids(ops, gpu):
+    dst = torch.tensor([1 << 40, (1 << 40) + (1 << 32), 2**63 - 1])
+    neighbors = torch.tensor([1 << 32, 1 << 40, 0, 2**63 - 1, 1 << 32])
+    src, local = ops.id_map(gpu.put(dst), gpu.put(neighbors))
+    assert src.tolist() == [*dst.tolist(), 1 << 32, 0]
+    assert local.tolist() == [3, 0, 4, 2, 3]
+
+
+def test_id_map_of_one_hot_id(ops, gpu):
+    neighbors = torch.full((200_000,), 4, dtype=torch.int32)
+    src, local = ops.id_map(gpu.put(torch.tensor([4], dtype=torch.int32)), gpu.put(neighbors))
+    assert src.tolist() == [4]
+    assert int(local.abs().max()) == 0
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2]])
+def test_batch_equals_cpu(ops, gpu, pick, frontier, dtype, positions, fanouts):
+    csc = skewed(4000, dtype, seed=len(fanouts), top=700)
+    seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
+    expected = batch(ops, csc, seeds, fanouts, pick, frontier, positions=positions)
+    assert len(expected) == len(fanouts) * (4 if positions else 3)
+    got = batch(ops, csc, seeds, fanouts, pick, frontier, gpu.put, positions=positions)
+    assert_same(got, expected)
+
+
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+@pytest.mark.parametrize("graph_ids, seed_ids", [(IDS[0], IDS[1]), (IDS[1], IDS[0])])
+def test_seeds_of_the_other_dtype(ops, gpu, frontier, graph_ids, seed_ids):
+    csc = skewed(600, graph_ids, seed=1)
+    seeds = torch.arange(50, 90, dtype=seed_ids)
+    expected = batch(ops, csc, seeds, [4, 3], "floyd", frontier)
+    assert_same(batch(ops, csc, seeds, [4, 3], "floyd", frontier, gpu.put), expected)
+
+
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+def test_empty_and_isolated_seeds(ops, gpu, frontier):
+    for seeds in (torch.empty(0, dtype=torch.int32), torch.tensor([0], dtype=torch.int32)):
+        expected = batch(ops, HAND, seeds, [3, 2], "reservoir", frontier)
+        assert_same(batch(ops, HAND, seeds, [3, 2], "reservoir", frontier, gpu.put), expected)
+
+
+@st.composite
+def graphs_and_seeds(draw):
+    n = draw(st.integers(1, 40))
+    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
+    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
+    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
+    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    graphs_and_seeds(),
+    st.lists(st.integers(1, 30), min_size=1, max_size=4),
+    st.sampled_from(PICKS),
+    st.sampled_from(["cumulative", "new"]),
+)
+def test_any_batch_equals_cpu(ops, gpu, drawn, fanouts, pick, frontier):
+    csc, seeds = drawn
+    expected = batch(ops, csc, seeds, fanouts, pick, frontier)
+    assert_same(batch(ops, csc, seeds, fanouts, pick, frontier, gpu.put), expected)
+
+
+def test_repeats_give_the_same_bits(ops, gpu):
+    csc = skewed(20_000, torch.int32, seed=2, top=3000)
+    on_gpu = Csc(gpu.put(csc.indptr), gpu.put(csc.indices))
+    seeds = gpu.put(torch.arange(0, 4000, 4, dtype=torch.int32))
+    for pick in PICKS:
+        first = [t.cpu() for t in batch(ops, on_gpu, seeds, [15, 10, 5], pick, "cumulative")]
+        for _ in range(5):
+            assert_same(batch(ops, on_gpu, seeds, [15, 10, 5], pick, "cumulative"), first)
+
+
+REFUSALS = [
+    ({"seeds": [5]}, "seeds holds an id outside the graph"),
+    ({"seeds": [-1]}, "seeds holds an id outside the graph"),
+    ({"seeds": [1, 2, 1]}, "seeds holds an id twice"),
+    ({"indptr": [0, 0, 1, 4, 6, 12]}, "indptr is broken"),
+    ({"indptr": [0, 0, 5, 4, 6, 11]}, "indptr is broken"),
+    ({"indices": [1, 3, 3, 3, 0, 4, 0, 9, 2, 3, 4]}, "indices holds an id"),
+    ({"indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]}, "indices holds an id"),
+]
+
+
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("change, message", REFUSALS)
+def test_refuses_what_is_broken(ops, gpu, change, message, dtype):
+    csc = Csc(
+        torch.tensor(change.get("indptr", HAND.indptr.tolist())),
+        torch.tensor(change.get("indices", HAND.indices.tolist()), dtype=dtype),
+    )
+    seeds = torch.tensor(change.get("seeds", [0, 1, 2, 3, 4]), dtype=dtype)
+    with pytest.raises(RuntimeError, match=message):
+        batch(ops, csc, seeds, [5], "reservoir", "cumulative", gpu.put)
+
+
+def test_refuses_a_seed_that_would_wrap(ops, gpu):
+    seeds = torch.tensor([1 << 32])
+    with pytest.raises(RuntimeError, match="seeds holds an id outside the graph"):
+        batch(ops, HAND, seeds, [2], "floyd", "new", gpu.put)
+
+
+def test_refuses_negative_and_repeated_ids(ops, gpu):
+    put = gpu.put
+    with pytest.raises(RuntimeError, match="negative id"):
+        ops.id_map(put(torch.tensor([1])), put(torch.tensor([2, -1, 3])))
+    with pytest.raises(RuntimeError, match="negative id"):
+        ops.id_map(put(torch.tensor([-5])), put(torch.tensor([2])))
+    with pytest.raises(RuntimeError, match="dst holds an id twice"):
+        ops.id_map(put(torch.tensor([1, 2, 1])), put(torch.tensor([2])))
