@@ -46,10 +46,10 @@ def find_raw(
 def share_dir(kind: str) -> Path:
     """Folder of the definitions that travel with gnnbench: ``datasets`` or ``experiments``.
 
-    The repository's own folder in a source tree, ``gnnbench/_share`` in an installed wheel.
+    ``gnnbench/_share`` in an installed wheel, the repository's own folder in a source tree.
     """
     package = Path(__file__).resolve().parent.parent
-    for folder in (package.parent / kind, package / "_share" / kind):
+    for folder in (package / "_share" / kind, package.parent / kind):
         if folder.is_dir() and any(folder.glob("*.toml")):
             return folder
     raise MissingError(f"the shipped {kind} are not there; install gnnbench again")

@@ -8,7 +8,7 @@ import pytest
 
 from gnnbench.data.manifest import load_manifest, manifests, share_dir
 from gnnbench.data.prepare import LOADERS
-from gnnbench.errors import UsageError
+from gnnbench.errors import MissingError, UsageError
 
 SHIPPED = sorted(share_dir("datasets").glob("*.toml"))
 
@@ -69,6 +69,20 @@ def test_wrong_manifests(tmp_path: Path, change, says: str) -> None:
         load_manifest(path)
     assert says in str(caught.value)
     assert "ogbn_arxiv.toml" in str(caught.value)
+
+
+def test_an_installed_wheel_has_its_own_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "gnnbench"
+    monkeypatch.setattr("gnnbench.data.paths.__file__", str(package / "data" / "paths.py"))
+    (tmp_path / "datasets").mkdir()  # somebody else's package beside ours
+    with pytest.raises(MissingError, match="install gnnbench again"):
+        share_dir("datasets")
+    share = package / "_share" / "datasets"
+    share.mkdir(parents=True)
+    (share / "x.toml").touch()
+    assert share_dir("datasets") == share
 
 
 def test_a_wrong_knob_of_a_twin_is_named() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +69,50 @@ def test_ctrl_c_leaves_nothing_under_the_final_name(root: Path, make_npz, stop_a
     if stop_at == "features":
         assert "labels" not in steps
         assert "features" in steps
+
+
+def in_child(code: str, path: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", code, path, str(folder)],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+PREPARE = """
+import os, sys, time
+from gnnbench.data.prepare import prepare
+def progress(step, done, total):
+    {act}
+print(prepare(sys.argv[1], root=sys.argv[2], progress=progress))
+"""
+
+
+def test_a_killed_process_is_taken_over(root: Path, make_npz) -> None:
+    path = str(make_npz())
+    kill = PREPARE.format(act="if step == 'features': os.kill(os.getpid(), 9)")
+    child = in_child(kill, path, root)
+    child.communicate(timeout=60)
+    assert child.returncode == -9
+    assert all(name.startswith(".") for name in folders(root))
+    steps: list[str] = []
+    prepare(path, progress=lambda step, done, total: steps.append(step))
+    assert "labels" not in steps
+    assert "features" in steps
+    assert verify(path).ok
+
+
+def test_two_processes_at_once(root: Path, make_npz) -> None:
+    path = str(make_npz())
+    code = PREPARE.format(act="time.sleep(0.05)")
+    children = [in_child(code, path, root) for _ in range(2)]
+    answers = [child.communicate(timeout=60) for child in children]
+    assert [child.returncode for child in children] == [0, 0], answers
+    assert answers[0][0] == answers[1][0]
+    assert verify(path).ok
+    assert len(folders(root)) == 1
 
 
 def test_progress_counts_bytes(root: Path, make_npz) -> None:
@@ -167,9 +213,6 @@ def test_catalog(root: Path, make_npz) -> None:
 
 
 def test_the_catalog_does_not_import_torch() -> None:
-    import subprocess
-    import sys
-
     code = "import sys; from gnnbench.data.catalog import list_datasets; list_datasets(); "
     code += "assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
