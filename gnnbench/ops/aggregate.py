@@ -36,8 +36,8 @@ def aggregate(block: Block, x: Tensor, mode: str) -> Tensor:
 
     ``x`` float32 or float64 ``[num_src, dim]``. ``mode``: ``"sum"``; ``"mean"``, 0 for a
     destination without neighbours; ``"gcn"``, (sum of the sampled + self) / (d + 1), where self of
-    destination v is row v of ``x``. Returns ``[num_dst, dim]``. Deterministic: sums run in the order of the edges
-    (forward) and of the destinations (backward) for any number of threads.
+    destination v is row v of ``x``. Returns ``[num_dst, dim]``. Deterministic: sums run in the
+    order of the edges (forward) and of the destinations (backward) for any number of threads.
 
     Raises ``UsageError`` for a wrong mode, dtype or shape, or a block that is broken.
     """

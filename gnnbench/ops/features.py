@@ -12,9 +12,9 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
     """Rows of a table: ``table[ids]``, all cores, bit for bit.
 
     ``table`` ``[n, ...]`` of any dtype, contiguous; ``ids`` int32 or int64 ``[m]``, repeats
-    allowed. Returns ``[m, ...]``; ``out``, of that shape and the table's dtype, is filled and returned where
-    given (a pinned staging buffer, say; after an error its content is undefined). Raises
-    ``UsageError`` for a wrong argument or an id that is not a row.
+    allowed. Returns ``[m, ...]``; ``out``, of that shape and the table's dtype, is filled
+    and returned where given (a pinned staging buffer, say; after an error its content is
+    undefined). Raises ``UsageError`` for a wrong argument or an id that is not a row.
     """
     load_native()
     with native_errors():

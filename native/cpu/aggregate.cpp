@@ -40,8 +40,8 @@ struct Sum {
 
 // Columns [column, column + kVecs * width) of one row, held in registers.
 template <int kVecs, bool kWeighted, bool kPrefetch, class T>
-inline __attribute__((always_inline)) void sum_columns(const Sum<T>& s, int64_t row,
-                                                       int64_t column, int64_t last_edge) {
+inline __attribute__((always_inline)) void sum_columns(const Sum<T>& s, int64_t row, int64_t column,
+                                                       int64_t last_edge) {
   using Vec = typename VecOf<T>::type;
   constexpr int64_t kWidth = VecOf<T>::kWidth;
   Vec acc[kVecs] = {};

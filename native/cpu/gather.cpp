@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLine = 64;
 constexpr int64_t kChunkBytes = 1 << 17;
-constexpr int64_t kAheadBytes = 4096;    // rows are asked for this far ahead of their copy
+constexpr int64_t kAheadBytes = 4096;   // rows are asked for this far ahead of their copy
 constexpr int64_t kMaxPrefetch = 2048;  // of a row; the hardware follows longer ones
 
 }  // namespace

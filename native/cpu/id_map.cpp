@@ -40,7 +40,10 @@ class IndirectTable {
   static constexpr Entry kEmpty = ~Entry{0};
 
   explicit IndirectTable(const IdMapTask<Id>& t)
-      : entries_(static_cast<Entry*>(t.table)), dst_(t.dst), num_dst_(t.num_dst), neighbors_(t.neighbors) {}
+      : entries_(static_cast<Entry*>(t.table)),
+        dst_(t.dst),
+        num_dst_(t.num_dst),
+        neighbors_(t.neighbors) {}
 
   Entry entry(Id, uint32_t position) const { return position; }
   bool same(Entry found, Id key) const {
@@ -97,8 +100,8 @@ int64_t insert_all(const IdMapTask<Id>& t) {
 
   const auto prefetch = [&](const Id* keys, int64_t i, int64_t end) {
     if (i + kAhead < end) {
-      __builtin_prefetch(
-          table.entries() + slot_of(static_cast<uint64_t>(keys[i + kAhead]), shift), 1);
+      __builtin_prefetch(table.entries() + slot_of(static_cast<uint64_t>(keys[i + kAhead]), shift),
+                         1);
     }
   };
   std::atomic<bool> unique{true};
@@ -173,7 +176,8 @@ void finish(const IdMapTask<Id>& t, Id* src_nodes) {
   });
   parallel_chunks(t.num_neighbors, kKeyChunk, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t e = begin; e < end; ++e) {
-      t.local[e] = static_cast<int32_t>(static_cast<uint32_t>(entries[static_cast<uint32_t>(t.local[e])]));
+      t.local[e] =
+          static_cast<int32_t>(static_cast<uint32_t>(entries[static_cast<uint32_t>(t.local[e])]));
     }
   });
 }

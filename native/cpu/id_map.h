@@ -33,10 +33,10 @@ struct IdMapTask {
   const Id* neighbors;
   int64_t num_neighbors;
   IdMapSize size;
-  void* table;       // size.bytes()
-  uint8_t* first;    // [num_neighbors] scratch
-  int64_t* starts;   // [num_chunks(num_neighbors, kKeyChunk)] scratch
-  int32_t* local;    // [num_neighbors] out
+  void* table;      // size.bytes()
+  uint8_t* first;   // [num_neighbors] scratch
+  int64_t* starts;  // [num_chunks(num_neighbors, kKeyChunk)] scratch
+  int32_t* local;   // [num_neighbors] out
 };
 
 // Insert and count. Returns the number of source nodes, or -1 where dst holds an id twice.

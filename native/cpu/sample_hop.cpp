@@ -9,14 +9,15 @@
 namespace gnnbench {
 namespace {
 
-constexpr int64_t kAhead = 16;     // rows between a prefetch and its use
-constexpr int64_t kBlocks = 256;   // Philox blocks computed together
+constexpr int64_t kAhead = 16;    // rows between a prefetch and its use
+constexpr int64_t kBlocks = 256;  // Philox blocks computed together
 constexpr int64_t kDraws = 4 * kBlocks;
 
 // Draws of one row in order, of which only a window is held at a time.
 class WindowedDraws {
  public:
-  WindowedDraws(const HopDraws& draws, uint64_t vertex) : draws_{draws.key, vertex, draws.hop, draws.batch} {}
+  WindowedDraws(const HopDraws& draws, uint64_t vertex)
+      : draws_{draws.key, vertex, draws.hop, draws.batch} {}
 
   uint32_t operator()(uint32_t draw) {
     if (draw >> 2 != index_) {
@@ -156,7 +157,8 @@ bool pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draw
         if (needed > 0) {
           uint32_t* out = picks + place;
           if (alone) {
-            pick_row(draws, rows[i].degree, WindowedDraws(draws, static_cast<uint64_t>(dst[i])), out);
+            pick_row(draws, rows[i].degree, WindowedDraws(draws, static_cast<uint64_t>(dst[i])),
+                     out);
           } else {
             pick_row(draws, rows[i].degree, [words](uint32_t s) { return words[s]; }, out);
             words += (needed + 3) / 4 * 4;

@@ -53,8 +53,8 @@ int64_t find_bad_id(const BlockView& b, int64_t bound) {
 
 int64_t transpose_parts() { return std::min(num_threads(), kMaxParts); }
 
-void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* counts,
-               int32_t* indptr, int32_t* indices) {
+void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* counts, int32_t* indptr,
+               int32_t* indices) {
   // How often each part names each source ...
   parallel_chunks(parts, 1, [&](int64_t p, int64_t, int64_t) {
     int32_t* count = counts + p * num_src;

@@ -18,7 +18,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // A whole batch. For each hop, from the seeds outwards, the tensors of its block: indptr int32,
   // indices int32 (local ids), src_nodes in the dtype of indices and, with_positions, positions
-  // int64. frontier is 'cumulative' or 'new'; with 'new' the blocks are prefixes (views) of one CSC.
+  // int64. frontier is 'cumulative' or 'new'; with 'new' the blocks are prefixes (views) of one
+  // CSC.
   m.def(
       "sample(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, str frontier, "
       "int key, int batch, bool with_positions) -> Tensor[]");
@@ -27,10 +28,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
 
-  // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst, dim];
-  // the backward takes the gradient of that and gives the one of x.
-  m.def(
-      "aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode) -> Tensor");
+  // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
+  // dim]; the backward takes the gradient of that and gives the one of x.
+  m.def("aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode) -> Tensor");
   m.def(
       "aggregate_backward(Tensor indptr, Tensor indices, Tensor grad, int num_src, str mode) "
       "-> Tensor");

@@ -15,9 +15,8 @@ void gather_into(const Tensor& table, const Tensor& ids, Tensor& out) {
   char* to = data<char>(out);
   const int64_t n = ids.numel();
   const bool narrow = ids.scalar_type() == ScalarType::Int;
-  const int64_t bad =
-      narrow ? gather_rows(from, rows, row_bytes, data<const int32_t>(ids), n, to)
-             : gather_rows(from, rows, row_bytes, data<const int64_t>(ids), n, to);
+  const int64_t bad = narrow ? gather_rows(from, rows, row_bytes, data<const int32_t>(ids), n, to)
+                             : gather_rows(from, rows, row_bytes, data<const int64_t>(ids), n, to);
   if (bad >= 0) {
     const int64_t id = narrow ? data<const int32_t>(ids)[bad] : data<const int64_t>(ids)[bad];
     fail("ids holds ", id, " at position ", bad, ", the table has the rows 0 to ", rows - 1);

@@ -26,8 +26,8 @@ struct Scratch {
   Tensor tensor;
   T* ptr;
   explicit Scratch(int64_t n)
-      : tensor(empty_cpu(std::max<int64_t>(n, 1) * static_cast<int64_t>(sizeof(T)),
-                         ScalarType::Byte)),
+      : tensor(
+            empty_cpu(std::max<int64_t>(n, 1) * static_cast<int64_t>(sizeof(T)), ScalarType::Byte)),
         ptr(data<T>(tensor)) {}
 };
 
@@ -60,7 +60,7 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
            ", the graph has the nodes 0 to ", csc.num_nodes - 1);
     case HopError::kRowOutOfRange:
       fail_data("indptr is broken at node ", dst[count.where],
-           ": offsets must not decrease and must stay within indices");
+                ": offsets must not decrease and must stay within indices");
     case HopError::kTooManyEdges:
       fail("hop ", draws.hop, " draws ", count.edges,
            " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
@@ -69,10 +69,9 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
   HopEdges out{empty_cpu(n + 1, ScalarType::Int), empty_cpu(count.edges, kIdType<Id>),
                empty_cpu(with_positions ? count.edges : 0, ScalarType::Long)};
   if (!pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
-                data<Id>(out.neighbors),
-                with_positions ? data<int64_t>(out.positions) : nullptr)) {
+                data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr)) {
     fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-         csc.num_nodes - 1);
+              csc.num_nodes - 1);
   }
   return out;
 }
@@ -93,9 +92,8 @@ Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t 
   const Scratch<uint8_t> first(num_neighbors);
   const Scratch<int64_t> starts(num_chunks(num_neighbors, kKeyChunk));
   Tensor local = empty_cpu(num_neighbors, ScalarType::Int);
-  const IdMapTask<Id> task{dst,  num_dst,   neighbors, num_neighbors,
-                           size, table.ptr, first.ptr, starts.ptr,
-                           data<int32_t>(local)};
+  const IdMapTask<Id> task{dst,       num_dst,   neighbors,  num_neighbors,       size,
+                           table.ptr, first.ptr, starts.ptr, data<int32_t>(local)};
   const int64_t num_src = id_map_insert(task);
   if (num_src < 0) fail(dst_name, " holds an id twice; every destination must be unique");
   Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);

@@ -6,10 +6,10 @@
 namespace gnnbench {
 namespace {
 
-// One above the largest id; fails on a negative one.
+// One above the largest id, 0 where there is none; fails on a negative one.
 template <class Id>
 uint64_t bound_of(const Id* ids, int64_t n, const char* name) {
-  std::atomic<int64_t> bound{0};
+  std::atomic<uint64_t> bound{0};
   std::atomic<bool> negative{false};
   parallel_chunks(n, kKeyChunk, [&](int64_t, int64_t begin, int64_t end) {
     Id low = 0, high = 0;
@@ -18,12 +18,13 @@ uint64_t bound_of(const Id* ids, int64_t n, const char* name) {
       high = std::max(high, ids[i]);
     }
     if (low < 0) negative.store(true);
-    int64_t seen = bound.load();
-    while (high + int64_t{1} > seen && !bound.compare_exchange_weak(seen, high + int64_t{1})) {
+    const uint64_t above = static_cast<uint64_t>(high) + 1;
+    uint64_t seen = bound.load();
+    while (above > seen && !bound.compare_exchange_weak(seen, above)) {
     }
   });
   if (negative.load()) fail(name, " holds a negative id");
-  return static_cast<uint64_t>(bound.load());
+  return bound.load();
 }
 
 template <class Id>

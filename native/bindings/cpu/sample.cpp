@@ -11,9 +11,11 @@ template <class Id>
 Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   Tensor out = empty_cpu(seeds.numel(), kIdType<Id>);
   Id* to = data<Id>(out);
+  const void* from = seeds.data_ptr();
   const bool narrow = seeds.scalar_type() == ScalarType::Int;
-  for (int64_t i = 0; i < seeds.numel(); ++i) {
-    const int64_t id = narrow ? data<const int32_t>(seeds)[i] : data<const int64_t>(seeds)[i];
+  for (int64_t i = 0, n = seeds.numel(); i < n; ++i) {
+    const int64_t id =
+        narrow ? static_cast<const int32_t*>(from)[i] : static_cast<const int64_t*>(from)[i];
     if (id < 0 || id >= num_nodes) {
       fail("seeds holds the id ", id, " at position ", i, ", the graph has the nodes 0 to ",
            num_nodes - 1);
@@ -104,9 +106,8 @@ std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tenso
 }
 
 std::vector<Tensor> sample_cpu(Tensor indptr, Tensor indices, Tensor seeds,
-                               std::vector<int64_t> fanouts, std::string pick,
-                               std::string frontier, int64_t key, int64_t batch,
-                               bool with_positions) {
+                               std::vector<int64_t> fanouts, std::string pick, std::string frontier,
+                               int64_t key, int64_t batch, bool with_positions) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");

@@ -50,9 +50,9 @@ struct Draws {
   uint32_t batch;
 
   GNNBENCH_HD Philox4 block(uint32_t index) const {
-    return philox4x32(key, Philox4{index, static_cast<uint32_t>(vertex),
-                                   static_cast<uint32_t>((vertex >> 32) & 0xFFFFu) | (hop << 16),
-                                   batch});
+    return philox4x32(
+        key, Philox4{index, static_cast<uint32_t>(vertex),
+                     static_cast<uint32_t>((vertex >> 32) & 0xFFFFu) | (hop << 16), batch});
   }
 
   GNNBENCH_HD uint32_t operator()(uint32_t draw) const {

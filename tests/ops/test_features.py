@@ -1,0 +1,90 @@
+"""The host gather: bit equality for any dtype and shape, bad arguments."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+
+from gnnbench.errors import UsageError
+from gnnbench.ops import features
+from gnnbench.reference import features as reference
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+DTYPES += [torch.int64, torch.int32, torch.uint8, torch.bool]
+
+
+def bits(t: torch.Tensor) -> torch.Tensor:
+    return t.contiguous().view(torch.uint8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(50,), (50, 1), (50, 7), (50, 3, 5), (50, 700)])
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+def test_bits_are_those_of_the_table(
+    dtype: torch.dtype, shape: tuple[int, ...], ids_dtype: torch.dtype
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    table = (torch.randn(shape, generator=generator) * 9).to(dtype)
+    ids = torch.randint(0, 50, (333,), generator=generator).to(ids_dtype)
+    out = features.gather(table, ids)
+    assert out.dtype == dtype
+    assert torch.equal(bits(out), bits(table[ids.long()]))
+    assert torch.equal(bits(out), bits(reference.gather(table, ids)))
+
+
+def test_nan_payloads_survive() -> None:
+    table = torch.tensor([0x7FC00001, 0x7F800123, -1, 0], dtype=torch.int32).view(torch.float32)
+    out = features.gather(table, torch.tensor([2, 1, 0]))
+    assert out.view(torch.int32).tolist() == [-1, 0x7F800123, 0x7FC00001]
+
+
+@settings(deadline=None)
+@given(st.integers(1, 3000), st.integers(0, 70), st.integers(0, 5000), st.integers(1, 4))
+def test_sizes_and_threads(rows: int, dim: int, n: int, threads: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    table = torch.randn(rows, dim, generator=generator)
+    ids = torch.randint(0, rows, (n,), generator=generator)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        out = features.gather(table, ids)
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(out, table[ids])
+
+
+def test_out_is_filled_and_returned() -> None:
+    table = torch.arange(12.0).reshape(4, 3)
+    out = torch.full((2, 3), -1.0)
+    assert features.gather(table, torch.tensor([3, 3]), out) is out
+    assert out.tolist() == [[9, 10, 11], [9, 10, 11]]
+
+
+def test_empty() -> None:
+    table = torch.zeros(3, 2)
+    assert features.gather(table, torch.empty(0, dtype=torch.int64)).shape == (0, 2)
+    assert features.gather(torch.zeros(0, 2), torch.empty(0, dtype=torch.int64)).shape == (0, 2)
+    assert features.gather(torch.zeros(3, 0), torch.tensor([2])).shape == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("table", "ids", "out", "message"),
+    [
+        (torch.zeros(3, 2), torch.tensor([0, 3]), None, "ids holds 3 at position 1"),
+        (torch.zeros(3, 2), torch.tensor([-1]), None, "ids holds -1 at position 0"),
+        (torch.zeros(0, 2), torch.tensor([0]), None, "ids holds 0 at position 0"),
+        (torch.zeros(3, 2), torch.tensor([0.0]), None, "ids must be int32 or int64"),
+        (torch.zeros(3, 2), torch.tensor([[0]]), None, "ids must have 1 dimension"),
+        (torch.zeros(3, 4)[:, ::2], torch.tensor([0]), None, "table must be contiguous"),
+        (torch.tensor(1.0), torch.tensor([0]), None, "table must have at least 1 dimension"),
+        (torch.zeros(3, 2), torch.tensor([0]), torch.zeros(2, 2), "out must have one row"),
+        (torch.zeros(3, 2), torch.tensor([0]), torch.zeros(1, 3), "out must have one row"),
+        (torch.zeros(3, 2), torch.tensor([0]), torch.zeros(1, 2).int(), "out must be float32"),
+        (torch.zeros(3, 2), torch.tensor([0]), torch.zeros(2), "out must have 2 dimension"),
+    ],
+)
+def test_bad_arguments(
+    table: torch.Tensor, ids: torch.Tensor, out: torch.Tensor | None, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        features.gather(table, ids, out)
