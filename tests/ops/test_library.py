@@ -31,7 +31,7 @@ def test_missing_library_says_how_to_get_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
-    with pytest.raises(MissingError, match="is not built .* run 'make install'"):
+    with pytest.raises(MissingError, match=r"is not built .* run 'make install'"):
         library.load_native.__wrapped__()
     assert library.native_info()["cpu_built"] is False
     assert library.has_cuda_library() is False

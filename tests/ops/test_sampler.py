@@ -8,8 +8,8 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
-from ops_graphs import FRONTIERS, INDICES, INDPTR, PICKS, csc, graphs, same
 from hypothesis import given, settings
+from ops_graphs import FRONTIERS, INDICES, INDPTR, PICKS, csc, graphs, same
 from torch import Tensor
 
 from gnnbench import rng
