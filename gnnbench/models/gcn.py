@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnnbench import ops
 from gnnbench.models.weights import LayerWeights
+from gnnbench.ops.aggregate import aggregate
 
 WITH_SELF = False
 
@@ -29,8 +29,8 @@ class NativeGCN(nn.Module):
     def forward(self, block: Any, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
         if self._narrows:
-            return ops.aggregate(block, x @ self.weight.t(), "gcn") + self.bias
-        return torch.addmm(self.bias, ops.aggregate(block, x, "gcn"), self.weight.t())
+            return aggregate(block, x @ self.weight.t(), "gcn") + self.bias
+        return torch.addmm(self.bias, aggregate(block, x, "gcn"), self.weight.t())
 
 
 def native(weights: LayerWeights) -> nn.Module:
@@ -43,11 +43,12 @@ def dgl(weights: LayerWeights) -> nn.Module:
     from dgl.nn.pytorch import SAGEConv
 
     out, into = weights.neighbour.shape
-    layer: nn.Module = SAGEConv(into, out, "gcn")
+    layer: Any = SAGEConv(into, out, "gcn")
     with torch.no_grad():
         layer.fc_neigh.weight.copy_(weights.neighbour)
         layer.bias.copy_(weights.bias)
-    return layer
+    module: nn.Module = layer
+    return module
 
 
 def pyg(weights: LayerWeights) -> nn.Module:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnnbench import ops
 from gnnbench.models.weights import LayerWeights
+from gnnbench.ops.aggregate import aggregate
 
 WITH_SELF = True
 
@@ -31,8 +31,8 @@ class NativeGraphSAGE(nn.Module):
         """Rows of the block's destinations."""
         own = torch.addmm(self.bias, x[: block.num_dst], self.weight_self.t())
         if self._narrows:
-            return own + ops.aggregate(block, x @ self.weight.t(), "mean")
-        return torch.addmm(own, ops.aggregate(block, x, "mean"), self.weight.t())
+            return own + aggregate(block, x @ self.weight.t(), "mean")
+        return torch.addmm(own, aggregate(block, x, "mean"), self.weight.t())
 
 
 def native(weights: LayerWeights) -> nn.Module:
@@ -46,12 +46,13 @@ def dgl(weights: LayerWeights) -> nn.Module:
 
     assert weights.self_ is not None
     out, into = weights.neighbour.shape
-    layer: nn.Module = SAGEConv(into, out, "mean")
+    layer: Any = SAGEConv(into, out, "mean")
     with torch.no_grad():
         layer.fc_neigh.weight.copy_(weights.neighbour)
         layer.fc_self.weight.copy_(weights.self_)
         layer.fc_self.bias.copy_(weights.bias)
-    return layer
+    module: nn.Module = layer
+    return module
 
 
 def pyg(weights: LayerWeights) -> nn.Module:

@@ -10,7 +10,7 @@ from gnnbench.models.pyg_block import PygBlock
 from gnnbench.models.weights import LayerWeights
 
 
-class PygGCN(MessagePassing):  # type: ignore[misc]
+class PygGCN(MessagePassing):
     """(sum of sampled + self) / (d + 1), then a linear map; the narrower rows are aggregated."""
 
     def __init__(self, weights: LayerWeights) -> None:
@@ -29,7 +29,7 @@ class PygGCN(MessagePassing):  # type: ignore[misc]
         return h + self.bias if self._narrows else torch.addmm(self.bias, h, self.weight.t())
 
 
-class PygGraphSAGE(MessagePassing):  # type: ignore[misc]
+class PygGraphSAGE(MessagePassing):
     """W_self h_v + W_neighbour mean(sampled) + bias; the narrower rows are aggregated."""
 
     def __init__(self, weights: LayerWeights) -> None:

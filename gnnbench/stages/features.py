@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from gnnbench import ops
+from gnnbench.ops.features import gather
 
 
 class FeatureStore(Protocol):
@@ -35,5 +35,4 @@ class HostGather:
         if n > self._staging.shape[0]:
             self._staging = torch.empty((n + n // 4, self._table.shape[1]), dtype=self._table.dtype)
         rows = self._staging[:n]
-        ops.gather_out(self._table, ids, rows)
-        return rows
+        return gather(self._table, ids, out=rows)

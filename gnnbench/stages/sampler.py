@@ -7,9 +7,10 @@ from typing import Protocol
 
 from torch import Tensor
 
-from gnnbench import ops, rng
+from gnnbench import rng
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.sampler import sample
 
 
 class Sampler(Protocol):
@@ -38,7 +39,7 @@ class HopByHop:
 
     def sample(self, seeds: Tensor, epoch: int, batch: int) -> MiniBatch:
         """Blocks for ``seeds``; with ``with_positions`` set they carry the edges' positions."""
-        return ops.sample(
+        return sample(
             self._graph.indptr,
             self._graph.indices,
             seeds.to(self._graph.indices.dtype),

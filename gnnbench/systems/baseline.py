@@ -14,10 +14,10 @@ from gnnbench import rng
 from gnnbench.check import gate
 from gnnbench.check.hops import Hop, digest, hops_of
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.library import native_missing
 from gnnbench.stages.features import HostGather
 from gnnbench.stages.sampler import HopByHop
 from gnnbench.systems.base import Missing
+from gnnbench.systems.native import native_missing
 from gnnbench.systems.training import TrainingSystem
 
 
@@ -65,7 +65,6 @@ class Baseline(TrainingSystem):
             pick=self.pick,
             frontier=self.frontier,
             key=rng.key(self.cell.seed, 0, "sample"),
-            batch=0,
         )
 
     def work_digest(self, drawn: list[list[Hop]]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gnnbench.check.gate import Fault
 from gnnbench.check.hops import Hop
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.minibatch import MiniBatch
@@ -96,6 +97,11 @@ class Dgl(TrainingSystem):
         for block in reversed(drawn[2]):
             src, dst = block.edges()
             nodes = block.srcdata[self._dgl.NID]
+            if src.numel() and int(src.max()) >= nodes.numel():
+                raise Fault(
+                    f"an edge's source has local id {int(src.max())} in a block of"
+                    f" {nodes.numel()} source nodes"
+                )
             hops.append(
                 Hop(
                     dst=_ids(block.dstdata[self._dgl.NID]),

@@ -14,9 +14,9 @@ from torch import Tensor
 from gnnbench.check.hops import Hop
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.pyg_block import PygBlock
-from gnnbench.ops.library import native_missing
 from gnnbench.stages.sampler import HopByHop
 from gnnbench.systems.base import Missing
+from gnnbench.systems.native import native_missing
 from gnnbench.systems.training import TrainingSystem
 
 
@@ -36,6 +36,7 @@ class PygBase(TrainingSystem):
     devices = ("cpu",)
     framework = "pyg"
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
+    _loader: Any
 
     def _data(self) -> Any:
         from torch_geometric.data import Data

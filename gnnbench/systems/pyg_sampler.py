@@ -7,10 +7,11 @@ from typing import Any
 import torch
 from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
+from gnnbench.errors import UnsupportedError
 from gnnbench.stages.sampler import Sampler
 
 
-class PygSampler(BaseSampler):  # type: ignore[misc]
+class PygSampler(BaseSampler):
     """Samples with the ``new`` frontier, whose input block holds every edge of the batch once."""
 
     def __init__(self, sampler: Sampler) -> None:
@@ -33,6 +34,10 @@ class PygSampler(BaseSampler):  # type: ignore[misc]
             edge=whole.positions,
             metadata=(index.input_id, index.time),
         )
+
+    def sample_from_edges(self, index: Any, **kwargs: Any) -> SamplerOutput:
+        """Link-level sampling is no part of the suite."""
+        raise UnsupportedError("this sampler samples from nodes; use NodeLoader")
 
     @property
     def edge_permutation(self) -> None:

@@ -126,29 +126,34 @@ class TrainingSystem(System):
         report = CheckReport(
             True, "", self.pick, self.frontier, self.law, "", 0.0, 0.0, {"batches": 0}
         )
-        drawn_hops: list[list[Hop]] = []
-        edges = nodes = count = 0
+        all_seeds = gate.gate_seeds(self.order.batches(0))
+        batches = [self.gate_sample(seeds, nth) for nth, seeds in enumerate(all_seeds)]
+        edges = [sum(n for _, n in self.hop_sizes(drawn)) for drawn in batches]
+        report.details["edges_by_call"] = edges
+        all_hops: list[list[Hop]] = []
         try:
-            for nth, seeds in enumerate(gate.gate_seeds(self.order.batches(0))):
-                drawn = self.gate_sample(seeds, nth)
-                hops = self.hops(drawn)
-                gate.check_structure(graph, cell.fanouts, self.frontier, seeds, hops, nth)
-                if nth == 0:
-                    gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
-                drawn_hops.append(hops)
-                edges += sum(h.positions.size for h in hops)
-                nodes += self.input_nodes(drawn).numel()
-                count += seeds.numel()
+            for nth, (seeds, drawn) in enumerate(zip(all_seeds, batches, strict=True)):
+                try:
+                    all_hops.append(self.hops(drawn))
+                    gate.check_structure(graph, cell.fanouts, self.frontier, seeds, all_hops[-1])
+                except gate.Fault as fault:
+                    counts = ", ".join(map(str, edges))
+                    raise gate.Fault(
+                        f"call {nth + 1} of the sampler, {fault}; edges by call: {counts}"
+                    ) from None
                 report.details["batches"] = nth + 1
-            self.gate_extra(seeds)
+            gate.check_features(graph, self.input_nodes(batches[0]), self.load(batches[0]))
+            self.gate_extra(all_seeds[0])
             report.details["forward_error"] = gate.check_forward(
-                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, seeds, self._forward
+                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0], self._forward
             )
         except gate.Fault as fault:
             report.ok, report.reason = False, str(fault)
             return report
-        report.edges_per_seed, report.nodes_per_seed = edges / count, nodes / count
-        report.digest = self.work_digest(drawn_hops)
+        count = sum(seeds.numel() for seeds in all_seeds)
+        report.edges_per_seed = sum(edges) / count
+        report.nodes_per_seed = sum(self.input_nodes(drawn).numel() for drawn in batches) / count
+        report.digest = self.work_digest(all_hops)
         return report
 
     def work_digest(self, drawn: list[list[Hop]]) -> str:
@@ -166,7 +171,7 @@ class TrainingSystem(System):
         logits = self.model(self.blocks(drawn), x)
         labels = self.graph.labels[self.seeds(drawn).long()]
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         return float(loss.detach())
 

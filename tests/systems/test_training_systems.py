@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gnnbench.cell import Cell
+from gnnbench.data import load_dataset
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.systems import registry
 
@@ -99,7 +100,21 @@ def test_dgl_fused_sampler_on_int32_is_caught(small_graph):
     system = make("dgl", small_graph, options={"fused": True, "id_type": "int32"})
     report = system.check()
     assert not report.ok
-    assert "edges were drawn where" in report.reason and "call 2" in report.reason
+    assert report.reason.startswith("call 2 of the sampler") and "edges by call" in report.reason
+
+
+@pytest.mark.real_data
+def test_dgl_fused_sampler_on_int32_loses_half_of_ogbn_arxiv(real_data, monkeypatch):
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = load_dataset("ogbn_arxiv+sym")
+    settings = {"batch_size": 1024, "fanouts": (15, 10, 5)}
+    broken = make("dgl", graph, options={"fused": True, "id_type": "int32"}, **settings).check()
+    first, second, third, *_ = broken.details["edges_by_call"]
+    assert not broken.ok and broken.reason.startswith("call 2 of the sampler")
+    assert second < 0.7 * first and third < second
+    for options in ({"fused": True}, {"fused": False, "id_type": "int32"}):
+        right = make("dgl", graph, options=options, **settings).check()
+        assert right.ok, right.reason
 
 
 def test_stale_and_wrong_features_are_caught(small_graph, monkeypatch):
