@@ -36,7 +36,6 @@ class Source(_Strict):
     add_reverse: bool = False  # the source lists an undirected edge once
     merge: bool = False  # parallel edges become one
     drop_self_loops: bool = False
-    binary_features: bool = False  # every positive feature becomes 1
     num_edges: int = 0  # what the import must give, 0: as for the dataset
     note: str = ""
 

@@ -167,6 +167,8 @@ def _imported(
             _check_counts(manifest, source, out, path)
             about["licence"] = about.get("licence") or (source and source.licence) or ""
             about["licence"] = about["licence"] or manifest.licence
+            if source is not None and source.note:
+                about["notes"] = [*about.get("notes", []), source.note]
             about["assumed"] = sorted({*about.get("assumed", []), *manifest.assumed})
         return out.finish(name=ref.name, seed=seed, **about)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gnnbench.data import layout
 from gnnbench.data.csc import index_dtype
+from gnnbench.data.validate import validate
 from gnnbench.data.writer import GraphWriter, Progress, graph_lock
 from gnnbench.errors import DataError
 
@@ -47,26 +48,28 @@ class VerifyReport:
 
 
 def open_graph(path: str | Path) -> Graph:
-    """Map a prepared graph read-only (private pages), after a cheap check of sizes and types.
+    """Map a prepared graph read-only (private pages).
 
-    Raises ``MissingError`` where there is none and ``DataError`` where it is damaged. Contents
-    were checked when it was prepared; ``verify`` finds later damage.
+    Sizes, types and everything that is an index are checked, so that no later damage makes native
+    code leave an array; checksums and features are not (``verify``). Raises ``MissingError`` where
+    there is no graph and ``DataError`` where it is damaged.
     """
     from gnnbench.data.graph import Graph
 
     folder = Path(path)
     meta = layout.read_meta(folder)
     layout.check_sizes(folder, meta)
+    mapped = {
+        array: layout.map_array(folder, array, entry["dtype"], tuple(entry["shape"]))
+        for array, entry in meta["arrays"].items()
+    }
+    again = "delete the folder and prepare the dataset again"
+    classes = int(meta["num_classes"])
+    validate(f"{folder} is damaged", mapped, classes, contents_of_features=False, advice=again)
     tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in layout.ARRAYS}
-    indptr = tensors["indptr"]
-    if int(indptr[0]) != 0 or int(indptr[-1]) != meta["num_edges"]:
-        raise DataError(
-            f"{layout.file_of(folder, 'indptr')} is damaged; delete the folder and prepare the "
-            "dataset again"
-        )
     return Graph(
         name=meta["name"],
-        num_classes=int(meta["num_classes"]),
+        num_classes=classes,
         path=folder,
         meta=meta,
         **tensors,

@@ -121,6 +121,16 @@ def test_open_refuses_files_of_the_wrong_length(stored: Path, file: str, how: st
         assert file in report.message
 
 
+@pytest.mark.parametrize("key", ["indptr", "indices", "labels", "train_idx"])
+def test_open_refuses_indices_that_leave_their_array(stored: Path, key: str) -> None:
+    path = stored / f"{key}.bin"
+    raw = bytearray(path.read_bytes())
+    raw[10] ^= 0x40
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match=rf"is damaged: {key} .* delete the folder"):
+        open_graph(stored)
+
+
 def test_nothing_is_unpickled(stored: Path, tmp_path: Path) -> None:
     class Trap:
         def __reduce__(self):
