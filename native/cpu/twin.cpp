@@ -25,6 +25,7 @@ namespace {
 
 constexpr int64_t kEdgeChunk = 32768;
 constexpr int kPasses = 4;
+constexpr size_t kAhead = 16;
 
 template <class Id>
 class Generator {
@@ -56,11 +57,13 @@ class Generator {
   }
 
   int64_t run() {
+    prefer_huge_pages(indices_, spec_.num_edges * sizeof(Id));
     plan();
     make_ids();
     const InverseCdf inverse(prefix_.data(), n_);
     if (spec_.symmetric) {
       forward_.reset(new uint32_t[start_[n_]]);
+      prefer_huge_pages(forward_.get(), start_[n_] * sizeof(uint32_t));
       back_.reset(new std::atomic<uint32_t>[n_]());
     } else {
       make_indptr();
@@ -182,6 +185,7 @@ class Generator {
         const uint64_t total = range.weight(prefix_.data());
         const uint32_t drawn = total ? wanted : 0;
         jobs.push_back({static_cast<uint32_t>(p), wanted, drawn, level, total, range});
+        if (!spec_.symmetric) __builtin_prefetch(&indptr_[id_of_[p]]);
         for (uint32_t b = 0; b < (drawn + 1) / 2; ++b) {
           c0.push_back(b);
           c1.push_back(static_cast<uint32_t>(p));
@@ -203,15 +207,21 @@ class Generator {
       }
       word += 4 * ((job.drawn + 1) / 2);
     }
-    // A loop of its own: the reads of different draws overlap.
     std::vector<uint32_t> candidates(points.size());
-    for (size_t i = 0; i < points.size(); ++i) candidates[i] = inverse(points[i]);
+    inverse(points.data(), static_cast<int64_t>(points.size()), candidates.data());
+    for (const uint32_t p : candidates) __builtin_prefetch(&id_of_[p]);
 
     DrawnSet drawn;
     std::vector<uint32_t> row;
     const uint32_t* candidate = candidates.data();
     for (size_t j = 0; j < jobs.size(); ++j) {
       const Job& job = jobs[j];
+      // Rows lie anywhere: their first lines are fetched some rows ahead.
+      if (!spec_.symmetric && j + kAhead < jobs.size()) {
+        const Id* row_ahead = indices_ + indptr_[id_of_[jobs[j + kAhead].position]];
+        __builtin_prefetch(row_ahead, 1);
+        __builtin_prefetch(row_ahead + 64 / sizeof(Id), 1);
+      }
       choose(job, candidate, inverse, drawn, row);
       candidate += job.drawn;
       if (j + 1 == jobs.size() || jobs[j + 1].position != job.position) {
@@ -247,18 +257,18 @@ class Generator {
   }
 
   void store_row(uint32_t position, const std::vector<uint32_t>& row) {
+    const uint32_t* const id_of = id_of_.data();
     if (spec_.symmetric) {
       uint32_t* out = forward_.get() + start_[position];
       for (const uint32_t p : row) {
-        const uint32_t id = id_of_[p];
-        *out++ = id;
-        back_[id].fetch_add(1, std::memory_order_relaxed);  // counts commute
+        *out++ = id_of[p];
+        back_[id_of[p]].fetch_add(1, std::memory_order_relaxed);  // counts commute
       }
       return;
     }
-    Id* first = indices_ + indptr_[id_of_[position]];
+    Id* const first = indices_ + indptr_[id_of[position]];
     Id* out = first;
-    for (const uint32_t p : row) *out++ = static_cast<Id>(id_of_[p]);
+    for (const uint32_t p : row) *out++ = static_cast<Id>(id_of[p]);
     std::sort(first, out);
   }
 
@@ -293,12 +303,12 @@ class Generator {
   const Weights weights_;
   int64_t* const indptr_;
   Id* const indices_;
-  std::vector<uint64_t> prefix_;  // of the out-weights, by position
-  std::vector<int64_t> start_;    // of the drawn edges, by position
-  std::vector<uint32_t> community_of_;
+  HugeVector<uint64_t> prefix_;  // of the out-weights, by position
+  HugeVector<int64_t> start_;    // of the drawn edges, by position
+  HugeVector<uint32_t> community_of_;
   std::vector<int64_t> region_of_;
-  std::vector<uint32_t> wanted_[kLevels];
-  std::vector<uint32_t> id_of_;
+  HugeVector<uint32_t> wanted_[kLevels];
+  HugeVector<uint32_t> id_of_;
   std::unique_ptr<uint32_t[]> forward_;  // ids
   std::unique_ptr<std::atomic<uint32_t>[]> back_;
 };

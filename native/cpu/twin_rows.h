@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/parallel.h"
+#include "cpu/twin_pages.h"
 #include "gnnbench/twin.h"
 
 namespace gnnbench::twin {
@@ -49,16 +50,31 @@ class InverseCdf {
   }
 
   // The p with prefix[p] <= y < prefix[p + 1].
-  uint32_t operator()(uint64_t y) const {
-    uint32_t p = first_[y >> shift_];
+  uint32_t operator()(uint64_t y) const { return search(first_[y >> shift_], y); }
+
+  // The same for many points; reads of different points overlap.
+  void operator()(const uint64_t* points, int64_t n, uint32_t* found) const {
+    constexpr int64_t kBlock = 256;
+    for (int64_t begin = 0; begin < n; begin += kBlock) {
+      const int64_t end = std::min(n, begin + kBlock);
+      for (int64_t i = begin; i < end; ++i) __builtin_prefetch(&first_[points[i] >> shift_]);
+      for (int64_t i = begin; i < end; ++i) {
+        found[i] = first_[points[i] >> shift_];
+        __builtin_prefetch(&prefix_[found[i] + 1]);
+      }
+      for (int64_t i = begin; i < end; ++i) found[i] = search(found[i], points[i]);
+    }
+  }
+
+ private:
+  uint32_t search(uint32_t p, uint64_t y) const {
     while (prefix_[p + 1] <= y) ++p;
     return p;
   }
 
- private:
   const uint64_t* prefix_;
   int shift_ = 0;
-  std::vector<uint32_t> first_;
+  HugeVector<uint32_t> first_;
 };
 
 // One pass of sharing `left` edges out among n rows: row i gets its part of the cumulated shares,
