@@ -77,8 +77,6 @@ def _option(text: str, systems: list[str], known_options: Callable[[str], Collec
     if key in AXES:
         return {"axes": {key: _axis_values(key, value)}}
     if key in Measure.model_fields:
-        if Measure.model_fields[key].annotation is float and isinstance(value, int):
-            value = float(value)
         return {"measure": {key: value}}
     if key == "reference":
         return {"reference": value}
@@ -98,5 +96,4 @@ def _axis_values(axis: str, value: Any) -> list[Any]:
     if axis == "fanouts":
         nested = isinstance(value, list) and value and isinstance(value[0], list)
         return value if nested else [value]
-    values = value if isinstance(value, list) else [value]
-    return [float(v) if axis == "learning_rate" and isinstance(v, int) else v for v in values]
+    return value if isinstance(value, list) else [value]

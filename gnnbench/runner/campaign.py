@@ -95,6 +95,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             pairing.run(_alone_if_needed(pair, plan, ledger))
             write.tables()
             observer.pair_done()
+        for reference in _unmeasured(plan, ledger, experiment.measure.min_rounds):
+            pairing.run(Pair(reference))
         pairing.close()
     except KeyboardInterrupt:
         pairing.kill()
@@ -121,6 +123,18 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
 
 def _finished(pair: Pair, ledger: Ledger) -> bool:
     return ledger.finished(pair) or ledger.finished(Pair(pair.system))
+
+
+def _unmeasured(plan: Plan, ledger: Ledger, enough: int) -> list[Cell]:
+    """References that are left with too few samples because what ran beside them failed."""
+    references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
+    return [
+        c
+        for c in references.values()
+        if c.id not in plan.failures
+        and c.id not in ledger.failures
+        and len(ledger.measured(c)) < enough
+    ]
 
 
 def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:

@@ -1,0 +1,49 @@
+import json
+import os
+import socket
+from pathlib import Path
+
+from gnnbench.measure import machine
+
+
+def test_record_is_plain_and_tells_nothing_private():
+    text = json.dumps([machine.record(), machine.versions(), machine.revision(), machine.load()])
+    assert str(Path.cwd()) not in text
+    assert str(Path.home()) not in text.replace('"/"', "")
+    assert socket.gethostname() not in text
+
+
+def test_zero_threads_means_all_usable_cores():
+    assert machine.resolve_threads(0) == len(os.sched_getaffinity(0))
+    assert machine.resolve_threads(3) == 3
+
+
+def test_fingerprint_depends_on_hardware_only():
+    found = machine.record()
+    assert machine.fingerprint(found) == machine.fingerprint({**found, "frequency_mhz": 1})
+    assert machine.fingerprint(found) != machine.fingerprint({**found, "cpu": "another"})
+    assert machine.fingerprint(found) != machine.fingerprint({**found, "gpus": [{"name": "G"}]})
+
+
+def test_absent_nvml_is_null(monkeypatch):
+    import pynvml
+
+    def fail():
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", fail)
+    assert machine.gpus() is None
+
+
+def test_versions_name_what_is_absent():
+    found = machine.versions()
+    assert found["python"]
+    assert set(machine.PACKAGES) < set(found)
+
+
+def test_source_digest_is_stable_between_calls_of_an_unchanged_tree(tmp_path, monkeypatch):
+    (tmp_path / "libx.so").write_bytes(b"1")
+    monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
+    first = machine.source_digest()
+    (tmp_path / "libx.so").write_bytes(b"2")
+    assert machine.source_digest() != first

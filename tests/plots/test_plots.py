@@ -1,0 +1,95 @@
+"""Figures are judged by what stands in the SVG's text and by the artists, not by pixels."""
+
+import pytest
+
+from gnnbench.errors import UsageError
+from gnnbench.plots import FIGURES, breakdown, draw, loss
+from gnnbench.results import reader, writer
+from gnnbench.results.schema import CELLS, SAMPLES
+
+BASE = {
+    "experiment": "breakdown", "reference": "baseline", "dataset": "d", "model": "gcn",
+    "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5", "status": "ok",
+    "n": 3, "batches": 4, "epoch_batches": 9,
+}  # fmt: skip
+TIMES = {
+    "sample_time_s": 1.0, "memory_io_time_s": 0.5, "compute_time_s": 2.0, "residual_s": 0.25,
+    "epoch_wall_s": 3.75, "ci_low_s": 3.5, "ci_high_s": 4.5,
+}  # fmt: skip
+
+
+def cell(system, **values):
+    return {**BASE, "id": system, "system": system, **values}
+
+
+ROWS = [
+    cell("baseline", **TIMES, verdict="reference"),
+    cell("dgl", **TIMES, speedup=0.81, work_class="equivalent", doubtful="spun"),
+    cell("pyg", status="missing_dep", reason="gone"),
+    cell("pyg-native-sampler", **TIMES, stand_in_for="pyg", work_class="different"),
+    cell("wrong", **TIMES, status="incorrect", reason="lost edges"),
+    cell("big", status="oom_host"),
+    cell("baseline", id="x", dataset="elsewhere", status="missing_dep"),
+]
+LOSSES = [("baseline", 1, [3.0, 2.0]), ("baseline", 2, [3.2, 2.1]), ("dgl", 3, [3.1, 2.2]),
+          ("wrong", 4, [9.0])]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    writer.write_csv(tmp_path / "cells.csv", CELLS, ROWS)
+    samples = [
+        {"id": s, "system": s, "dataset": "d", "model": "gcn", "worker": w, "loss": v}
+        for s, w, values in LOSSES
+        for v in values
+    ]
+    writer.write_csv(tmp_path / "samples.csv", SAMPLES, samples)
+    return tmp_path
+
+
+def test_breakdown_shows_bars_failures_and_marks(folder):
+    figure = breakdown.figure(reader.read(folder))
+    (ax,) = figure.axes
+    bars = [p for p in ax.patches if p.get_hatch() is None]
+    assert len(bars) == 3 * 4
+    assert [b.get_height() for b in bars[:4]] == [1.0, 0.5, 2.0, 0.25]
+    assert [b.get_y() for b in bars[:4]] == [0.0, 1.0, 1.5, 3.5]
+    assert len([p for p in ax.patches if p.get_hatch()]) == 3
+    texts = [t.get_text() for t in ax.texts]
+    assert {"missing_dep", "incorrect", "oom_host"} <= set(texts)
+    assert any("0.81x" in t and "doubtful" in t for t in texts)
+    assert any("different work" in t for t in texts)
+    assert "[s]" in ax.get_ylabel() and "first 4 batches" in ax.get_ylabel()
+    assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
+    assert "elsewhere" in figure.get_supxlabel()
+
+
+def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
+    (ax,) = loss.figure(reader.read(folder)).axes
+    curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert curves == {"baseline": pytest.approx([3.1, 2.05]), "dgl": [3.1, 2.2]}
+    assert len(ax.collections) == 1  # one band: only baseline ran in two workers
+
+
+def test_files_are_png_and_svg_and_the_same_every_time(folder):
+    paths = draw(folder)
+    assert [p.name for p in paths] == [f"{n}{s}" for n in FIGURES for s in (".png", ".svg")]
+    first = [p.read_bytes() for p in paths]
+    assert first[0].startswith(b"\x89PNG")
+    assert b"oom_host" in first[1]
+    assert [p.read_bytes() for p in draw(folder)] == first
+
+
+def test_without_any_row_there_is_no_figure(tmp_path):
+    writer.write_csv(tmp_path / "cells.csv", CELLS, [])
+    assert draw(tmp_path) == []
+
+
+def test_when_nothing_could_run_the_failures_are_drawn(tmp_path):
+    writer.write_csv(tmp_path / "cells.csv", CELLS, [ROWS[2]])
+    assert [p.name for p in draw(tmp_path)] == ["breakdown.png", "breakdown.svg"]
+
+
+def test_unknown_figure(folder):
+    with pytest.raises(UsageError, match="did you mean 'breakdown'"):
+        draw(folder, ["brakdown"])

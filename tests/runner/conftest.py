@@ -1,0 +1,100 @@
+"""Fake systems for the runner: registered by environment variable, so that workers see them too."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+FAKES = {
+    "fake": "Fake", "slow": "Slow", "other": "Other", "incorrect": "Incorrect",
+    "late-incorrect": "LateIncorrect", "crash": "Crash", "raises": "Raises", "hang": "Hang",
+    "greedy": "Greedy", "greedy-torch": "GreedyTorch", "greedy-real": "GreedyReal",
+    "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
+    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits",
+}  # fmt: skip
+
+
+def fake_environment():
+    return {
+        "GNNBENCH_EXTRA_SYSTEMS": ",".join(f"{k}=fake_systems:{v}" for k, v in FAKES.items()),
+        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
+    }
+
+
+@pytest.fixture
+def fakes(monkeypatch):
+    """Registers the fakes in this process and in workers; the tree may change meanwhile."""
+    from gnnbench.measure import machine
+    from gnnbench.runner import environment
+    from gnnbench.systems import registry
+
+    for key, value in fake_environment().items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    caches = (registry._entries, environment.availability, environment.dataset_state)
+    for cache in caches:
+        cache.cache_clear()
+    yield sorted(FAKES)
+    for cache in caches:
+        cache.cache_clear()
+
+
+class Quiet:
+    """An observer that remembers what it was told."""
+
+    def __init__(self):
+        self.notes = []
+        self.steps = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def plan(self, pairs, budget_s):
+        self.pairs = pairs
+
+    def step(self, text, fraction):
+        assert 0 <= fraction <= 1
+        self.steps.append(text)
+
+    def pair_done(self):
+        pass
+
+
+@pytest.fixture
+def observer():
+    return Quiet()
+
+
+@pytest.fixture
+def launch(fakes, tmp_path, observer):
+    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome."""
+    from gnnbench.overrides import Overrides
+    from gnnbench.runner import campaign
+    from gnnbench.runner.launch import make_request
+
+    def run(systems, named=True, resume=False, force=False, out=None, **over):
+        options = ("reference=fake", *over.pop("options", ()))
+        over.setdefault("repeats", 2)
+        over.setdefault("profile", "smoke")
+        definition = tmp_path / "fakes.toml"
+        if not named:
+            listed = ", ".join(f'"{s}"' for s in systems.split(","))
+            definition.write_text(
+                f'schema_version = 1\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
+            )
+        chosen = tuple(systems.split(",")) if named else ()
+        request = make_request(
+            "breakdown" if named else str(definition),
+            Overrides(systems=chosen, options=options, **over),
+            out or tmp_path / "results",
+            resume,
+            force,
+        )
+        return campaign.run(request, observer)
+
+    return run
+
+
+def by_system(outcome):
+    return {r["system"]: r for r in outcome.rows}

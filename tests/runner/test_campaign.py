@@ -1,0 +1,256 @@
+import itertools
+import json
+import os
+import signal
+import threading
+import time
+
+import psutil
+import pytest
+from conftest import by_system  # tests/runner/conftest.py
+
+from gnnbench.errors import UsageError
+from gnnbench.results import reader
+from gnnbench.runner import campaign
+
+
+def samples(outcome, **wanted):
+    run = reader.read(outcome.folder)
+    return [s for s in run.samples if all(s[k] == v for k, v in wanted.items())]
+
+
+def test_a_pair_gives_two_rows_and_a_ratio(launch):
+    outcome = launch("fake,slow", repeats=4, options=("speed=0.01",))
+    rows = by_system(outcome)
+    fake, slow = rows["fake"], rows["slow"]
+    assert outcome.exit_code == 0
+    assert (fake["status"], slow["status"]) == ("ok", "ok")
+    assert (fake["verdict"], slow["verdict"]) == ("reference", "slower")
+    assert (slow["work_class"], slow["reference"], slow["rounds"]) == ("equivalent", "fake", 4)
+    assert slow["speedup_ci_low"] <= slow["speedup"] <= slow["speedup_ci_high"] < 1
+    assert 0.2 < slow["sample_speedup"] < 0.6
+    assert slow["residual_s"] == pytest.approx(slow["epoch_wall_s"] * 0.1, rel=1e-3)
+    assert slow["ci_low_s"] <= slow["epoch_wall_s"] <= slow["ci_high_s"]
+    assert (fake["sampled_edges"], fake["feature_bytes_host_copy"], fake["n"]) == (4000, 4096, 4)
+    back = reader.read(outcome.folder)
+    assert [r["id"] for r in back.cells] == [r["id"] for r in outcome.rows]
+    assert back.record["definition_hash"][:8] == outcome.folder.name.rpartition("-")[2]
+
+
+def test_rounds_are_interleaved_a_b_b_a(launch):
+    outcome = launch("fake,slow", repeats=4)
+    timed = [s for s in samples(outcome) if not s["warmup"]]
+    assert [s["system"] for s in timed] == [
+        "fake", "slow", "slow", "fake", "fake", "slow", "slow", "fake",
+    ]  # fmt: skip
+    assert [s["order"] for s in timed] == [0, 1] * 4
+    for one, two in (
+        itertools.batched(timed, 2)
+        if hasattr(itertools, "batched")
+        else zip(timed[::2], timed[1::2], strict=True)
+    ):
+        assert one["round"] == two["round"]
+        assert one["epoch"] == two["epoch"]
+    warm = [s for s in samples(outcome) if s["warmup"]]
+    assert [s["system"] for s in warm] == ["fake", "slow"]
+
+
+def test_the_reference_pools_its_samples_of_all_pairs(launch):
+    rows = by_system(launch("fake,slow,other", repeats=3))
+    assert rows["fake"]["n"] == 6
+    assert rows["slow"]["n"] == rows["other"]["n"] == 3
+
+
+def test_a_lonely_reference_runs_alone(launch):
+    outcome = launch("fake", repeats=3)
+    (row,) = outcome.rows
+    assert (row["n"], row["verdict"], row["stopped"]) == (3, "reference", "precise") or (
+        row["stopped"] == "max_rounds"
+    )
+    assert {s["pair"] for s in samples(outcome)} == {row["id"]}
+
+
+def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
+    row = by_system(launch("fake,other", repeats=3, options=("speed=0.01",)))["other"]
+    assert row["work_class"] == "different"
+    assert "speedup" not in row and "verdict" not in row
+    assert row["speedup_per_edge"] == pytest.approx(1.4, rel=0.2)
+    assert row["speedup_per_batch"] == pytest.approx(1.0, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "system,status,words,code",
+    [
+        ("incorrect", "incorrect", "3 edges where 4 are right", 4),
+        ("late-incorrect", "incorrect", "lost edges", 4),
+        ("crash", "crash", "SIGSEGV", 3),
+        ("raises", "crash", "ValueError: a bug; see logs/", 3),
+        ("hang", "timeout", "cell_timeout_s", 3),
+        ("greedy", "oom_host", "memory", 3),
+        ("greedy-torch", "oom_host", "memory", 3),
+        ("greedy-real", "oom_host", "memory", 3),
+        ("greedy-gpu", "oom_gpu", "batch_size", 3),
+        ("late-absent", "missing_dep", "make install", 6),
+        ("unable", "unsupported", "take another", 3),
+    ],
+)
+def test_a_failure_is_a_row(launch, system, status, words, code):
+    limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=0.4"}
+    options = (limits[system],) if system in limits else ()
+    outcome = launch(f"{system},fake", options=options)
+    rows = by_system(outcome)
+    assert (rows[system]["status"], outcome.exit_code) == (status, code)
+    assert words in rows[system]["reason"]
+    assert "\n" not in rows[system]["reason"]
+    assert rows["fake"]["status"] == "ok"
+    assert rows["fake"]["verdict"] == "reference"
+    assert rows[system].get("speedup") is None
+
+
+def test_what_fails_its_gate_is_never_timed(launch):
+    outcome = launch("incorrect,fake")
+    assert not samples(outcome, system="incorrect")
+
+
+def test_a_failing_reference_leaves_the_others_running_alone(launch):
+    outcome = launch("crash,slow", options=("reference=crash",))
+    rows = by_system(outcome)
+    assert rows["crash"]["status"] == "crash"
+    assert rows["slow"]["status"] == "ok"
+    assert rows["slow"].get("speedup") is None
+    assert outcome.exit_code == 3
+
+
+def test_no_process_is_left_behind(launch):
+    before = {p.pid for p in psutil.Process().children(recursive=True)}
+    launch("fake,hang,crash,slow", options=("cell_timeout_s=1",))
+    assert {p.pid for p in psutil.Process().children(recursive=True)} <= before
+
+
+def test_a_missing_system_gets_its_stand_in_unless_named(launch):
+    outcome = launch("fake,absent", named=False)
+    rows = by_system(outcome)
+    assert rows["absent"]["status"] == "missing_dep"
+    assert "pip install absent" in rows["absent"]["reason"]
+    assert (rows["slow"]["status"], rows["slow"]["stand_in_for"]) == ("ok", "absent")
+    assert outcome.exit_code == 0
+    outcome = launch("fake,absent", named=True)
+    assert set(by_system(outcome)) == {"fake", "absent"}
+    assert outcome.exit_code == 6
+
+
+def test_unsupported_counts_only_when_named(launch):
+    assert launch("fake,unable", named=False).exit_code == 0
+    assert launch("fake,unable", named=True).exit_code == 3
+
+
+def test_a_spinning_worker_makes_rows_doubtful(launch):
+    rows = by_system(launch("fake,spin,slow", repeats=3, options=("speed=0.05",)))
+    assert "while idle" in rows["spin"]["doubtful"]
+    assert "'spin'" in rows["fake"]["doubtful"]
+    assert rows["slow"]["doubtful"] == ""
+    assert rows["spin"]["idle_cpu_share"] > 0.1
+
+
+def test_what_a_system_prints_goes_to_its_log(launch):
+    outcome = launch("fake,chatty")
+    assert by_system(outcome)["chatty"]["status"] == "ok"
+    (log,) = (outcome.folder / "logs").glob("*-chatty.log")
+    assert "chatter on stdout" in log.read_text()
+    assert "more chatter" in log.read_text()
+
+
+def test_the_folder_is_complete_and_tells_nothing_of_the_machine(launch, tmp_path):
+    outcome = launch("fake,slow,crash")
+    names = {p.name for p in outcome.folder.iterdir()}
+    assert names >= {"cells.csv", "samples.csv", "run.json", "definition.toml", "logs"}
+    assert not [p for p in outcome.folder.rglob(".tmp-*")]
+    record = json.loads((outcome.folder / "run.json").read_text())
+    assert record["finished"] is True
+    assert set(record) >= {
+        "experiment", "definition_hash", "revision", "versions", "machine", "load_before",
+        "load_after", "profile",
+    }  # fmt: skip
+    assert str(tmp_path) not in (outcome.folder / "run.json").read_text()
+    assert str(tmp_path) not in (outcome.folder / "cells.csv").read_text()
+
+
+def test_two_runs_in_one_folder_exclude_each_other(launch, tmp_path):
+    from gnnbench.runner.folder import locked
+
+    with locked(tmp_path / "results"), pytest.raises(UsageError, match="another run is writing"):
+        launch("fake")
+    assert launch("fake").exit_code == 0
+
+
+def interrupt_when(condition):
+    def watch():
+        while not condition():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+
+
+def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
+    flag = tmp_path / "flag"
+    options = (f'waits.flag="{flag}"',)
+    interrupt_when(flag.exists)
+    with pytest.raises(campaign.Interrupted) as stopped:
+        launch("fake,slow,waits", repeats=3, options=options)
+    run = reader.read(stopped.value.folder)
+    assert {r["system"]: r["n"] for r in run.cells} == {"fake": 4, "slow": 3, "waits": 1}
+    assert run.record["finished"] is False
+    worker = int(flag.read_text())
+    assert not psutil.pid_exists(worker)
+    kept = len(run.samples)
+    outcome = launch("fake,slow,waits", repeats=3, options=options, resume=True)
+    assert outcome.folder == stopped.value.folder
+    rows = by_system(outcome)
+    assert {s: r["n"] for s, r in rows.items()} == {"fake": 6, "slow": 3, "waits": 3}
+    assert rows["waits"]["rounds"] == 3
+    after = samples(outcome)
+    assert after[:kept] == run.samples
+    assert not [s for s in after[kept:] if s["system"] == "slow"]
+    assert {s["attempt"] for s in after if s["system"] == "waits"} == {1, 2}
+
+
+def test_resume_of_a_finished_run_measures_nothing(launch):
+    first = launch("fake,slow")
+    again = launch("fake,slow", resume=True)
+    assert again.folder == first.folder
+    assert again.rows == first.rows
+
+
+def test_resume_refuses_what_changed(launch, monkeypatch):
+    from gnnbench.measure import machine
+
+    with pytest.raises(UsageError, match="no run of"):
+        launch("fake", resume=True)
+    first = launch("fake")
+    with pytest.raises(UsageError, match=r"no run .* has this definition"):
+        launch("fake", repeats=3, resume=True)
+    monkeypatch.setattr(machine, "source_digest", lambda: "changed")
+    with pytest.raises(UsageError, match="the code changed since"):
+        launch("fake", resume=True)
+    assert launch("fake", resume=True, force=True).folder == first.folder
+    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(machine, "fingerprint", lambda found: "another")
+    with pytest.raises(UsageError, match="the machine changed since"):
+        launch("fake", resume=True)
+
+
+def test_an_unknown_dataset_is_refused_before_anything_runs(launch, tmp_path):
+    with pytest.raises(UsageError, match="did you mean 'products"):
+        launch("fake", datasets=("prodcts~twin",))
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_dataset_that_is_not_here_is_a_row(launch):
+    outcome = launch("fake", datasets=("papers100m", "products~twin@0.005"))
+    states = {r["dataset"]: (r["status"], r["reason"]) for r in outcome.rows}
+    assert states["products~twin@0.005"] == ("ok", "")
+    assert states["papers100m"][0] == "missing_dep"
+    assert "http" in states["papers100m"][1]
+    assert outcome.exit_code == 6

@@ -1,0 +1,61 @@
+import signal
+
+import pytest
+
+from gnnbench.errors import DataError, MissingError, UnsupportedError
+from gnnbench.results.schema import STATUSES
+from gnnbench.runner import failures
+
+
+@pytest.mark.parametrize(
+    "error,status",
+    [
+        (MemoryError(), "oom_host"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "oom_host"),
+        (RuntimeError("std::bad_alloc"), "oom_host"),
+        (RuntimeError("CUDA out of memory. Tried to allocate"), "oom_gpu"),
+        (MissingError("gone; get it"), "missing_dep"),
+        (DataError("broken; get it again"), "missing_dep"),
+        (UnsupportedError("cannot"), "unsupported"),
+        (ZeroDivisionError("by zero"), "crash"),
+        (ValueError(), "crash"),
+    ],
+)
+def test_exceptions(error, status):
+    found = failures.from_exception(error)
+    assert found.status == status
+    assert status in STATUSES
+    assert found.reason
+    assert "\n" not in found.reason
+
+
+@pytest.mark.parametrize(
+    "code,kills,log,status,words",
+    [
+        (-signal.SIGKILL, 1, "", "oom_host", "memory"),
+        (-signal.SIGKILL, 0, "", "crash", "SIGKILL"),
+        (-signal.SIGABRT, 0, "terminate called ... std::bad_alloc", "oom_host", "memory"),
+        (-signal.SIGABRT, 0, "assertion failed", "crash", "SIGABRT"),
+        (-signal.SIGSEGV, 3, "", "crash", "SIGSEGV"),
+        (3, 0, "", "crash", "code 3"),
+    ],
+)
+def test_deaths(tmp_path, code, kills, log, status, words):
+    path = tmp_path / "w.log"
+    path.write_text(log)
+    found = failures.from_death(code, kills, path)
+    assert found.status == status
+    assert words in found.reason
+    assert str(tmp_path) not in found.reason
+
+
+def test_a_death_without_a_log(tmp_path):
+    assert failures.from_death(-9, 0, tmp_path / "none").status == "crash"
+
+
+def test_kills_are_counted():
+    assert failures.oom_kill_count() >= 0
+
+
+def test_every_failure_that_counts_is_a_documented_status():
+    assert set(failures.FAILED) < set(STATUSES)

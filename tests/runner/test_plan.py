@@ -1,0 +1,75 @@
+from gnnbench.cell import Cell
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.plan import Availability, make_plan
+
+GONE = Failure("missing_dep", "gone; get it")
+
+
+def cells(*systems, **changes):
+    return [Cell("e", s, "d", "m", **changes) for s in systems]
+
+
+def plan(cells, missing=None, named=(), reference="a", absent=()):
+    missing = missing or {}
+    return make_plan(
+        cells,
+        reference,
+        named,
+        lambda system, device: (
+            Availability(GONE, missing[system]) if system in missing else Availability()
+        ),
+        lambda dataset: GONE if dataset in absent else None,
+    )
+
+
+def pairs(found):
+    return [(p.reference and p.reference.system, p.system.system) for p in found.pairs]
+
+
+def test_every_system_is_beside_the_reference():
+    assert pairs(plan(cells("b", "a", "c"))) == [("a", "b"), ("a", "c")]
+
+
+def test_groups_differ_in_anything_but_system_and_options():
+    found = plan([*cells("a", "b"), *cells("a", "b", batch_size=8), *cells("b", options={"x": 1})])
+    assert pairs(found) == [("a", "b"), ("a", "b"), ("a", "b")]
+    assert {p.reference.batch_size == p.system.batch_size for p in found.pairs} == {True}
+    assert len({p.id for p in found.pairs}) == 3
+
+
+def test_alone():
+    assert pairs(plan(cells("a"))) == [(None, "a")]
+    assert pairs(plan(cells("b"))) == [(None, "b")]
+
+
+def test_without_the_reference_the_first_that_can_run_takes_its_place():
+    found = plan(cells("b", "c", "d"), missing={"b": ""})
+    assert pairs(found) == [("c", "d")]
+    assert "'c' is the reference" in found.notes[0]
+
+
+def test_a_missing_reference_leaves_the_others_alone():
+    found = plan(cells("a", "b", "c"), missing={"a": ""})
+    assert pairs(found) == [(None, "b"), (None, "c")]
+    assert "cannot run" in found.notes[0]
+    assert list(found.failures.values()) == [GONE]
+
+
+def test_stand_ins():
+    found = plan(cells("a", "b"), missing={"b": "s"})
+    assert pairs(found) == [("a", "s")]
+    assert list(found.stand_ins.values()) == ["b"]
+    assert [c.system for c in found.cells] == ["a", "b", "s"]
+    assert [c.system for c in plan(cells("a", "b"), {"b": "s"}, named=["b"]).cells] == ["a", "b"]
+    twice = plan(cells("a", "b", "s"), missing={"b": "s"})
+    assert [c.system for c in twice.cells] == ["a", "b", "s"]
+    both = plan(cells("a", "b"), missing={"b": "s", "s": ""})
+    assert pairs(both) == [(None, "a")]
+
+
+def test_an_absent_dataset_stops_its_cells_only():
+    other = [Cell("e", s, "gone", "m") for s in ("a", "b")]
+    found = plan([*cells("a", "b"), *other], absent=["gone"])
+    assert pairs(found) == [("a", "b")]
+    assert set(found.failures) == {c.id for c in other}
+    assert found.absent == {"gone"}

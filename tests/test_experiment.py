@@ -1,0 +1,245 @@
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gnnbench import experiment as ex
+from gnnbench.errors import UsageError
+from gnnbench.overrides import Overrides, as_definition, parse_value
+
+SMALL = """
+schema_version = 1
+[axes]
+system = ["a", "b"]
+dataset = ["d"]
+model = ["m"]
+"""
+
+
+def no_options(system):
+    return ()
+
+
+def write(folder, text, name="mine.toml"):
+    path = folder / name
+    path.write_text(textwrap.dedent(text))
+    return str(path)
+
+
+def load(folder, text, profile="", over=None):
+    return ex.resolve(ex.load(write(folder, text)), profile, over)
+
+
+def test_grid_is_the_product_and_ids_are_stable(tmp_path):
+    found = load(tmp_path, SMALL + "batch_size = [8, 16]\nfanouts = [[15, 10], [5]]\n")
+    cells = ex.expand(found, no_options)
+    assert len(cells) == len({c.id for c in cells}) == 8
+    assert [c.system for c in cells[:2]] == ["a", "b"]
+    assert {(c.batch_size, c.fanouts) for c in cells} == {
+        (8, (15, 10)), (8, (5,)), (16, (15, 10)), (16, (5,)),
+    }  # fmt: skip
+    assert [c.id for c in cells] == [c.id for c in ex.expand(found, no_options)]
+    assert cells[0].experiment == "mine"
+
+
+def test_zipped_axes_move_together(tmp_path):
+    found = load(tmp_path, SMALL + "[zip]\nbatch_size = [8, 16]\nfanouts = [[15, 10], [5]]\n")
+    cells = ex.expand(found, no_options)
+    assert {(c.batch_size, c.fanouts) for c in cells} == {(8, (15, 10)), (16, (5,))}
+    assert len(cells) == 4
+
+
+def test_constraints(tmp_path):
+    text = SMALL + "batch_size = [8, 16, 32]\n"
+    rule = "[[constraints]]\nexclude = { system = 'a', batch_size = [8, 16] }\n"
+    cells = ex.expand(load(tmp_path, text + rule), no_options)
+    assert {(c.system, c.batch_size) for c in cells} == {("a", 32), ("b", 8), ("b", 16), ("b", 32)}
+    rules = rule + "[[constraints]]\ninclude = { batch_size = 8 }\n"
+    cells = ex.expand(load(tmp_path, text + rules), no_options)
+    assert {(c.system, c.batch_size) for c in cells} == {("b", 8)}
+
+
+def test_option_axes_vary_only_systems_that_know_them(tmp_path):
+    text = SMALL.replace('model = ["m"]', 'model = ["m"]\n"options.ratio" = [0.1, 0.2]')
+    text += "[systems.b]\nfused = true\n"
+    cells = ex.expand(load(tmp_path, text), lambda s: ("ratio",) if s == "b" else ())
+    assert [(c.system, c.options) for c in cells] == [
+        ("a", {}), ("b", {"fused": True, "ratio": 0.1}), ("b", {"fused": True, "ratio": 0.2}),
+    ]  # fmt: skip
+
+
+def test_extends_merges_tables_and_replaces_the_rest(tmp_path):
+    write(tmp_path, SMALL + "[measure]\nmin_rounds = 2\nmax_rounds = 5\n", "base.toml")
+    found = load(
+        tmp_path,
+        "schema_version = 1\nextends = 'base.toml'\n[axes]\nsystem = ['c']\n"
+        "[measure]\nmax_rounds = 9\n",
+    )
+    assert found.axis("system") == ["c"]
+    assert found.axis("dataset") == ["d"]
+    assert (found.measure.min_rounds, found.measure.max_rounds) == (2, 9)
+    assert found.name == "mine"
+
+
+def test_shipped_names_can_be_extended(tmp_path):
+    found = load(tmp_path, "schema_version = 1\nextends = 'breakdown'\n[axes]\nhidden = [16]\n")
+    assert found.axis("hidden") == [16]
+    assert found.axis("fanouts") == [[15, 10, 5]]
+
+
+def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
+    text = (
+        SMALL
+        + """
+    [zip]
+    hidden = [1, 2]
+    seed = [3, 4]
+    [profiles.small]
+    axes.hidden = [8]
+    measure = { max_batches = 4 }
+    """
+    )
+    found = load(tmp_path, textwrap.dedent(text), "small")
+    assert found.zip == {"seed": [3, 4]}
+    assert found.axis("hidden") == [8]
+    assert found.measure.max_batches == 4
+    assert found.profiles == {}
+    with pytest.raises(UsageError, match="unknown profile 'smal'; did you mean 'small'"):
+        load(tmp_path, textwrap.dedent(text), "smal")
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("", "schema_version"),
+        ("schema_version = 2\n[axes]\n", "schema_version"),
+        ("schema_version = 1\naxis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
+        (SMALL + "batchsize = [3]\n", "unknown axis 'batchsize'; did you mean 'batch_size'"),
+        (SMALL + "batch_size = [0]\n", "batch_size"),
+        (SMALL + "batch_size = ['many']\n", "batch_size"),
+        (SMALL + "fanouts = [15, 10]\n", "fanouts"),
+        (SMALL + "device = ['tpu']\n", "device"),
+        (SMALL + "seed = 3\n", "axes.seed"),
+        (SMALL + "[measure]\nmin_round = 3\n", "unknown key 'measure.min_round'; did you mean 'min_rounds'"),  # noqa: E501
+        (SMALL + "[measure]\nmin_rounds = 3\nmax_rounds = 2\n", "min_rounds is above max_rounds"),
+        (SMALL + "[zip]\nhidden = [1, 2]\nseed = [1]\n", "different lengths"),
+        (SMALL + "[zip]\nmodel = ['x']\n", "both in"),
+        (SMALL + "[[constraints]]\nexcept = { model = 'm' }\n", "unknown key 'constraints.0.except'"),  # noqa: E501
+        (SMALL + "[[constraints]]\nexclude = { modle = 'm' }\n", "unknown axis 'modle'"),
+        (SMALL + "[profiles.p]\naxes.modle = ['m']\n", "unknown axis 'modle'"),
+        ("schema_version = 1\nextends = 'mine.toml'\n", "extends itself"),
+        ("schema_version = 1\nextends = 'brakdown'\n", "did you mean 'breakdown'"),
+        ("schema_version = 1\n[axes\n", "not TOML"),
+        ("schema_version = 1\n[axes]\nsystem = ['a']\n", "no value for the axis 'dataset'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(tmp_path, text, message):
+    with pytest.raises(UsageError, match=message.replace("[", r"\[")) as caught:
+        load(tmp_path, text)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_names_and_absent_files():
+    with pytest.raises(UsageError, match="unknown experiment 'brekdown'; did you mean 'breakdown'"):
+        ex.load("brekdown")
+    with pytest.raises(UsageError, match="there is no definition"):
+        ex.load("nowhere/x.toml")
+
+
+@pytest.mark.parametrize("name", sorted(ex.shipped()))
+def test_shipped_definitions_resolve_and_read_back(tmp_path, name):
+    loaded = ex.load(name)
+    for profile in loaded.profiles:
+        found = ex.resolve(loaded, profile)
+        assert ex.expand(found, no_options)
+        again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), f"{profile}.toml")))
+        assert again == found
+        assert again.hash == found.hash
+
+
+@given(
+    st.lists(st.integers(1, 9999), min_size=1, unique=True),
+    st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=4), min_size=1, max_size=3),
+    st.floats(0.001, 100),
+)
+def test_written_back_it_is_the_same_value(tmp_path_factory, batches, fanouts, budget):
+    over = {
+        "axes": {"batch_size": batches, "fanouts": fanouts, "dataset": ["d~twin@0.1"]},
+        "measure": {"time_budget_s": budget},
+    }
+    found = ex.resolve(ex.load("breakdown"), "", over)
+    folder = tmp_path_factory.mktemp("definition")
+    again = ex.resolve(ex.load(write(folder, found.to_toml())))
+    assert again == found
+    assert again.hash == found.hash
+
+
+def test_hash_changes_with_any_value():
+    loaded = ex.load("breakdown")
+    hashes = {
+        ex.resolve(loaded, "", over).hash
+        for over in ({}, {"axes": {"seed": [1]}}, {"measure": {"max_rounds": 11}},
+                     {"systems": {"dgl": {"fused": True}}}, {"reference": "dgl"})
+    }  # fmt: skip
+    assert len(hashes) == 5
+
+
+def knows(system):
+    return {"a": ("fused", "id_type"), "b": ("fused",)}.get(system, ())
+
+
+@pytest.mark.parametrize(
+    "option,expected",
+    [
+        ("batch_size=512", {"axes": {"batch_size": [512]}}),
+        ("batch_size=[512, 1024]", {"axes": {"batch_size": [512, 1024]}}),
+        ("fanouts=[10, 5]", {"axes": {"fanouts": [[10, 5]]}}),
+        ("fanouts=[[10, 5], [3]]", {"axes": {"fanouts": [[10, 5], [3]]}}),
+        ("min_rounds=2", {"measure": {"min_rounds": 2}}),
+        ("measure.time_budget_s=2.5", {"measure": {"time_budget_s": 2.5}}),
+        ("reference=b", {"reference": "b"}),
+        ("a.fused=false", {"systems": {"a": {"fused": False}}}),
+        ("fused=true", {"systems": {"a": {"fused": True}, "b": {"fused": True}}}),
+        ("id_type=int64", {"systems": {"a": {"id_type": "int64"}}}),
+    ],
+)
+def test_options_of_the_command_line(tmp_path, option, expected):
+    loaded = ex.load(write(tmp_path, SMALL))
+    found = as_definition(Overrides(options=(option,)), loaded, knows)
+    assert found == {"axes": {}, **expected}
+    ex.resolve(loaded, "", found)
+
+
+@pytest.mark.parametrize(
+    "option,message",
+    [
+        ("fanout=3", "unknown option 'fanout'; did you mean 'fanouts'"),
+        ("a.fussed=1", "unknown option of system 'a' 'fussed'; did you mean 'fused'"),
+        ("fused", "not of the form key=value"),
+    ],
+)
+def test_mistaken_options_are_named(tmp_path, option, message):
+    loaded = ex.load(write(tmp_path, SMALL))
+    with pytest.raises(UsageError, match=message):
+        as_definition(Overrides(options=(option,)), loaded, knows)
+
+
+def test_overrides_replace_axes(tmp_path):
+    loaded = ex.load(write(tmp_path, SMALL + "[profiles.p]\naxes.dataset = ['x']\n"))
+    over = Overrides(
+        profile="p", systems=("c",), datasets=("y", "z"), models=("n",), device="cpu", pick="floyd",
+        seed=7, repeats=4,
+    )  # fmt: skip
+    found = ex.resolve(loaded, "p", as_definition(over, loaded, no_options))
+    assert found.axis("system") == ["c"]
+    assert found.axis("dataset") == ["y", "z"]
+    assert (found.axis("pick"), found.axis("seed")) == (["floyd"], [7])
+    assert (found.measure.min_rounds, found.measure.max_rounds) == (4, 4)
+
+
+def test_values_are_toml_or_text():
+    assert parse_value("true") is True
+    assert parse_value("[1, 2]") == [1, 2]
+    assert parse_value("1.5") == 1.5
+    assert parse_value("products~twin@0.02") == "products~twin@0.02"
