@@ -14,12 +14,18 @@ namespace gnnbench {
 
 constexpr int64_t kKeyChunk = 4096;  // keys per unit of parallel work
 
-// A table entry is (key << 32 | position) where keys fit 32 bits ("packed"), else a position whose
-// key is looked up ("indirect").
+// How a key finds its entry.
+enum class TableKind {
+  kDirect,   // the slot is the key and the entry a position: where a hash table would be no smaller
+  kPacked,   // hashed, the entry is key << 32 | position: keys of 32 bits
+  kIndirect  // hashed, the entry is a position whose key is looked up: any keys
+};
+
 struct IdMapSize {
-  bool packed;
-  int log2_slots;
-  int64_t bytes() const { return (packed ? int64_t{8} : int64_t{4}) << log2_slots; }
+  TableKind kind;
+  int log2_slots;  // of the hash table
+  int64_t slots;
+  int64_t bytes() const { return slots * (kind == TableKind::kPacked ? 8 : 4); }
 };
 
 // For `keys` keys below `bound` (exclusive; an upper bound of the ids).
