@@ -7,7 +7,7 @@ never carries its name alone: ``products~twin``, ``products~twin@0.05``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -27,6 +27,8 @@ _LAW_MAX = 1 << 30
 _FEATURE_BYTES = 1 << 26
 
 Share = Annotated[float, Field(ge=0, le=1)]
+_Growth = Annotated[float, Field(ge=1, le=64)]
+Ratios = _Growth | Annotated[tuple[_Growth, ...], Field(min_length=1)]
 
 
 class TwinRecipe(BaseModel):
@@ -57,12 +59,11 @@ class TwinRecipe(BaseModel):
         default="int32", description="dtype of `indices`; indptr is always int64."
     )
 
-    degree_ratio: float = Field(
+    degree_ratio: Ratios = Field(
         default=1.4,
-        ge=1,
-        le=4,
-        description="Skew of the (in-)degrees: from one octave of the rank to the next, the factor "
-        "by which the expected degree grows. A power law (rank ^ -a) has 2 ^ a; 1 is uniform.",
+        description="Skew of the (in-)degrees: the factor by which the expected degree grows when "
+        "the rank is halved. One number is a power law (rank ^ -a has 2 ^ a; 1 is uniform); a list "
+        "is for successive halvings, from the lowest degrees on, its last number for the rest.",
     )
     degree_cap: float = Field(
         default=0,
@@ -72,8 +73,8 @@ class TwinRecipe(BaseModel):
     isolated: Share = Field(
         default=0, description="Share of nodes without a weight: their (in-)degree is 0."
     )
-    out_degree_ratio: float = Field(
-        default=1.2, ge=1, le=4, description="As `degree_ratio`, out-degrees of a directed graph."
+    out_degree_ratio: Ratios = Field(
+        default=1.2, description="As `degree_ratio`, out-degrees of a directed graph."
     )
     out_degree_cap: float = Field(
         default=0, ge=0, description="As `degree_cap`, out-degrees of a directed graph."
@@ -193,16 +194,17 @@ def share_of_65536(share: float) -> int:
     return round(share * 65536)
 
 
-def law_points(ratio: float, cap: float, positive: int) -> list[int]:
+def law_points(ratio: float | Sequence[float], cap: float, positive: int) -> list[int]:
     """Weights of a degree law at rank fractions 1, 1/2, 1/4 ..., integers with mean about 2^13.
 
-    ``ratio`` is the growth from octave to octave, ``cap`` the largest weight over the mean (0: no
-    cap), ``positive`` the number of ranks.
+    ``ratio`` is the growth from octave to octave (the last one repeats), ``cap`` the largest weight
+    over the mean (0: no cap), ``positive`` the number of ranks.
     """
-    step, one = share_of_65536(ratio), 1 << 32
+    ratios = ratio if isinstance(ratio, Sequence) else [ratio]
+    one = 1 << 32
     shape = [one]
-    for _ in range(_LAW_POINTS - 1):
-        shape.append(shape[-1] * step >> 16)
+    for j in range(_LAW_POINTS - 1):
+        shape.append(shape[-1] * share_of_65536(ratios[min(j, len(ratios) - 1)]) >> 16)
     octaves = min(positive.bit_length(), _LAW_POINTS - 1)
 
     def scaled_mean(top: int) -> int:

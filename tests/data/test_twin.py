@@ -95,6 +95,13 @@ def test_degrees_follow_their_law(symmetric: Arrays, directed: Arrays) -> None:
 
 
 def test_knobs_of_the_degrees() -> None:
+    bent = generate_arrays(
+        recipe(num_edges=4_000_000, degree_ratio=[4, 1, 2], communities=8, degree_cap=30)
+    )
+    degree = np.sort(np.diff(bent["indptr"]))[::-1]
+    means = [degree[40_000 >> j : 40_000 >> j - 1].mean() for j in (1, 2, 3, 4)]
+    # Octaves between the weights 1, 4, 4, 8, 16 have the means 2.5, 4, 6, 12.
+    np.testing.assert_allclose(means / means[1], [0.625, 1, 1.5, 3], rtol=0.1)
     flat = np.diff(generate_arrays(recipe(degree_ratio=1))["indptr"])
     assert flat.max() < 3 * flat.mean()
     capped = np.diff(generate_arrays(recipe(degree_ratio=1.8, degree_cap=20))["indptr"])
@@ -272,7 +279,7 @@ def test_unknown_keys_are_refused() -> None:
         recipe(mixin=0.1)
 
 
-@pytest.mark.parametrize("ratio", [1, 1.2, 1.5, 2, 4])
+@pytest.mark.parametrize("ratio", [1, 1.2, 1.5, 2, 4, [9, 1.8, 1.3, 1.2]])
 @pytest.mark.parametrize("cap", [0, 1, 30])
 @pytest.mark.parametrize("positive", [0, 1, 1000, 2**27])
 def test_law_is_bounded_and_capped(ratio: float, cap: float, positive: int) -> None:
