@@ -199,13 +199,13 @@ def test_repeats_give_the_same_bits(ops, gpu):
 
 
 REFUSALS = [
-    ({"seeds": [5]}, "seeds holds an id outside the graph"),
-    ({"seeds": [-1]}, "seeds holds an id outside the graph"),
-    ({"seeds": [1, 2, 1]}, "seeds holds an id twice"),
-    ({"indptr": [0, 0, 1, 4, 6, 12]}, "indptr is broken"),
-    ({"indptr": [0, 0, 5, 4, 6, 11]}, "indptr is broken"),
-    ({"indices": [1, 3, 3, 3, 0, 4, 0, 9, 2, 3, 4]}, "indices holds an id"),
-    ({"indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]}, "indices holds an id"),
+    ({"seeds": [5]}, "^gnnbench: seeds holds an id outside the graph"),
+    ({"seeds": [-1]}, "^gnnbench: seeds holds an id outside the graph"),
+    ({"seeds": [1, 2, 1]}, "^gnnbench: seeds holds an id twice"),
+    ({"indptr": [0, 0, 1, 4, 6, 12]}, "^gnnbench data: indptr is broken"),
+    ({"indptr": [0, 0, 5, 4, 6, 11]}, "^gnnbench data: indptr is broken"),
+    ({"indices": [1, 3, 3, 3, 0, 4, 0, 9, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
+    ({"indices": [1, 3, 3, 3, 0, 4, 0, -1, 2, 3, 4]}, "^gnnbench data: indices holds an id"),
 ]
 
 
@@ -223,7 +223,7 @@ def test_refuses_what_is_broken(ops, gpu, change, message, dtype):
 
 def test_refuses_a_seed_that_would_wrap(ops, gpu):
     seeds = torch.tensor([1 << 32])
-    with pytest.raises(RuntimeError, match="seeds holds an id outside the graph"):
+    with pytest.raises(RuntimeError, match=r"^gnnbench: seeds holds an id outside the graph"):
         batch(ops, HAND, seeds, [2], "floyd", "new", gpu.put)
 
 

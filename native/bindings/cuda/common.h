@@ -21,10 +21,13 @@ struct Named {
 };
 
 inline void check_cuda(std::initializer_list<Named> tensors) {
-  const int32_t device = tensors.begin()->tensor.get_device_index();
   for (const Named& t : tensors) {
-    if (!t.tensor.is_cuda() || t.tensor.get_device_index() != device) {
-      fail(t.name, " must be on the same CUDA device as ", tensors.begin()->name);
+    if (!t.tensor.is_cuda()) fail(t.name, " must be on a CUDA device like the other arguments");
+  }
+  const Named& first = *tensors.begin();
+  for (const Named& t : tensors) {
+    if (t.tensor.get_device_index() != first.tensor.get_device_index()) {
+      fail(t.name, " must be on the CUDA device of ", first.name);
     }
   }
 }

@@ -6,7 +6,8 @@ namespace gnnbench::cuda {
 
 void check_hop_fault(int64_t fault, int64_t num_nodes) {
   if (fault == kHopBadIndices) {
-    fail("indices holds an id that is not a node; the graph has the nodes 0 to ", num_nodes - 1);
+    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
+              num_nodes - 1);
   }
 }
 
@@ -33,7 +34,7 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
          graph.num_nodes - 1);
   }
   if (fault == kHopBadIndptr) {
-    fail("indptr is broken: offsets must not decrease and must stay within indices");
+    fail_data("indptr is broken: offsets must not decrease and must stay within indices");
   }
   if (edges > INT32_MAX) {
     fail("hop ", draws.hop, " draws ", edges,

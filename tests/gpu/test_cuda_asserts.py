@@ -1,0 +1,34 @@
+"""An index out of range ends as a CUDA error, in release builds too, never as a wrong row."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+# A device assert spoils the process it happens in, hence a process of its own.
+SETUP = """
+import torch
+from gnnbench.ops.library import load_native
+load_native()
+ops = torch.ops.gnnbench
+def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")
+rows = torch.ones(3, 4, device="cuda")
+"""
+CALLS = {
+    "gather": "ops.gather(rows, ints(0, 3))",
+    "gather-negative": "ops.gather(rows, ints(-1))",
+    "aggregate": "ops.aggregate(ints(0, 1), ints(3), rows, 1, 'sum')",
+    "aggregate-indptr": "ops.aggregate(ints(0, 2), ints(1), rows, 1, 'sum')",
+    "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
+}
+
+
+@pytest.mark.parametrize("call", list(CALLS.values()), ids=list(CALLS))
+def test_out_of_range_is_an_error(call):
+    code = f"{SETUP}\n{call}\ntorch.cuda.synchronize()\nprint('no error')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "no error" not in done.stdout
+    assert done.returncode != 0
+    assert "device-side assert" in done.stderr
