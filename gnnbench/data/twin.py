@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LAW_POINTS = 34  # kLawPoints of native/include/gnnbench/twin.h
 _LAW_MEAN = 1 << 13  # mean weight, so that sums over 2^31 nodes keep 64 bits
 _LAW_MAX = 1 << 30
+_LIMIT_MAX = (1 << 31) - 1
 _FEATURE_BYTES = 1 << 26
 
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -266,6 +267,16 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
         out_positive = n - (n * share_of_65536(recipe.out_isolated) >> 16)
         out_law = law_points(recipe.out_degree_ratio, recipe.out_degree_cap, out_positive)
         tied = share_of_65536(recipe.degree_tie)
+    # Inside, a node may expect half of its community; what it wants more of, it gets outside.
+    leaves = Fraction(leaving, rows) if leaving else Fraction(1)
+    boost = (1 - leaves) / leaves
+
+    def limit(nodes_of_weight: int) -> int:
+        if leaves == 1:
+            return _LIMIT_MAX
+        mean = Fraction(_LAW_MEAN * nodes_of_weight, n)
+        return min(_LIMIT_MAX, int(65536 * mean / (2 * (1 - leaves)) * n / recipe.num_edges))
+
     return TwinSpec(
         key=key(seed, 0, "twin"),
         num_nodes=n,
@@ -278,6 +289,9 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
         in_positive=positive,
         out_positive=out_positive,
         tied=tied,
+        in_limit=limit(positive),
+        out_limit=limit(out_positive),
+        boost=min(1 << 20, int(65536 * boost)),
         level_edges=tensor([rows - leaving, leaving - far, far]),
         wide_ids=recipe.id_dtype == "int64",
         num_classes=recipe.num_classes,

@@ -21,8 +21,10 @@ class TwinSpec:
     ``community_ptr`` int64 ``[communities + 1]``: ranges of positions. ``region_ptr`` int64
     ``[regions + 1]``: ranges of communities. ``in_law`` and ``out_law`` int64 ``[34]``: weight at
     rank fraction ``2 ** -j``; ranks from ``in_positive`` (``out_positive``) on weigh nothing.
-    ``level_edges`` int64 ``[3]``: edges wanted inside the community, inside the region, elsewhere;
-    half of ``num_edges`` in all where the graph is symmetric.
+    Inside a community of s nodes a weight counts up to ``limit * s / 65536``, elsewhere with
+    ``boost / 65536`` of the rest on top. ``level_edges`` int64 ``[3]``: edges wanted inside the
+    community, inside the region, elsewhere; half of ``num_edges`` in all where the graph is
+    symmetric.
     """
 
     key: int
@@ -36,6 +38,9 @@ class TwinSpec:
     in_positive: int
     out_positive: int
     tied: int
+    in_limit: int
+    out_limit: int
+    boost: int
     level_edges: Tensor
     wide_ids: bool
     num_classes: int
@@ -68,6 +73,9 @@ def graph(spec: TwinSpec) -> tuple[Tensor, Tensor]:
             spec.in_positive,
             spec.out_positive,
             spec.tied,
+            spec.in_limit,
+            spec.out_limit,
+            spec.boost,
             spec.level_edges,
             spec.wide_ids,
         )

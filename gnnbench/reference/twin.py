@@ -92,14 +92,27 @@ class _Rows:
         in_rank = bijection(spec.key, _IN_RANK, n)
         out_rank = bijection(spec.key, _OUT_RANK, n)
         in_law, out_law = spec.in_law.tolist(), spec.out_law.tolist()
-        self.in_weight = [_law_weight(in_law, spec.in_positive, r) for r in in_rank]
+        in_weight = [_law_weight(in_law, spec.in_positive, r) for r in in_rank]
         tied = [
             spec.tied >= 65536 or _word(spec.key, _TIED, p, 0) >> 16 < spec.tied for p in range(n)
         ]
-        self.out_weight = [
+        out_weight = [
             _law_weight(out_law, spec.out_positive, in_rank[p] if tied[p] else out_rank[p])
             for p in range(n)
         ]
+
+        self.in_weight = self.by_level(in_weight, spec.in_limit)
+        self.out_weight = self.by_level(out_weight, spec.out_limit)
+
+    def by_level(self, weights: list[int], limit: int) -> list[list[int]]:
+        """Weights as they count at each level, ``[level][position]``."""
+        inside, outside = [], []
+        for p, weight in enumerate(weights):
+            lo, hi = self.around(p)[1]
+            most = limit * (hi - lo) >> 16
+            inside.append(min(weight, most))
+            outside.append(weight + (max(0, weight - most) * self.spec.boost >> 16))
+        return [inside, outside, outside]
 
     def around(self, p: int) -> list[tuple[int, int]]:
         """The row itself, its community, its region, everything: nested ranges."""
@@ -118,13 +131,14 @@ class _Rows:
 
     def share(self, p: int, level: int) -> int:
         """The row's part of a level's edges, by weight."""
-        weight = sum(self.out_weight[q] for q in self.candidates(p, level))
+        out_weight = self.out_weight[level]
+        weight = sum(out_weight[q] for q in self.candidates(p, level))
         if weight == 0:
             return 0
         if not self.spec.symmetric:
-            return self.in_weight[p]
+            return self.in_weight[level][p]
         lo, hi = self.around(p)[level + 1]
-        return self.out_weight[p] * ((weight << 16) // sum(self.out_weight[lo:hi]))
+        return out_weight[p] * ((weight << 16) // sum(out_weight[lo:hi]))
 
 
 def _share_out(left: int, shares: list[int], rooms: list[int], take: list[int]) -> int:
@@ -166,7 +180,7 @@ def _choose(rows: _Rows, p: int, level: int, wanted: int) -> list[int]:
     candidates = rows.candidates(p, level)
     upto, sums = 0, []
     for q in candidates:
-        upto += rows.out_weight[q]
+        upto += rows.out_weight[level][q]
         sums.append(upto)
     chosen: set[int] = set()
     stream, i, limit = _EDGES + level, 0, 4 * wanted + 64

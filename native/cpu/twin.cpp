@@ -9,7 +9,7 @@
 //               one counted and one scattered write of N bytes, and a sort of every row.
 // Scattered reads and writes of a cache line each dominate: at ~30 ns a line and core two lines per
 // stored edge are 30 M edges/s on two cores, the floor to be near to. Memory above the CSC (N E):
-// 2E + about 50n bytes when symmetric, 50n when directed.
+// 2E + about 70n bytes when symmetric, 70n when directed.
 #include "cpu/twin.h"
 
 #include <atomic>
@@ -41,7 +41,6 @@ class Generator {
                  spec.tied},
         indptr_(indptr),
         indices_(indices),
-        prefix_(n_ + 1),
         start_(n_ + 1),
         community_of_(n_),
         region_of_(spec.communities) {
@@ -52,15 +51,25 @@ class Generator {
       std::fill(community_of_.begin() + spec.community_ptr[c],
                 community_of_.begin() + spec.community_ptr[c + 1], static_cast<uint32_t>(c));
     }
-    prefix_sum(n_, prefix_.data(),
-               [&](int64_t p) { return weights_.out(static_cast<uint32_t>(p)); });
+    for (auto& sums : prefix_) sums.resize(n_ + 1);
+    each_node([&](int64_t p) {
+      const uint64_t weight = weights_.out(static_cast<uint32_t>(p));
+      for (int inside = 0; inside < 2; ++inside) {
+        prefix_[inside][p + 1] =
+            level_weight(weight, inside, size_around(p), spec_.out_limit, spec_.boost);
+      }
+    });
+    for (auto& sums : prefix_) {
+      prefix_sum(n_, sums.data(), [&](int64_t p) { return sums[p + 1]; });
+    }
   }
 
   int64_t run() {
     prefer_huge_pages(indices_, spec_.num_edges * sizeof(Id));
     plan();
     make_ids();
-    const InverseCdf inverse(prefix_.data(), n_);
+    const InverseCdf inverse[2] = {InverseCdf(prefix_[0].data(), n_),
+                                   InverseCdf(prefix_[1].data(), n_)};
     if (spec_.symmetric) {
       forward_.reset(new uint32_t[start_[n_]]);
       prefer_huge_pages(forward_.get(), start_[n_] * sizeof(uint32_t));
@@ -106,6 +115,14 @@ class Generator {
     });
   }
 
+  int64_t size_around(int64_t position) const {
+    const int64_t* at = spec_.community_ptr + community_of_[position];
+    return at[1] - at[0];
+  }
+
+  // Prefix sums of the out-weights as they count at a level.
+  const uint64_t* prefix(int level) const { return prefix_[level == 0].data(); }
+
   void find_bounds(int64_t position, Bounds& bounds) const {
     const int64_t c = community_of_[position], r = region_of_[c];
     const int64_t* at = spec_.community_ptr;
@@ -146,12 +163,15 @@ class Generator {
     const auto share = [&](int64_t p) -> uint64_t {
       Bounds bounds;
       find_bounds(p, bounds);
-      const uint64_t weight = level_range(bounds, level, spec_.symmetric).weight(prefix_.data());
+      const uint64_t* sums = prefix(level);
+      const uint64_t weight = level_range(bounds, level, spec_.symmetric).weight(sums);
       if (weight == 0) return 0;
-      if (!spec_.symmetric) return weights_.in(static_cast<uint32_t>(p));
+      if (!spec_.symmetric) {
+        const uint64_t own = weights_.in(static_cast<uint32_t>(p));
+        return level_weight(own, level == 0, size_around(p), spec_.in_limit, spec_.boost);
+      }
       const uint32_t* outer = bounds[level + 1];
-      return (prefix_[p + 1] - prefix_[p]) *
-             ((weight << 16) / (prefix_[outer[1]] - prefix_[outer[0]]));
+      return (sums[p + 1] - sums[p]) * ((weight << 16) / (sums[outer[1]] - sums[outer[0]]));
     };
     return share_out(n_, left, share, room, wanted);
   }
@@ -172,7 +192,7 @@ class Generator {
     prefix_sum(n_, indptr_, [&](int64_t v) { return int64_t{degree[v]}; });
   }
 
-  void draw_rows(const InverseCdf& inverse, int64_t begin, int64_t end) {
+  void draw_rows(const InverseCdf (&inverse)[2], int64_t begin, int64_t end) {
     std::vector<Job> jobs;
     std::vector<uint32_t> c0, c1, c2;
     for (int64_t p = begin; p < end; ++p) {
@@ -182,7 +202,7 @@ class Generator {
         const uint32_t wanted = wanted_[level][p];
         if (wanted == 0) continue;
         const Range range = level_range(bounds, level, spec_.symmetric);
-        const uint64_t total = range.weight(prefix_.data());
+        const uint64_t total = range.weight(prefix(level));
         const uint32_t drawn = total ? wanted : 0;
         jobs.push_back({static_cast<uint32_t>(p), wanted, drawn, level, total, range});
         if (!spec_.symmetric) __builtin_prefetch(&indptr_[id_of_[p]]);
@@ -198,22 +218,29 @@ class Generator {
     std::vector<uint32_t> words(4 * blocks);
     philox_blocks(spec_.key, kTag, c0.data(), c1.data(), c2.data(), blocks, words.data());
 
-    std::vector<uint64_t> points;
+    // By the table that they are looked up in: 0 outside the community, 1 inside.
+    std::vector<uint64_t> points[2];
     const uint32_t* word = words.data();
     for (const Job& job : jobs) {
       for (uint32_t i = 0; i < job.drawn; ++i) {
         const uint64_t draw = static_cast<uint64_t>(word[2 * i + 1]) << 32 | word[2 * i];
-        points.push_back(job.range.point(prefix_.data(), job.total, draw));
+        points[job.level == 0].push_back(job.range.point(prefix(job.level), job.total, draw));
       }
       word += 4 * ((job.drawn + 1) / 2);
     }
-    std::vector<uint32_t> candidates(points.size());
-    inverse(points.data(), static_cast<int64_t>(points.size()), candidates.data());
-    for (const uint32_t p : candidates) __builtin_prefetch(&id_of_[p]);
+    std::vector<uint32_t> candidates[2];
+    const uint32_t* candidate[2];
+    for (int inside = 0; inside < 2; ++inside) {
+      const auto& wanted = points[inside];
+      candidates[inside].resize(wanted.size());
+      candidate[inside] = candidates[inside].data();
+      inverse[inside](wanted.data(), static_cast<int64_t>(wanted.size()),
+                      candidates[inside].data());
+      for (const uint32_t p : candidates[inside]) __builtin_prefetch(&id_of_[p]);
+    }
 
     DrawnSet drawn;
     std::vector<uint32_t> row;
-    const uint32_t* candidate = candidates.data();
     for (size_t j = 0; j < jobs.size(); ++j) {
       const Job& job = jobs[j];
       // Rows lie anywhere: their first lines are fetched some rows ahead.
@@ -222,8 +249,9 @@ class Generator {
         __builtin_prefetch(row_ahead, 1);
         __builtin_prefetch(row_ahead + 64 / sizeof(Id), 1);
       }
-      choose(job, candidate, inverse, drawn, row);
-      candidate += job.drawn;
+      const int inside = job.level == 0;
+      choose(job, candidate[inside], inverse[inside], drawn, row);
+      candidate[inside] += job.drawn;
       if (j + 1 == jobs.size() || jobs[j + 1].position != job.position) {
         store_row(job.position, row);
         row.clear();
@@ -245,7 +273,8 @@ class Generator {
         draws(spec_.key, kStreamEdges + static_cast<uint32_t>(job.level), job.position);
     const uint32_t limit = draw_limit(job.wanted);
     for (uint32_t i = job.drawn; job.total > 0 && i < limit && row.size() < full; ++i) {
-      const uint32_t found = inverse(job.range.point(prefix_.data(), job.total, draw64(more, i)));
+      const uint32_t found =
+          inverse(job.range.point(prefix(job.level), job.total, draw64(more, i)));
       if (drawn.insert(found)) row.push_back(found);
     }
     const uint32_t count = job.range.count();
@@ -303,8 +332,8 @@ class Generator {
   const Weights weights_;
   int64_t* const indptr_;
   Id* const indices_;
-  HugeVector<uint64_t> prefix_;  // of the out-weights, by position
-  HugeVector<int64_t> start_;    // of the drawn edges, by position
+  HugeVector<uint64_t> prefix_[2];  // of the out-weights outside and inside a community
+  HugeVector<int64_t> start_;       // of the drawn edges, by position
   HugeVector<uint32_t> community_of_;
   std::vector<int64_t> region_of_;
   HugeVector<uint32_t> wanted_[kLevels];

@@ -19,7 +19,8 @@ struct GraphSpec {
   const int64_t* out_law;  // [kLawPoints]
   uint32_t in_positive, out_positive;
   uint32_t tied;
-  const int64_t* level_edges;  // [kLevels], rows' draws wanted per level
+  uint64_t in_limit, out_limit, boost;  // of level_weight
+  const int64_t* level_edges;           // [kLevels], rows' draws wanted per level
 };
 
 // Fills indptr [num_nodes + 1] and indices [num_edges], rows ascending. Id is int32_t or int64_t.

@@ -81,10 +81,10 @@ def test_symmetric_means_every_edge_both_ways(symmetric: Arrays, directed: Array
 
 def test_degrees_follow_their_law(symmetric: Arrays, directed: Arrays) -> None:
     degree = np.sort(np.diff(symmetric["indptr"]))[::-1]
-    # Ratio 1.4 an octave: 40,000 ^ log2(1.4) = 171 from the last rank to the first, which is about
-    # half the mean; the first ones meet the size of their community (1,000). The means of the ranks
-    # n/8 .. n/4 and n/4 .. n/2 are one ratio apart.
-    assert 40 < degree[0] / degree.mean() < 100
+    # Ratio 1.4 an octave: 40,000 ^ log2(1.4) = 171 from the last rank to the first, and the last is
+    # a bit above half the mean. It is so although no community has more than 1,000 nodes. The means
+    # of the ranks n/8 .. n/4 and n/4 .. n/2 are one ratio apart.
+    assert 80 < degree[0] / degree.mean() < 120
     high, low = degree[5000:10_000].mean(), degree[10_000:20_000].mean()
     assert high / low == pytest.approx(1.4, rel=0.08)
     incoming = np.diff(directed["indptr"])

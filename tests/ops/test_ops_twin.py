@@ -112,8 +112,8 @@ DIRECTED = SYMMETRIC.model_copy(
     }
 )
 PINNED = {
-    "symmetric": (SYMMETRIC, "7b8cd98733541f0ec3525424800dfcb13b71bc64371a5a2bb996e3823f17cb8a"),
-    "directed": (DIRECTED, "1ff1ff32870d3cf9eb5b9f54b763c9b03ed63a6957d95c2b3fac0abfa8160e43"),
+    "symmetric": (SYMMETRIC, "28eb0c7e14ec44e272d8230af130bfae08500a3f99326237cc9ae41c6c02445f"),
+    "directed": (DIRECTED, "362ffc7f9e43a2c814504c415d5a67bd00f8502171aeef242e9683eb7ee3c2d6"),
 }
 
 

@@ -62,10 +62,12 @@ Tensor empty(int64_t size, ScalarType type) { return torch::stable::empty({size}
 std::tuple<Tensor, Tensor> twin_graph(int64_t key, int64_t num_nodes, int64_t num_edges,
                                       bool symmetric, Tensor community_ptr, Tensor region_ptr,
                                       Tensor in_law, Tensor out_law, int64_t in_positive,
-                                      int64_t out_positive, int64_t tied, Tensor level_edges,
+                                      int64_t out_positive, int64_t tied, int64_t in_limit,
+                                      int64_t out_limit, int64_t boost, Tensor level_edges,
                                       bool wide_ids) {
   const uint32_t n = nodes(num_nodes);
   const int64_t limit = num_nodes + 1;
+  const int64_t limits = int64_t{1} << 31;
   const int64_t rows = symmetric ? num_edges / 2 : num_edges;
   if (num_edges < 0 || num_edges > num_nodes * (num_nodes - 1) || (symmetric && num_edges % 2)) {
     fail("num_edges is ", num_edges, ", which no ", symmetric ? "symmetric" : "directed",
@@ -92,6 +94,9 @@ std::tuple<Tensor, Tensor> twin_graph(int64_t key, int64_t num_nodes, int64_t nu
                              check_u32(in_positive, "in_positive", limit),
                              check_u32(out_positive, "out_positive", limit),
                              share(tied, "tied"),
+                             check_u32(in_limit, "in_limit", limits),
+                             check_u32(out_limit, "out_limit", limits),
+                             check_u32(boost, "boost", (int64_t{1} << 20) + 1),
                              levels};
   Tensor indptr = empty(num_nodes + 1, ScalarType::Long);
   Tensor indices = empty(num_edges, wide_ids ? ScalarType::Long : ScalarType::Int);
@@ -153,7 +158,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def(
       "twin_graph(int key, int num_nodes, int num_edges, bool symmetric, Tensor community_ptr, "
       "Tensor region_ptr, Tensor in_law, Tensor out_law, int in_positive, int out_positive, "
-      "int tied, Tensor level_edges, bool wide_ids) -> (Tensor indptr, Tensor indices)");
+      "int tied, int in_limit, int out_limit, int boost, Tensor level_edges, bool wide_ids) -> "
+      "(Tensor indptr, Tensor indices)");
   // Labels int64 [num_nodes].
   m.def(
       "twin_labels(int key, int num_nodes, Tensor community_ptr, int num_classes, int noise) "

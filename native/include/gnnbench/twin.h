@@ -130,6 +130,16 @@ struct Weights {
   }
 };
 
+// A weight as it counts at one kind of level. Inside a community of `size` it is cut off at
+// limit * size / 65536, so that no node wants more neighbours than there are; elsewhere it has
+// boost / 65536 of what was cut off on top.
+GNNBENCH_HD uint64_t level_weight(uint64_t weight, bool inside, uint64_t size, uint64_t limit,
+                                  uint64_t boost) {
+  const uint64_t most = (limit * size) >> 16;
+  if (inside) return weight < most ? weight : most;
+  return weight <= most ? weight : weight + (((weight - most) * boost) >> 16);
+}
+
 // The positions a row may draw from at one level: [lo, hi) without [hole_lo, hole_hi).
 struct Range {
   uint32_t lo, hole_lo, hole_hi, hi;
