@@ -18,7 +18,7 @@ def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
 
 def examine() -> dict[str, list[Entry]]:
     """``checks`` (what, ok, found, fix), ``systems`` and ``datasets``."""
-    checks = [_installed(), _threads(), _memory(), *_native(), _gpu(), *_packages()]
+    checks = [_installed(), _threads(), _memory(), *_native(), _gpu(), *_packages(), _real_data()]
     return {"checks": checks, "systems": systems(), "datasets": datasets()}
 
 
@@ -114,6 +114,17 @@ def _packages() -> list[Entry]:
         )
     )
     return entries
+
+
+def _real_data() -> Entry:
+    found = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+    return _entry(
+        "real data",
+        bool(found),
+        ", ".join(found) or "no real graph is on this machine",
+        "twins need none; 'gnnbench data list' says how to get each, and GNNBENCH_REAL_DATA names"
+        " a folder of .npz graphs",
+    )
 
 
 def experiments() -> list[Entry]:

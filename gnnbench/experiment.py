@@ -117,7 +117,7 @@ class Experiment(Overridable):
     """One complete definition. ``profiles`` is empty once it is resolved."""
 
     schema_version: Literal[1]
-    name: Name
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")]  # names a folder
     title: str = ""
     reference: Name = "baseline"
     figures: list[Name] = ["breakdown"]

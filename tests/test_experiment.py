@@ -115,6 +115,7 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         ("", "schema_version"),
         ("schema_version = 2\n[axes]\n", "schema_version"),
         ("schema_version = 1\naxis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
+        ("name = '../up'" + SMALL, "name: string should match pattern"),
         (SMALL + "batchsize = [3]\n", "unknown axis 'batchsize'; did you mean 'batch_size'"),
         (SMALL + "batch_size = [0]\n", "batch_size"),
         (SMALL + "batch_size = ['many']\n", "batch_size"),

@@ -11,7 +11,10 @@ from gnnbench.errors import GnnbenchError
 from gnnbench.experiment import Measure
 from gnnbench.runner.plan import Pair, Plan
 
-EDGES_PER_SECOND = 5e6  # sampled, gathered and trained on; two cores of a 2020s server
+# Two cores of a 2020s server.
+EDGES_PER_SECOND = 10e6  # sampled and aggregated
+BYTES_PER_SECOND = 2e9  # feature rows gathered
+FLOPS = 30e9  # dense layers, forward and backward
 START_S = 8.0  # importing, opening, gate
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
@@ -31,7 +34,7 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     if size is None:
         return Estimate(None, None)
     nodes, edges, width, train = size
-    epoch_s = sum(_epoch_seconds(c, nodes, edges, train) for c in cells)
+    epoch_s = sum(_epoch_seconds(c, size) for c in cells)
     rounds = min(max(measure.time_budget_s / max(epoch_s, 1e-9), measure.min_rounds),
                  measure.max_rounds)  # fmt: skip
     seconds = START_S * len(cells) + (measure.warmup_epochs + math.floor(rounds)) * epoch_s
@@ -51,14 +54,22 @@ def _size(dataset: str) -> tuple[int, int, int, int] | None:
     return size if all(size) else None
 
 
-def _epoch_seconds(cell: Cell, nodes: int, edges: int, train: int) -> float:
-    per_seed, frontier = 0.0, 1.0
+def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
+    """Upper bound by a tree of distinct nodes, cut at the size of the graph."""
+    nodes, edges, width, train = size
+    drawn, frontier = 0.0, float(min(cell.batch_size, train))
     for fanout in cell.fanouts:
-        drawn = frontier * min(fanout, edges / nodes)
-        per_seed += drawn
-        frontier += drawn
-    seeds = min(train, cell.max_batches * cell.batch_size) if cell.max_batches else train
-    return seeds * per_seed / EDGES_PER_SECOND
+        hop = frontier * min(fanout, edges / nodes)
+        drawn += hop
+        frontier = min(frontier + hop, nodes)
+    batches = math.ceil(train / cell.batch_size)
+    batches = min(batches, cell.max_batches) if cell.max_batches else batches
+    rows = frontier * width
+    return batches * (
+        drawn / EDGES_PER_SECOND
+        + rows * 4 / BYTES_PER_SECOND
+        + rows * cell.hidden * 4 / FLOPS  # forward, and the weights' gradient
+    )
 
 
 def describe(plan: Plan, measure: Measure) -> dict[str, Any]:

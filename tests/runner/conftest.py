@@ -1,25 +1,7 @@
 """Fake systems for the runner: registered by environment variable, so that workers see them too."""
 
-import os
-from pathlib import Path
-
 import pytest
-
-HERE = Path(__file__).parent
-FAKES = {
-    "fake": "Fake", "slow": "Slow", "other": "Other", "incorrect": "Incorrect",
-    "late-incorrect": "LateIncorrect", "crash": "Crash", "raises": "Raises", "hang": "Hang",
-    "greedy": "Greedy", "greedy-torch": "GreedyTorch", "greedy-real": "GreedyReal",
-    "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
-    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits",
-}  # fmt: skip
-
-
-def fake_environment():
-    return {
-        "GNNBENCH_EXTRA_SYSTEMS": ",".join(f"{k}=fake_systems:{v}" for k, v in FAKES.items()),
-        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
-    }
+from fakes import FAKES, fake_environment
 
 
 @pytest.fixture
@@ -94,7 +76,3 @@ def launch(fakes, tmp_path, observer):
         return campaign.run(request, observer)
 
     return run
-
-
-def by_system(outcome):
-    return {r["system"]: r for r in outcome.rows}

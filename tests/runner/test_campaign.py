@@ -7,7 +7,7 @@ import time
 
 import psutil
 import pytest
-from conftest import by_system  # tests/runner/conftest.py
+from fakes import by_system
 
 from gnnbench.errors import UsageError
 from gnnbench.results import reader

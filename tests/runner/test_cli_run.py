@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import fake_environment
+from fakes import fake_environment
 
 from gnnbench import cli
 

@@ -1,0 +1,24 @@
+"""Names of the fake systems and the environment that makes them known."""
+
+import os
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FAKES = {
+    "fake": "Fake", "slow": "Slow", "other": "Other", "incorrect": "Incorrect",
+    "late-incorrect": "LateIncorrect", "crash": "Crash", "raises": "Raises", "hang": "Hang",
+    "greedy": "Greedy", "greedy-torch": "GreedyTorch", "greedy-real": "GreedyReal",
+    "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
+    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits",
+}  # fmt: skip
+
+
+def fake_environment():
+    return {
+        "GNNBENCH_EXTRA_SYSTEMS": ",".join(f"{k}=fake_systems:{v}" for k, v in FAKES.items()),
+        "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
+    }
+
+
+def by_system(outcome):
+    return {r["system"]: r for r in outcome.rows}

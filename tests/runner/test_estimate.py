@@ -1,0 +1,34 @@
+from dataclasses import replace
+
+from gnnbench.cell import Cell
+from gnnbench.experiment import Measure
+from gnnbench.runner.estimate import describe, estimate
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.plan import Pair, Plan
+
+CELL = Cell("e", "s", "products~twin@0.02", "gcn", max_batches=4)
+MEASURE = Measure(min_rounds=2, max_rounds=4, time_budget_s=1.0)
+
+
+def test_more_work_takes_longer_and_more_memory():
+    small = estimate(Pair(CELL), MEASURE)
+    assert small.seconds < estimate(Pair(CELL, replace(CELL, system="r")), MEASURE).seconds
+    big = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE)
+    assert small.bytes < big.bytes
+    # The graph alone: 124 M edges of 4 bytes, 2.4 M rows of 100 floats.
+    assert big.bytes > 123_718_152 * 4 + 2_449_029 * 400
+
+
+def test_the_graph_is_counted_once_for_both_workers():
+    alone = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE).bytes
+    both = Pair(replace(CELL, dataset="products~twin"), replace(CELL, dataset="products~twin"))
+    assert estimate(both, MEASURE).bytes < 1.9 * alone
+
+
+def test_cells_that_cannot_run_cost_nothing():
+    gone = replace(CELL, system="gone")
+    plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
+    found = describe(plan, MEASURE)
+    assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
+    assert found["cells"][1]["estimated_time_s"] is None
+    assert found["estimated_time_s"] == found["cells"][0]["estimated_time_s"]
