@@ -1,15 +1,14 @@
 // Twin graphs on the CPU: the CSC is made row by row, without an edge list.
 //
 // What it costs, per stored edge, E edges, n nodes, N the bytes of an id:
-//   directed    one 64-bit draw (half a Philox block, ~5 ns vectorised), two dependent reads of the
-//               inverse CDF (table 8n, prefix 8n bytes: cached inside a community), one read of the
-//               id map (4n), one write (N), a sort inside L1/L2.
-//   symmetric   the same for E/2 forward edges, kept as 4-byte ids (2E bytes), then per forward
-//   edge
-//               one counted and one scattered write of N bytes, and a sort of every row.
+//   directed: one 64-bit draw (half a Philox block, ~5 ns vectorised), two dependent reads of the
+//   inverse CDF (table up to 8n, prefix 8n bytes: cached inside a community), one read of the id
+//   map (4n), one write (N), a sort inside L1/L2;
+//   symmetric: the same for E/2 forward edges, kept as 4-byte ids (2E bytes), then per forward edge
+//   one counted and one scattered write of N bytes, and a sort of every row.
 // Scattered reads and writes of a cache line each dominate: at ~30 ns a line and core two lines per
 // stored edge are 30 M edges/s on two cores, the floor to be near to. Memory above the CSC (N E):
-// 2E + about 70n bytes when symmetric, 70n when directed.
+// 2E + about 70n bytes when symmetric, 75n when directed.
 #include "cpu/twin.h"
 
 #include <atomic>
@@ -139,6 +138,12 @@ class Generator {
   // How many edges each row draws at each level: by weight, no level of a row filled beyond half;
   // what does not fit goes to the next level; what is left in the end goes where there is room.
   void plan() {
+    if (!spec_.symmetric) {
+      in_weight_.resize(n_);
+      each_node([&](int64_t p) {
+        in_weight_[p] = static_cast<uint32_t>(weights_.in(static_cast<uint32_t>(p)));
+      });
+    }
     uint64_t left = 0;
     for (int level = 0; level < kLevels; ++level) {
       wanted_[level].assign(n_, 0);
@@ -167,8 +172,7 @@ class Generator {
       const uint64_t weight = level_range(bounds, level, spec_.symmetric).weight(sums);
       if (weight == 0) return 0;
       if (!spec_.symmetric) {
-        const uint64_t own = weights_.in(static_cast<uint32_t>(p));
-        return level_weight(own, level == 0, size_around(p), spec_.in_limit, spec_.boost);
+        return level_weight(in_weight_[p], level == 0, size_around(p), spec_.in_limit, spec_.boost);
       }
       const uint32_t* outer = bounds[level + 1];
       return (sums[p + 1] - sums[p]) * ((weight << 16) / (sums[outer[1]] - sums[outer[0]]));
@@ -333,6 +337,7 @@ class Generator {
   int64_t* const indptr_;
   Id* const indices_;
   HugeVector<uint64_t> prefix_[2];  // of the out-weights outside and inside a community
+  HugeVector<uint32_t> in_weight_;  // of a directed graph
   HugeVector<int64_t> start_;       // of the drawn edges, by position
   HugeVector<uint32_t> community_of_;
   std::vector<int64_t> region_of_;
