@@ -52,12 +52,17 @@ __global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, in
 }
 
 template <class Id>
-__global__ void flag_kernel(IdMapScratch<Id> scratch, int64_t num_dst, int64_t n) {
+__global__ void flag_kernel(IdMapScratch<Id> scratch, int64_t num_dst, int64_t n,
+                            const int64_t* hop_fault) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i > n) return;
   const bool first = i < n && scratch.values[scratch.slot_of[i]] == static_cast<int32_t>(i);
-  // atomicMax: a negative id may look repeated too; the larger fault is the one to tell.
-  if (i < num_dst && !first) atomicMax(scratch.ranks + n + 1, kIdMapRepeatedDst);
+  // atomicMax: several faults may meet, and the largest is the one to tell.
+  int32_t* fault = scratch.ranks + n + 1;
+  if (i < num_dst && !first) atomicMax(fault, static_cast<int32_t>(kIdMapRepeatedDst));
+  if (i == n && hop_fault != nullptr && *hop_fault != kHopFine) {
+    atomicMax(fault, static_cast<int32_t>(kIdMapHopFault));
+  }
   scratch.ranks[i] = first;
 }
 
@@ -93,7 +98,8 @@ int64_t id_map_capacity(int64_t n) {
 }
 
 template <class Id>
-void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch) {
+void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
+                   const int64_t* hop_fault) {
   const int64_t n = items.size();
   GNNBENCH_CUDA_CALL(launch,
                      cudaMemsetAsync(scratch.ranks + n + 1, 0, sizeof(int32_t), launch.stream));
@@ -106,8 +112,8 @@ void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch
         items, scratch, 64 - log2_of(scratch.capacity));
     GNNBENCH_CUDA_LAUNCHED(launch, "insert_kernel");
   }
-  flag_kernel<Id>
-      <<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(scratch, items.num_dst, n);
+  flag_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(
+      scratch, items.num_dst, n, hop_fault);
   GNNBENCH_CUDA_LAUNCHED(launch, "flag_kernel");
 }
 
@@ -125,8 +131,10 @@ void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch
   GNNBENCH_CUDA_LAUNCHED(launch, "map_kernel");
 }
 
-template void id_map_insert<int32_t>(Launch, IdMapItems<int32_t>, IdMapScratch<int32_t>);
-template void id_map_insert<int64_t>(Launch, IdMapItems<int64_t>, IdMapScratch<int64_t>);
+template void id_map_insert<int32_t>(Launch, IdMapItems<int32_t>, IdMapScratch<int32_t>,
+                                     const int64_t*);
+template void id_map_insert<int64_t>(Launch, IdMapItems<int64_t>, IdMapScratch<int64_t>,
+                                     const int64_t*);
 template void id_map_finish<int32_t>(Launch, IdMapItems<int32_t>, IdMapScratch<int32_t>, int32_t*,
                                      int32_t*);
 template void id_map_finish<int64_t>(Launch, IdMapItems<int64_t>, IdMapScratch<int64_t>, int64_t*,

@@ -79,7 +79,12 @@ void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fa
 constexpr int64_t kIdMapMaxItems = 0x7F7F7F7F;
 
 // What an insertion found wrong, left in ranks[n + 1] (0: nothing).
-enum IdMapFault : int32_t { kIdMapFine = 0, kIdMapRepeatedDst = 1, kIdMapNegative = 2 };
+enum IdMapFault : int32_t {
+  kIdMapFine = 0,
+  kIdMapRepeatedDst = 1,
+  kIdMapNegative = 2,
+  kIdMapHopFault = 3,  // the hop that drew the neighbours had a fault
+};
 
 // Items are dst (each once) then neighbors; `n` of them, at most kIdMapMaxItems.
 template <class Id>
@@ -107,9 +112,11 @@ int64_t id_map_capacity(int64_t n);
 
 // Pass 1 and the flags of pass 2: after an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
 // is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] an
-// IdMapFault.
+// IdMapFault. `hop_fault`, where not null, is a HopFault on the device that is told with the map's
+// own.
 template <class Id>
-void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch);
+void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
+                   const int64_t* hop_fault);
 
 // Rest of pass 2 (compact) and pass 3 (map): src_nodes [ranks[n]], local int32 [num_neighbors].
 template <class Id>

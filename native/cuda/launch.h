@@ -27,7 +27,7 @@ inline int64_t blocks_for(int64_t items, int64_t per_block) {
 
 }  // namespace gnnbench::cuda
 
-// Checks a CUDA call; given a kernel launch (in braces, <<<>>> included), checks the last error.
+// The one check of CUDA calls, and the one of the last error after a kernel launch.
 #define GNNBENCH_CUDA_CALL(launch, call) ::gnnbench::cuda::check((call), (launch).op, #call)
 #define GNNBENCH_CUDA_LAUNCHED(launch, kernel) \
   ::gnnbench::cuda::check(cudaGetLastError(), (launch).op, kernel)

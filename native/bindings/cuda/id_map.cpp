@@ -23,20 +23,14 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   const IdMapScratch<Id> scratch{memory.at<Id>(keys), memory.at<int32_t>(values),
                                  memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks), capacity};
 
-  id_map_insert(launch, items, scratch);
+  id_map_insert(launch, items, scratch, hop == nullptr ? nullptr : hop->fault);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
-  // Host synchronisation, one a map: the number of nodes sizes src_nodes. A hop's fault comes
-  // along.
-  int64_t hop_fault = kHopFine;
-  if (hop != nullptr) {
-    GNNBENCH_CUDA_CALL(launch, cudaMemcpyAsync(&hop_fault, hop->fault, sizeof(hop_fault),
-                                               cudaMemcpyDeviceToHost, launch.stream));
-  }
+  // Host synchronisation, one a map: the number of nodes sizes src_nodes.
   int32_t count_and_fault[2];
   on.read_back(scratch.ranks + n, count_and_fault, 2);
   const auto [num_src, fault] = count_and_fault;
-  check_hop_fault(hop_fault, num_nodes);
+  if (fault == kIdMapHopFault) check_hop_fault(kHopBadIndices, num_nodes);
   if (fault == kIdMapNegative) fail(dst_name, " or neighbors holds a negative id");
   if (fault == kIdMapRepeatedDst) {
     fail(dst_name, " holds an id twice; every destination must be unique");

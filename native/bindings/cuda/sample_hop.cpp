@@ -18,12 +18,13 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
   const Launch& launch = on.launch();
   if (n >= INT32_MAX) fail("a hop of ", n, " destinations does not fit int32 blocks");
   const size_t scan_bytes = scan_scratch_bytes<int64_t>(launch, n + 1);
-  const int64_t offset_words = n + 2;
-  Tensor scratch = on.empty({offset_words}, ScalarType::Long);
-  const Tensor scan = on.empty({static_cast<int64_t>(scan_bytes)}, ScalarType::Byte);
-  int64_t* offsets = data<int64_t>(scratch);
+  Scratch scratch;
+  const size_t offsets_at = scratch.add<int64_t>(n + 2);
+  const size_t scan_at = scratch.add<char>(static_cast<int64_t>(scan_bytes));
+  scratch.allocate(on);
+  int64_t* offsets = scratch.at<int64_t>(offsets_at);
   hop_degrees(launch, graph, dst, n, draws.fanout, offsets);
-  exclusive_scan(launch, scan.data_ptr(), scan_bytes, offsets, n + 1);
+  exclusive_scan(launch, scratch.at<char>(scan_at), scan_bytes, offsets, n + 1);
 
   // Host synchronisation, one a hop: the number of edges sizes the outputs.
   int64_t count_and_fault[2];

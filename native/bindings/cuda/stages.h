@@ -17,13 +17,13 @@ struct HopEdges {
   Tensor indptr;         // int32 [n + 1]
   Tensor neighbors;      // ids [edges]
   Tensor positions;      // int64 [edges], undefined unless asked for
-  Tensor scratch;        // keeps `fault` alive
+  Scratch scratch;       // keeps `fault` alive
   const int64_t* fault;  // on the device: a HopFault once the pick has run
 };
 
 // Degree pass, scan, pick; `base` is added to the offsets of the result. Waits for the device once,
-// to read the number of edges. The pick itself is only enqueued: `fault` is to be read at the
-// caller's next synchronisation.
+// to read the number of edges. The pick itself is only enqueued: `fault` is to be looked
+// at by the caller's next synchronisation.
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
                         const HopDraws& draws, int32_t base, bool with_positions,
@@ -38,7 +38,7 @@ struct Renamed {
 };
 
 // The three-pass id map. Waits for the device once, to read the number of nodes; `hop`, where
-// given, has its fault read with it.
+// given, has its fault told by it.
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
                    const HopEdges* hop, int64_t num_nodes);
