@@ -26,7 +26,7 @@ def figure(run: Run) -> Figure | None:
     systems = list(dict.fromkeys(s for panel in curves.values() for s in panel))
     for ax, ((dataset, model), panel) in zip(axes, curves.items(), strict=True):
         for system, series in panel.items():
-            _curve(ax, system, series, style.PALETTE[systems.index(system) % 8])
+            _curve(ax, system, series, systems.index(system))
         ax.set_title(f"{dataset}, {model}", fontsize=9)
         ax.set_xlabel("epoch trained", fontsize=8)
         ax.set_ylabel("mean training loss", fontsize=8)
@@ -52,11 +52,17 @@ def _curves(run: Run) -> dict[tuple[str, str], dict[str, list[list[float]]]]:
     return result
 
 
-def _curve(ax: Axes, system: str, series: list[list[float]], colour: str) -> None:
+def _curve(ax: Axes, system: str, series: list[list[float]], number: int) -> None:
+    colour = style.PALETTE[number % len(style.PALETTE)]
     length = max(len(s) for s in series)
     columns = [[s[i] for s in series if i < len(s)] for i in range(length)]
     epochs = range(1, length + 1)
-    ax.plot(epochs, [statistics.fmean(c) for c in columns], color=colour, label=system, marker=".")
+    means = [statistics.fmean(c) for c in columns]
+    # Curves that agree lie on one another: later ones are dashed, markers get smaller.
+    ax.plot(
+        epochs, means, color=colour, label=system, marker="osD^vPX*"[number % 8],
+        markersize=max(7 - 1.5 * number, 3), linestyle="-" if number == 0 else (0, (4, 2 + number)),
+    )  # fmt: skip
     if len(series) > 1:
         ax.fill_between(
             epochs, [min(c) for c in columns], [max(c) for c in columns], color=colour, alpha=0.2

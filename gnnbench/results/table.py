@@ -74,10 +74,14 @@ def _line(row: Row, show_different: bool) -> list[str]:
 
 def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
     """What the table cannot say: reasons, doubts, limits."""
+    failed: dict[tuple[str, str, str, str], list[str]] = {}
+    for r in rows:
+        if r["reason"]:
+            key = (r["dataset"], r["model"], r["status"], r["reason"])
+            failed.setdefault(key, []).append(r["system"])
     found = [
-        f"{r['system']} on {r['dataset']} ({r['model']}): {r['status']}: {r['reason']}"
-        for r in rows
-        if r["reason"]
+        f"{', '.join(systems)} on {dataset} ({model}): {status}: {reason}"
+        for (dataset, model, status, reason), systems in failed.items()
     ]
     found += [
         f"{r['system']} on {r['dataset']} ({r['model']}) is doubtful: {r['doubtful']}"

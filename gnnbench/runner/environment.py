@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from gnnbench import names
-from gnnbench.errors import GnnbenchError, UsageError
+from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
 from gnnbench.systems import registry
@@ -30,6 +30,14 @@ def known_options(system: str) -> Collection[str]:
     """Option names of a system."""
     found = system_class(system)
     return () if isinstance(found, Failure) else found.options
+
+
+def options_to_set(system: str) -> Collection[str]:
+    """Like ``known_options`` for what the user sets; ``MissingError`` where nobody can know."""
+    found = system_class(system)
+    if isinstance(found, Failure):
+        raise MissingError(found.reason)
+    return found.options
 
 
 @lru_cache(maxsize=64)

@@ -33,7 +33,7 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     size = _size(pair.system.dataset)
     if size is None:
         return Estimate(None, None)
-    nodes, edges, width, train = size
+    nodes, edges, width, _ = size
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
     rounds = min(max(measure.time_budget_s / max(epoch_s, 1e-9), measure.min_rounds),
                  measure.max_rounds)  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("oom_gpu", f"the GPU's memory is exhausted; {LESS_GPU_MEMORY}")
     if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):
         return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
-    first = next(iter(str(error).splitlines()), "").strip()
+    first = textwrap.shorten(next(iter(str(error).splitlines()), ""), 300, placeholder=" ...")
     return Failure("crash", f"{kind}: {first}" if first else kind)
 
 

@@ -20,7 +20,7 @@ def make_request(
     loaded = definitions.load(definition)
     for system in over.systems:
         environment.check_names([system], [])
-    raw = as_definition(over, loaded, environment.known_options)
+    raw = as_definition(over, loaded, environment.options_to_set)
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
     environment.check_names(systems, [])
