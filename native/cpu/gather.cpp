@@ -40,6 +40,7 @@ int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id
         }
         continue;
       }
+      if (row_bytes == 0) continue;  // an empty table may have no address
       std::memcpy(out + i * row_bytes, table + static_cast<int64_t>(id) * row_bytes,
                   static_cast<size_t>(row_bytes));
     }

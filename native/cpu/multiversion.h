@@ -1,11 +1,11 @@
 // Function multiversioning: the libraries travel between machines, so wider instructions are
-// chosen at run time, never by -march.
+// chosen at run time, never by -march. GNNBENCH_PORTABLE leaves the plain code alone.
 #pragma once
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(GNNBENCH_PORTABLE)
 #define GNNBENCH_X86 1
 #include <immintrin.h>
-#define GNNBENCH_AVX2 __attribute__((target("avx2,fma")))
+#define GNNBENCH_AVX2 __attribute__((target("avx2")))
 #endif
 
 #if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
