@@ -162,3 +162,16 @@ class Waits(Fake):
             Path(self.cell.options["flag"]).write_text(str(os.getpid()))
             time.sleep(0.3)
         return super().run_epoch(epoch)
+
+
+class Graphed(Fake):
+    """Opens its dataset and reports what it was given."""
+
+    needs_graph = True
+
+    def setup(self):
+        super().setup()
+        import torch
+
+        assert torch.get_num_threads() == self.cell.threads == int(os.environ["OMP_NUM_THREADS"])
+        self.edges = float(self.graph.num_edges)

@@ -9,7 +9,7 @@ FAKES = {
     "late-incorrect": "LateIncorrect", "crash": "Crash", "raises": "Raises", "hang": "Hang",
     "greedy": "Greedy", "greedy-torch": "GreedyTorch", "greedy-real": "GreedyReal",
     "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
-    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits",
+    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits", "graphed": "Graphed",
 }  # fmt: skip
 
 
