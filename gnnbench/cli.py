@@ -254,7 +254,7 @@ def _show_dry_run(request: Any, json: bool) -> None:
     _print_table("cells", rows)
     print(
         f"{len(rows)} cells in {found['pairs']} pairs; roughly"
-        f" {seconds(found['estimated_time_s']) or '0 s'} and {_gib(found['estimated_peak_bytes'])}"
+        f" {seconds(found['estimated_time_s'])} and {_gib(found['estimated_peak_bytes'])}"
     )
     for note in found["notes"]:
         print(note)

@@ -177,12 +177,24 @@ def _git(root: Path, *words: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def _native_folders(package: Path) -> list[Path]:
+    """Where gnnbench.ops.library looks; found here without importing torch."""
+    if named := os.environ.get("GNNBENCH_NATIVE_DIR"):
+        return [Path(named)]
+    folders = [package / "_native"]
+    try:
+        installed = metadata.distribution("gnnbench").locate_file("gnnbench/_native")
+    except metadata.PackageNotFoundError:
+        return folders
+    return folders if Path(str(installed)) == folders[0] else [*folders, Path(str(installed))]
+
+
 def source_digest() -> str:
     """SHA-256 over the package's Python sources and native libraries, 16 hex digits."""
     package = Path(__file__).parents[1]
     files = sorted(package.rglob("*.py"))
-    native = Path(os.environ.get("GNNBENCH_NATIVE_DIR") or package / "_native")
-    files += sorted(native.glob("*.so")) if native.is_dir() else []
+    for native in _native_folders(package):
+        files += sorted(native.glob("*.so")) if native.is_dir() else []
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode())

@@ -16,6 +16,10 @@ def seconds(value: float | None) -> str:
     """A time with a unit, three significant digits."""
     if value is None:
         return ""
+    if value == 0:
+        return "0 s"
+    if value >= 600:
+        return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
     for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
         if value >= 1 / factor:
             return f"{value * factor:.3g} {unit}"

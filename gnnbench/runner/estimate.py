@@ -9,6 +9,7 @@ from typing import Any
 from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError
 from gnnbench.experiment import Measure
+from gnnbench.measure import machine
 from gnnbench.runner.plan import Pair, Plan
 
 # Two cores of a 2020s server.
@@ -95,7 +96,10 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
             total += found.seconds or 0.0
             peak = max(peak, found.bytes or 0)
         cells.append(row)
+    notes = list(plan.notes)
+    if peak > machine.memory_limit_bytes():
+        notes.append("the largest pair may not fit into this machine's memory")
     return {
         "cells": cells, "pairs": len(plan.pairs), "estimated_time_s": total,
-        "estimated_peak_bytes": peak, "notes": plan.notes,
+        "estimated_peak_bytes": peak, "notes": notes,
     }  # fmt: skip

@@ -42,6 +42,7 @@ def test_remarks_name_failures_and_cut_epochs():
 
 
 def test_units():
-    assert [seconds(v) for v in (None, 12.34, 0.5, 0.0123, 4.5e-6, 1e-9)] == [
-        "", "12.3 s", "500 ms", "12.3 ms", "4.5 us", "0.001 us",
+    assert [seconds(v) for v in (None, 0.0, 12.34, 0.5, 0.0123, 4.5e-6, 1e-9)] == [
+        "", "0 s", "12.3 s", "500 ms", "12.3 ms", "4.5 us", "0.001 us",
     ]  # fmt: skip
+    assert (seconds(630.0), seconds(9000.0)) == ("10 min", "2.5 h")

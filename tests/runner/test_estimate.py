@@ -32,3 +32,10 @@ def test_cells_that_cannot_run_cost_nothing():
     assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
     assert found["cells"][1]["estimated_time_s"] is None
     assert found["estimated_time_s"] == found["cells"][0]["estimated_time_s"]
+
+
+def test_what_may_not_fit_is_said(monkeypatch):
+    plan = Plan([CELL], [Pair(CELL)])
+    assert describe(plan, MEASURE)["notes"] == []
+    monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
+    assert "may not fit" in describe(plan, MEASURE)["notes"][0]
