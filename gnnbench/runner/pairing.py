@@ -18,6 +18,8 @@ from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
 T = TypeVar("T")
+# Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
+SETTLE_S = 0.02
 
 
 class Observer(Protocol):
@@ -176,6 +178,7 @@ class Pairing:
         epoch = number if warmup else self.measure.warmup_epochs + number
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
+            time.sleep(SETTLE_S)
             before = [w.cpu_seconds() for w in idle]
             began = time.monotonic()
             answer = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
