@@ -127,6 +127,15 @@ def load() -> dict[str, float]:
     }
 
 
+def busy_seconds() -> float:
+    """CPU time spent so far by anybody on the cores that this process may use (10 ms steps)."""
+    import psutil
+
+    cores = os.sched_getaffinity(0)
+    times = [t for i, t in enumerate(psutil.cpu_times(percpu=True)) if i in cores]
+    return float(sum(t.user + t.nice + t.system + t.irq + t.softirq for t in times))
+
+
 def record() -> dict[str, Any]:
     """Everything about the machine that does not change during a run."""
     import psutil

@@ -107,6 +107,7 @@ CELLS: tuple[Column, ...] = (
     Column("loss", "float", "", "mean training loss of the last measured epoch"),
     Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
     Column("idle_cpu_share", "float", "cores", "CPU use while the other worker was measured"),
+    Column("foreign_cpu_share", "float", "cores", "CPU use of other programs while measured"),
     Column("doubtful", "str", "", "why the row should not be trusted as it is; empty if nothing"),
     Column("stand_in_for", "str", "", "missing system that this row stands in for"),
     Column("status", "str", "", "see below"),
@@ -140,6 +141,7 @@ SAMPLES: tuple[Column, ...] = (
     Column("peak_alloc_bytes", "int", "B", "peak of the device's allocator"),
     Column("peak_rss_bytes", "int", "B", "peak resident memory of the worker so far"),
     Column("idle_cpu_s", "float", "s", "CPU time that the other, idle worker used meanwhile"),
+    Column("foreign_cpu_s", "float", "s", "CPU time that other programs used meanwhile"),
     Column("ok", "bool", "", "edge counts of all batches were right"),
 )
 

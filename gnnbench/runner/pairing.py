@@ -180,16 +180,21 @@ class Pairing:
             idle = [w for _, w in workers if w is not worker]
             time.sleep(SETTLE_S)
             before = [w.cpu_seconds() for w in idle]
+            own, busy = worker.cpu_seconds(), machine.busy_seconds()
             began = time.monotonic()
             answer = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
+            block_s = time.monotonic() - began
+            busy = machine.busy_seconds() - busy
+            idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
             where = {
                 "attempt": attempt,
                 "worker": worker.pid,
                 "round": number,
                 "order": order,
                 "warmup": warmup,
-                "block_s": time.monotonic() - began,
-                "idle_cpu_s": sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True)),
+                "block_s": block_s,
+                "idle_cpu_s": idle_s,
+                "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
             }
             self.ledger.add_sample(pair, cell, where, answer)
             if not answer["ok"]:

@@ -19,6 +19,7 @@ from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.plan import Pair, Plan
 
 IDLE_SHARE = 0.02  # of a core
+FOREIGN_SHARE = 0.2  # cores
 IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
 
 Row = dict[str, Any]
@@ -49,7 +50,17 @@ def cell_rows(plan: Plan, ledger: Ledger, measure: Measure) -> list[Row]:
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
+    _withdraw_verdicts(rows, plan)
     return rows
+
+
+def _withdraw_verdicts(rows: list[Row], plan: Plan) -> None:
+    """A comparison in which either side is unstable gives numbers, but no verdict."""
+    unstable = {r["id"] for r in rows if r["status"] == "unstable"}
+    for row in rows:
+        reference = plan.references[row["id"]].id
+        if reference != row["id"] and unstable & {row["id"], reference}:
+            row.pop("verdict", None)
 
 
 def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -174,14 +185,25 @@ def _idleness(cell: Cell, ledger: Ledger) -> Row:
             others = {s["system"] for s in beside if s["pair"] == pair} or {"the other"}
             share = idle_share(during)
             doubts.append(f"the worker of '{min(others)}' used {share:.0%} of a core meanwhile")
-    return {"idle_cpu_share": idle_share(beside) if beside else None, "doubtful": "; ".join(doubts)}
+    own = [s for s in ledger.samples if s["id"] == cell.id and not s["warmup"]]
+    foreign = _share(own, "foreign_cpu_s")
+    if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
+        doubts.append(f"other programs used {foreign:.1f} cores meanwhile; close them")
+    return {
+        "idle_cpu_share": idle_share(beside) if beside else None,
+        "foreign_cpu_share": foreign,
+        "doubtful": "; ".join(doubts),
+    }
 
 
 def idle_share(samples: Iterable[Record]) -> float:
     """CPU time of the idle worker over the length of the blocks."""
-    samples = list(samples)
+    return _share(list(samples), "idle_cpu_s")
+
+
+def _share(samples: list[Record], key: str) -> float:
     length = sum(s["block_s"] for s in samples)
-    return sum(s["idle_cpu_s"] for s in samples) / length if length else 0.0
+    return sum(s[key] for s in samples) / length if length else 0.0
 
 
 def _spins(samples: list[Record]) -> bool:
