@@ -50,9 +50,7 @@ class Block:
 
         indptr, indices, src = move(self.indptr), move(self.indices), move(self.src_nodes)
         assert indptr is not None and indices is not None and src is not None
-        return Block(
-            indptr, indices, src, self.num_dst, move(self.positions), move(self.weights)
-        )
+        return Block(indptr, indices, src, self.num_dst, move(self.positions), move(self.weights))
 
 
 @dataclass

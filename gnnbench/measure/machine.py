@@ -144,7 +144,7 @@ def record() -> dict[str, Any]:
     return {
         "cpu": cpu_model(),
         "architecture": platform.machine(),
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],
         "cores_physical": psutil.cpu_count(logical=False),
         "cores_logical": psutil.cpu_count(),
         "cores_usable": usable_cores(),

@@ -16,6 +16,7 @@ from gnnbench.experiment import Experiment
 from gnnbench.measure import machine
 from gnnbench.results.reader import run_folders
 from gnnbench.results.writer import ensure_folder, write_json, write_text
+from gnnbench.runner.process import WORKER_ENVIRONMENT
 
 
 @contextmanager
@@ -42,6 +43,7 @@ def identity() -> dict[str, Any]:
         "versions": machine.versions(),
         "machine": found,
         "machine_id": machine.fingerprint(found),
+        "worker_environment": WORKER_ENVIRONMENT,
     }
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gnnbench.cell import Cell
-from gnnbench.data import load_dataset
+from gnnbench.data.prepare import load_dataset
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.systems import registry
 
