@@ -234,6 +234,7 @@ class _Stop(GnnbenchError):
 
 
 def _show_dry_run(request: Any, json: bool) -> None:
+    from gnnbench.results.labels import system_label
     from gnnbench.results.table import seconds
     from gnnbench.runner.estimate import describe
 
@@ -241,9 +242,10 @@ def _show_dry_run(request: Any, json: bool) -> None:
     if json:
         _print_json({"experiment": request.experiment.name, "profile": request.profile, **found})
         return
-    keys = ("dataset", "model", "system", "device", "batch_size", "fanouts", "status")
+    keys = ("device", "batch_size", "fanouts", "status")
     rows = [
-        {k: r[k] for k in keys}
+        {"dataset": r["dataset"], "model": r["model"], "system": system_label(r)}
+        | {k: r[k] for k in keys}
         | {
             "time": seconds(r["estimated_time_s"]),
             "memory": _gib(r["estimated_bytes"]),
@@ -255,6 +257,11 @@ def _show_dry_run(request: Any, json: bool) -> None:
     print(
         f"{len(rows)} cells in {found['pairs']} pairs; roughly"
         f" {seconds(found['estimated_time_s'])} and {_gib(found['estimated_peak_bytes'])}"
+        + (
+            f", and {unknown} of unknown size"
+            if (unknown := found["pairs_of_unknown_size"])
+            else ""
+        )
     )
     for note in found["notes"]:
         print(note)

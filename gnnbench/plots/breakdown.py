@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gnnbench.plots import style
+from gnnbench.results.labels import system_label
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import PHASES
 
@@ -68,7 +69,7 @@ def _panel(ax: Axes, rows: Sequence[Row]) -> None:
 
 
 def _label(row: Row) -> str:
-    name = row["system"].replace("-native-", "-native-\n")
+    name = system_label(row, "\n").replace("-native-", "-native-\n")
     if row["stand_in_for"]:
         name += f"\n(for {row['stand_in_for']})"
     return name

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gnnbench.plots import style
+from gnnbench.results.labels import system_label
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
@@ -39,12 +40,13 @@ def figure(run: Run) -> Figure | None:
 def _curves(run: Run) -> dict[tuple[str, str], dict[str, list[list[float]]]]:
     """(dataset, model) -> system -> one list of losses per worker."""
     wrong = {r["id"] for r in run.cells if r["status"] == "incorrect"}
+    label = {r["id"]: system_label(r) for r in run.cells}
     lives: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
     for sample in run.samples:
         if sample["id"] in wrong or sample["loss"] is None or sample["loss"] != sample["loss"]:
             continue
         panel = lives.setdefault((sample["dataset"], sample["model"]), {})
-        panel.setdefault((sample["system"], f"{sample['worker']}"), []).append(sample["loss"])
+        panel.setdefault((label[sample["id"]], f"{sample['worker']}"), []).append(sample["loss"])
     result: dict[tuple[str, str], dict[str, list[list[float]]]] = {}
     for key, panel in lives.items():
         for (system, _), losses in panel.items():

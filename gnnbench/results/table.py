@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from gnnbench.results.labels import system_label
 from gnnbench.results.schema import PHASES
 
 Row = dict[str, Any]
@@ -50,7 +51,7 @@ def cells_table(rows: Sequence[Row], show_different: bool = False) -> Table:
 
 
 def _line(row: Row, show_different: bool) -> list[str]:
-    system = row["system"]
+    system = system_label(row)
     if row.get("stand_in_for"):
         system += f" (for {row['stand_in_for']})"
     if row.get("doubtful"):
@@ -82,13 +83,13 @@ def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
     for r in rows:
         if r["reason"]:
             key = (r["dataset"], r["model"], r["status"], r["reason"])
-            failed.setdefault(key, []).append(r["system"])
+            failed.setdefault(key, []).append(system_label(r))
     found = [
         f"{', '.join(systems)} on {dataset} ({model}): {status}: {reason}"
         for (dataset, model, status, reason), systems in failed.items()
     ]
     found += [
-        f"{r['system']} on {r['dataset']} ({r['model']}) is doubtful: {r['doubtful']}"
+        f"{system_label(r)} on {r['dataset']} ({r['model']}) is doubtful: {r['doubtful']}"
         for r in rows
         if r.get("doubtful")
     ]
@@ -96,7 +97,7 @@ def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
         found.append("epochs were cut to their first batches (max_batches)")
     hidden = [r for r in rows if r.get("work_class") == "different"]
     if hidden and not show_different:
-        names = ", ".join(dict.fromkeys(r["system"] for r in hidden))
+        names = ", ".join(dict.fromkeys(system_label(r) for r in hidden))
         found.append(
             f"{names}: different work, so no ratio; --show-different gives it per edge and batch"
         )

@@ -78,6 +78,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     pairs = {p.system.id: p for p in plan.pairs}
     cells = []
     total = 0.0
+    unknown = 0
     peak = 0
     for cell in plan.cells:
         row: dict[str, Any] = {
@@ -93,6 +94,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
         if (pair := pairs.get(cell.id)) is not None:
             found = estimate(pair, measure)
             row["estimated_time_s"], row["estimated_bytes"] = found.seconds, found.bytes
+            unknown += found.seconds is None
             total += found.seconds or 0.0
             peak = max(peak, found.bytes or 0)
         cells.append(row)
@@ -100,6 +102,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     if peak > machine.memory_limit_bytes():
         notes.append("the largest pair may not fit into this machine's memory")
     return {
-        "cells": cells, "pairs": len(plan.pairs), "estimated_time_s": total,
+        "cells": cells, "pairs": len(plan.pairs), "pairs_of_unknown_size": unknown,
+        "estimated_time_s": total,
         "estimated_peak_bytes": peak, "notes": notes,
     }  # fmt: skip
