@@ -1,0 +1,24 @@
+import torch
+
+from gnnbench.minibatch import Block
+from gnnbench.models.weights import LayerWeights
+from gnnbench.reference.model import layer
+
+BLOCK = Block(
+    torch.tensor([0, 2, 2], dtype=torch.int32),
+    torch.tensor([1, 2], dtype=torch.int32),
+    torch.tensor([7, 8, 9]),
+    2,
+)
+X = torch.tensor([[1.0, 0.0], [0.0, 2.0], [4.0, 4.0]], dtype=torch.float64)
+EYE = torch.eye(2)
+
+
+def test_gcn_row_by_row():
+    out = layer("gcn", LayerWeights(EYE, None, torch.tensor([0.5, 0.0])), BLOCK, X)
+    assert out.tolist() == [[5 / 3 + 0.5, 2.0], [0.5, 2.0]]
+
+
+def test_graphsage_row_by_row():
+    out = layer("graphsage", LayerWeights(EYE, 2 * EYE, torch.zeros(2)), BLOCK, X)
+    assert out.tolist() == [[2.0 + 2.0, 3.0 + 0.0], [0.0, 4.0]]
