@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import traceback
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -15,6 +16,8 @@ import typer
 from gnnbench.errors import (
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_REGRESSION,
     DataError,
     GnnbenchError,
     UsageError,
@@ -129,6 +132,47 @@ def plot(
     else:
         for path in figures:
             print(path)
+
+
+class Format(StrEnum):
+    """How a comparison is printed."""
+
+    table = "table"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+@app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(help="Folder of a run, or its cells.csv: before.")],
+    b: Annotated[Path, typer.Argument(help="The same: after.")],
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.99, help="Relative loss to accept; default: the noise floor."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="What to print.")] = Format.table,
+) -> None:
+    """Hold run B against run A, cell by cell.
+
+    Cells are matched by what they are, not by the machine. B is 'slower' (a regression) where the
+    95 % interval of A's median over B's lies wholly below 1 minus the threshold; a cell that A
+    measured and B failed is one as well. Exit code 5 if there is a regression, else 0.
+    """
+    from gnnbench.results import compare as comparing
+    from gnnbench.results import compare_text
+
+    found = comparing.compare(comparing.open_run(a), comparing.open_run(b), threshold)
+    if format is Format.json:
+        _print_json(found.to_json())
+    elif format is Format.csv:
+        print(compare_text.to_csv(found), end="")
+    elif format is Format.markdown:
+        print(compare_text.markdown(found), end="")
+    else:
+        _print(compare_text.table(found))
+        print("\n" + "\n".join(compare_text.remarks(found)))
+    raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)
 
 
 @app.command("list")

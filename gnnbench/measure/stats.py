@@ -61,12 +61,35 @@ def paired_ratio(reference: Sequence[float], system: Sequence[float], seed: int 
     return median_interval(ratios, seed)
 
 
-def verdict(ratio: Estimate) -> str:
-    """``faster``, ``slower`` or ``tie`` (the interval holds 1); empty without an interval."""
+def ratio_of_medians(first: Sequence[float], second: Sequence[float], seed: int = 0) -> Estimate:
+    """Median of ``first`` over median of ``second``: above 1 the second is faster.
+
+    For samples that were not taken in turn (two runs): each side is resampled by itself. ``n`` is
+    the smaller number of samples; with fewer than two on a side there is no interval.
+    """
+    a, b = (np.asarray(s, dtype=np.float64) for s in (first, second))
+    n = min(a.size, b.size)
+    if n == 0:
+        return NOTHING
+    middle = float(np.median(a) / np.median(b))
+    if n == 1:
+        return Estimate(middle, math.nan, math.nan, 1)
+    draw = np.random.default_rng(seed).integers
+    top, bottom = (np.median(s[draw(0, s.size, (RESAMPLES, s.size))], axis=1) for s in (a, b))
+    low, high = np.quantile(top / bottom, [0.025, 0.975])
+    return Estimate(middle, float(low), float(high), n)
+
+
+def verdict(ratio: Estimate, floor: float = 0.0) -> str:
+    """``faster``, ``slower`` or ``tie``; empty without an interval.
+
+    A tie holds 1 in its interval, or reaches into the noise ``floor`` around it: the band from
+    1 - floor to 1 / (1 - floor), which is the same seen from either side.
+    """
     if ratio.n < 2 or math.isnan(ratio.low):
         return ""
-    if ratio.low > 1:
+    if ratio.low > 1 / (1 - floor):
         return "faster"
-    if ratio.high < 1:
+    if ratio.high < 1 - floor:
         return "slower"
     return "tie"

@@ -95,6 +95,7 @@ CELLS: tuple[Column, ...] = (
     Column("n", "int", "epochs", "measured epochs (those of all pairs for a reference)"),
     Column("setup_time_s", "float", "s", "building sampler, feature store and model"),
     Column("check_time_s", "float", "s", "correctness gate"),
+    Column("digest", "str", "", "SHA-256 of the gate's sampled edges; empty for a foreign sampler"),
     Column("work_class", "str", "", "work compared with the reference's: see below"),
     *_speedup("speedup", "epoch wall time"),
     *(c for p in PHASES for c in _speedup(f"{p}_speedup", f"{p} time")),
@@ -103,7 +104,19 @@ CELLS: tuple[Column, ...] = (
     Column("sample_speedup_per_edge", "float", "1", "sampling ratio per sampled edge"),
     Column("sample_speedup_per_batch", "float", "1", "sampling ratio per batch"),
     Column("rounds", "int", "", "paired rounds behind the ratios"),
-    Column("verdict", "str", "", "faster, slower or tie (interval holds 1); empty without a ratio"),
+    Column(
+        "noise_floor",
+        "float",
+        "1",
+        "largest difference that equal systems show here, as calibrated; empty if never calibrated",
+    ),
+    Column(
+        "verdict",
+        "str",
+        "",
+        "faster, slower or tie (the interval holds 1 or reaches into noise_floor); empty without a "
+        "ratio",
+    ),
     Column("loss", "float", "", "mean training loss of the last measured epoch"),
     Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
     Column("idle_cpu_share", "float", "cores", "CPU use while the other worker was measured"),

@@ -93,7 +93,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     if "setup" in report:
         row["setup_time_s"] = report["setup"]["seconds"]
     if check:
-        row["check_time_s"] = check["seconds"]
+        row |= {"check_time_s": check["seconds"], "digest": check["digest"]}
     return row
 
 
