@@ -95,6 +95,12 @@ def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
     ]
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")
+    judged = [r for r in rows if r.get("speedup") is not None]
+    if bare := sorted({r["device"] for r in judged if r.get("noise_floor") is None}):
+        found.append(
+            f"never calibrated for {', '.join(bare)}, so the interval decides alone;"
+            " 'gnnbench calibrate' measures this machine's noise floor"
+        )
     hidden = [r for r in rows if r.get("work_class") == "different"]
     if hidden and not show_different:
         names = ", ".join(dict.fromkeys(system_label(r) for r in hidden))

@@ -16,7 +16,8 @@ from gnnbench.errors import (
     UsageError,
 )
 from gnnbench.experiment import Experiment
-from gnnbench.measure import machine
+from gnnbench.measure import machine, noise
+from gnnbench.measure.noise import Calibration
 from gnnbench.results.schema import CELLS, SAMPLES
 from gnnbench.results.writer import write_csv, write_json
 from gnnbench.runner import folder as folders
@@ -76,15 +77,24 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         **folders.identity(),
         "load_before": machine.load(),
     }
+    record["calibration"] = {d: c.to_json() for d, c in noise.load(record["machine_id"]).items()}
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
         observer.note(f"continuing {path.name}")
+        now = record["calibration"]
         record = folders.reopen(path, record)
+        record["calibration"] = record.get("calibration") or now
     else:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     pairing = Pairing(ledger, experiment.measure, path / "logs", observer)
-    write = _Writer(path, plan, ledger, experiment)
+    write = _Writer(
+        path,
+        plan,
+        ledger,
+        experiment,
+        {d: Calibration.from_json(c) for d, c in record["calibration"].items()},
+    )
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
         observer.plan(len(todo), experiment.measure.time_budget_s)
@@ -179,10 +189,11 @@ class _Writer:
     plan: Plan
     ledger: Ledger
     experiment: Experiment
+    calibrations: dict[str, Calibration]
 
     def tables(self) -> list[dict[str, Any]]:
         """Write both tables as they stand; returns the cells' rows."""
-        rows = cell_rows(self.plan, self.ledger, self.experiment.measure)
+        rows = cell_rows(self.plan, self.ledger, self.experiment.measure, self.calibrations)
         write_csv(self.folder / "cells.csv", CELLS, rows)
         write_csv(self.folder / "samples.csv", SAMPLES, sample_rows(self.ledger))
         return rows

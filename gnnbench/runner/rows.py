@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
+from gnnbench.measure.noise import Calibration
 from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
 from gnnbench.measure.work import work_class
 from gnnbench.results.schema import FEATURE_PATHS, PHASES, SAMPLES
@@ -31,8 +32,13 @@ def sample_rows(ledger: Ledger) -> list[Row]:
     return [{name: s.get(name) for name in names} for s in ledger.samples]
 
 
-def cell_rows(plan: Plan, ledger: Ledger, measure: Measure) -> list[Row]:
-    """One row per planned cell whose fate is known."""
+def cell_rows(
+    plan: Plan,
+    ledger: Ledger,
+    measure: Measure,
+    calibrations: Mapping[str, Calibration] | None = None,
+) -> list[Row]:
+    """One row per planned cell whose fate is known; ``calibrations`` by device."""
     pairs = {p.system.id: p for p in plan.pairs}
     rows = []
     for cell in plan.cells:
@@ -44,7 +50,7 @@ def cell_rows(plan: Plan, ledger: Ledger, measure: Measure) -> list[Row]:
         if failure is None:
             reference = plan.references[cell.id]
             pair = pairs.get(cell.id)
-            row |= _comparison(cell, reference, pair, ledger)
+            row |= _comparison(cell, reference, pair, ledger, (calibrations or {}).get(cell.device))
             row |= _idleness(cell, ledger)
             failure = _unstable(row, measure)
         row["status"] = failure.status if failure else "ok"
@@ -133,12 +139,20 @@ def _phase_sum(sample: Record) -> float:
     return sum(sample[f"{phase}_time_s"] or 0.0 for phase in PHASES)
 
 
-def _comparison(cell: Cell, reference: Cell, pair: Pair | None, ledger: Ledger) -> Row:
+def _comparison(
+    cell: Cell,
+    reference: Cell,
+    pair: Pair | None,
+    ledger: Ledger,
+    calibration: Calibration | None,
+) -> Row:
     if pair is None or pair.reference is None or reference.id in ledger.failures:
-        alone = ledger.done.get(cell.id, {})
+        row: Row = {"stopped": ledger.done.get(cell.id, {}).get("why", "")}
+        if calibration is not None:
+            row["noise_floor"] = calibration.floor(len(ledger.measured(cell)))
         if cell.id == reference.id:
-            return {"verdict": "reference", "stopped": alone.get("why", "")}
-        return {"stopped": alone.get("why", "")}
+            row["verdict"] = "reference"
+        return row
     reports = [ledger.reports[c.id]["check"] for c in (reference, cell)]
     work = work_class(*reports)
     rounds = ledger.rounds(pair)
@@ -149,7 +163,9 @@ def _comparison(cell: Cell, reference: Cell, pair: Pair | None, ledger: Ledger) 
     def per(key: str, time: str) -> float:
         return ratio(lambda s: (s[time] or 0.0) / s[key] if s[key] else 0.0).median
 
-    row: Row = {
+    floor = None if calibration is None else calibration.floor(len(rounds))
+    row = {
+        "noise_floor": floor,
         "work_class": work,
         "rounds": len(rounds),
         "stopped": ledger.done.get(pair.id, {}).get("why", ""),
@@ -168,7 +184,7 @@ def _comparison(cell: Cell, reference: Cell, pair: Pair | None, ledger: Ledger) 
             f"{name}speedup_ci_high": found.high,
         }
         if not name:
-            row["verdict"] = verdict(found)
+            row["verdict"] = verdict(found, floor or 0.0)
     return row
 
 
