@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gnnbench.data import layout
 from gnnbench.data.manifest import Manifest, manifests
-from gnnbench.data.names import DatasetRef, npz_files, resolve
+from gnnbench.data.names import DatasetRef, imported_graphs, npz_files, resolve
 from gnnbench.data.paths import data_root
 from gnnbench.data.prepare import (
     find_source,
@@ -81,11 +81,11 @@ class DatasetDetails:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """Every known dataset: those with a manifest, their twins, ``.npz`` in the raw folders."""
+    """Every known dataset: manifests, their twins, imported graphs, ``.npz`` in the raw folders."""
     names = [*manifests()]
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
-    names += sorted(npz_files())
-    return [_summary(resolve(name), data_root(root), 0) for name in names]
+    names += sorted({**npz_files(), **imported_graphs(root)})
+    return [_summary(resolve(name, root), data_root(root), 0) for name in names]
 
 
 inventory = list_datasets
@@ -93,7 +93,7 @@ inventory = list_datasets
 
 def info(name: str, *, root: str | Path | None = None, seed: int = 0) -> DatasetDetails:
     """All that is known of one dataset. Raises ``UsageError`` for an unknown name."""
-    ref, folder = resolve(name), data_root(root)
+    ref, folder = resolve(name, root), data_root(root)
     summary, meta, size = _summary(ref, folder, seed), None, 0
     if summary.state == "prepared" and summary.path is not None:
         meta = layout.read_meta(summary.path)
@@ -114,7 +114,7 @@ def verify(
 
     Raises ``UsageError`` for an unknown name, ``MissingError`` where it is not prepared.
     """
-    ref, folder = resolve(name), data_root(root)
+    ref, folder = resolve(name, root), data_root(root)
     path = prepared_path(ref, folder, seed)
     if not path.is_dir():
         raise MissingError(
@@ -126,8 +126,10 @@ def verify(
 def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     manifest = ref.manifest
     description = manifest.description if manifest else "graph from an .npz file"
+    if ref.kind == "store":
+        description = "prepared graph" if "/" in ref.name else "imported graph"
     path = prepared_path(ref, root, seed)
-    if ref.kind == "store" or is_prepared(ref, root, seed):
+    if (ref.kind == "store" and not ref.sym) or is_prepared(ref, root, seed):
         try:
             meta = layout.read_meta(path)
             layout.check_sizes(path, meta)
@@ -138,8 +140,8 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
         return DatasetInfo(
             ref.name, ref.kind, "prepared", description, path, train_size=meta["train"], **counts
         )
-    if ref.kind == "npz":
-        return DatasetInfo(ref.name, "npz", "source", description, ref.path)
+    if ref.kind in ("npz", "store"):
+        return DatasetInfo(ref.name, ref.kind, "source", description, ref.path)
     assert manifest is not None
     if ref.kind == "twin":
         recipe = manifest.twin_recipe().scaled(ref.scale)

@@ -17,6 +17,7 @@ from gnnbench.data.seeded import (
     seeded_features,
     seeded_labels,
     seeded_split,
+    seeded_split_of,
 )
 from gnnbench.data.writer import GraphWriter
 from gnnbench.errors import DataError
@@ -26,7 +27,10 @@ from gnnbench.errors import DataError
 class ImportOptions:
     """What an importer has to know beside the files.
 
-    ``feature_dim`` and ``num_classes`` are used where the source has none (0: a default).
+    ``feature_dim``, ``num_classes`` and the split are used where the source has none (0: a
+    default): ``split`` counts training, validation and test nodes, otherwise ``train_fraction`` of
+    the labelled nodes train and the rest is halved, validation having a fifth of all at most.
+    ``num_nodes`` says how many nodes an edge list has (0: those that it names).
     """
 
     name: str
@@ -34,6 +38,9 @@ class ImportOptions:
     feature_dim: int = 0
     num_classes: int = 0
     source: Source | None = None
+    split: tuple[int, int, int] = (0, 0, 0)
+    train_fraction: float = 0.6
+    num_nodes: int = 0
 
     @property
     def add_reverse(self) -> bool:
@@ -70,11 +77,26 @@ def write_splits(
     num_nodes: int,
     options: ImportOptions,
 ) -> str:
-    """Write the sorted split indices; returns ``source`` or a description of the seeded split."""
+    """Write the sorted split indices; returns ``source`` or a description of the seeded split.
+
+    A seeded split is one of the labelled nodes: call it after ``write_labels``.
+    """
     origin = "source"
     if splits is None:
-        splits = seeded_split(num_nodes, options.seed)
-        origin = f"random 60/20/20, seed {options.seed}"
+        labelled = np.flatnonzero(out.read("labels") >= 0)
+        count, seed = len(labelled), options.seed
+        if options.split[0] and sum(options.split) <= count:
+            drawn = seeded_split_of(count, seed, *options.split)
+            origin = "random {}/{}/{} nodes, seed {}".format(*options.split, seed)
+        else:
+            train = options.train_fraction
+            val = min(0.2, (1 - train) / 2)
+            drawn = seeded_split(count, seed, train, val)
+            shares = [f"{100 * share:g}" for share in (train, val, round(1 - train - val, 9))]
+            origin = f"random {'/'.join(shares)}, seed {seed}"
+        splits = tuple(labelled[part] for part in drawn)
+        if count < num_nodes:
+            origin += ", of the labelled nodes"
     for name, idx in zip(("train_idx", "val_idx", "test_idx"), splits, strict=True):
         out.write(name, "int64", (len(idx),), [np.sort(idx)])
     return origin

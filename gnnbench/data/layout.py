@@ -27,6 +27,8 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "val_idx": ("int64",),
     "test_idx": ("int64",),
 }
+# Arrays that only some graphs have: `node_ids`, the ids that an imported source gave its nodes.
+OPTIONAL: dict[str, tuple[str, ...]] = {"node_ids": ("int64",)}
 _NO_DIGEST = "0" * 64
 
 
@@ -119,7 +121,9 @@ def check_sizes(folder: Path, meta: dict[str, Any]) -> None:
     again = "delete the folder and prepare the dataset again"
     n, e, d = (int(meta[k]) for k in ("num_nodes", "num_edges", "feature_dim"))
     shapes = {"indptr": [n + 1], "indices": [e], "features": [n, d], "labels": [n]}
-    for array, dtypes in ARRAYS.items():
+    shapes["node_ids"] = [n]
+    optional = {k: v for k, v in OPTIONAL.items() if k in meta["arrays"]}
+    for array, dtypes in {**ARRAYS, **optional}.items():
         entry = meta["arrays"].get(array)
         if entry is None or entry["dtype"] not in dtypes:
             raise DataError(f"{folder / META} has no usable array '{array}'; {again}")

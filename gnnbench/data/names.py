@@ -11,7 +11,7 @@ from typing import Literal
 
 from gnnbench.data import layout
 from gnnbench.data.manifest import Manifest, manifests
-from gnnbench.data.paths import raw_folders
+from gnnbench.data.paths import imported_dir, raw_folders
 from gnnbench.errors import UsageError
 
 Kind = Literal["real", "twin", "npz", "store"]
@@ -23,8 +23,8 @@ class DatasetRef:
     """A resolved name.
 
     ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``npz`` (a file), ``store`` (a
-    folder that is already prepared). ``name`` is canonical: equal names mean equal graphs. ``sym``
-    asks for the union with the reversed edges.
+    folder that is already prepared, ``data import``'s among them). ``name`` is canonical: equal
+    names mean equal graphs. ``sym`` asks for the union with the reversed edges.
     """
 
     name: str
@@ -48,9 +48,11 @@ class DatasetRef:
 
     def folder_name(self, seed: int = 0) -> str:
         """Name of the prepared folder below the data root."""
-        if self.kind == "npz" and self.path is not None:
-            stat = self.path.stat()
-            key = f"{self.path}|{stat.st_size}|{stat.st_mtime_ns}"
+        if self.kind in ("npz", "store") and self.path is not None:
+            key = str(self.path)
+            if self.kind == "npz":
+                stat = self.path.stat()
+                key += f"|{stat.st_size}|{stat.st_mtime_ns}"
             suffix = "+sym" if self.sym else ""
             name = f"{self.base}-{hashlib.sha256(key.encode()).hexdigest()[:10]}{suffix}"
         else:
@@ -82,13 +84,35 @@ def npz_files() -> dict[str, Path]:
     return found
 
 
-def resolve(name: str) -> DatasetRef:
+def imported_graphs(root: str | Path | None = None) -> dict[str, Path]:
+    """Graphs that ``data import`` stored, by name."""
+    folder = imported_dir(root)
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {p.name: p for p in found if p.name[0] != "." and (p / layout.META).exists()}
+
+
+def check_new_name(name: str) -> str:
+    """The form in which a name for an imported graph is kept.
+
+    Raises ``UsageError`` where it could not be told from other datasets' names.
+    """
+    plain = _plain(name)
+    if re.fullmatch(r"[a-z0-9_][a-z0-9_.]*", plain) is None or plain.endswith(".npz"):
+        raise UsageError(
+            f"'{name}' cannot name a graph; use letters, digits, '_', '-' and '.', as in 'my_graph'"
+        )
+    if plain in known_names() or plain in npz_files():
+        raise UsageError(f"'{name}' is the name of another dataset; choose another name")
+    return plain
+
+
+def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     """What a dataset name means.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
-    (a twin of that scale), ``papers100m~twin@0.01+sym``, the name of an ``.npz`` in a raw folder, a
-    path to an ``.npz`` or to a prepared folder. Raises ``UsageError`` for anything else and
-    suggests the nearest.
+    (a twin of that scale), ``papers100m~twin@0.01+sym``, the name of an imported graph (below
+    ``root``) or of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared folder.
+    Raises ``UsageError`` for anything else and suggests the nearest.
     """
     match = _NAME.fullmatch(name.strip())
     assert match is not None
@@ -99,11 +123,12 @@ def resolve(name: str) -> DatasetRef:
         return ref
     canonical = known_names().get(_plain(base))
     if canonical is None:
-        files = npz_files()
-        if _plain(base) in files and not twin and match["scale"] is None:
-            stem = _plain(base)
-            return DatasetRef(f"{stem}{'+sym' * sym}", "npz", stem, sym=sym, path=files[stem])
-        raise UsageError(_unknown(name, base))
+        stem, files, stored = _plain(base), npz_files(), imported_graphs(root)
+        if stem in {**files, **stored} and not twin and match["scale"] is None:
+            kind: Kind = "store" if stem in stored else "npz"
+            path = {**files, **stored}[stem]
+            return DatasetRef(f"{stem}{'+sym' * sym}", kind, stem, sym=sym, path=path)
+        raise UsageError(_unknown(name, base, {*files, *stored}))
     if not twin:
         if match["scale"] is not None:
             raise UsageError(
@@ -137,18 +162,19 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
         return DatasetRef(
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
-    folder = Path(name).expanduser()
+    folder = Path(base if sym else name).expanduser()
     if "/" not in name and _plain(base) in known_names():
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
-        return DatasetRef(str(folder.absolute()), "store", folder.name, path=folder.absolute())
+        full = folder.absolute()
+        return DatasetRef(f"{full}{'+sym' * sym}", "store", folder.name, sym=sym, path=full)
     if "/" in name:
         raise UsageError(f"{name} is neither an .npz file nor a prepared graph's folder")
     return None
 
 
-def _unknown(name: str, base: str) -> str:
-    known, files = known_names(), npz_files()
+def _unknown(name: str, base: str, files: set[str]) -> str:
+    known = known_names()
     choices = sorted({*known.values(), *files})
     twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
     candidates = {**{file: file for file in files}, **known, **twins}

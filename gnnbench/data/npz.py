@@ -9,6 +9,7 @@ Keys: ``indptr`` and ``indices`` (CSC of in-neighbours, integers); features as `
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +70,7 @@ def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str
 
 
 def _with_classes(options: ImportOptions, stated: int) -> ImportOptions:
-    return ImportOptions(
-        options.name,
-        options.seed,
-        options.feature_dim,
-        stated or options.num_classes,
-        options.source,
-    )
+    return replace(options, num_classes=stated or options.num_classes)
 
 
 def _features(npz: NpzFile, out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:

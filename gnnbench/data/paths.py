@@ -21,6 +21,11 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(cache).expanduser().absolute() / "gnnbench"
 
 
+def imported_dir(root: str | Path | None = None) -> Path:
+    """Folder below the data root of the graphs that ``data import`` stored, one folder each."""
+    return data_root(root) / "imported"
+
+
 def raw_folders(root: str | Path | None = None) -> list[Path]:
     """Folders searched for raw sources, first match wins.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench.data import layout
 from gnnbench.data.csc import csc_edges, write_csc
+from gnnbench.data.edges import import_edges
 from gnnbench.data.importing import ImportOptions
 from gnnbench.data.manifest import Manifest, Source
 from gnnbench.data.names import DatasetRef, resolve
@@ -30,6 +31,7 @@ LOADERS: dict[str, Importer] = {
     "ogb-binary": import_ogb_binary,
     "pyg-reddit": import_reddit,
     "pyg-coauthor": import_coauthor,
+    "edge-list": import_edges,
 }
 # Raised when what an importer writes changes, so that older folders are prepared again.
 _IMPORT_VERSION = 1
@@ -51,7 +53,7 @@ def prepare(
     Raises ``UsageError`` for an unknown name or a folder that cannot be written, ``MissingError``
     where the source is not on this machine (it says how to get it), ``DataError`` for a bad source.
     """
-    return _prepare(resolve(name), data_root(root), seed, progress)
+    return _prepare(resolve(name, root), data_root(root), seed, progress)
 
 
 def load_dataset(
@@ -69,14 +71,14 @@ def load_dataset(
 
 def prepared_path(ref: DatasetRef, root: Path, seed: int = 0) -> Path:
     """Where ``prepare`` puts, or finds, a dataset."""
-    if ref.kind == "store" and ref.path is not None:
+    if ref.kind == "store" and ref.path is not None and not ref.sym:
         return ref.path
     return root / ref.folder_name(seed)
 
 
 def is_prepared(ref: DatasetRef, root: Path, seed: int = 0) -> bool:
     """Whether the dataset is stored, intact by size and made by the present recipe."""
-    return _intact(prepared_path(ref, root, seed), _identity(ref, seed))
+    return intact(prepared_path(ref, root, seed), _identity(ref, seed))
 
 
 def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
@@ -96,10 +98,10 @@ def how_to_get(manifest: Manifest, root: Path) -> str:
 
 def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:
     final, identity = prepared_path(ref, root, seed), _identity(ref, seed)
-    if ref.kind == "store":
+    if ref.kind == "store" and not ref.sym:
         layout.check_sizes(final, layout.read_meta(final))
         return final
-    if _intact(final, identity):
+    if intact(final, identity):
         return final
 
     def waiting() -> None:
@@ -107,7 +109,7 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
             progress("wait for another process that prepares the same dataset", 0, 0)
 
     with graph_lock(final, waiting):
-        if _intact(final, identity):  # another process was faster
+        if intact(final, identity):  # another process was faster
             return final
         if ref.sym:
             return _symmetric(ref, root, final, identity, seed, progress)
@@ -120,10 +122,13 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
     identity: dict[str, Any] = {"dataset": ref.name, "seed": seed, "version": _IMPORT_VERSION}
     if ref.kind == "twin" and ref.manifest is not None:
         identity["recipe"] = ref.manifest.twin_recipe().model_dump(mode="json")
+    if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
+        identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
 
 
-def _intact(folder: Path, identity: dict[str, Any]) -> bool:
+def intact(folder: Path, identity: dict[str, Any]) -> bool:
+    """Whether a graph is stored in ``folder``, intact by size and made as ``identity`` says."""
     try:
         meta = layout.read_meta(folder)
         layout.check_sizes(folder, meta)
@@ -157,11 +162,12 @@ def _imported(
         manifest.feature_dim if manifest else 0,
         manifest.num_classes if manifest else 0,
         source,
+        (manifest.train_size, manifest.val_size, manifest.test_size) if manifest else (0, 0, 0),
     )
     stat = path.stat()
     origin = {"from": str(path), "size": stat.st_size, "modified": stat.st_mtime_ns}
     loader = LOADERS[source.loader if source is not None else "npz"]
-    with _naming(path), GraphWriter(final, {**identity, **origin}, progress) as out:
+    with naming(path), GraphWriter(final, {**identity, **origin}, progress) as out:
         about = loader(path, out, options)
         if manifest is not None:
             _check_counts(manifest, source, out, path)
@@ -174,7 +180,7 @@ def _imported(
 
 
 @contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
+def naming(path: Path) -> Iterator[None]:
     """See to it that an error about a source names its file."""
     try:
         yield
@@ -225,7 +231,7 @@ def _symmetric(
         )
         num_nodes = int(meta["num_nodes"])
         write_csc(out, csc_edges(indptr, indices), num_nodes, add_reverse=True, merge=True)
-        for array in layout.ARRAYS:
+        for array in entries:
             if array not in ("indptr", "indices"):
                 out.link(array, base, entries[array])
         fixed = {"format", "format_version", "created_by", "meta_sha256", "arrays", "fingerprint"}

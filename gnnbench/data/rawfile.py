@@ -24,6 +24,7 @@ _BROKEN = (
     ValueError,
     KeyError,
     NotImplementedError,
+    OverflowError,
     RuntimeError,
     TypeError,
     struct.error,

@@ -60,7 +60,16 @@ def seeded_split(
     num_nodes: int, seed: int, train: float = 0.6, val: float = 0.2
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Random split of all nodes: sorted int64 train, validation and test indices."""
-    order = np.argsort(_bits(seed, "split").random_raw(num_nodes), kind="stable")
     first = max(1, int(num_nodes * train))
-    second = first + int(num_nodes * val)
-    return np.sort(order[:first]), np.sort(order[first:second]), np.sort(order[second:])
+    second = int(num_nodes * val)
+    return seeded_split_of(num_nodes, seed, first, second, num_nodes)
+
+
+def seeded_split_of(
+    num_nodes: int, seed: int, train: int, val: int, test: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Random split with these numbers of nodes (fewer where they run out), as `seeded_split`."""
+    order = np.argsort(_bits(seed, "split").random_raw(num_nodes), kind="stable")
+    first, second = train, train + val
+    parts = order[:first], order[first:second], order[second : second + test]
+    return np.sort(parts[0]), np.sort(parts[1]), np.sort(parts[2])

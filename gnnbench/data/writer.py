@@ -219,6 +219,7 @@ class GraphWriter:
         missing = [array for array in layout.ARRAYS if not self.done(array)]
         if missing:
             raise DataError(f"{name}: nothing was given for {', '.join(missing)}")
+        kept = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if self.done(array))]
         arrays = {array: self.read(array) for array in layout.ARRAYS}
         self._tell("check", 0, 1)
         validate(name, arrays, num_classes)
@@ -238,7 +239,7 @@ class GraphWriter:
             **{k: len(arrays[f"{k}_idx"]) for k in ("train", "val", "test")},
             **about,
             "fingerprint": self._fingerprint,
-            "arrays": {array: self._arrays[array] for array in layout.ARRAYS},
+            "arrays": {array: self._arrays[array] for array in kept},
         }
         del arrays
         with writing_to(self.final.parent):
@@ -258,7 +259,7 @@ class GraphWriter:
     def _check_name(self, name: str, dtype: str) -> None:
         if name.startswith(_SCRATCH):
             return
-        if dtype not in layout.ARRAYS.get(name, ()):
+        if dtype not in {**layout.ARRAYS, **layout.OPTIONAL}.get(name, ()):
             raise DataError(f"a graph has no array '{name}' of type {dtype}")
 
     @contextlib.contextmanager
