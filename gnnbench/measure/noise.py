@@ -117,11 +117,13 @@ def load(machine_id: str) -> dict[str, Calibration]:
     """Calibrations of a machine by device. Raises ``DataError`` for a damaged file."""
     path = store_path()
     try:
-        stored = json.loads(path.read_text()).get(machine_id, {})
-        return {device: Calibration.from_json(v) for device, v in stored.items()}
-    except FileNotFoundError:
+        text = path.read_text()
+    except OSError:  # a store that cannot be read is told of where it is needed
         return {}
-    except (ValueError, TypeError, KeyError, AttributeError, OSError) as error:
+    try:
+        stored = json.loads(text).get(machine_id, {})
+        return {device: Calibration.from_json(v) for device, v in stored.items()}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(f"'{path}' is damaged ({error}); remove it and calibrate again") from None
 
 
