@@ -272,15 +272,72 @@ def data_info(name: str, json: Json = False) -> None:
     from dataclasses import asdict
 
     from gnnbench.data import catalog
+    from gnnbench.data.describe import describe
 
     found = catalog.info(name)
-    value = {**asdict(found), "manifest": found.manifest and found.manifest.model_dump(mode="json")}
     if json:
-        _print_json(value)
+        manifest = found.manifest and found.manifest.model_dump(mode="json")
+        _print_json({**asdict(found), "manifest": manifest})
         return
-    for key, item in {**value.pop("summary"), **value}.items():
-        if item not in (None, "", [], {}, ()):
-            print(f"{key}: {item}")
+    for line in describe(found):
+        print(line)
+
+
+@data_app.command("import")
+def data_import(
+    source: Annotated[str, typer.Argument(help="Edge list as text (gzipped or not), or an .npz.")],
+    name: Annotated[str, typer.Option(help="Name to use it by afterwards.")],
+    symmetric: Annotated[
+        bool,
+        typer.Option("--symmetric", help="Add the reverse of every edge, merge parallel ones."),
+    ] = False,
+    train_fraction: Annotated[
+        float, typer.Option(help="Share of the nodes to train on, where the source has no split.")
+    ] = 0.6,
+    features: Annotated[int, typer.Option(min=0, help="Width of seeded features; 0: 64.")] = 0,
+    classes: Annotated[int, typer.Option(min=0, help="Number of seeded classes; 0: 16.")] = 0,
+    nodes: Annotated[
+        int, typer.Option(min=0, help="Number of nodes, ids kept; 0: those that edges name.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of what the source has not.")] = 0,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace another graph of that name.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Store a graph of yours under a name; use it with 'run --datasets NAME'.
+
+    An edge list has one 'source target' a line, with # or % before comments. PyG and DGL objects
+    come in from Python: gnnbench.data.objects.from_pyg and from_dgl.
+    """
+    from gnnbench.data.imported import import_source
+    from gnnbench.data.layout import read_meta
+    from gnnbench.progress import Display
+
+    with Display(quiet) as display:
+
+        def progress(text: str, done: int, total: int) -> None:
+            display.step(text, done / total if total else 0.0)
+
+        display.plan(1, 0.0)
+        folder = import_source(
+            source, name, symmetric=symmetric, train_fraction=train_fraction, feature_dim=features,
+            num_classes=classes, num_nodes=nodes, seed=seed, replace_graph=replace,
+            progress=progress,
+        )  # fmt: skip
+    meta = read_meta(folder)
+    keys = ("name", "num_nodes", "num_edges", "features", "labels", "split", "notes")
+    if json:
+        _print_json({"path": str(folder), **{key: meta[key] for key in keys}})
+        return
+    print(folder)
+    if not quiet:
+        print(f"{meta['name']}: {meta['num_nodes']} nodes, {meta['num_edges']} directed edges")
+        for key in ("features", "labels", "split"):
+            print(f"{key}: {meta[key]}")
+        for note in meta["notes"]:
+            print(note)
 
 
 @data_app.command("prepare")
