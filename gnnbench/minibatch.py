@@ -43,10 +43,12 @@ class Block:
         return self.src_nodes[: self.num_dst]
 
     def to(self, device: torch.device | str) -> Block:
-        """Copy to a device; non-blocking when the tensors are pinned."""
+        """Copy to a device; to a GPU it does not wait for tensors that are pinned."""
+        # Towards the host it must: the copy would be read before it is there.
+        waits = torch.device(device).type == "cpu"
 
         def move(t: Tensor | None) -> Tensor | None:
-            return None if t is None else t.to(device, non_blocking=True)
+            return None if t is None else t.to(device, non_blocking=not waits)
 
         indptr, indices, src = move(self.indptr), move(self.indices), move(self.src_nodes)
         assert indptr is not None and indices is not None and src is not None

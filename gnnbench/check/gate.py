@@ -70,7 +70,7 @@ def check_against_reference(
     """
     per_seed = float(np.prod([f + 1 for f in fanouts]))
     few = seeds[: max(1, int(REFERENCE_EDGES / per_seed))]
-    ours = draw(few)
+    ours = draw(few).to("cpu")
     right = reference_sampler.sample(
         graph.indptr,
         graph.indices,
@@ -90,7 +90,8 @@ def check_against_reference(
 
 def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:
     """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's."""
-    right = graph.features[ids.long()]
+    right = graph.features[ids.cpu().long()]
+    rows = rows.cpu()
     if rows.shape != right.shape or not torch.equal(
         rows.contiguous().view(torch.int32), right.contiguous().view(torch.int32)
     ):
@@ -108,8 +109,8 @@ def check_forward(
 ) -> float:
     """Raise ``Fault`` unless the framework's model gives the reference's values on a fixed block.
 
-    ``forward`` takes a mini-batch of ours and its input rows. Returns the relative error in the
-    Frobenius norm.
+    ``forward`` takes a mini-batch of ours and its input rows, both on the CPU. Returns the relative
+    error in the Frobenius norm.
     """
     batch = reference_sampler.sample(
         graph.indptr,
@@ -125,7 +126,7 @@ def check_forward(
     dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
     weights = make_weights(dims, MODELS[model].WITH_SELF, seed)
     right = reference_model.forward(model, weights, batch.blocks, x)
-    ours = forward(batch, x).double()
+    ours = forward(batch, x).cpu().double()
     error = float((ours - right).norm() / right.norm().clamp_min(1e-30))
     if not error <= FORWARD_TOLERANCE:
         raise Fault(

@@ -23,3 +23,17 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
             return rows
         torch.ops.gnnbench.gather_out(table, ids, out)
     return out
+
+
+def gather_zero_copy(table: Tensor, ids: Tensor) -> Tensor:
+    """Rows of a table in locked host memory, read by a kernel on the device of ``ids``.
+
+    ``table`` ``[n, ...]`` on the CPU, contiguous, wholly inside memory locked for CUDA (pinned by
+    torch, or ``cudaHostRegister``); ``ids`` int32 or int64 ``[m]`` on a CUDA device. Returns
+    ``[m, ...]`` on that device, bit for bit. Raises ``UsageError`` for a wrong argument, memory
+    that is not locked among them; an id that is not a row fails a device assert.
+    """
+    load_native()
+    with native_errors():
+        rows: Tensor = torch.ops.gnnbench.gather_zero_copy(table, ids)
+    return rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from gnnbench import rng
@@ -12,8 +13,8 @@ from gnnbench import rng
 class Order(Protocol):
     """Splits an epoch's training nodes into batches of seeds."""
 
-    def batches(self, epoch: int) -> list[Tensor]:
-        """Seeds of every batch, int64 global ids, the last batch possibly short."""
+    def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
+        """Seeds of every batch, int64 global ids on ``device``, the last batch possibly short."""
         ...
 
 
@@ -30,13 +31,14 @@ class AsDrawn:
         self._seed = seed
         self._max_batches = max_batches
 
-    def batches(self, epoch: int) -> list[Tensor]:
-        """Seeds of every batch of ``epoch``."""
+    def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
+        """Seeds of every batch of ``epoch``; they go to the device in one copy."""
         shuffled = rng.permutation(
             self._train_idx.numel(), rng.key(self._seed, epoch, "batch-order")
         )
-        batches = list(self._train_idx[shuffled].split(self._batch_size))
-        return batches[: self._max_batches] if self._max_batches else batches
+        if self._max_batches:
+            shuffled = shuffled[: self._max_batches * self._batch_size]
+        return list(self._train_idx[shuffled].to(device).split(self._batch_size))
 
     @property
     def epoch_batches(self) -> int:

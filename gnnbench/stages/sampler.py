@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from gnnbench import rng
@@ -24,13 +25,22 @@ class Sampler(Protocol):
 class HopByHop:
     """Per hop: pick, then the three-pass id map (DGL's method), native.
 
-    ``fanouts`` from the seeds outwards.
+    ``fanouts`` from the seeds outwards. On a GPU the topology (``indptr`` and ``indices``) is
+    copied there once and all hops are drawn there; seeds may come from anywhere. Raises
+    ``torch.OutOfMemoryError`` where the topology does not fit.
     """
 
     def __init__(
-        self, graph: Graph, fanouts: Sequence[int], pick: str, frontier: str, seed: int
+        self,
+        graph: Graph,
+        fanouts: Sequence[int],
+        pick: str,
+        frontier: str,
+        seed: int,
+        device: torch.device | str = "cpu",
     ) -> None:
-        self._graph = graph
+        self._indptr = graph.indptr.to(device)
+        self._indices = graph.indices.to(device)
         self._fanouts = list(fanouts)
         self.pick = pick
         self.frontier = frontier
@@ -40,9 +50,9 @@ class HopByHop:
     def sample(self, seeds: Tensor, epoch: int, batch: int) -> MiniBatch:
         """Blocks for ``seeds``; with ``with_positions`` set they carry the edges' positions."""
         return sample(
-            self._graph.indptr,
-            self._graph.indices,
-            seeds.to(self._graph.indices.dtype),
+            self._indptr,
+            self._indices,
+            seeds.to(self._indices),  # its device and dtype
             self._fanouts,
             pick=self.pick,
             frontier=self.frontier,

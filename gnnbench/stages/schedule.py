@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import torch
 from torch import Tensor
+
+from gnnbench.stages.clock import Clock, HostClock
 
 S = TypeVar("S")  # what the system's sampler returns
 I = TypeVar("I")  # noqa: E741  what the model is fed
@@ -18,9 +20,7 @@ class EpochTrace(Generic[S]):
     """What one epoch took: wall time, time by phase (seconds), losses and samples kept."""
 
     wall_s: float = 0.0
-    phases_s: dict[str, float] = field(
-        default_factory=lambda: {"sample": 0.0, "memory_io": 0.0, "compute": 0.0}
-    )
+    phases_s: dict[str, float] = field(default_factory=dict)
     losses: list[float] = field(default_factory=list)
     kept: list[S] = field(default_factory=list)
 
@@ -29,30 +29,31 @@ def run_serial(
     batches: Callable[[], list[Tensor]],
     sample: Callable[[Tensor, int], S],
     load: Callable[[S], I],
-    compute: Callable[[I], float],
+    compute: Callable[[I], Tensor],
     keep: Callable[[S], S],
+    clock: Clock | None = None,
 ) -> EpochTrace[S]:
-    """Sample, load and compute one batch after the other, on the host's clock.
+    """Sample, load and compute one batch after the other.
 
     The wall time is taken around everything an epoch needs, the batch order included; the phases
-    are spans inside it, so their sum leaves a residual. ``keep`` picks what is needed to recount
-    the batch once the clock has stopped.
+    are spans inside it, so their sum leaves a residual. Nothing here waits for a device between
+    batches: ``compute`` returns the loss as a 0-d tensor, and all losses are read together at the
+    end. ``keep`` picks what is needed to recount the batch once the clock has stopped. ``clock`` is
+    the host's where none is given.
     """
-    clock = time.perf_counter
+    clock = clock or HostClock()
     trace: EpochTrace[S] = EpochTrace()
-    phases = trace.phases_s
-    start = clock()
+    losses: list[Tensor] = []
+    clock.start()
     for number, seeds in enumerate(batches()):
-        t0 = clock()
+        clock.mark()
         drawn = sample(seeds, number)
-        t1 = clock()
+        clock.mark("sample")
         inputs = load(drawn)
-        t2 = clock()
-        trace.losses.append(compute(inputs))
-        t3 = clock()
-        phases["sample"] += t1 - t0
-        phases["memory_io"] += t2 - t1
-        phases["compute"] += t3 - t2
+        clock.mark("memory_io")
+        losses.append(compute(inputs))
+        clock.mark("compute")
         trace.kept.append(keep(drawn))
-    trace.wall_s = clock() - start
+    trace.wall_s, trace.phases_s = clock.stop()
+    trace.losses = torch.stack(losses).tolist() if losses else []
     return trace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -77,7 +78,9 @@ class System(ABC):
     """A published system, wired together from stages, on one graph.
 
     Life of an object inside a worker process: constructed, ``setup``, ``check``, then ``run_epoch``
-    any number of times (the same epoch number may come twice), ``close``. Errors raised:
+    any number of times (the same epoch number may come twice), ``recheck`` in between, ``close``.
+    The harness holds its own clock against ``wall_s``: a system that recounts within ``run_epoch``
+    calls ``clock_stopped`` first. Errors raised:
     ``UsageError`` for a setting that the system does not know, ``UnsupportedError`` for one that it
     cannot do, ``MissingError`` for a backend that is not there.
     """
@@ -92,6 +95,7 @@ class System(ABC):
     def __init__(self, cell: Cell, graph: Graph) -> None:
         self.cell = cell
         self.graph = graph
+        self.on_clock_stopped: Callable[[], None] | None = None
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -109,6 +113,21 @@ class System(ABC):
     @abstractmethod
     def run_epoch(self, epoch: int) -> EpochSample:
         """Train one epoch and measure it."""
+
+    def recheck(self, epoch: int) -> str:
+        """Check again what the gate checked, after timing, on the seeds of ``epoch``.
+
+        Returns what is wrong, or "". ``epoch`` has not been run.
+        """
+        return ""
+
+    def clock_stopped(self) -> None:
+        """To be called in ``run_epoch`` when its clock has stopped and before anything else.
+
+        What follows (counting again) is then no part of the epoch for the harness's clock either.
+        """
+        if self.on_clock_stopped is not None:
+            self.on_clock_stopped()
 
     def close(self) -> None:  # noqa: B027
         """Give back what ``setup`` took."""

@@ -2,6 +2,7 @@
 
 Per hop pick and three-pass id map; host gather with all cores; aggregation over compact blocks;
 one batch after the other (DGL: Wang et al., arXiv:1909.01315; id map as its ``OrderedHashTable``).
+On a GPU topology, sampling and training are there; features stay in host memory unless told else.
 """
 
 from __future__ import annotations
@@ -11,14 +12,25 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from gnnbench import rng
+from gnnbench.cell import Cell
 from gnnbench.check import gate
 from gnnbench.check.hops import Hop, digest, hops_of
+from gnnbench.data.graph import Graph
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.minibatch import MiniBatch
-from gnnbench.stages.features import HostGather
+from gnnbench.stages.features import (
+    DeviceGather,
+    FeatureStore,
+    HostGather,
+    StagedGather,
+    ZeroCopyGather,
+)
 from gnnbench.stages.sampler import HopByHop
 from gnnbench.systems.base import Missing
 from gnnbench.systems.native import native_missing
 from gnnbench.systems.training import TrainingSystem
+
+FEATURES = ("host", "gpu", "uva")
 
 
 class Baseline(TrainingSystem):
@@ -26,22 +38,53 @@ class Baseline(TrainingSystem):
 
     name = "baseline"
     summary = "DGL's method, native: per-hop pick, three-pass id map, host gather, serial"
-    devices = ("cpu",)
+    devices = ("cpu", "cuda")
     framework = "native"
     picks: ClassVar[tuple[str, ...]] = ("floyd", "reservoir")
     frontiers: ClassVar[tuple[str, ...]] = ("cumulative", "new")
+    options: ClassVar[dict[str, str]] = {
+        "features": "on a GPU: host (default): gathered by the cores, then copied; gpu: the table"
+        " in device memory; uva: read out of locked host memory by a kernel"
+    }
+
+    def __init__(self, cell: Cell, graph: Graph) -> None:
+        super().__init__(cell, graph)
+        self.where = str(cell.options.get("features", "host"))
+        if self.where not in FEATURES:
+            raise UsageError(
+                f"option features of system 'baseline' is '{self.where}'; it is one of"
+                f" {', '.join(FEATURES)}"
+            )
+        if self.where != "host" and self.device.type == "cpu":
+            raise UnsupportedError(
+                f"option features={self.where} of system 'baseline' needs --device cuda"
+            )
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built."""
-        return native_missing()
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """DGL draws by Floyd's method on the CPU and by reservoir on a GPU."""
+        return self.picks if device == "cpu" else self.picks[::-1]
 
     def build_backend(self) -> None:
-        """Native sampler and host gather."""
+        """Native sampler and the feature store that the options ask for."""
+        cell, device = self.cell, self.device
         self.sampler = HopByHop(
-            self.graph, self.cell.fanouts, self.pick, self.frontier, self.cell.seed
+            self.graph, cell.fanouts, self.pick, self.frontier, cell.seed, device
         )
-        self.features = HostGather(self.graph.features)
+        table = self.graph.features
+        self.features: FeatureStore
+        if device.type == "cpu":
+            self.features = HostGather(table)
+        elif self.where == "gpu":
+            self.features = DeviceGather(table, device)
+        elif self.where == "uva":
+            self.features = ZeroCopyGather(table, device)
+        else:
+            self.features = StagedGather(table, device)
 
     def sample(self, seeds: Tensor, epoch: int, batch: int) -> MiniBatch:
         """One dispatch for all hops."""
@@ -72,8 +115,24 @@ class Baseline(TrainingSystem):
         return digest(drawn)
 
     def load(self, drawn: MiniBatch) -> Tensor:
-        """Rows gathered into the staging buffer."""
+        """Rows of the input nodes on the compute device."""
         return self.features.load(drawn.input_nodes)
+
+    def feature_bytes(self, nodes: int) -> dict[str, int]:
+        """All rows by the store's path."""
+        return {self.features.path: nodes * self.row_bytes()}
+
+    def h2d_bytes(self, nodes: int, seeds: int) -> int:
+        """Feature rows, and the seeds' ids; nothing on the CPU."""
+        if self.device.type == "cpu":
+            return 0
+        rows = nodes * self.row_bytes() if self.features.over_link else 0
+        return rows + seeds * self.graph.train_idx.element_size()
+
+    def close(self) -> None:
+        """Give back the feature store's memory."""
+        if hasattr(self, "features"):
+            self.features.close()
 
     def blocks(self, drawn: MiniBatch) -> list[Any]:
         """Our blocks are what our layers take."""
@@ -102,5 +161,5 @@ class Baseline(TrainingSystem):
         return sizes
 
     def hops(self, drawn: MiniBatch) -> list[Hop]:
-        """Edges in neutral form."""
-        return hops_of(drawn, self.frontier)
+        """Edges in neutral form, on the host."""
+        return hops_of(drawn.to("cpu"), self.frontier)

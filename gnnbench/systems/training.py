@@ -17,6 +17,7 @@ from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.stack import build
+from gnnbench.stages.clock import clock_for
 from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.schedule import run_serial
 from gnnbench.systems.base import CheckReport, EpochSample, System
@@ -26,7 +27,11 @@ class TrainingSystem(System):
     """A system whose epoch is: sample, load features, train on the blocks, batch by batch.
 
     A subclass says how in its framework; the epoch loop, the gate and the recount after timing
-    are the same for all, so that a ratio compares frameworks and not loops.
+    are the same for all, so that a ratio compares frameworks and not loops. On a GPU labels and
+    model live there and phases are measured by events; nothing waits for the device between the
+    phases except what the framework's own calls wait for. Where the device's memory is exhausted,
+    ``torch.OutOfMemoryError`` or a ``RuntimeError`` with "CUDA out of memory" in its text is
+    raised, by any method.
     """
 
     framework: ClassVar[str]
@@ -36,13 +41,18 @@ class TrainingSystem(System):
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         super().__init__(cell, graph)
-        self.pick = self._choose("pick", cell.pick, self.picks)
+        self.device = torch.device(cell.device)
+        self.pick = self._choose("pick", cell.pick, self.picks_on(cell.device))
         self.frontier = self._choose("frontier", cell.frontier, self.frontiers)
         for name in cell.options:
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
                 raise UsageError(f"system '{self.name}' has no option '{name}'; it has: {known}")
         self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """The pick algorithms, the default of the device first."""
+        return self.picks
 
     def _choose(self, what: str, asked: str, known: tuple[str, ...]) -> str:
         if asked == "default":
@@ -98,15 +108,27 @@ class TrainingSystem(System):
     def gate_extra(self, seeds: Tensor) -> None:
         """Raise ``Fault`` when a check of the system's own fails."""
 
+    def row_bytes(self) -> int:
+        """Bytes of one feature row."""
+        return self.graph.feature_dim * self.graph.features.element_size()
+
     def feature_bytes(self, nodes: int) -> dict[str, int]:
         """Bytes by path that serving ``nodes`` feature rows took."""
-        features = self.graph.features
-        return {"host_copy": nodes * self.graph.feature_dim * features.element_size()}
+        return {"host_copy": nodes * self.row_bytes()}
+
+    def h2d_bytes(self, nodes: int, seeds: int) -> int:
+        """Bytes that went from the host to the device, counts summed over the batches."""
+        return 0
 
     # The life of a system.
 
     def setup(self) -> None:
-        """Build backend, model and optimizer."""
+        """Build backend, model and optimizer; on a GPU the peak of memory counts from here."""
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+            # The gate's tolerance is one of float32.
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
         self.build_backend()
         cell, graph = self.cell, self.graph
         self.model: nn.Module = build(
@@ -117,7 +139,8 @@ class TrainingSystem(System):
             graph.num_classes,
             len(cell.fanouts),
             cell.seed,
-        )
+        ).to(self.device)
+        self.labels = graph.labels.to(self.device)
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
 
     def check(self) -> CheckReport:
@@ -156,29 +179,48 @@ class TrainingSystem(System):
         report.digest = self.work_digest(all_hops)
         return report
 
+    def recheck(self, epoch: int) -> str:
+        """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
+        graph, cell = self.graph, self.cell
+        try:
+            for nth, seeds in enumerate(gate.gate_seeds(self.order.batches(epoch))):
+                drawn = self.gate_sample(seeds, nth)
+                gate.check_structure(graph, cell.fanouts, self.frontier, seeds, self.hops(drawn))
+                gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
+            self.gate_extra(seeds)
+        except gate.Fault as fault:
+            return str(fault)
+        return ""
+
     def work_digest(self, drawn: list[list[Hop]]) -> str:
         """Digest of the gate's edges; a foreign sampler draws other numbers and has none."""
         return ""
 
     def _forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
         with torch.no_grad():
-            out: Tensor = self.model(self.convert(batch), x)
+            blocks = self.convert(batch.to(self.device))
+            out: Tensor = self.model(blocks, x.to(self.device))
         return out
 
-    def _train(self, inputs: tuple[Any, Tensor]) -> float:
+    def _train(self, inputs: tuple[Any, Tensor]) -> Tensor:
         drawn, x = inputs
         self.optimizer.zero_grad()
         logits = self.model(self.blocks(drawn), x)
-        labels = self.graph.labels[self.seeds(drawn).long()]
+        labels = self.labels[self.seeds(drawn).long()]
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
         loss.backward()
         self.optimizer.step()
-        return float(loss.detach())
+        return loss.detach()
+
+    def _peak_bytes(self) -> int:
+        if self.device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self.device))
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def run_epoch(self, epoch: int) -> EpochSample:
         """Train one epoch, measure it, then recount the edges of every timed batch."""
         trace = run_serial(
-            batches=lambda: self.order.batches(epoch),
+            batches=lambda: self.order.batches(epoch, self.device),
             sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
             load=lambda drawn: (drawn, self.load(drawn)),
             compute=self._train,
@@ -187,21 +229,24 @@ class TrainingSystem(System):
                 self.input_nodes(drawn).numel(),
                 self.seeds(drawn).numel(),
             ),
+            clock=clock_for(self.device),
         )
+        self.clock_stopped()
         unique_nodes = sum(n for _, n, _ in trace.kept)
+        seeds = sum(n for _, _, n in trace.kept)
         ok, reason, edges = self._recount([hops for hops, _, _ in trace.kept])
         return EpochSample(
             epoch=epoch,
             wall_s=trace.wall_s,
             phases_s=trace.phases_s,
             batches=len(trace.kept),
-            seeds=sum(n for _, _, n in trace.kept),
+            seeds=seeds,
             sampled_edges=edges,
             unique_nodes=unique_nodes,
             feature_bytes=self.feature_bytes(unique_nodes),
-            h2d_bytes=0,
+            h2d_bytes=self.h2d_bytes(unique_nodes, seeds),
             loss=float(np.mean(trace.losses)),
-            peak_alloc_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            peak_alloc_bytes=self._peak_bytes(),
             ok=ok,
             reason=reason,
         )
@@ -214,7 +259,7 @@ class TrainingSystem(System):
                 zip(hops, self.cell.fanouts, strict=True)
             ):
                 total += drawn
-                right = expected_edges(indptr, dst.numpy().astype(np.int64), fanout)
+                right = expected_edges(indptr, dst.cpu().numpy().astype(np.int64), fanout)
                 if drawn != right:
                     reason = (
                         f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from gnnbench.cell import Cell
-from gnnbench.data.prepare import load_dataset
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.systems import registry
 
@@ -105,6 +104,8 @@ def test_dgl_fused_sampler_on_int32_is_caught(small_graph):
 
 @pytest.mark.real_data
 def test_dgl_fused_sampler_on_int32_loses_half_of_ogbn_arxiv(real_data, monkeypatch):
+    from gnnbench.data.prepare import load_dataset
+
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
     graph = load_dataset("ogbn_arxiv+sym")
     settings = {"batch_size": 1024, "fanouts": (15, 10, 5)}

@@ -28,6 +28,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
 
+  // Rows of a host table in locked memory, read by the device of the ids; CUDA only.
+  m.def("gather_zero_copy(Tensor table, Tensor ids) -> Tensor");
+
   // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
   // dim]; the backward takes the gradient of that and gives the one of x.
   m.def("aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode) -> Tensor");

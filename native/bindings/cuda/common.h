@@ -46,8 +46,16 @@ class OnDevice {
 
   // Allocated by torch on the current stream, contents undefined.
   Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {
-    return torch::stable::empty(sizes, type, std::nullopt,
-                                torch::stable::Device(torch::headeronly::DeviceType::CUDA, index_));
+    try {
+      return torch::stable::empty(
+          sizes, type, std::nullopt,
+          torch::stable::Device(torch::headeronly::DeviceType::CUDA, index_));
+    } catch (const std::exception&) {
+      int64_t bytes = 8;  // of the widest element: an estimate is enough to name the cause
+      for (const int64_t size : sizes) bytes *= size;
+      tell_if_full(bytes);
+      throw;
+    }
   }
 
   // Host synchronisation: copies `n` values from the device and waits for the stream.
@@ -59,6 +67,17 @@ class OnDevice {
   }
 
  private:
+  // The stable interface loses what an allocation failed of; a full device is told by its name.
+  void tell_if_full(int64_t bytes) const {
+    size_t free_bytes = 0, total = 0;
+    cudaGetLastError();
+    if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) return;
+    if (free_bytes > static_cast<size_t>(bytes) + (size_t{64} << 20)) return;
+    throw std::runtime_error(std::string("CUDA out of memory in gnnbench::") + launch_.op + ": " +
+                             std::to_string(free_bytes >> 20) + " MiB of " +
+                             std::to_string(total >> 20) + " are free");
+  }
+
   int32_t index_;
   torch::stable::accelerator::DeviceGuard guard_;
   Launch launch_;

@@ -1,0 +1,251 @@
+"""Times of the CUDA operators on an R-MAT graph, after checking that they equal the CPU's.
+
+Sampling is timed over consecutive batches, each synchronised (``wall_ms``) and all in a row
+(``run_ms``: no synchronisation of ours in between). Seeds are drawn among the nodes that have
+in-neighbours. Gathers read random rows of 512 bytes from a table of 1 GB, in device memory and in
+locked host memory. Aggregation runs on the input block of a batch, with torch's CSR product beside
+it. Medians; JSON goes to --out. Exit code 1 where an operator differs from the CPU's.
+
+    python native/bench/operators.py --out results.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops.library import load_native
+
+KEY = 0x1234567
+WARMUP = 10
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scale", type=int, default=21, help="log2 of the number of nodes")
+    parser.add_argument("--edges", type=int, default=123_000_000)
+    parser.add_argument("--batches", type=int, default=200, help="consecutive batches timed")
+    parser.add_argument("--repeats", type=int, default=100, help="repeats of the other operators")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[8000, 1024])
+    parser.add_argument("--dims", type=int, nargs="+", default=[128, 256])
+    parser.add_argument("--table-bytes", type=int, default=10**9)
+    parser.add_argument("--rows", type=int, default=275_000, help="rows of one gather")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("operators.json"))
+    return parser.parse_args()
+
+
+def rmat(scale: int, edges: int, seed: int) -> tuple[Tensor, Tensor]:
+    """R-MAT graph (0.57, 0.19, 0.19, 0.05) in CSC on the GPU, ids permuted, ids int32."""
+    draws = torch.Generator("cuda").manual_seed(seed)
+    nodes = 1 << scale
+    src = torch.zeros(edges, dtype=torch.int32, device="cuda")
+    dst = torch.zeros(edges, dtype=torch.int32, device="cuda")
+    for bit in range(scale):
+        u = torch.rand(edges, generator=draws, device="cuda")
+        src |= (u >= 0.76).int() << bit
+        dst |= (((u >= 0.57) & (u < 0.76)) | (u >= 0.95)).int() << bit
+    names = torch.randperm(nodes, generator=draws, device="cuda").int()
+    edge = torch.sort((names[dst.long()].long() << scale) | names[src.long()].long()).values
+    indptr = torch.zeros(nodes + 1, dtype=torch.int64, device="cuda")
+    indptr[1:] = torch.cumsum(torch.bincount(edge >> scale, minlength=nodes), 0)
+    return indptr, (edge & (nodes - 1)).int()
+
+
+def require_equal(ours: Sequence[Tensor], right: Sequence[Tensor], what: str) -> None:
+    """End the program where tensors differ in dtype, shape or any bit."""
+    for number, (a, b) in enumerate(zip(ours, right, strict=True)):
+        if a.dtype != b.dtype or a.shape != b.shape or not torch.equal(a.cpu(), b.cpu()):
+            sys.exit(f"NOT EQUAL: {what}, tensor {number}")
+
+
+class Report:
+    """Rows of results, shown as they come and written after each."""
+
+    def __init__(self, path: Path, facts: dict[str, Any]) -> None:
+        self._path = path
+        self.facts = facts
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Show and keep a row."""
+        self.rows.append(row)
+        shown = (f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in row.items())
+        print(" ".join(shown), flush=True)
+        self._path.write_text(json.dumps({**self.facts, "results": self.rows}, indent=1) + "\n")
+
+
+def time_each(call: Callable[[int], Any], repeats: int) -> dict[str, float]:
+    """Median of synchronised calls on the host's clock, with 10 % and 90 % quantiles, in ms."""
+    for i in range(WARMUP):
+        call(i)
+    torch.cuda.synchronize()
+    taken = []
+    for i in range(repeats):
+        begin = time.perf_counter()
+        call(WARMUP + i)
+        torch.cuda.synchronize()
+        taken.append((time.perf_counter() - begin) * 1e3)
+    taken.sort()
+    return {
+        "wall_ms": statistics.median(taken),
+        "p10_ms": taken[len(taken) // 10],
+        "p90_ms": taken[len(taken) * 9 // 10],
+    }
+
+
+def time_run(call: Callable[[int], Any], repeats: int) -> float:
+    """Mean of calls in a row, in ms."""
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    for i in range(repeats):
+        call(i)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - begin) * 1e3 / repeats
+
+
+def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
+    """Whole batches, both picks, both orders of fanouts."""
+    ops = torch.ops.gnnbench
+    indptr, indices = graph
+    on_host = (indptr.cpu(), indices.cpu())
+    draws = torch.Generator("cuda").manual_seed(options.seed + 1)
+    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    for size in options.batch_sizes:
+        count = options.batches + WARMUP
+        seeds = [
+            able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+            for _ in range(count)
+        ]
+        for fanouts in ([15, 10, 5], [5, 10, 15]):
+            for pick in ("reservoir", "floyd"):
+
+                def call(i: int, how: bool = False) -> list[Tensor]:
+                    return ops.sample(
+                        indptr, indices, seeds[i % count], fanouts, pick, "cumulative", KEY, i, how  # noqa: B023
+                    )  # fmt: skip
+
+                right = ops.sample(
+                    *on_host, seeds[1].cpu(), fanouts, pick, "cumulative", KEY, 1, True
+                )
+                require_equal(call(1, True), right, f"sample {size} {fanouts} {pick}")
+                edges = sum(t.numel() for t in call(1)[1::3])
+                row = {
+                    "name": "sample", "batch": size, "fanouts": "/".join(map(str, fanouts)),
+                    "pick": pick, "edges": edges,
+                }  # fmt: skip
+                times = time_each(call, options.batches)
+                out.add({**row, **times, "run_ms": time_run(call, options.batches)})
+
+
+def bench_gather(options: argparse.Namespace, out: Report) -> None:
+    """Random rows of 512 bytes from device memory and from locked host memory."""
+    ops = torch.ops.gnnbench
+    table_rows = options.table_bytes // 512
+    table = torch.arange(table_rows * 128, dtype=torch.int32).view(table_rows, 128)
+    locked = table.pin_memory()
+    table = table.cuda()
+    draws = torch.Generator("cuda").manual_seed(options.seed + 2)
+    count = 8
+    ids = torch.randint(table_rows, (count, options.rows), generator=draws, device="cuda")
+    right = table.index_select(0, ids[0])
+    gathers: dict[str, Callable[[int], Tensor]] = {
+        "gather": lambda i: ops.gather(table, ids[i % count]),
+        "torch index_select": lambda i: table.index_select(0, ids[i % count]),
+        "gather_zero_copy": lambda i: ops.gather_zero_copy(locked, ids[i % count]),
+    }
+    for name, call in gathers.items():
+        require_equal([call(0)], [right], name)
+        times = time_each(call, options.repeats)
+        gb_per_s = options.rows * 512 / times["wall_ms"] / 1e6
+        out.add({"name": name, "rows": options.rows, "row_bytes": 512, **times,
+                 "gb_per_s": gb_per_s})  # fmt: skip
+
+
+def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
+    """Both directions on the input block of the first batch size, and torch's CSR product."""
+    ops = torch.ops.gnnbench
+    indptr, indices = graph
+    draws = torch.Generator("cuda").manual_seed(options.seed + 3)
+    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    size = options.batch_sizes[0]
+    seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+    flat = ops.sample(indptr, indices, seeds, [15, 10, 5], "floyd", "cumulative", KEY, 0, False)
+    rows, columns, nodes = flat[6:9]
+    num_dst, num_src = rows.numel() - 1, nodes.numel()
+    block = {"dst": num_dst, "src": num_src, "edges": columns.numel()}
+    for dim in options.dims:
+        x = torch.randn(num_src, dim, generator=draws, device="cuda")
+        grad = torch.randn(num_dst, dim, generator=draws, device="cuda")
+        for mode in ("sum", "gcn"):
+            for name, call, right in (
+                (
+                    "aggregate",
+                    lambda i, x=x, mode=mode: ops.aggregate(rows, columns, x, num_dst, mode),
+                    ops.aggregate(rows.cpu(), columns.cpu(), x.cpu(), num_dst, mode),
+                ),
+                (
+                    "aggregate_backward",
+                    lambda i, g=grad, mode=mode: ops.aggregate_backward(
+                        rows, columns, g, num_src, mode
+                    ),
+                    ops.aggregate_backward(rows.cpu(), columns.cpu(), grad.cpu(), num_src, mode),
+                ),
+            ):
+                first = call(0)
+                if not torch.allclose(first.cpu(), right, rtol=1e-4, atol=1e-3):
+                    sys.exit(f"NOT EQUAL: {name} {mode} {dim}")
+                require_equal([call(1)], [first], f"{name} {mode} {dim}, repeated")
+                times = time_each(call, options.repeats)
+                out.add({"name": name, "mode": mode, "dim": dim, **block, **times,
+                         "run_ms": time_run(call, options.repeats)})  # fmt: skip
+        ones = torch.ones(columns.numel(), device="cuda")
+        csr = torch.sparse_csr_tensor(rows, columns, ones, size=(num_dst, num_src))
+
+        def product(i: int) -> Tensor:
+            return csr @ x  # noqa: B023
+
+        times = time_each(product, options.repeats)
+        out.add({"name": "torch csr @ x", "mode": "sum", "dim": dim, **block, **times,
+                 "run_ms": time_run(product, options.repeats)})  # fmt: skip
+
+
+def main() -> None:
+    """Check and time everything."""
+    options = arguments()
+    load_native()
+    begin = time.perf_counter()
+    graph = rmat(options.scale, options.edges, options.seed)
+    torch.cuda.synchronize()
+    degree = graph[0].diff()
+    facts = {
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name(),
+        "nodes": degree.numel(),
+        "edges": graph[1].numel(),
+        "nodes_with_neighbours": int((degree > 0).sum()),
+        "largest_degree": int(degree.max()),
+        "batches": options.batches,
+        "repeats": options.repeats,
+    }
+    print(f"{facts} (made in {time.perf_counter() - begin:.1f} s)", flush=True)
+    out = Report(options.out, facts)
+    bench_sampling(options, graph, out)
+    bench_gather(options, out)
+    bench_aggregate(options, graph, out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""Rows read by the device out of locked host memory are the table's, and nothing else is read."""
+
+import pytest
+import torch
+from gpu_graphs import assert_same
+
+from gnnbench.errors import UsageError
+from gnnbench.ops.features import gather_zero_copy
+from gnnbench.stages.features import ZeroCopyGather
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dim", [1, 3, 4, 100, 128, 129, 602])
+def test_equals_the_table(ids_dtype, dim):
+    generator = torch.Generator().manual_seed(dim)
+    table = torch.randn(500, dim, generator=generator).pin_memory()
+    ids = torch.randint(0, 500, (777,), generator=generator).to(ids_dtype)
+    rows = gather_zero_copy(table, ids.cuda())
+    assert rows.is_cuda
+    assert_same(rows, table[ids.long()])
+
+
+def test_empty_requests():
+    table = torch.ones(5, 4).pin_memory()
+    none = torch.empty(0, dtype=torch.int64, device="cuda")
+    assert gather_zero_copy(table, none).shape == (0, 4)
+
+
+def test_memory_that_is_not_locked_is_refused():
+    ids = torch.tensor([1], device="cuda")
+    with pytest.raises(UsageError, match="locked for CUDA"):
+        gather_zero_copy(torch.ones(5, 4), ids)
+    with pytest.raises(UsageError, match="on the CPU"):
+        gather_zero_copy(torch.ones(5, 4, device="cuda"), ids)
+    # The device goes on after a refusal.
+    assert float(torch.ones(3, device="cuda").sum()) == 3
+
+
+def test_the_store_serves_any_table_and_gives_it_back():
+    table = torch.randn(1000, 60)[:, ::2]  # not contiguous, not pinned
+    store = ZeroCopyGather(table, "cuda")
+    ids = torch.tensor([999, 0, 3, 3])
+    assert_same(store.load(ids.cuda()), table[ids])
+    store.close()
+    store.close()
