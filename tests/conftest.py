@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,12 @@ import pytest
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 # Where a GPU is promised, a skipped GPU test is a failure.
 GPU_PROMISED = os.environ.get("GNNBENCH_REQUIRE_GPU") == "1"
+
+
+# A shell starts what it puts in the background with SIGINT ignored, and children inherit that: the
+# tests of Ctrl-C need it back.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _gpu_missing() -> str | None:
@@ -56,7 +63,7 @@ def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
-def small_graph():  # noqa: ANN201
+def small_graph():
     """400 nodes, skewed degrees, isolated nodes, a self-loop and parallel edges."""
     import numpy as np
     import torch
