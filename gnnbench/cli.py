@@ -18,12 +18,14 @@ from gnnbench.errors import (
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_REGRESSION,
+    EXIT_USAGE,
     DataError,
     GnnbenchError,
     UsageError,
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 app = typer.Typer(
@@ -76,7 +78,7 @@ def run(
     """Run an experiment; ends with a table, a CSV and pictures.
 
     Exit codes: 0 ok, 1 internal, 2 usage, 3 some cells failed, 4 a correctness check failed,
-    5 regression or claim failed, 6 backend or data missing.
+    5 regression or claim failed, 6 backend or data missing, 130 stopped by Ctrl-C.
     """
     from gnnbench.overrides import Overrides
     from gnnbench.runner.launch import make_request
@@ -429,13 +431,19 @@ def _gib(count: int | None) -> str:
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
-    from gnnbench.results.table import cells_table, remarks
+    from gnnbench.results.schema import CELLS
+    from gnnbench.results.table import cells_table, narrow_tables, remarks
 
     if json:
         paths = {"run": str(folder), "figures": [str(f) for f in figures]}
-        _print_json({**paths, "cells": rows})
+        cells = [{c.name: row.get(c.name) for c in CELLS} for row in rows]
+        _print_json({**paths, "cells": cells})
         return
-    _print(cells_table(rows, different))
+    whole = cells_table(rows, different)
+    for number, table in enumerate([whole] if _fits(whole) else narrow_tables(rows, different)):
+        if number:
+            print()
+        _print(table)
     if not quiet:
         print()
         for remark in remarks(rows, different):
@@ -463,17 +471,37 @@ def _print_table(title: str, rows: list[dict[str, Any]]) -> None:
     table.title_justify = "left"
     for row in rows:
         table.add_row(*(str(v) if (v := row.get(n)) not in (None, "") else "" for n in names))
-    _print(table)
-    print()
+    if _fits(table):
+        _print(table)
+        print()
+        return
+    print(f"{title}\n")  # a column too narrow would cut what is meant to be copied
+    for row in rows:
+        print(row[names[0]])
+        for name in names[1:]:
+            if row.get(name) not in (None, ""):
+                print(f"  {name}: {row[name]}")
+        print()
 
 
-def _print(table: Table) -> None:
+def _console() -> Console:
+    """As wide as the terminal; without one as wide as the text, so that nothing is cut."""
     from rich.console import Console
 
     console = Console(markup=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, highlight=False, width=220)
-    console.print(table)
+    return console if console.is_terminal else Console(markup=False, highlight=False, width=10_000)
+
+
+def _fits(table: Table) -> bool:
+    from rich.measure import Measurement
+
+    console = _console()
+    wide = console.options.update(max_width=10_000)
+    return Measurement.get(console, wide, table).maximum <= console.width
+
+
+def _print(table: Table) -> None:
+    _console().print(table)
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -514,6 +542,9 @@ def main() -> NoReturn:
         sys.exit(EXIT_INTERNAL)
     except Exception as error:
         if hasattr(error, "format_message"):  # what the parser raises
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(error.format_message(), file=sys.stderr)
+                sys.exit(EXIT_USAGE)
             _fail(_sentence(error.format_message()), getattr(error, "exit_code", 2))
         if debug:
             traceback.print_exc()
@@ -521,7 +552,9 @@ def main() -> NoReturn:
 
 
 def _sentence(text: str) -> str:
-    return text[:1].lower() + text[1:].rstrip(".") + "; see 'gnnbench --help'"
+    text, _, hint = text.partition(". Did you mean ")
+    hint = f"; did you mean {hint}" if hint else ""
+    return text[:1].lower() + text[1:].rstrip(".") + hint + "; see 'gnnbench --help'"
 
 
 if __name__ == "__main__":

@@ -36,17 +36,52 @@ def ratio(row: Row, name: str) -> str:
     return f"{row[name]:.2f}x{interval}"
 
 
+HEAD = ("dataset", "model", "system", "status")
+TIMES = ("epoch", "+-", *(p.replace("_", " ") for p in PHASES), "other", "sample/batch")
+RATIOS = ("speed-up", "sample speed-up")
+COLUMNS = (*HEAD, *TIMES, *RATIOS, "work", "verdict")
+
+
 def cells_table(rows: Sequence[Row], show_different: bool = False) -> Table:
     """One line per cell. For ``different`` work ratios appear only when asked for, as such."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("dataset", "model", "system", "status", "epoch", "+-"):
-        table.add_column(name, no_wrap=name != "dataset")
-    for name in (*PHASES, "other", "sample/batch", "speed-up", "sample speed-up"):
-        table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
-    table.add_column("work", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    return _table(
+        COLUMNS, [dict(zip(COLUMNS, _line(r, show_different), strict=True)) for r in rows]
+    )
+
+
+def narrow_tables(rows: Sequence[Row], show_different: bool = False) -> list[Table]:
+    """The same in 80 columns: times, then comparison, for every dataset and model.
+
+    Sampling time per batch is left out.
+    """
+    groups: dict[str, list[dict[str, str]]] = {}
     for row in rows:
-        table.add_row(*_line(row, show_different))
+        line = dict(zip(COLUMNS, _line(row, show_different), strict=True))
+        groups.setdefault(f"{row['dataset']}, {row['model']}", []).append(line)
+    found = []
+    for title, lines in groups.items():
+        found.append(_table(("system", "status", *TIMES[:-1]), lines, gap=1, title=title))
+        compared = [line for line in lines if line["work"] or line["verdict"]]
+        if len(compared) > 1:
+            found.append(_table(("system", *RATIOS, "work", "verdict"), compared, gap=1))
+    return found
+
+
+def _table(
+    columns: Sequence[str], lines: Sequence[dict[str, str]], gap: int = 2, title: str = ""
+) -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0), title=title or None,
+        title_justify="left",
+    )  # fmt: skip
+    for name in columns:
+        right = name in TIMES[2:] or name in RATIOS
+        table.add_column(
+            name, justify="right" if right else "left", overflow="fold",
+            no_wrap=name not in ("dataset", "system"),
+        )  # fmt: skip
+    for line in lines:
+        table.add_row(*(line[name] for name in columns))
     return table
 
 
@@ -59,7 +94,7 @@ def _line(row: Row, show_different: bool) -> list[str]:
     head = [row["dataset"], row["model"], system, row["status"]]
     wall = row.get("epoch_wall_s")
     if wall is None:
-        return [*head, *[""] * 10]
+        return [*head, *[""] * (len(COLUMNS) - len(head))]
     low, high = row.get("ci_low_s"), row.get("ci_high_s")
     half = "" if low is None or low != low else f"{(high - low) / 2 / wall:.1%}"
     sample = row.get("sample_time_s")

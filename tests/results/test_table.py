@@ -1,6 +1,6 @@
 from rich.console import Console
 
-from gnnbench.results.table import cells_table, remarks, seconds
+from gnnbench.results.table import cells_table, narrow_tables, remarks, seconds
 
 ROW = {
     "dataset": "d", "model": "gcn", "system": "pyg", "status": "ok", "epoch_wall_s": 2.0,
@@ -46,3 +46,21 @@ def test_units():
         "", "0 s", "12.3 s", "500 ms", "12.3 ms", "4.5 us", "0.001 us",
     ]  # fmt: skip
     assert (seconds(630.0), seconds(9000.0)) == ("10 min", "2.5 h")
+
+
+def test_narrow_tables_hold_everything_in_eighty_columns():
+    reference = {**ROW, "system": "baseline", "work_class": "", "verdict": "reference"}
+    system = {**ROW, "system": "pyg-native-sampler", "stand_in_for": "pyg", "verdict": "slower",
+              "work_class": "equivalent", "speedup": 10.5, "speedup_ci_low": 10.4,
+              "speedup_ci_high": 10.6, "sample_speedup": 10.5, "sample_speedup_ci_low": 10.4,
+              "sample_speedup_ci_high": 10.6, "doubtful": "x"}  # fmt: skip
+    missing = {**FAILED, "status": "missing_dep"}
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    times, comparison = narrow_tables([reference, system, missing])
+    console.print(times)
+    console.print(comparison)
+    text = console.export_text()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    for expected in ("d, gcn", "baseline", "missing_dep", "2 s", "400 ms", "equivalent", "slower"):
+        assert expected in text
+    assert text.count("10.50x [10.40, 10.60]") == 2
