@@ -128,6 +128,11 @@ def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
         for r in rows
         if r.get("doubtful")
     ]
+    found += [
+        f"{system_label(r)} on {r['dataset']} ({r['model']}): {r['remark']}"
+        for r in rows
+        if r.get("remark")
+    ]
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")
     judged = [r for r in rows if r.get("speedup") is not None]

@@ -69,6 +69,7 @@ class Ledger:
             "loss", "peak_alloc_bytes", "peak_rss_bytes", "ok",
         )  # fmt: skip
         sample |= {key: answer[key] for key in copied}
+        sample["outer_s"] = answer.get("outer_s")
         sample |= {f"{p}_time_s": answer["phases_s"].get(p) for p in PHASES}
         sample |= {f"feature_bytes_{p}": answer["feature_bytes"].get(p, 0) for p in FEATURE_PATHS}
         self._samples.append(sample)
@@ -82,6 +83,10 @@ class Ledger:
             for s in self.samples
             if s["id"] == cell.id and not s["warmup"] and (pair is None or s["pair"] == pair.id)
         ]
+
+    def warm_ups(self, cell: Cell) -> list[Record]:
+        """Warm-up samples of a cell."""
+        return [s for s in self.samples if s["id"] == cell.id and s["warmup"]]
 
     def rounds(self, pair: Pair) -> list[tuple[Record, Record]]:
         """Complete rounds of a pair: (reference's sample, system's sample), in order."""

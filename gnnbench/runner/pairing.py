@@ -12,6 +12,8 @@ from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.stopping import StoppingRule
+from gnnbench.measure.work import work_class
+from gnnbench.runner import audit
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.plan import Pair
@@ -20,6 +22,8 @@ from gnnbench.runner.process import WorkerFailed, WorkerProcess
 T = TypeVar("T")
 # Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
 SETTLE_S = 0.02
+# Far beyond any epoch that is run: its seeds are new to the system.
+RECHECK_EPOCH = 1_000_003
 
 
 class Observer(Protocol):
@@ -83,6 +87,7 @@ class Pairing:
         try:
             workers.append((pair.system, system))
             why, half_width = self._rounds(pair, attempt, workers)
+            self._audit(pair, workers)
         except BaseException:
             system.kill()
             raise
@@ -197,8 +202,28 @@ class Pairing:
                 "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
             }
             self.ledger.add_sample(pair, cell, where, answer)
-            if not answer["ok"]:
-                self._fail(cell, Failure("incorrect", answer["reason"]))
+            facts = self.ledger.reports[cell.id]["facts"]
+            fault = "" if answer["ok"] else answer["reason"]
+            if fault := fault or audit.sample_fault(cell, facts, epoch, answer):
+                self._fail(cell, Failure("incorrect", fault))
+
+    def _audit(self, pair: Pair, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """Hold what was measured against what is known, and check each worker again."""
+        for cell, worker in workers:
+            samples = self.ledger.measured(cell, pair)
+            fault = audit.clock_fault(samples) or audit.loss_fault(samples)
+            if not fault:
+                fault = self._ask(
+                    cell, lambda w=worker: w.call("recheck", epoch=RECHECK_EPOCH)  # type: ignore[misc]
+                )["reason"]  # fmt: skip
+                fault = fault and f"after timing: {fault}"
+            if fault:
+                self._fail(cell, Failure("incorrect", fault))
+        if pair.reference is not None:
+            reports = [self.ledger.reports[c.id]["check"] for c in (pair.reference, pair.system)]
+            rounds = self.ledger.rounds(pair)
+            if fault := audit.edges_fault(rounds, work_class(*reports)):
+                self._fail(pair.system, Failure("incorrect", fault))
 
     def _ask(self, cell: Cell, command: Callable[[], T]) -> T:
         try:

@@ -15,6 +15,8 @@ from gnnbench.measure.noise import Calibration
 from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
 from gnnbench.measure.work import work_class
 from gnnbench.results.schema import FEATURE_PATHS, PHASES, SAMPLES
+from gnnbench.runner import audit
+from gnnbench.runner.dead import dead_options
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.plan import Pair, Plan
@@ -51,12 +53,14 @@ def cell_rows(
             reference = plan.references[cell.id]
             pair = pairs.get(cell.id)
             row |= _comparison(cell, reference, pair, ledger, (calibrations or {}).get(cell.device))
-            row |= _idleness(cell, ledger)
+            row |= _doubts(cell, ledger)
             failure = _unstable(row, measure)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
     _withdraw_verdicts(rows, plan)
+    for row, remark in dead_options(rows, {c.id: plan.references[c.id].id for c in plan.cells}):
+        row["remark"] = remark
     return rows
 
 
@@ -121,11 +125,14 @@ def _measured(cell: Cell, ledger: Ledger) -> Row:
         "ci_low_s": wall.low,
         "ci_high_s": wall.high,
         "n": wall.n,
+        "first_epoch_s": max((s["wall_s"] for s in ledger.warm_ups(cell)), default=None),
         "loss": samples[-1]["loss"],
         "residual_s": statistics.median(s["wall_s"] - _phase_sum(s) for s in samples),
         "peak_alloc_bytes": max(s["peak_alloc_bytes"] for s in samples),
         "peak_rss_bytes": max(s["peak_rss_bytes"] for s in samples),
     }
+    if outer := [s["outer_s"] for s in samples if s["outer_s"]]:
+        row["outer_s"] = statistics.median(outer)
     counts = ("batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes")
     for key in (*counts, *(f"feature_bytes_{p}" for p in FEATURE_PATHS)):
         row[key] = round(statistics.median(s[key] for s in samples))
@@ -188,8 +195,8 @@ def _comparison(
     return row
 
 
-def _idleness(cell: Cell, ledger: Ledger) -> Row:
-    """Whether this worker, or one beside it, used the CPU while it should have been idle."""
+def _doubts(cell: Cell, ledger: Ledger) -> Row:
+    """CPU use of this worker, or one beside it, while it should have been idle; moved work."""
     pairs = {s["pair"] for s in ledger.samples if s["id"] == cell.id}
     beside = [s for s in ledger.samples if s["pair"] in pairs and s["id"] != cell.id]
     doubts = []
@@ -205,10 +212,11 @@ def _idleness(cell: Cell, ledger: Ledger) -> Row:
     foreign = _share(own, "foreign_cpu_s")
     if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
         doubts.append(f"other programs used {foreign:.1f} cores meanwhile; close them")
+    doubts += [audit.first_epoch_doubt(ledger.warm_ups(cell), own), audit.after_doubt(own)]
     return {
         "idle_cpu_share": idle_share(beside) if beside else None,
         "foreign_cpu_share": foreign,
-        "doubtful": "; ".join(doubts),
+        "doubtful": "; ".join(d for d in doubts if d),
     }
 
 

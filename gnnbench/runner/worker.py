@@ -1,7 +1,7 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
+``recheck``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
 ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
@@ -23,6 +23,7 @@ from typing import IO, Any
 
 from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError
+from gnnbench.runner.quiet import OuterClock
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
@@ -69,10 +70,17 @@ class Worker:
         return {**report.to_json(), "seconds": time.perf_counter() - start}
 
     def epoch(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run and measure one epoch."""
-        sample = self.system.run_epoch(command["epoch"]).to_json()
+        """Run one epoch, measured by the system and by the harness."""
+        clock = OuterClock()
+        self.system.on_clock_stopped = clock.stop
+        sample = self.system.run_epoch(command["epoch"])
+        outer_s = clock.seconds
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {**sample, "peak_rss_bytes": peak}
+        return {**sample.to_json(), "outer_s": outer_s, "peak_rss_bytes": peak}
+
+    def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Check again, after timing, on seeds that were not timed."""
+        return {"reason": self.system.recheck(command["epoch"])}
 
     def close(self, command: dict[str, Any]) -> dict[str, Any]:
         """Give everything back; the process ends after the answer."""
@@ -125,6 +133,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "setup": worker.setup,
         "check": worker.check,
         "epoch": worker.epoch,
+        "recheck": worker.recheck,
         "close": worker.close,
     }
     for line in commands:

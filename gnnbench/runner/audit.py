@@ -1,0 +1,112 @@
+"""What a system says of its epochs held against what the runner knows; each fault is a sentence.
+
+The runner knows how many seeds and batches an epoch must have, how long the epoch took by its own
+clock, and what the reference drew for the same epoch. A system that lies in all of its counts at
+once, consistently with its reference, is beyond this.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gnnbench.cell import Cell
+
+Record = Mapping[str, Any]
+
+CLOCK_SHARE = 0.05  # of the epoch
+CLOCK_SLACK_S = 0.03  # waking up, ending spinning threads
+EQUIVALENT_EDGES = 0.03  # two samplers, a few batches
+SAME_LOSSES = 3
+FIRST_EPOCH_TIMES = 5.0
+FIRST_EPOCH_SLACK_S = 1.0
+AFTER_SLACK_S = 0.5
+
+
+def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
+    """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
+    if answer["epoch"] != epoch:
+        return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
+    if not math.isfinite(answer["loss"]):
+        return f"the loss of epoch {epoch} is {answer['loss']}"
+    if answer["wall_s"] <= 0:
+        return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
+    train = facts.get("train_nodes")
+    if not train:
+        return ""
+    batches = math.ceil(train / cell.batch_size)
+    seeds = train
+    if 0 < cell.max_batches < batches:
+        batches, seeds = cell.max_batches, cell.max_batches * cell.batch_size
+    for what, right in (("batches", batches), ("seeds", seeds)):
+        if answer[what] != right:
+            return f"epoch {epoch} ran {answer[what]} {what} where it has {right}"
+    return ""
+
+
+def clock_fault(samples: Sequence[Record]) -> str:
+    """Whether the system's clock read less than the harness's, over the measured epochs."""
+    known = [s for s in samples if s.get("outer_s")]
+    if not known:
+        return ""
+    outer = statistics.median(s["outer_s"] for s in known)
+    gap = statistics.median(s["outer_s"] - s["wall_s"] for s in known)
+    if gap <= max(CLOCK_SHARE * outer, CLOCK_SLACK_S):
+        return ""
+    return (
+        f"its epochs took {outer:.3g} s by the harness's clock, {gap:.3g} s more than it says: work"
+        " is left out of its wall time, or goes on after its clock has stopped"
+    )
+
+
+def loss_fault(samples: Sequence[Record]) -> str:
+    """Whether the loss never changes: nothing is trained, or answers are cached."""
+    if len({s["epoch"] for s in samples}) < SAME_LOSSES:
+        return ""
+    losses = {s["loss"] for s in samples}
+    if len(losses) > 1 or losses == {0.0}:
+        return ""
+    return f"the loss is {losses.pop():g} whatever the epoch: nothing is trained, or it is cached"
+
+
+def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
+    """Whether a system of the same work drew other numbers of edges than the reference."""
+    tolerance = {"identical": 0.0, "equivalent": EQUIVALENT_EDGES}.get(work)
+    if tolerance is None:
+        return ""
+    for reference, system in rounds:
+        right, drawn = reference["sampled_edges"], system["sampled_edges"]
+        if abs(drawn - right) > tolerance * right:
+            return (
+                f"epoch {system['epoch']} drew {drawn} edges where the reference drew {right}, but"
+                f" at the gate the work was {work}"
+            )
+    return ""
+
+
+def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
+    """Whether a worker's first epoch, which is not measured, took much longer than the others."""
+    if not warm or not samples:
+        return ""
+    first = max(s["wall_s"] for s in warm)
+    usual = statistics.median(s["wall_s"] for s in samples)
+    if first <= FIRST_EPOCH_TIMES * usual or first - usual <= FIRST_EPOCH_SLACK_S:
+        return ""
+    return (
+        f"a warm-up epoch took {first:.3g} s, {first / usual:.0f} times a measured one: work may"
+        " have moved there"
+    )
+
+
+def after_doubt(samples: Sequence[Record]) -> str:
+    """Whether a worker is long busy after its clock has stopped: more than in the epoch itself."""
+    known = [s for s in samples if s.get("outer_s")]
+    if not known:
+        return ""
+    after = statistics.median(s["block_s"] - s["outer_s"] for s in known)
+    wall = statistics.median(s["wall_s"] for s in known)
+    if after <= wall or after <= AFTER_SLACK_S:
+        return ""
+    return f"it worked for {after:.3g} s after each epoch of {wall:.3g} s"

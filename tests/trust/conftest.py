@@ -1,0 +1,61 @@
+"""Runs of planted cheats: through the same request, campaign and workers as any other run."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+def register(monkeypatch, module, names):
+    """Make classes of a module beside this file known as systems, here and in workers."""
+    from gnnbench.measure import machine
+    from gnnbench.runner import environment
+    from gnnbench.systems import registry
+
+    found = ",".join(f"{k}={module}:{v}" for k, v in names.items())
+    monkeypatch.setenv("GNNBENCH_EXTRA_SYSTEMS", found)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    for cache in (registry._entries, environment.availability, environment.dataset_state):
+        cache.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def patch():
+    with pytest.MonkeyPatch.context() as found:
+        yield found
+    from gnnbench.runner import environment
+    from gnnbench.systems import registry
+
+    for cache in (registry._entries, environment.availability, environment.dataset_state):
+        cache.cache_clear()
+
+
+class Quiet:
+    """An observer that says nothing."""
+
+    def note(self, text):
+        pass
+
+    def plan(self, pairs, budget_s):
+        pass
+
+    def step(self, text, fraction):
+        pass
+
+    def pair_done(self):
+        pass
+
+
+def run_systems(systems, out, reference, options=(), repeats=3, definition="breakdown"):
+    """Run the smoke profile with these systems; the campaign's outcome."""
+    from gnnbench.overrides import Overrides
+    from gnnbench.runner import campaign
+    from gnnbench.runner.launch import make_request
+
+    options = (f"reference={reference}", *options)
+    wanted = Overrides("smoke", tuple(systems), options=options, repeats=repeats)
+    return campaign.run(make_request(str(definition), wanted, out), Quiet())
