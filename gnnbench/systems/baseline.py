@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from gnnbench import rng
@@ -31,6 +32,7 @@ from gnnbench.systems.native import native_missing
 from gnnbench.systems.training import TrainingSystem
 
 FEATURES = ("host", "gpu", "uva")
+SAMPLED = ("src_nodes", "indptr", "indices")  # of a block, whatever else it carries
 
 
 class Baseline(TrainingSystem):
@@ -99,7 +101,7 @@ class Baseline(TrainingSystem):
             self.sampler.with_positions = False
 
     def gate_extra(self, seeds: Tensor) -> None:
-        """Equality with the reference sampler for the same key."""
+        """Equality with the reference for the same key; the same draw as timed and as checked."""
         gate.check_against_reference(
             self.graph,
             self.cell.fanouts,
@@ -109,6 +111,10 @@ class Baseline(TrainingSystem):
             frontier=self.frontier,
             key=rng.key(self.cell.seed, 0, "sample"),
         )
+        timed, checked = self.sample(seeds, 0, 1), self.gate_sample(seeds, 1)
+        for a, b in zip(timed.blocks, checked.blocks, strict=True):
+            if not all(torch.equal(getattr(a, n), getattr(b, n)) for n in SAMPLED):
+                raise gate.Fault("the sampler as timed draws other edges than as checked")
 
     def work_digest(self, drawn: list[list[Hop]]) -> str:
         """SHA-256 of the gate's edges."""

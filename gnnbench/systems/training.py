@@ -22,6 +22,8 @@ from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.schedule import run_serial
 from gnnbench.systems.base import CheckReport, EpochSample, System
 
+REREAD_ROWS = 1024  # enough to find a stale buffer, too few to count in memory
+
 
 class TrainingSystem(System):
     """A system whose epoch is: sample, load features, train on the blocks, batch by batch.
@@ -49,6 +51,7 @@ class TrainingSystem(System):
                 known = ", ".join(self.options) or "none"
                 raise UsageError(f"system '{self.name}' has no option '{name}'; it has: {known}")
         self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+        self._last: tuple[Any, Tensor] | None = None  # the batch trained on last, to look at again
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """The pick algorithms, the default of the device first."""
@@ -210,6 +213,7 @@ class TrainingSystem(System):
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
         loss.backward()
         self.optimizer.step()
+        self._last = inputs
         return loss.detach()
 
     def _peak_bytes(self) -> int:
@@ -218,7 +222,7 @@ class TrainingSystem(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def run_epoch(self, epoch: int) -> EpochSample:
-        """Train one epoch, measure it, then recount the edges of every timed batch."""
+        """Train one epoch, measure it, then look again at what every timed batch drew and read."""
         trace = run_serial(
             batches=lambda: self.order.batches(epoch, self.device),
             sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
@@ -234,7 +238,8 @@ class TrainingSystem(System):
         self.clock_stopped()
         unique_nodes = sum(n for _, n, _ in trace.kept)
         seeds = sum(n for _, _, n in trace.kept)
-        ok, reason, edges = self._recount([hops for hops, _, _ in trace.kept])
+        edges = sum(n for hops, _, _ in trace.kept for _, n in hops)
+        reason = self._recount(epoch, [hops for hops, _, _ in trace.kept]) or self._reread()
         return EpochSample(
             epoch=epoch,
             wall_s=trace.wall_s,
@@ -247,23 +252,43 @@ class TrainingSystem(System):
             h2d_bytes=self.h2d_bytes(unique_nodes, seeds),
             loss=float(np.mean(trace.losses)),
             peak_alloc_bytes=self._peak_bytes(),
-            ok=ok,
+            ok=not reason,
             reason=reason,
         )
 
-    def _recount(self, batches: list[list[tuple[Tensor, int]]]) -> tuple[bool, str, int]:
+    def _recount(self, epoch: int, batches: list[list[tuple[Tensor, int]]]) -> str:
+        """What is wrong with the timed batches' seeds or edge counts, or nothing."""
         indptr = self.graph.indptr.numpy()
-        total = 0
-        for nth, hops in enumerate(batches):
+        for nth, (seeds, hops) in enumerate(zip(self.order.batches(epoch), batches, strict=True)):
+            drawn_for = hops[0][0].cpu().long()
+            if not torch.equal(drawn_for.sort().values, seeds.cpu().long().sort().values):
+                return (
+                    f"timed batch {nth + 1} was drawn for other seeds than its own:"
+                    f" {drawn_for.numel()} where it has {seeds.numel()}"
+                )
             for number, ((dst, drawn), fanout) in enumerate(
                 zip(hops, self.cell.fanouts, strict=True)
             ):
-                total += drawn
                 right = expected_edges(indptr, dst.cpu().numpy().astype(np.int64), fanout)
                 if drawn != right:
-                    reason = (
+                    return (
                         f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"
                         f" where {right} are right"
                     )
-                    return False, reason, total
-        return True, "", total
+        return ""
+
+    def _reread(self) -> str:
+        """What is wrong with the rows that the last timed batch was trained on, or nothing."""
+        if self._last is None:
+            return ""
+        drawn, x = self._last
+        self._last = None
+        ids = self.input_nodes(drawn)
+        if x.shape[0] != ids.numel():
+            return f"the last timed batch has {x.shape[0]} feature rows for {ids.numel()} nodes"
+        step = max(1, ids.numel() // REREAD_ROWS)
+        try:
+            gate.check_features(self.graph, ids[::step], x[::step])
+        except gate.Fault as fault:
+            return f"last timed batch: {fault}"
+        return ""

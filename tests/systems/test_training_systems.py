@@ -138,3 +138,37 @@ def test_lost_edges_in_a_timed_batch_are_caught(small_graph, monkeypatch):
     monkeypatch.setattr(system, "hop_sizes", lambda d: [(t, n - 1) for t, n in right(d)])
     sample = system.run_epoch(0)
     assert not sample.ok and "timed batch 1" in sample.reason
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_other_seeds_in_a_timed_batch_are_caught(name, small_graph, monkeypatch):
+    system = make(name, small_graph)
+    assert system.check().ok
+    right = system.sample
+    monkeypatch.setattr(system, "sample", lambda seeds, e, b: right(seeds[:10], e, b))
+    sample = system.run_epoch(0)
+    assert not sample.ok and "other seeds than its own: 10" in sample.reason
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_stale_rows_in_a_timed_batch_are_caught(name, small_graph, monkeypatch):
+    system = make(name, small_graph)
+    assert system.check().ok
+    right = system.load
+    monkeypatch.setattr(system, "load", lambda drawn: torch.zeros_like(right(drawn)))
+    sample = system.run_epoch(0)
+    assert not sample.ok and "last timed batch" in sample.reason
+
+
+@pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
+def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph, monkeypatch):
+    from gnnbench.stages import sampler
+
+    right = sampler.sample
+
+    def other(*args, with_positions=False, **how):
+        how = how if with_positions else {**how, **change}
+        return right(*args, with_positions=with_positions, **how)
+
+    monkeypatch.setattr(sampler, "sample", other)
+    assert "as timed draws other edges" in make("baseline", small_graph).check().reason
