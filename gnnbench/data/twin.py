@@ -7,6 +7,7 @@ never carries its name alone: ``products~twin``, ``products~twin@0.05``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from gnnbench.errors import UsageError
+from gnnbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from gnnbench.data.writer import GraphWriter
@@ -305,20 +306,38 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
     )
 
 
-def feature_pieces(spec: TwinSpec) -> Iterator[np.ndarray]:
+def making_device() -> str:
+    """Where twins are made: ``GNNBENCH_TWIN_DEVICE``, ``cpu`` (default) or ``cuda``; equal bits.
+
+    Raises ``UsageError`` for another value, ``MissingError`` where there is no such device.
+    """
+    device = os.environ.get("GNNBENCH_TWIN_DEVICE", "cpu")
+    if device not in ("cpu", "cuda"):
+        raise UsageError(f"GNNBENCH_TWIN_DEVICE is '{device}'; it is cpu or cuda")
+    if device == "cuda":
+        from gnnbench.systems.native import native_missing
+
+        if (missing := native_missing(device)) is not None:
+            raise MissingError(f"GNNBENCH_TWIN_DEVICE=cuda, but {missing.reason}; {missing.fix}")
+    return device
+
+
+def feature_pieces(spec: TwinSpec, device: str = "cpu") -> Iterator[np.ndarray]:
     """The feature table from top to bottom in float32 pieces of about 64 MiB."""
     from gnnbench.ops.twin import features
 
     step = max(1, _FEATURE_BYTES // (4 * spec.feature_dim))
     for first in range(0, spec.num_nodes, step):
-        yield features(spec, first, min(step, spec.num_nodes - first)).numpy()
+        yield features(spec, first, min(step, spec.num_nodes - first), device).cpu().numpy()
 
 
-def _labels_and_splits(recipe: TwinRecipe, spec: TwinSpec) -> dict[str, np.ndarray]:
+def _labels_and_splits(
+    recipe: TwinRecipe, spec: TwinSpec, device: str = "cpu"
+) -> dict[str, np.ndarray]:
     from gnnbench.ops import twin as ops
 
-    labels = ops.labels(spec).numpy()
-    parts = [t.numpy() for t in ops.splits(spec)]
+    labels = ops.labels(spec, device).cpu().numpy()
+    parts = [t.cpu().numpy() for t in ops.splits(spec, device)]
     if not recipe.labels_outside_splits:
         kept = np.concatenate(parts)
         known = labels[kept]
@@ -346,7 +365,7 @@ def generate_arrays(recipe: TwinRecipe, scale: float = 1.0, seed: int = 0) -> di
 
 
 def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate a twin straight into the store, features in pieces.
+    """Generate a twin straight into the store, features in pieces; where ``making_device`` says.
 
     Arrays that an interrupted call finished are kept. Returns what ``out.finish`` is told about the
     graph besides its name and seed. Raises ``UsageError`` where the scaled recipe is no graph.
@@ -355,16 +374,16 @@ def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> d
 
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
-    n = spec.num_nodes
+    n, device = spec.num_nodes, making_device()
     if not out.done("indptr", "indices"):
-        indptr, indices = (t.numpy() for t in ops.graph(spec))
+        indptr, indices = (t.cpu().numpy() for t in ops.graph(spec, device))
         out.write("indptr", "int64", (n + 1,), [indptr])
         out.write("indices", scaled.id_dtype, (spec.num_edges,), [indices])
         del indptr, indices
     if not out.done("labels", "train_idx", "val_idx", "test_idx"):
-        for name, values in _labels_and_splits(scaled, spec).items():
+        for name, values in _labels_and_splits(scaled, spec, device).items():
             out.write(name, "int64", (len(values),), [values])
-    out.write("features", "float32", (n, spec.feature_dim), feature_pieces(spec))
+    out.write("features", "float32", (n, spec.feature_dim), feature_pieces(spec, device))
     return {
         "num_classes": scaled.num_classes,
         "symmetric": scaled.symmetric,

@@ -1,4 +1,7 @@
-"""Native generators of synthetic twins; all integers, the same bits for any number of threads.
+"""Native generators of synthetic twins; all integers, the same bits on every device and for any
+number of threads.
+
+On a GPU a graph takes 16 bytes a stored edge and about 70 a node above its CSC while it is made.
 
 Parameters are those of ``native/include/gnnbench/twin.h``; ``gnnbench.data.twin`` derives them from
 a recipe. Shares are integers out of 65536.
@@ -53,11 +56,14 @@ class TwinSpec:
     feature_dim: int
 
 
-def graph(spec: TwinSpec) -> tuple[Tensor, Tensor]:
+Device = torch.device | str
+
+
+def graph(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor]:
     """CSC of a twin: indptr int64 ``[num_nodes + 1]`` and indices int32 or int64 ``[num_edges]``.
 
-    Rows ascend and have neither duplicates nor self-loops. Raises ``UsageError`` for a graph that
-    cannot be.
+    Rows ascend and have neither duplicates nor self-loops. Made on ``device`` and left there.
+    Raises ``UsageError`` for a graph that cannot be.
     """
     load_native()
     with native_errors():
@@ -66,39 +72,43 @@ def graph(spec: TwinSpec) -> tuple[Tensor, Tensor]:
             spec.num_nodes,
             spec.num_edges,
             spec.symmetric,
-            spec.community_ptr,
-            spec.region_ptr,
-            spec.in_law,
-            spec.out_law,
+            spec.community_ptr.to(device),
+            spec.region_ptr.to(device),
+            spec.in_law.to(device),
+            spec.out_law.to(device),
             spec.in_positive,
             spec.out_positive,
             spec.tied,
             spec.in_limit,
             spec.out_limit,
             spec.boost,
-            spec.level_edges,
+            spec.level_edges.to(device),
             spec.wide_ids,
         )
     return indptr, indices
 
 
-def labels(spec: TwinSpec) -> Tensor:
+def labels(spec: TwinSpec, device: Device = "cpu") -> Tensor:
     """Labels int64 ``[num_nodes]`` in ``[0, num_classes)``."""
     load_native()
     with native_errors():
         return torch.ops.gnnbench.twin_labels(
-            spec.key, spec.num_nodes, spec.community_ptr, spec.num_classes, spec.label_noise
+            spec.key,
+            spec.num_nodes,
+            spec.community_ptr.to(device),
+            spec.num_classes,
+            spec.label_noise,
         )
 
 
-def splits(spec: TwinSpec) -> tuple[Tensor, Tensor, Tensor]:
+def splits(spec: TwinSpec, device: Device = "cpu") -> tuple[Tensor, Tensor, Tensor]:
     """Training, validation and test ids, int64, ascending, disjoint, of the sizes asked for."""
     load_native()
     with native_errors():
         train, val, test = torch.ops.gnnbench.twin_splits(
             spec.key,
             spec.num_nodes,
-            spec.community_ptr,
+            spec.community_ptr.to(device),
             spec.home,
             spec.locality,
             spec.degree_bias,
@@ -107,19 +117,19 @@ def splits(spec: TwinSpec) -> tuple[Tensor, Tensor, Tensor]:
     return train, val, test
 
 
-def features(spec: TwinSpec, first: int, rows: int) -> Tensor:
+def features(spec: TwinSpec, first: int, rows: int, device: Device = "cpu") -> Tensor:
     """Rows ``first`` to ``first + rows`` of the features, float32 ``[rows, feature_dim]``.
 
     Every value is a multiple of 1/256: noise, uniform over the odd ones in (-1, 1), plus or minus
     the signal by class and column.
     """
     load_native()
-    out = torch.empty((rows, spec.feature_dim), dtype=torch.float32)
+    out = torch.empty((rows, spec.feature_dim), dtype=torch.float32, device=device)
     with native_errors():
         torch.ops.gnnbench.twin_features(
             spec.key,
             spec.num_nodes,
-            spec.community_ptr,
+            spec.community_ptr.to(device),
             spec.num_classes,
             spec.signal,
             first,
