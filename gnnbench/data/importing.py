@@ -71,6 +71,18 @@ def write_labels(
     return options.num_classes or int(labels.max()) + 1, "source"
 
 
+def whole_labels(values: np.ndarray, num_nodes: int, path: Path) -> np.ndarray:
+    """Labels of a file as int64, NaN as -1. Raises ``DataError`` for what is no class number."""
+    if len(values) != num_nodes:
+        raise DataError(f"{path} has {len(values)} labels for {num_nodes} nodes; get it again")
+    if values.dtype.kind == "f":
+        whole = np.nan_to_num(values, nan=-1.0, posinf=-2.0, neginf=-2.0)
+        if (whole != np.floor(whole)).any() or (whole < -1).any():
+            raise DataError(f"{path} has a label that is not a class number; get it again")
+        values = whole
+    return values.astype(np.int64)
+
+
 def write_splits(
     out: GraphWriter,
     splits: tuple[np.ndarray, np.ndarray, np.ndarray] | None,

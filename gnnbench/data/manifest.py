@@ -25,7 +25,10 @@ class _Strict(BaseModel):
 class Source(_Strict):
     """One way to get the real dataset; the first whose files are found is used."""
 
-    loader: Literal["npz", "ogb-csv", "ogb-binary", "pyg-reddit", "pyg-coauthor", "edge-list"]
+    loader: Literal[
+        "npz", "ogb-csv", "ogb-binary", "pyg-reddit", "pyg-coauthor", "pyg-graphsaint",
+        "edge-list", "igb", "mag240m",
+    ]  # fmt: skip
     # Relative to a raw folder, any of them will do; ``get`` is the exact way to have one.
     paths: list[str]
     get: str

@@ -16,6 +16,7 @@ from gnnbench.data.csc import index_dtype, write_csc
 from gnnbench.data.importing import (
     ImportOptions,
     checked_edges,
+    whole_labels,
     write_labels,
     write_seeded_features,
     write_splits,
@@ -40,7 +41,7 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> di
         edges = out.read("scratch_edges")
         _write_topology(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
     label_file, feature_file = raw / "node-label.csv.gz", raw / "node-feat.csv.gz"
-    labels = _labels(csv_column(label_file, "float64"), num_nodes, label_file)
+    labels = whole_labels(csv_column(label_file, "float64"), num_nodes, label_file)
     about = _nodes(folder, out, labels, num_nodes, options)
     if feature_file.is_file():
         rows = csv_pieces(feature_file, "float32", 1 << 15)
@@ -73,7 +74,7 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
             _write_topology(out, src, dst, num_nodes, npz.path, options)
         with NpzFile(raw / "node-label.npz") as labels_npz:
             values = labels_npz.array("node_label").reshape(-1)
-            labels = _labels(values, num_nodes, labels_npz.path)
+            labels = whole_labels(values, num_nodes, labels_npz.path)
         about = _nodes(folder, out, labels, num_nodes, options)
         if "node_feat" in npz:
             shape = npz.header("node_feat").shape
@@ -149,17 +150,6 @@ def _single(path: Path) -> int:
     if len(values) != 1 or values[0] < 1:
         raise DataError(f"{path} must hold one number of nodes; get the dataset again")
     return int(values[0])
-
-
-def _labels(values: np.ndarray, num_nodes: int, path: Path) -> np.ndarray:
-    if len(values) != num_nodes:
-        raise DataError(f"{path} has {len(values)} labels for {num_nodes} nodes; get it again")
-    if values.dtype.kind == "f":
-        whole = np.nan_to_num(values, nan=-1.0, posinf=-2.0, neginf=-2.0)
-        if (whole != np.floor(whole)).any() or (whole < -1).any():
-            raise DataError(f"{path} has a label that is not a class number; get it again")
-        values = whole
-    return values.astype(np.int64)
 
 
 def _two_columns(pieces: Iterator[np.ndarray], path: Path) -> Iterator[np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ from gnnbench.data.importing import (
     checked_edges,
     csr_rows,
     write_labels,
+    write_seeded_features,
     write_splits,
 )
-from gnnbench.data.rawfile import NpzFile
+from gnnbench.data.layout import row_chunks
+from gnnbench.data.rawfile import NpzFile, reading
 from gnnbench.data.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -101,6 +104,63 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
         "split": split,
         "assumed": ["split"],
     }
+
+
+def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """Flickr and Yelp (Zeng et al., "GraphSAINT", ICLR 2020), raw files of PyG.
+
+    ``adj_full.npz`` (CSR), ``feats.npy``, ``class_map.json`` (a class a node, or a list of 0 and 1
+    of which the first 1 is taken: gnnbench trains on one class a node), ``role.json`` (``tr``,
+    ``va``, ``te``). Missing ``feats.npy``: seeded features.
+    """
+    with NpzFile(folder / "adj_full.npz") as npz:
+        shape = npz.integers("shape", 2)
+        num_nodes = int(shape[0])
+        starts, columns = npz.integers("indptr", num_nodes + 1), npz.integers("indices")
+        if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or np.diff(starts).min() < 0:
+            raise DataError(f"the adjacency of {npz.path} is malformed; get it again")
+        checked_edges(columns, columns, num_nodes, npz.path)
+        # Rows are sources, as PyG reads them.
+        reversed_edges = csc_edges(starts, columns)
+        write_csc(out, lambda: ((src, dst) for dst, src in reversed_edges()), num_nodes)
+    labels, several = _class_map(folder / "class_map.json", num_nodes)
+    num_classes, origin = write_labels(out, labels, num_nodes, options)
+    with reading(folder / "role.json"):
+        roles = dict(json.loads((folder / "role.json").read_bytes()))
+        parts = tuple(np.asarray(roles[k], np.int64).reshape(-1) for k in ("tr", "va", "te"))
+    write_splits(out, (parts[0], parts[1], parts[2]), num_nodes, options)
+    file, features = folder / "feats.npy", "source"
+    if file.is_file():
+        with reading(file):
+            table = np.load(file, mmap_mode="r", allow_pickle=False)
+        if table.ndim != 2 or len(table) != num_nodes:
+            raise DataError(f"{file} has shape {table.shape} for {num_nodes} nodes; get it again")
+        out.write("features", "float32", table.shape, row_chunks(table))
+    else:
+        features = write_seeded_features(out, num_nodes, options)
+    return {
+        "num_classes": num_classes,
+        "source": f"PyG raw files in {folder}",
+        "loader": "pyg",
+        "features": features,
+        "labels": f"{origin}, the first of several classes" if several else origin,
+        "split": "official",
+    }
+
+
+def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
+    """Class of every node, -1 where it has none; whether nodes have several."""
+    labels, several = np.full(num_nodes, -1, np.int64), False
+    with reading(path):
+        for node, value in dict(json.loads(path.read_bytes())).items():
+            if not 0 <= int(node) < num_nodes:
+                raise ValueError(f"node {node} of {num_nodes}")
+            if isinstance(value, list):
+                several = True
+                labels[int(node)] = value.index(1) if 1 in value else -1
+            else:
+                labels[int(node)] = int(value)
+    return labels, several
 
 
 def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> np.ndarray:

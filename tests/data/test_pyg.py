@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from gnnbench.data.importing import ImportOptions
-from gnnbench.data.pyg import import_coauthor, import_reddit
+from gnnbench.data.pyg import import_coauthor, import_graphsaint, import_reddit
 from gnnbench.data.store import open_graph
 from gnnbench.data.writer import GraphWriter
 from gnnbench.errors import DataError
@@ -122,3 +123,46 @@ def test_malformed_coauthor(coauthor: Path, tmp_path: Path, change, says: str) -
     np.savez(coauthor, **{**values, **change})
     with pytest.raises(DataError, match=says):
         load(import_coauthor, coauthor, tmp_path)
+
+
+@pytest.fixture
+def saint(tmp_path: Path) -> Path:
+    folder = tmp_path / "Flickr" / "raw"
+    folder.mkdir(parents=True)
+    sp.save_npz(
+        folder / "adj_full.npz", sp.csr_matrix((np.ones(3), ([0, 0, 2], [1, 2, 1])), (4, 4))
+    )
+    np.save(folder / "feats.npy", np.arange(8.0).reshape(4, 2))
+    (folder / "class_map.json").write_text(json.dumps({"0": 1, "1": 0, "3": 1}))
+    (folder / "role.json").write_text(json.dumps({"tr": [3, 0], "va": [1], "te": []}))
+    return folder
+
+
+def test_graphsaint_as_pyg_reads_it(saint: Path, tmp_path: Path) -> None:
+    graph = load(import_graphsaint, saint, tmp_path)
+    assert edges(graph) == {(0, 1), (0, 2), (2, 1)}  # a row is a source
+    assert graph.features.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert graph.labels.tolist() == [1, 0, -1, 1]
+    assert (graph.train_idx.tolist(), graph.val_idx.tolist()) == ([0, 3], [1])
+    (saint / "feats.npy").unlink()
+    (saint / "class_map.json").write_text(json.dumps({str(i): [0, int(i != 2)] for i in range(4)}))
+    graph = load(import_graphsaint, saint, tmp_path)
+    assert graph.labels.tolist() == [1, 1, -1, 1]
+    assert graph.meta["labels"] == "source, the first of several classes"
+    assert graph.meta["features"] == "seeded"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "says"),
+    [
+        ("class_map.json", '{"9": 1}', "class_map.json is truncated, damaged .*node 9 of 4"),
+        ("class_map.json", "[3]", "class_map.json is truncated, damaged"),
+        ("role.json", '{"tr": [0]}', "role.json is truncated, damaged"),
+        ("role.json", "{", "role.json is truncated, damaged"),
+        ("feats.npy", "x", "feats.npy is truncated, damaged"),
+    ],
+)
+def test_malformed_graphsaint(saint: Path, tmp_path: Path, file: str, text: str, says: str) -> None:
+    (saint / file).write_text(text)
+    with pytest.raises(DataError, match=says):
+        load(import_graphsaint, saint, tmp_path)
