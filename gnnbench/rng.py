@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
 _MASK = (1 << 64) - 1
@@ -36,8 +37,8 @@ def key(seed: int, epoch: int, purpose: str) -> int:
     return h >> 1
 
 
-def permutation(n: int, key: int) -> Tensor:
-    """A permutation of ``range(n)``, int64 ``[n]`` on the CPU, the same bits on every machine.
+def permutation(n: int, key: int, device: torch.device | str = "cpu") -> Tensor:
+    """A permutation of ``range(n)``, int64 ``[n]``, the same bits on every machine and device.
 
     Element i gets the 64-bit sort key (words 0 and 1 of the block with counter (i low, i high, 0,
     0xFFFFFFFF)); equal sort keys keep their order.
@@ -46,7 +47,7 @@ def permutation(n: int, key: int) -> Tensor:
 
     from gnnbench.ops.sampler import philox
 
-    i = torch.arange(n, dtype=torch.int64)
+    i = torch.arange(n, dtype=torch.int64, device=device)
     zero = torch.zeros_like(i)
     counters = torch.stack([i & 0xFFFFFFFF, i >> 32, zero, zero + 0xFFFFFFFF], dim=1)
     words = philox(key, counters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"GNNBENCH_REQUIRE_GPU=1, but GPU tests cannot run: {reason}")
     for item in gpu_items:
         item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if GPU_PROMISED and report.skipped and item.get_closest_marker("gpu"):
+        report.outcome = "failed"
+        report.longrepr = f"GNNBENCH_REQUIRE_GPU=1, but a GPU test was skipped: {report.longrepr}"
+    return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

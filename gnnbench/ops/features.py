@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from gnnbench.errors import UsageError
 from gnnbench.ops.library import load_native, native_errors
 
 
@@ -33,6 +34,8 @@ def gather_zero_copy(table: Tensor, ids: Tensor) -> Tensor:
     ``[m, ...]`` on that device, bit for bit. Raises ``UsageError`` for a wrong argument, memory
     that is not locked among them; an id that is not a row fails a device assert.
     """
+    if not ids.is_cuda:
+        raise UsageError("ids must be on a CUDA device, which reads the table")
     load_native()
     with native_errors():
         rows: Tensor = torch.ops.gnnbench.gather_zero_copy(table, ids)

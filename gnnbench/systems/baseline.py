@@ -128,12 +128,9 @@ class Baseline(TrainingSystem):
         """All rows by the store's path."""
         return {self.features.path: nodes * self.row_bytes()}
 
-    def h2d_bytes(self, nodes: int, seeds: int) -> int:
-        """Feature rows, and the seeds' ids; nothing on the CPU."""
-        if self.device.type == "cpu":
-            return 0
-        rows = nodes * self.row_bytes() if self.features.over_link else 0
-        return rows + seeds * self.graph.train_idx.element_size()
+    def h2d_bytes(self, nodes: int) -> int:
+        """Feature rows; the training ids went over at the first epoch."""
+        return nodes * self.row_bytes() if self.features.over_link else 0
 
     def close(self) -> None:
         """Give back the feature store's memory."""

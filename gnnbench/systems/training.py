@@ -119,8 +119,8 @@ class TrainingSystem(System):
         """Bytes by path that serving ``nodes`` feature rows took."""
         return {"host_copy": nodes * self.row_bytes()}
 
-    def h2d_bytes(self, nodes: int, seeds: int) -> int:
-        """Bytes that went from the host to the device, counts summed over the batches."""
+    def h2d_bytes(self, nodes: int) -> int:
+        """Bytes that serving ``nodes`` feature rows moved from the host to the device."""
         return 0
 
     # The life of a system.
@@ -128,6 +128,7 @@ class TrainingSystem(System):
     def setup(self) -> None:
         """Build backend, model and optimizer; on a GPU the peak of memory counts from here."""
         if self.device.type == "cuda":
+            torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(self.device)
             # The gate's tolerance is one of float32.
             torch.backends.cuda.matmul.allow_tf32 = False
@@ -249,7 +250,7 @@ class TrainingSystem(System):
             sampled_edges=edges,
             unique_nodes=unique_nodes,
             feature_bytes=self.feature_bytes(unique_nodes),
-            h2d_bytes=self.h2d_bytes(unique_nodes, seeds),
+            h2d_bytes=self.h2d_bytes(unique_nodes),
             loss=float(np.mean(trace.losses)),
             peak_alloc_bytes=self._peak_bytes(),
             ok=not reason,

@@ -7,6 +7,7 @@ import torch
 
 from gnnbench.cell import Cell
 from gnnbench.errors import UsageError
+from gnnbench.ops.features import gather
 from gnnbench.runner.failures import from_exception
 from gnnbench.systems.baseline import Baseline
 
@@ -53,8 +54,7 @@ def test_gate_passes_and_epochs_train(make, small_graph, features, frontier, mod
         assert s.ok, s.reason
         assert (s.batches, s.seeds) == (4, 200)
         assert s.feature_bytes == {path: s.unique_nodes * row_bytes}
-        over_link = 0 if features == "gpu" else s.unique_nodes * row_bytes
-        assert s.h2d_bytes == over_link + 200 * 8
+        assert s.h2d_bytes == (0 if features == "gpu" else s.unique_nodes * row_bytes)
         assert s.peak_alloc_bytes > 0
         assert set(s.phases_s) == {"sample", "memory_io", "compute"}
         assert min(s.phases_s.values()) > 0
@@ -74,7 +74,7 @@ def test_the_work_is_the_cpus(make, small_graph, pick, wide):
     for epoch in (0, 1):
         a, b = on_gpu.run_epoch(epoch), on_cpu.run_epoch(epoch)
         assert (a.sampled_edges, a.unique_nodes) == (b.sampled_edges, b.unique_nodes)
-        assert a.loss == pytest.approx(b.loss, rel=1e-4)
+        assert a.loss == pytest.approx(b.loss, rel=1e-3)
 
 
 def test_reservoir_is_the_default_here(make, small_graph):
@@ -149,7 +149,7 @@ def test_a_full_device_is_told_as_such(make, small_graph):
     rows = torch.ones(1, 1 << 20, device="cuda")
     ids = torch.zeros(1 << 24, dtype=torch.int64, device="cuda")
     with pytest.raises(RuntimeError) as ours:
-        torch.ops.gnnbench.gather(rows, ids)
+        gather(rows, ids)
     assert from_exception(ours.value).status == "oom_gpu"
     assert make(small_graph).run_epoch(0).ok
 

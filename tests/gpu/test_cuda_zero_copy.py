@@ -32,6 +32,8 @@ def test_memory_that_is_not_locked_is_refused():
     ids = torch.tensor([1], device="cuda")
     with pytest.raises(UsageError, match="locked for CUDA"):
         gather_zero_copy(torch.ones(5, 4), ids)
+    with pytest.raises(UsageError, match="ids must be on a CUDA device"):
+        gather_zero_copy(torch.ones(5, 4).pin_memory(), ids.cpu())
     with pytest.raises(UsageError, match="on the CPU"):
         gather_zero_copy(torch.ones(5, 4, device="cuda"), ids)
     # The device goes on after a refusal.
