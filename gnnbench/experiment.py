@@ -269,7 +269,8 @@ def _sentence(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown key '{where}'; {names.suggestion(str(first['loc'][-1]), KEYS)}"
     message = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {message.lower()}" if first["type"] != "value_error" and where else message
+    message = message[:1].lower() + message[1:]
+    return f"{where}: {message}" if first["type"] != "value_error" and where else message
 
 
 def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -82,7 +83,11 @@ def _option(text: str, systems: list[str], known_options: Callable[[str], Collec
         return {"reference": value}
     system, dot, option = key.partition(".")
     if dot and system in systems:
-        names.check(f"option of system '{system}'", option, known_options(system))
+        known = known_options(system)
+        if option not in known:
+            raise UsageError(
+                f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
+            )
         return {"systems": {system: {option: value}}}
     knowing = [s for s in systems if key in known_options(s)]
     if not knowing:
@@ -94,6 +99,10 @@ def _option(text: str, systems: list[str], known_options: Callable[[str], Collec
 
 def _axis_values(axis: str, value: Any) -> list[Any]:
     if axis == "fanouts":
+        if isinstance(value, int):
+            value = [value]
+        elif isinstance(value, str) and re.fullmatch(r"\d+([,/]\d+)*", value):
+            value = [int(part) for part in re.split("[,/]", value)]  # as tables and papers have it
         nested = isinstance(value, list) and value and isinstance(value[0], list)
         return value if nested else [value]
     return value if isinstance(value, list) else [value]

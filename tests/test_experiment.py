@@ -196,6 +196,9 @@ def knows(system):
         ("batch_size=512", {"axes": {"batch_size": [512]}}),
         ("batch_size=[512, 1024]", {"axes": {"batch_size": [512, 1024]}}),
         ("fanouts=[10, 5]", {"axes": {"fanouts": [[10, 5]]}}),
+        ("fanouts=10/5", {"axes": {"fanouts": [[10, 5]]}}),
+        ("fanouts=15,10,5", {"axes": {"fanouts": [[15, 10, 5]]}}),
+        ("fanouts=7", {"axes": {"fanouts": [[7]]}}),
         ("fanouts=[[10, 5], [3]]", {"axes": {"fanouts": [[10, 5], [3]]}}),
         ("min_rounds=2", {"measure": {"min_rounds": 2}}),
         ("measure.time_budget_s=2.5", {"measure": {"time_budget_s": 2.5}}),
@@ -216,7 +219,7 @@ def test_options_of_the_command_line(tmp_path, option, expected):
     "option,message",
     [
         ("fanout=3", "unknown option 'fanout'; did you mean 'fanouts'"),
-        ("a.fussed=1", "unknown option of system 'a' 'fussed'; did you mean 'fused'"),
+        ("a.fussed=1", "system 'a' has no option 'fussed'; did you mean 'fused'"),
         ("fused", "not of the form key=value"),
     ],
 )

@@ -41,15 +41,18 @@ def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     types = {c.name: c.dtype for c in columns}
     with path.open(newline="", encoding="utf-8") as file:
         reader = csv.DictReader(file)
-        unknown = [name for name in reader.fieldnames or [] if name not in types]
-        if unknown or not reader.fieldnames:
-            raise UsageError(
-                f"'{path}' is not a table of this schema (column {unknown[0] if unknown else '?'})"
-            )
         try:
+            header = reader.fieldnames or []
+            unknown = [name for name in header if name not in types]
+            if not header:
+                raise UsageError(f"'{path}' is empty; give the folder of another run")
+            if unknown:
+                raise UsageError(f"'{path}' is not a table of this schema (column {unknown[0]!r})")
             return [{k: _value(v, types[k]) for k, v in row.items()} for row in reader]
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"'{path}' is damaged: {error}") from None
+        except (ValueError, KeyError, TypeError, csv.Error) as error:
+            raise UsageError(
+                f"'{path}' is damaged ({error}); give the folder of another run"
+            ) from None
 
 
 def _value(text: str, dtype: str) -> Any:
@@ -72,5 +75,19 @@ def read(folder: Path) -> Run:
         folder,
         read_csv(folder / "cells.csv", CELLS),
         read_csv(samples, SAMPLES) if samples.exists() else [],
-        json.loads(record.read_text()) if record.exists() else {},
+        read_record(folder) if record.exists() else {},
     )
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """``run.json``. Raises ``UsageError`` where it is damaged."""
+    path = folder / "run.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(
+            f"'{path}' is damaged ({error}); remove its folder or take another run"
+        ) from None
+    if not isinstance(found, dict):
+        raise UsageError(f"'{path}' is not the record of a run; give the folder of another run")
+    return found

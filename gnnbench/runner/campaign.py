@@ -64,6 +64,10 @@ class Interrupted(Exception):
 
 def run(request: Request, observer: Observer) -> Outcome:
     """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``."""
+    if request.resume and not request.out.is_dir():
+        raise UsageError(
+            f"there is no run of '{request.experiment.name}' in '{request.out}' to resume"
+        )
     with folders.locked(request.out):
         return _run_locked(request, observer)
 

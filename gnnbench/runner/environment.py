@@ -85,6 +85,18 @@ def check_names(systems: Collection[str], models: Collection[str]) -> None:
             names.check("model", model, MODELS)
 
 
+def check_picks(systems: Collection[str], picks: Collection[str]) -> None:
+    """Raise ``UsageError`` for a pick that no selected system has, if all say which they have."""
+    known = {"default"}
+    for system in systems:
+        found = getattr(system_class(system), "picks", None)
+        if found is None:
+            return
+        known.update(found)
+    for pick in picks:
+        names.check("pick", pick, known)
+
+
 def check_options(options: dict[str, dict[str, object]]) -> None:
     """Raise ``UsageError`` for an option that its system does not know."""
     for system, values in options.items():
@@ -95,4 +107,7 @@ def check_options(options: dict[str, dict[str, object]]) -> None:
         if isinstance(system_class(system), Failure):
             continue
         for option in values:
-            names.check(f"option of system '{system}'", option, known_options(system))
+            if option not in (known := known_options(system)):
+                raise UsageError(
+                    f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
+                )

@@ -39,6 +39,8 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("unsupported", str(error))
     if isinstance(error, GnnbenchError):
         return Failure("crash", str(error))
+    if isinstance(error, ImportError):
+        return Failure("missing_dep", f"a package does not import ({error}); install it again")
     if kind == "OutOfMemoryError" or any(mark in text for mark in GPU_MEMORY):
         return Failure("oom_gpu", f"the GPU's memory is exhausted; {LESS_GPU_MEMORY}")
     if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):

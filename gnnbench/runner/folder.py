@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any
 from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment
 from gnnbench.measure import machine
-from gnnbench.results.reader import run_folders
+from gnnbench.results.reader import read_record, run_folders
 from gnnbench.results.writer import ensure_folder, write_json, write_text
 from gnnbench.runner.process import WORKER_ENVIRONMENT
 
@@ -71,7 +70,7 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
 
 def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
-    before: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    before: dict[str, Any] = read_record(folder)
     kept = ("revision", "versions", "machine_id", "load_before")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
     before["resumed"] = [*before.get("resumed", []), now]
@@ -94,7 +93,7 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
     if not folders:
         raise UsageError(f"there is no run of '{experiment.name}' in '{out}' to resume")
     for folder in reversed(folders):
-        before = json.loads((folder / "run.json").read_text())
+        before = read_record(folder)
         if before["definition_hash"] == experiment.hash:
             break
     else:

@@ -24,7 +24,9 @@ def make_request(
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
     environment.check_names(systems, [])
+    environment.check_names([resolved.reference], [])
     environment.check_options(resolved.systems)
+    environment.check_picks(systems, resolved.axis("pick"))
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
     cells = definitions.expand(resolved, environment.known_options)

@@ -93,3 +93,11 @@ def test_when_nothing_could_run_the_failures_are_drawn(tmp_path):
 def test_unknown_figure(folder):
     with pytest.raises(UsageError, match="did you mean 'breakdown'"):
         draw(folder, ["brakdown"])
+
+
+@pytest.mark.parametrize("file", ["cells.csv", "samples.csv", "run.json"])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"{", b"a,b\n1,2\n", b"[]"])
+def test_a_damaged_file_is_a_sentence(folder, file, content):
+    (folder / file).write_bytes(content)
+    with pytest.raises(UsageError, match=file):
+        reader.read(folder)

@@ -19,6 +19,7 @@ from gnnbench.runner import failures
         (UnsupportedError("cannot"), "unsupported"),
         (ZeroDivisionError("by zero"), "crash"),
         (ValueError(), "crash"),
+        (ImportError("libx.so: cannot open shared object file"), "missing_dep"),
     ],
 )
 def test_exceptions(error, status):
