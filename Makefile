@@ -26,10 +26,12 @@ $(VENV)/.python:
 
 # Two steps, because the native build needs torch's headers: tools and torch first.
 $(VENV)/.dependencies: constraints.txt pyproject.toml | $(VENV)/.python
+	@echo "installing torch and the build tools into $(VENV): minutes, without a word"
 	$(PIP) install -q -c constraints.txt torch numpy scikit-build-core cmake ninja
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
+	@echo "building the native libraries and installing the other dependencies: a minute or two"
 	$(PIP) install -q --no-build-isolation -c constraints.txt \
 	  -C cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
 	@$(if $(WHEELS),$(PIP) install -q --no-index --no-deps --find-links $(WHEELS) \

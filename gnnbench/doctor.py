@@ -94,6 +94,8 @@ def _gpu() -> Entry:
 
 
 def _packages() -> list[Entry]:
+    from gnnbench.runner import environment
+
     found = machine.versions()
     entries = []
     for name, fix in (
@@ -109,8 +111,9 @@ def _packages() -> list[Entry]:
             "PyG sampling extension",
             bool(extension),
             extension or "neither pyg-lib nor torch-sparse is installed",
-            "pip install pyg-lib -f https://data.pyg.org/whl/ (for your torch); until then"
-            " 'pyg-native-sampler' stands in",
+            f"{pyg.reason.partition('; ')[2]}; until then 'pyg-native-sampler' stands in"
+            if (pyg := environment.availability("pyg", "cpu").failure)
+            else "",
         )
     )
     return entries
