@@ -277,7 +277,7 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
     """Apply a profile (the default one for ``""``) and overrides; the result has no profiles.
 
     ``over`` is a partial definition, as the command line makes it. ``device = "auto"`` becomes
-    ``cuda`` where torch finds a GPU, else ``cpu``.
+    ``cuda`` where there are a GPU, a torch for it and our CUDA library, else ``cpu``.
     """
     chosen = profile or experiment.default_profile
     if chosen:
@@ -303,9 +303,9 @@ def _auto_device() -> str:
 
     if not machine.gpus():
         return "cpu"
-    import torch
+    from gnnbench.systems.native import native_missing
 
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return "cpu" if native_missing("cuda") else "cuda"
 
 
 def expand(experiment: Experiment, known_options: Callable[[str], Collection[str]]) -> list[Cell]:
