@@ -69,6 +69,16 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Resume though something changed.")
     ] = False,
+    only_failed: Annotated[
+        bool,
+        typer.Option("--only-failed", help="Of the last run, run again what is not ok, no more."),
+    ] = False,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going/--fail-fast", help="Go on after a failed cell, or stop at the first."
+        ),
+    ] = True,
     show_different: Annotated[
         bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
     ] = False,
@@ -87,9 +97,9 @@ def run(
         profile, _comma(systems), _comma(datasets), _comma(models), device, pick, seed, repeats,
         tuple(option or ()),
     )  # fmt: skip
-    if force and not resume:
+    if force and not (resume or only_failed):
         raise UsageError("--force belongs to --resume; give both or neither")
-    request = make_request(experiment, over, out, resume, force)
+    request = make_request(experiment, over, out, resume, force, only_failed, keep_going)
     if dry_run:
         _show_dry_run(request, json)
         return

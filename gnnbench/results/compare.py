@@ -177,7 +177,7 @@ def _walls(row: Row, run: Run) -> list[float]:
 
 def counts(sample: Row) -> bool:
     """Whether a sample takes part in statistics."""
-    return not sample["warmup"]
+    return not sample["warmup"] and not sample.get("void")
 
 
 def _ratio(a: Row, b: Row, times: Sequence[Sequence[float]]) -> Estimate:

@@ -16,7 +16,8 @@ STATUSES = {
     "unsupported": "the system cannot do what the cell asks",
     "missing_dep": "a backend or a dataset is not there",
     "incorrect": "the correctness gate failed; takes part in no ratio",
-    "unstable": "measured, but the interval is wider than unstable_half_width",
+    "unstable": "measured, but the interval is wider than unstable_half_width or the GPU was "
+    "throttled twice",
 }
 WORK_CLASSES = {
     "identical": "the same sampled edges as the reference (equal digests)",
@@ -121,6 +122,7 @@ CELLS: tuple[Column, ...] = (
     ),
     Column("loss", "float", "", "mean training loss of the last measured epoch"),
     Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
+    Column("throttled", "int", "epochs", "measured epochs around which the GPU was throttled"),
     Column("idle_cpu_share", "float", "cores", "CPU use while the other worker was measured"),
     Column("foreign_cpu_share", "float", "cores", "CPU use of other programs while measured"),
     Column("doubtful", "str", "", "why the row should not be trusted as it is; empty if nothing"),
@@ -159,6 +161,11 @@ SAMPLES: tuple[Column, ...] = (
     Column("peak_rss_bytes", "int", "B", "peak resident memory of the worker so far"),
     Column("idle_cpu_s", "float", "s", "CPU time that the other, idle worker used meanwhile"),
     Column("foreign_cpu_s", "float", "s", "CPU time that other programs used meanwhile"),
+    Column("sm_clock_mhz", "int", "MHz", "the GPU's clock right after the epoch"),
+    Column("power_w", "float", "W", "the GPU's power draw right after the epoch"),
+    Column("temperature_c", "int", "°C", "the GPU's temperature right after the epoch"),
+    Column("throttle", "str", "", "why the GPU was slowed down around the epoch; empty if not"),
+    Column("void", "bool", "", "replaced by a later attempt; in no statistic"),
     Column("ok", "bool", "", "edge counts of all batches were right"),
 )
 

@@ -16,8 +16,10 @@ from gnnbench.cell import Cell
 
 Record = Mapping[str, Any]
 
-CLOCK_SHARE = 0.05  # of the epoch
-CLOCK_SLACK_S = 0.03  # waking up, ending spinning threads
+CLOCK_SHARE = 0.1  # of the epoch
+CLOCK_SLACK_S = 0.05  # waking up, and spinning threads that wait for a core
+DOUBT_SHARE = 0.05
+DOUBT_SLACK_S = 0.03
 EQUIVALENT_EDGES = 0.03  # two samplers, a few batches
 SAME_LOSSES = 3
 FIRST_EPOCH_TIMES = 5.0
@@ -46,19 +48,35 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     return ""
 
 
-def clock_fault(samples: Sequence[Record]) -> str:
-    """Whether the system's clock read less than the harness's, over the measured epochs."""
+def _gaps(samples: Sequence[Record]) -> tuple[list[float], float]:
+    """Harness's clock less the system's, ascending, and the median of the harness's; seconds."""
     known = [s for s in samples if s.get("outer_s")]
-    if not known:
-        return ""
-    outer = statistics.median(s["outer_s"] for s in known)
-    gap = statistics.median(s["outer_s"] - s["wall_s"] for s in known)
-    if gap <= max(CLOCK_SHARE * outer, CLOCK_SLACK_S):
+    outer = statistics.median(s["outer_s"] for s in known) if known else 0.0
+    return sorted(s["outer_s"] - s["wall_s"] for s in known), outer
+
+
+def clock_fault(samples: Sequence[Record]) -> str:
+    """Whether the system's clock read less than the harness's, over the measured epochs.
+
+    Three quarters of the epochs must show it: on a busy machine single ones do by chance.
+    """
+    gaps, outer = _gaps(samples)
+    if not gaps or gaps[len(gaps) // 4] <= max(CLOCK_SHARE * outer, CLOCK_SLACK_S):
         return ""
     return (
-        f"its epochs took {outer:.3g} s by the harness's clock, {gap:.3g} s more than it says: work"
-        " is left out of its wall time, or goes on after its clock has stopped"
+        f"its epochs took {outer:.3g} s by the harness's clock, {statistics.median(gaps):.3g} s"
+        " more than it says: work is left out of its wall time, or goes on after its clock has"
+        " stopped"
     )
+
+
+def clock_doubt(samples: Sequence[Record]) -> str:
+    """Like ``clock_fault``, of a difference that may be chance."""
+    gaps, outer = _gaps(samples)
+    gap = statistics.median(gaps) if gaps else 0.0
+    if gap <= max(DOUBT_SHARE * outer, DOUBT_SLACK_S):
+        return ""
+    return f"its epochs took {gap:.3g} s of {outer:.3g} s more by the harness's clock than it says"
 
 
 def loss_fault(samples: Sequence[Record]) -> str:

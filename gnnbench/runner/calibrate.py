@@ -13,6 +13,7 @@ from gnnbench.measure import noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.results import reader
+from gnnbench.results.compare import counts
 from gnnbench.runner import campaign, environment
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.folder import utc_stamp
@@ -79,7 +80,7 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> tuple[Calibration, P
             )
     run = reader.read(outcome.folder)
     base = request.plan.cells[0]
-    walls = [s["wall_s"] for s in run.samples if not s["warmup"]]
+    walls = [s["wall_s"] for s in run.samples if counts(s)]
     found = Calibration(
         machine_id=run.record["machine_id"],
         device=base.device,
@@ -99,7 +100,7 @@ def _ratios(run: reader.Run, plan: Plan) -> list[list[float]]:
     """Per pair the ratios of its rounds, in order."""
     walls: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
     for s in run.samples:
-        if not s["warmup"]:
+        if counts(s):
             walls[s["pair"], s["round"]][s["id"]] = s["wall_s"]
     series = []
     for pair in plan.pairs:

@@ -18,6 +18,7 @@ from gnnbench.errors import (
 from gnnbench.experiment import Experiment
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
+from gnnbench.results.reader import read_csv
 from gnnbench.results.schema import CELLS, SAMPLES
 from gnnbench.results.writer import write_csv, write_json
 from gnnbench.runner import folder as folders
@@ -40,6 +41,8 @@ class Request:
     profile: str = ""
     resume: bool = False
     force: bool = False
+    only_failed: bool = False
+    keep_going: bool = True
     named_systems: frozenset[str] = frozenset()
     named_datasets: frozenset[str] = frozenset()
 
@@ -92,6 +95,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     pairing = Pairing(ledger, experiment.measure, path / "logs", observer)
+    stopped = False
     write = _Writer(
         path,
         plan,
@@ -101,6 +105,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     )
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
+        if request.only_failed:
+            todo = _failed_again(path, plan, ledger, observer)
         observer.plan(len(todo), experiment.measure.time_budget_s)
         _prepare(todo, plan, path / "logs", experiment, observer)
         for pair in todo:
@@ -109,7 +115,14 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             pairing.run(_alone_if_needed(pair, plan, ledger))
             write.tables()
             observer.pair_done()
+            if stopped := not request.keep_going and _any_failed(pair, ledger):
+                observer.note(
+                    "stopped at the first failure; go on by giving the same with --resume"
+                )
+                break
         for reference in _unmeasured(plan, ledger, experiment.measure.min_rounds):
+            if stopped or request.only_failed:
+                break
             pairing.run(Pair(reference))
         pairing.close()
     except KeyboardInterrupt:
@@ -126,7 +139,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             **record,
             "started": path.name.split("-")[1],
             "ended": folders.utc_stamp(),
-            "finished": True,
+            "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
         },
@@ -137,6 +150,27 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
 
 def _finished(pair: Pair, ledger: Ledger) -> bool:
     return ledger.finished(pair) or ledger.finished(Pair(pair.system))
+
+
+def _any_failed(pair: Pair, ledger: Ledger) -> bool:
+    cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
+    return any(c.id in ledger.failures and ledger.failures[c.id].status in FAILED for c in cells)
+
+
+def _failed_again(path: Path, plan: Plan, ledger: Ledger, observer: Observer) -> list[Pair]:
+    """Pairs in which a cell was anything but ok, made unmeasured again."""
+    table = path / "cells.csv"
+    rows = read_csv(table, CELLS) if table.exists() else []
+    failed = {r["id"] for r in rows if r["status"] != "ok"}
+    todo = []
+    for pair in plan.pairs:
+        cells = {c.id for c in (pair.system, pair.reference) if c is not None}
+        if cells & failed:
+            todo.append(pair)
+            ledger.retry(cells & failed, {pair.id, *cells})
+    if not todo:
+        observer.note(f"nothing to run again in {path.name}")
+    return todo
 
 
 def _unmeasured(plan: Plan, ledger: Ledger, enough: int) -> list[Cell]:

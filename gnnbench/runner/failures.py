@@ -12,7 +12,12 @@ from gnnbench.errors import GnnbenchError, MissingError, UsageError
 
 FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
 HOST_MEMORY = ("can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory")
-GPU_MEMORY = ("cuda out of memory", "out of memory on device", "cudaerrormemoryallocation")
+GPU_MEMORY = (
+    "cuda out of memory",
+    "out of memory on device",
+    "cudaerrormemoryallocation",
+    "cuda error: out of memory",
+)
 LESS_HOST_MEMORY = "take a smaller @scale or batch_size, or a machine with more memory"
 LESS_GPU_MEMORY = "take a smaller batch_size or a GPU with more memory"
 

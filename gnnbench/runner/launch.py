@@ -14,9 +14,18 @@ from gnnbench.runner.plan import make_plan
 
 
 def make_request(
-    definition: str, over: Overrides, out: Path, resume: bool = False, force: bool = False
+    definition: str,
+    over: Overrides,
+    out: Path,
+    resume: bool = False,
+    force: bool = False,
+    only_failed: bool = False,
+    keep_going: bool = True,
 ) -> Request:
-    """Load, resolve and plan; raises ``UsageError`` for anything that cannot be run as asked."""
+    """Load, resolve and plan; raises ``UsageError`` for anything that cannot be run as asked.
+
+    ``only_failed`` continues the last run, as ``resume`` does, with its failed cells alone.
+    """
     loaded = definitions.load(definition)
     for system in over.systems:
         environment.check_names([system], [])
@@ -43,8 +52,10 @@ def make_request(
         plan,
         out,
         profile=over.profile or loaded.default_profile,
-        resume=resume,
+        resume=resume or only_failed,
         force=force,
+        only_failed=only_failed,
+        keep_going=keep_going,
         named_systems=frozenset(over.systems),
         named_datasets=frozenset(over.datasets),
     )

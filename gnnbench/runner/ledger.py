@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ class Ledger:
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.attempts: defaultdict[str, int] = defaultdict(int)
+        self.void: dict[str, int] = {}  # pair id -> attempts up to this one do not count
+        self.repeats: defaultdict[str, int] = defaultdict(int)  # pair id -> times run again
         for event in read_journal(folder / "events.jsonl"):
             self._apply(event)
         self.samples = read_journal(folder / "samples.jsonl")
@@ -41,6 +43,13 @@ class Ledger:
             self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
         elif kind == "done":
             self.done[event["pair"]] = dict(event)
+        elif kind == "retry":
+            for cell in event["cells"]:
+                self.failures.pop(cell, None)
+            for pair, attempt in event["pairs"].items():
+                self.done.pop(pair, None)
+                self.void[pair] = attempt
+                self.repeats[pair] += 1
 
     def record(self, kind: str, **fields: Any) -> None:
         """Append an event."""
@@ -51,6 +60,15 @@ class Ledger:
     def fail(self, cell: Cell, failure: Failure) -> None:
         """A cell's fate; the first one stands."""
         self.record("failed", cell=cell.id, **failure.to_json())
+
+    def retry(self, cells: Iterable[str], pairs: Iterable[str]) -> None:
+        """Forget the fate of cells and what was measured of pairs so far; both by id."""
+        void = {pair: self.attempts[pair] for pair in pairs if self.attempts[pair]}
+        self.record("retry", cells=sorted(cells), pairs=void)
+
+    def counts(self, sample: Record) -> bool:
+        """Whether a sample's attempt has not been replaced by a later one."""
+        return bool(sample["attempt"] > self.void.get(sample["pair"], 0))
 
     def finished(self, pair: Pair) -> bool:
         """Whether nothing is left to measure for this pair."""
@@ -81,12 +99,15 @@ class Ledger:
         return [
             s
             for s in self.samples
-            if s["id"] == cell.id and not s["warmup"] and (pair is None or s["pair"] == pair.id)
+            if s["id"] == cell.id
+            and not s["warmup"]
+            and (pair is None or s["pair"] == pair.id)
+            and self.counts(s)
         ]
 
     def warm_ups(self, cell: Cell) -> list[Record]:
         """Warm-up samples of a cell."""
-        return [s for s in self.samples if s["id"] == cell.id and s["warmup"]]
+        return [s for s in self.samples if s["id"] == cell.id and s["warmup"] and self.counts(s)]
 
     def rounds(self, pair: Pair) -> list[tuple[Record, Record]]:
         """Complete rounds of a pair: (reference's sample, system's sample), in order."""

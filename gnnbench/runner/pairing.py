@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.stopping import StoppingRule
+from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
 from gnnbench.runner import audit
 from gnnbench.runner.failures import Failure
@@ -58,6 +59,7 @@ class Pairing:
     measure: Measure
     logs: Path
     observer: Observer
+    gpu: GpuWatch = field(default_factory=GpuWatch)
     _kept: dict[str, WorkerProcess] = field(default_factory=dict)
 
     def run(self, pair: Pair) -> None:
@@ -69,6 +71,10 @@ class Pairing:
         try:
             self._drop_others(pair.reference)
             self._run(pair)
+            if self._throttled(pair) and not self.ledger.repeats[pair.id]:
+                self.observer.note("the GPU was throttled meanwhile: measuring once more")
+                self.ledger.retry([], [pair.id])
+                self._run(pair)
         except CellFailed as failed:
             if pair.reference is not None and failed.cell.id == pair.reference.id:
                 self._drop_others(None)
@@ -96,6 +102,10 @@ class Pairing:
             "done", pair=pair.id, why=why, half_width=half_width, load=machine.load(),
             gpus=machine.gpus(),
         )  # fmt: skip
+
+    def _throttled(self, pair: Pair) -> bool:
+        cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
+        return any(s.get("throttle") for c in cells for s in self.ledger.measured(c, pair))
 
     def _keep(self, cell: Cell) -> WorkerProcess:
         if cell.id not in self._kept:
@@ -184,6 +194,7 @@ class Pairing:
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
             time.sleep(SETTLE_S)
+            gpu = self.gpu.read() if cell.device == "cuda" else None
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
             began = time.monotonic()
@@ -191,7 +202,7 @@ class Pairing:
             block_s = time.monotonic() - began
             busy = machine.busy_seconds() - busy
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
-            where = {
+            where: dict[str, Any] = {
                 "attempt": attempt,
                 "worker": worker.pid,
                 "round": number,
@@ -201,6 +212,13 @@ class Pairing:
                 "idle_cpu_s": idle_s,
                 "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
             }
+            if cell.device == "cuda":
+                now = self.gpu.read()
+                where |= {k: (now or {}).get(k) for k in ("sm_clock_mhz", "power_w")}
+                where |= {
+                    "temperature_c": (now or {}).get("temperature_c"),
+                    "throttle": throttling(gpu, now),
+                }
             self.ledger.add_sample(pair, cell, where, answer)
             facts = self.ledger.reports[cell.id]["facts"]
             fault = "" if answer["ok"] else answer["reason"]

@@ -31,7 +31,10 @@ Row = dict[str, Any]
 def sample_rows(ledger: Ledger) -> list[Row]:
     """Raw samples in the order in which they were taken."""
     names = [c.name for c in SAMPLES]
-    return [{name: s.get(name) for name in names} for s in ledger.samples]
+    return [
+        {**{name: s.get(name) for name in names}, "void": not ledger.counts(s)}
+        for s in ledger.samples
+    ]
 
 
 def cell_rows(
@@ -54,7 +57,7 @@ def cell_rows(
             pair = pairs.get(cell.id)
             row |= _comparison(cell, reference, pair, ledger, (calibrations or {}).get(cell.device))
             row |= _doubts(cell, ledger)
-            failure = _unstable(row, measure)
+            failure = _throttled(cell, ledger) or _unstable(row, measure)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
@@ -125,6 +128,7 @@ def _measured(cell: Cell, ledger: Ledger) -> Row:
         "ci_low_s": wall.low,
         "ci_high_s": wall.high,
         "n": wall.n,
+        "throttled": sum(bool(s.get("throttle")) for s in samples),
         "first_epoch_s": max((s["wall_s"] for s in ledger.warm_ups(cell)), default=None),
         "loss": samples[-1]["loss"],
         "residual_s": statistics.median(s["wall_s"] - _phase_sum(s) for s in samples),
@@ -197,22 +201,27 @@ def _comparison(
 
 def _doubts(cell: Cell, ledger: Ledger) -> Row:
     """CPU use of this worker, or one beside it, while it should have been idle; moved work."""
-    pairs = {s["pair"] for s in ledger.samples if s["id"] == cell.id}
-    beside = [s for s in ledger.samples if s["pair"] in pairs and s["id"] != cell.id]
+    counted = [s for s in ledger.samples if ledger.counts(s)]
+    pairs = {s["pair"] for s in counted if s["id"] == cell.id}
+    beside = [s for s in counted if s["pair"] in pairs and s["id"] != cell.id]
     doubts = []
     if _spins(beside):
         doubts.append(f"its worker used {idle_share(beside):.0%} of a core while idle")
     for pair in sorted(pairs):
-        during = [s for s in ledger.samples if s["pair"] == pair and s["id"] == cell.id]
+        during = [s for s in counted if s["pair"] == pair and s["id"] == cell.id]
         if _spins(during):
             others = {s["system"] for s in beside if s["pair"] == pair} or {"the other"}
             share = idle_share(during)
             doubts.append(f"the worker of '{min(others)}' used {share:.0%} of a core meanwhile")
-    own = [s for s in ledger.samples if s["id"] == cell.id and not s["warmup"]]
+    own = ledger.measured(cell)
     foreign = _share(own, "foreign_cpu_s")
     if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
         doubts.append(f"other programs used {foreign:.1f} cores meanwhile; close them")
-    doubts += [audit.first_epoch_doubt(ledger.warm_ups(cell), own), audit.after_doubt(own)]
+    doubts += [
+        audit.first_epoch_doubt(ledger.warm_ups(cell), own),
+        audit.clock_doubt(own),
+        audit.after_doubt(own),
+    ]
     return {
         "idle_cpu_share": idle_share(beside) if beside else None,
         "foreign_cpu_share": foreign,
@@ -233,6 +242,18 @@ def _share(samples: list[Record], key: str) -> float:
 def _spins(samples: list[Record]) -> bool:
     spent = sum(s["idle_cpu_s"] for s in samples)
     return spent > IDLE_TICKS_S and idle_share(samples) > IDLE_SHARE
+
+
+def _throttled(cell: Cell, ledger: Ledger) -> Failure | None:
+    samples = ledger.measured(cell)
+    slowed = [s["throttle"] for s in samples if s.get("throttle")]
+    if not slowed:
+        return None
+    return Failure(
+        "unstable",
+        f"the GPU was throttled ({slowed[-1]}) in {len(slowed)} of {len(samples)} epochs, and again"
+        " when measured once more; cool it or lock lower clocks",
+    )
 
 
 def _unstable(row: Row, measure: Measure) -> Failure | None:

@@ -55,7 +55,7 @@ def launch(fakes, tmp_path, observer):
     from gnnbench.runner import campaign
     from gnnbench.runner.launch import make_request
 
-    def run(systems, named=True, resume=False, force=False, out=None, **over):
+    def run(systems, named=True, resume=False, force=False, out=None, more=None, **over):
         options = ("reference=fake", *over.pop("options", ()))
         over.setdefault("repeats", 2)
         over.setdefault("profile", "smoke")
@@ -72,6 +72,7 @@ def launch(fakes, tmp_path, observer):
             out or tmp_path / "results",
             resume,
             force,
+            **(more or {}),
         )
         return campaign.run(request, observer)
 

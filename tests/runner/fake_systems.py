@@ -177,3 +177,25 @@ class Graphed(Fake):
 
         assert torch.get_num_threads() == self.cell.threads == int(os.environ["OMP_NUM_THREADS"])
         self.edges = float(self.graph.num_edges)
+
+
+class Fragile(Fake):
+    """Crashes until the file that its option names is there."""
+
+    def run_epoch(self, epoch):
+        if not Path(self.cell.options["flag"]).exists():
+            raise ValueError("not yet")
+        return super().run_epoch(epoch)
+
+
+class GreedyGpuDriver(Fake):
+    """What the driver says when a kernel's own allocation fails."""
+
+    def setup(self):
+        raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be ...")
+
+
+class Gpu(Fake):
+    """Runs on a GPU, it says."""
+
+    devices = ("cpu", "cuda")

@@ -9,7 +9,9 @@ FAKES = {
     "late-incorrect": "LateIncorrect", "crash": "Crash", "raises": "Raises", "hang": "Hang",
     "greedy": "Greedy", "greedy-torch": "GreedyTorch", "greedy-real": "GreedyReal",
     "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
-    "unable": "Unable", "spin": "Spin", "chatty": "Chatty", "waits": "Waits", "graphed": "Graphed",
+    "unable": "Unable", "fragile": "Fragile", "gpu": "Gpu",
+    "greedy-gpu-driver": "GreedyGpuDriver", "spin": "Spin", "chatty": "Chatty",
+    "waits": "Waits", "graphed": "Graphed",
 }  # fmt: skip
 
 

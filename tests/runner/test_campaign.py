@@ -90,6 +90,7 @@ def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
         ("greedy-torch", "oom_host", "memory", 3),
         ("greedy-real", "oom_host", "memory", 3),
         ("greedy-gpu", "oom_gpu", "batch_size", 3),
+        ("greedy-gpu-driver", "oom_gpu", "batch_size", 3),
         ("late-absent", "missing_dep", "make install", 6),
         ("unable", "unsupported", "take another", 3),
     ],

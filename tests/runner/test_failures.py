@@ -60,3 +60,12 @@ def test_kills_are_counted():
 
 def test_every_failure_that_counts_is_a_documented_status():
     assert set(failures.FAILED) < set(STATUSES)
+
+
+def test_what_torch_raises_where_the_gpu_is_full():
+    torch = pytest.importorskip("torch")
+    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
+    assert failures.from_exception(error).status == "oom_gpu"
+    assert failures.from_exception(RuntimeError("CUDA error: out of memory")).status == "oom_gpu"
+    locked = MemoryError("cannot allocate memory: 9 bytes of features cannot be locked")
+    assert failures.from_exception(locked).status == "oom_host"

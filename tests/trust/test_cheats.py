@@ -50,7 +50,7 @@ def test_honest_twins_pass(rows, system):
     assert (row["status"], row["reason"]) == ("ok", "")
     own = row["doubtful"].replace("the worker of 'forever-on-the-side'", "")
     assert "while idle" not in own and "warm-up" not in own
-    assert row["outer_s"] == pytest.approx(row["epoch_wall_s"], abs=0.03)
+    assert row["outer_s"] == pytest.approx(row["epoch_wall_s"], abs=0.05)
 
 
 @pytest.mark.parametrize("system", INCORRECT)

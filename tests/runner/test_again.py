@@ -1,0 +1,188 @@
+"""Cells measured again: failed ones on request, throttled ones by themselves; stopping early."""
+
+import pytest
+from fakes import by_system
+
+from gnnbench.errors import UsageError
+from gnnbench.measure import throttle
+from gnnbench.results import reader
+from gnnbench.results.compare import counts
+from gnnbench.runner.ledger import Ledger
+
+AGAIN = {"only_failed": True}
+
+
+def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
+    flag = tmp_path / "flag"
+    options = (f'fragile.flag="{flag}"',)
+    first = launch("fake,slow,fragile", options=options)
+    assert {s: r["status"] for s, r in by_system(first).items()} == {
+        "fake": "ok", "slow": "ok", "fragile": "crash",
+    }  # fmt: skip
+    again = launch("fake,slow,fragile", options=options, more=AGAIN)
+    assert by_system(again)["fragile"]["status"] == "crash"
+    flag.write_text("")
+    last = launch("fake,slow,fragile", options=options, more=AGAIN)
+    assert last.folder == first.folder
+    rows = by_system(last)
+    assert (last.exit_code, rows["fragile"]["status"], rows["fragile"]["rounds"]) == (0, "ok", 2)
+    assert rows["slow"] == by_system(first)["slow"]
+    run = reader.read(last.folder)
+    assert {s["attempt"] for s in run.samples if s["system"] == "slow"} == {1}
+    counted = [s for s in run.samples if counts(s)]
+    assert {r["system"]: r["n"] for r in run.cells} == {
+        name: sum(s["system"] == name for s in counted) for name in ("fake", "slow", "fragile")
+    }
+
+
+def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_path):
+    flag = tmp_path / "flag"
+    options = ("reference=fragile", f'fragile.flag="{flag}"')
+    first = launch("fragile,slow,fake", options=options)
+    assert by_system(first)["slow"].get("speedup") is None
+    flag.write_text("")
+    last = launch("fragile,slow,fake", options=options, more=AGAIN)
+    rows = by_system(last)
+    assert {r["status"] for r in rows.values()} == {"ok"}
+    assert all(rows[s]["rounds"] == rows[s]["n"] == 2 for s in ("slow", "fake"))
+    assert rows["slow"]["speedup"] > 0
+
+
+def test_only_failed_of_a_good_run_measures_nothing(launch, observer):
+    first = launch("fake,slow")
+    assert launch("fake,slow", more=AGAIN).rows == first.rows
+    assert any("nothing to run again" in n for n in observer.notes)
+    with pytest.raises(UsageError, match="no run in"):
+        launch("fake", more=AGAIN)
+
+
+def test_a_run_goes_on_after_a_failure_unless_told_to_stop(launch):
+    assert set(by_system(launch("fake,crash,slow"))) == {"fake", "crash", "slow"}
+    stopped = launch("fake,crash,slow", repeats=3, more={"keep_going": False})
+    assert "slow" not in by_system(stopped)
+    assert stopped.exit_code == 3
+    assert reader.read(stopped.folder).record["finished"] is False
+    whole = launch("fake,crash,slow", repeats=3, resume=True)
+    assert whole.folder == stopped.folder
+    assert by_system(whole)["slow"]["rounds"] == 3
+    assert by_system(whole)["crash"]["status"] == "crash"
+
+
+class Watch:
+    """A GPU that is throttled while ``hot`` says so; counts its readings."""
+
+    def __init__(self, hot):
+        self.hot, self.readings = hot, 0
+
+    def read(self):
+        self.readings += 1
+        bits = 0x40 if self.hot(self.readings) else 0x4
+        return {"sm_clock_mhz": 1500, "power_w": 300.5, "temperature_c": 60, "reasons": bits,
+                "thermal_ns": 0}  # fmt: skip
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    def use(hot):
+        watch = Watch(hot)
+        monkeypatch.setattr(throttle.GpuWatch, "read", lambda _: watch.read())
+        return watch
+
+    return use
+
+
+# A pair of one warm-up and three measured rounds is 8 blocks, read at both ends: 16 readings.
+def test_a_throttled_cell_is_measured_once_more(launch, watched, observer):
+    watched(lambda reading: reading == 7)
+    outcome = launch("gpu,fake", device="cuda", repeats=3, options=("reference=gpu",))
+    assert by_system(outcome)["gpu"]["status"] == "ok"
+    assert sum("throttled" in n for n in observer.notes) == 1
+    run = reader.read(outcome.folder)
+    hot = [s for s in run.samples if s["throttle"]]
+    assert [s["throttle"] for s in hot] == ["hardware thermal slowdown"]
+    assert hot[0]["void"] and (hot[0]["sm_clock_mhz"], hot[0]["power_w"]) == (1500, 300.5)
+    assert sum(not s["void"] and not s["warmup"] for s in run.samples) == 3
+    (row,) = [r for r in run.cells if r["system"] == "gpu"]
+    assert (row["n"], row["throttled"]) == (3, 0)
+
+
+def test_twice_throttled_is_unstable_and_not_tried_a_third_time(launch, watched):
+    watched(lambda reading: True)
+    outcome = launch("gpu", device="cuda", repeats=3, options=("reference=gpu",))
+    (row,) = outcome.rows
+    assert (row["status"], row["throttled"], outcome.exit_code) == ("unstable", 3, 3)
+    assert "hardware thermal slowdown) in 3 of 3" in row["reason"]
+    assert {s["attempt"] for s in reader.read(outcome.folder).samples} == {1, 2}
+
+
+def test_on_the_cpu_no_gpu_is_read(launch, watched):
+    watch = watched(lambda reading: True)
+    assert launch("fake").exit_code == 0
+    assert watch.readings == 0
+
+
+def test_throttling_is_told_from_the_power_cap_and_seen_within_a_block():
+    calm = {"reasons": 0x4, "thermal_ns": 5}
+    assert throttle.throttling(calm, calm) == ""
+    assert throttle.throttling(None, None) == ""
+    assert throttle.throttling({"reasons": None, "thermal_ns": None}, calm) == ""
+    assert throttle.throttling(calm, {"reasons": 0x88, "thermal_ns": 5}) == (
+        "hardware slowdown, power brake"
+    )
+    assert "within the block" in throttle.throttling(calm, {**calm, "thermal_ns": 6})
+
+
+def test_nvml_is_read_field_by_field(monkeypatch):
+    import pynvml
+
+    class Violation:
+        violationTime = 7
+
+    def absent(*_):
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    answers = {
+        "nvmlInit": lambda: None, "nvmlShutdown": lambda: None,
+        "nvmlDeviceGetHandleByIndex": lambda i: f"gpu{i}",
+        "nvmlDeviceGetClockInfo": lambda gpu, kind: 1980 if gpu == "gpu1" else 0,
+        "nvmlDeviceGetPowerUsage": lambda gpu: 412345, "nvmlDeviceGetTemperature": absent,
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: 0x20,
+        "nvmlDeviceGetViolationStatus": lambda gpu, policy: Violation,
+    }  # fmt: skip
+    for name, answer in answers.items():
+        monkeypatch.setattr(pynvml, name, answer)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,0")
+    watch = throttle.GpuWatch()
+    found = watch.read()
+    assert found == {
+        "sm_clock_mhz": 1980, "power_w": 412.345, "temperature_c": None, "reasons": 0x20,
+        "thermal_ns": 7,
+    }  # fmt: skip
+    assert throttle.throttling(found, found) == "software thermal slowdown"
+    watch.close()
+
+
+def test_without_nvml_nothing_is_read(monkeypatch):
+    import pynvml
+
+    def fail():
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
+
+    monkeypatch.setattr(pynvml, "nvmlInit", fail)
+    assert throttle.GpuWatch().read() is None
+
+
+def test_a_ledger_read_back_knows_what_is_void(tmp_path):
+    ledger = Ledger(tmp_path)
+    for _ in range(2):
+        ledger.record("started", pair="a-b")
+        ledger.record("done", pair="a-b")
+        ledger.retry(["b"], ["a-b", "never-started"])
+    ledger.record("started", pair="a-b")
+    ledger.close()
+    back = Ledger(tmp_path)
+    assert (back.void, back.done, dict(back.repeats)) == ({"a-b": 2}, {}, {"a-b": 2})
+    assert not back.counts({"pair": "a-b", "attempt": 2})
+    assert back.counts({"pair": "a-b", "attempt": 3})
+    assert back.counts({"pair": "b", "attempt": 1})
+    back.close()
