@@ -194,18 +194,20 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
                 (
                     "aggregate",
                     lambda i, x=x, mode=mode: ops.aggregate(rows, columns, x, num_dst, mode),
-                    ops.aggregate(rows.cpu(), columns.cpu(), x.cpu(), num_dst, mode),
+                    ops.aggregate(rows.cpu(), columns.cpu(), x.cpu().double(), num_dst, mode),
                 ),
                 (
                     "aggregate_backward",
                     lambda i, g=grad, mode=mode: ops.aggregate_backward(
                         rows, columns, g, num_src, mode
                     ),
-                    ops.aggregate_backward(rows.cpu(), columns.cpu(), grad.cpu(), num_src, mode),
+                    ops.aggregate_backward(
+                        rows.cpu(), columns.cpu(), grad.cpu().double(), num_src, mode
+                    ),
                 ),
             ):
                 first = call(0)
-                if not torch.allclose(first.cpu(), right, rtol=1e-4, atol=1e-3):
+                if not torch.allclose(first.cpu().double(), right, rtol=1e-4, atol=1e-3):
                     sys.exit(f"NOT EQUAL: {name} {mode} {dim}")
                 require_equal([call(1)], [first], f"{name} {mode} {dim}, repeated")
                 times = time_each(call, options.repeats)

@@ -142,13 +142,18 @@ void aggregate(Launch launch, const int32_t* indptr, const int32_t* indices, con
                Real* out);
 
 // Backward goes over the transposed block, made by a stable sort of the edges by source: each
-// source's terms are added in the order of destinations, so that sums do not depend on the
+// source's terms are added in the order of destinations, those of a source of more than
+// kLongRow edges in parts that depend on their number alone, so that sums do not depend on the
 // schedule.
+constexpr int64_t kLongRow = 128;
+
 struct TransposeScratch {
-  int32_t* sources;  // [num_edges], sorted
-  int32_t* rows;     // [num_edges], destination of each edge
-  int32_t* sorted;   // [num_edges], destinations by source
-  int32_t* offsets;  // [num_src + 1]
+  int32_t* sources;    // [num_edges], sorted
+  int32_t* rows;       // [num_edges], destination of each edge
+  int32_t* sorted;     // [num_edges], destinations by source
+  int32_t* offsets;    // [num_src + 1]
+  int32_t* long_rows;  // [num_edges / kLongRow + 1], the number of them first
+  void* weights;       // Real [num_dst]
   void* cub;
   size_t cub_bytes;  // aggregate_backward_scratch_bytes
 };

@@ -47,16 +47,19 @@ __device__ __forceinline__ void add_rows(Pack<Real, kWidth>& acc,
   int32_t e = begin;
   for (; e + kBatch <= end; e += kBatch) {
     int32_t row[kBatch];
+    Real w[kBatch];
     Pack<Real, kWidth> term[kBatch];
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) row[k] = row_at(e + k);
 #pragma unroll
-    for (int k = 0; k < kBatch; ++k) term[k] = x[row[k] * packs + pack];
+    for (int k = 0; k < kBatch; ++k) {
+      w[k] = weight(row[k]);
+      term[k] = x[row[k] * packs + pack];
+    }
 #pragma unroll
     for (int k = 0; k < kBatch; ++k) {
-      const Real w = weight(row[k]);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) acc.value[i] += w * term[k].value[i];
+      for (int i = 0; i < kWidth; ++i) acc.value[i] += w[k] * term[k].value[i];
     }
   }
   for (; e < end; ++e) {

@@ -68,11 +68,14 @@ Tensor run_backward(const Tensor& indptr, const Tensor& indices, const Tensor& g
   const size_t rows = memory.add<int32_t>(num_edges);
   const size_t sorted = memory.add<int32_t>(num_edges);
   const size_t offsets = memory.add<int32_t>(num_src + 1);
+  const size_t long_rows = memory.add<int32_t>(num_edges / kLongRow + 1);
+  const size_t weights = memory.add<Real>(indptr.numel());
   const size_t cub = memory.add<char>(static_cast<int64_t>(cub_bytes));
   memory.allocate(on);
-  const TransposeScratch scratch{memory.at<int32_t>(sources), memory.at<int32_t>(rows),
-                                 memory.at<int32_t>(sorted),  memory.at<int32_t>(offsets),
-                                 memory.at<char>(cub),        cub_bytes};
+  const TransposeScratch scratch{memory.at<int32_t>(sources),   memory.at<int32_t>(rows),
+                                 memory.at<int32_t>(sorted),    memory.at<int32_t>(offsets),
+                                 memory.at<int32_t>(long_rows), memory.at<Real>(weights),
+                                 memory.at<char>(cub),          cub_bytes};
   aggregate_backward<Real>(on.launch(), data<const int32_t>(indptr), data<const int32_t>(indices),
                            data<const Real>(grad), num_edges, num_src, indptr.numel() - 1,
                            grad.size(1), mode, scratch, data<Real>(out));
