@@ -6,6 +6,7 @@ import csv
 import json
 import math
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ from typing import Any
 from gnnbench.errors import UsageError
 from gnnbench.results.schema import Column
 
+TEMPORARY = ".tmp-"
+
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its name when the block ends well."""
-    handle, name = tempfile.mkstemp(prefix=".tmp-", suffix=path.suffix, dir=path.parent)
+    handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
@@ -82,13 +85,20 @@ class Journal:
     def __init__(self, path: Path) -> None:
         if path.exists():
             _cut_torn_line(path)
-        self._file = path.open("ab")
+        self._file = path.open("ab", buffering=0)
 
     def append(self, record: Mapping[str, Any]) -> None:
-        """Write one record and sync it."""
-        self._file.write(json.dumps(plain(record), allow_nan=False).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        """Write one record and sync it, or leave the file as it was and raise ``OSError``."""
+        line = json.dumps(plain(record), allow_nan=False).encode() + b"\n"
+        before = self._file.tell()
+        try:
+            left = memoryview(line)
+            while left:  # a full disk takes a part first
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(before)
+            raise
 
     def close(self) -> None:
         """Close the file."""
@@ -109,6 +119,15 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
         return []
     lines = path.read_bytes().split(b"\n")[:-1]
     return [json.loads(line) for line in lines]
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written in ``folder``."""
+    for path in folder.glob(f"{TEMPORARY}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def ensure_folder(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 from gnnbench.runner.rows import cell_rows, sample_rows
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,15 @@ def run(request: Request, observer: Observer) -> Outcome:
             f"there is no run of '{request.experiment.name}' in '{request.out}' to resume"
         )
     with folders.locked(request.out):
-        return _run_locked(request, observer)
+        try:
+            return _run_locked(request, observer)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            raise UsageError(
+                f"cannot write to '{request.out}' ({(error.strerror or '').lower()}); make room and"
+                " go on by giving the same command with --resume"
+            ) from None
 
 
 def _run_locked(request: Request, observer: Observer) -> Outcome:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment
 from gnnbench.measure import machine
 from gnnbench.results.reader import read_record, run_folders
-from gnnbench.results.writer import ensure_folder, write_json, write_text
+from gnnbench.results.writer import TEMPORARY, ensure_folder, sweep, write_json, write_text
 from gnnbench.runner.process import WORKER_ENVIRONMENT
 
 
@@ -47,29 +48,28 @@ def identity() -> dict[str, Any]:
 
 
 def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
-    """A new run folder with the resolved definition in it."""
+    """A new run folder with the resolved definition in it; it appears whole or not at all."""
     parent = out / experiment.name
     ensure_folder(parent)
+    sweep(parent)
     stamp = utc_stamp()
+    new = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
+    new.chmod(0o755)
+    for sub in ("logs", "figures"):
+        (new / sub).mkdir()
+    write_text(new / "definition.toml", experiment.to_toml())
+    write_json(new / "run.json", {**record, "started": stamp, "finished": False})
     name = f"run-{stamp}-{experiment.hash[:8]}"
     for attempt in range(100):
         folder = parent / (f"{name}-{attempt}" if attempt else name)
-        try:
-            folder.mkdir()
-            break
-        except FileExistsError:
-            continue
-    else:
-        raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
-    for sub in ("logs", "figures"):
-        (folder / sub).mkdir()
-    write_text(folder / "definition.toml", experiment.to_toml())
-    write_json(folder / "run.json", {**record, "started": stamp, "finished": False})
-    return folder
+        if not folder.exists():  # nobody else writes here: ``out`` is locked
+            return new.rename(folder)
+    raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
 
 
 def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
+    sweep(folder)
     before: dict[str, Any] = read_record(folder)
     kept = ("revision", "versions", "machine_id", "load_before")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}

@@ -178,6 +178,14 @@ class Graphed(Fake):
         assert torch.get_num_threads() == self.cell.threads == int(os.environ["OMP_NUM_THREADS"])
         self.edges = float(self.graph.num_edges)
 
+    def run_epoch(self, epoch):
+        sample = super().run_epoch(epoch)
+        sample.batches = -(-self.graph.train_idx.numel() // self.cell.batch_size)
+        if self.cell.max_batches:
+            sample.batches = min(sample.batches, self.cell.max_batches)
+        sample.seeds = min(self.graph.train_idx.numel(), sample.batches * self.cell.batch_size)
+        return sample
+
 
 class Fragile(Fake):
     """Crashes until the file that its option names is there."""

@@ -1,0 +1,176 @@
+"""Kill a campaign with SIGKILL at random instants; nothing finished may be lost or broken.
+
+``python tests/trust/kills.py 200 FOLDER`` prints what happened as JSON; it ends with an assertion
+where a promise was broken. A campaign is begun, killed and resumed until it ends; then the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "runner")]
+
+import psutil  # noqa: E402
+from fakes import fake_environment  # noqa: E402
+
+os.environ |= fake_environment()
+
+from gnnbench.measure import machine  # noqa: E402
+from gnnbench.overrides import Overrides  # noqa: E402
+from gnnbench.results import reader  # noqa: E402
+from gnnbench.results.writer import read_journal  # noqa: E402
+from gnnbench.runner import campaign  # noqa: E402
+from gnnbench.runner.launch import make_request  # noqa: E402
+
+SYSTEMS = ("fake", "slow", "other", "raises")
+ROUNDS = 3
+
+
+class Quiet:
+    def note(self, text):
+        pass
+
+    def plan(self, pairs, budget_s):
+        pass
+
+    def step(self, text, fraction):
+        pass
+
+    def pair_done(self):
+        pass
+
+
+def run(out):
+    """A campaign in this process, from its beginning or from where it was killed."""
+    machine.source_digest = lambda: "the tree may change meanwhile"
+    over = Overrides("smoke", SYSTEMS, repeats=ROUNDS, options=("reference=fake", "seed=[0, 1]"))
+    resume = any(out.glob("breakdown/run-*"))
+    return campaign.run(make_request("breakdown", over, out, resume), Quiet())
+
+
+def start(out):
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.setsid()
+        os._exit(run(out).exit_code)
+    except BaseException as error:
+        print(repr(error), file=sys.stderr)
+    finally:
+        os._exit(99)
+
+
+def state(out):
+    """All that is on disk, read as a user would; anything unreadable raises."""
+    found = {"done": [], "failed": [], "samples": b"", "torn": 0}
+    for folder in out.glob("breakdown/run-*"):
+        json.loads((folder / "run.json").read_text())
+        tomllib.loads((folder / "definition.toml").read_text())
+        if (folder / "cells.csv").exists():
+            reader.read(folder)
+        events = read_journal(folder / "events.jsonl")
+        found["done"] += [e["pair"] for e in events if e["event"] == "done"]
+        found["failed"] += [e["cell"] for e in events if e["event"] == "failed"]
+        read_journal(folder / "samples.jsonl")
+        if (folder / "samples.jsonl").exists():
+            text = (folder / "samples.jsonl").read_bytes()
+            whole = text[: text.rfind(b"\n") + 1]
+            found["torn"] += len(whole) != len(text)
+            found["samples"] += whole
+    return found
+
+
+def check_progress(before, after):
+    assert after["done"][: len(before["done"])] == before["done"], "a finished pair was lost"
+    assert after["failed"][: len(before["failed"])] == before["failed"]
+    assert after["samples"].startswith(before["samples"]), "a sample was lost or changed"
+
+
+def check_end(out, code):
+    assert code == 3, f"the campaign ended with {code}"  # 'raises' fails
+    (folder,) = out.glob("breakdown/run-*")
+    found = reader.read(folder)
+    assert found.record["finished"] is True
+    assert len(found.cells) == 2 * len(SYSTEMS)
+    for row in found.cells:
+        assert row["status"] == ("crash" if row["system"] == "raises" else "ok"), row
+        if row["system"] in ("slow", "other"):
+            assert row["rounds"] == ROUNDS, row
+            assert row["n"] >= ROUNDS  # a half of a round that was cut counts for its own side
+    taken = Counter((s["pair"], s["attempt"], s["round"], s["warmup"], s["id"])
+                    for s in found.samples)  # fmt: skip
+    assert max(taken.values()) == 1, "an epoch was counted twice"
+    assert not [p for p in out.rglob(".tmp-*")], "half-written files were left"
+    return len(found.cells)
+
+
+def orphans(parent):
+    """Workers of a killed campaign: their command line names its process id."""
+    mark = f'"parent": {parent},'
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if any(mark in word for word in process.info["cmdline"] or []):
+            found.append(process)
+    return found
+
+
+def main(kills, folder, seed=0):
+    rng = random.Random(seed)
+    begun = time.monotonic()
+    campaigns = done = cells = torn = finished_before = 0
+    out = folder / "whole"
+    out.mkdir(parents=True)
+    pid = start(out)
+    cells += check_end(out, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    length = time.monotonic() - begun
+    known = {"done": [], "failed": [], "samples": b""}
+    out = folder / "c0"
+    out.mkdir()
+    while True:
+        pid = start(out)
+        end = time.monotonic() + (rng.uniform(0, length) if done < kills else 600)
+        status = 0
+        while time.monotonic() < end:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                break
+            time.sleep(0.002)
+        else:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            done += 1
+            _, alive = psutil.wait_procs(orphans(pid), timeout=5)
+            assert not alive, "a worker outlived its campaign"
+            now = state(out)
+            check_progress(known, now)
+            torn += now["torn"]
+            finished_before += len(now["done"])
+            known = now
+            continue
+        check_progress(known, state(out))
+        cells += check_end(out, os.waitstatus_to_exitcode(status))
+        campaigns += 1
+        known = {"done": [], "failed": [], "samples": b""}
+        if done >= kills:
+            break
+        out = folder / f"c{campaigns}"
+        out.mkdir()
+    return {
+        "kills": done, "campaigns": campaigns, "cells": cells, "torn_lines": torn,
+        "finished_pairs_at_kills": finished_before, "campaign_s": round(length, 2),
+        "seconds": round(time.monotonic() - begun, 1),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(int(sys.argv[1]), Path(sys.argv[2]))))

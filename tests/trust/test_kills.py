@@ -1,0 +1,23 @@
+"""SIGKILL at random instants: 20 in the suite, ``GNNBENCH_KILLS=200`` for the full count."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KILLS = int(os.environ.get("GNNBENCH_KILLS", "20"))
+
+
+@pytest.mark.timeout(60 + 10 * KILLS)
+def test_no_finished_cell_is_lost_to_kill_nine(tmp_path):
+    script = Path(__file__).parent / "kills.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(KILLS), str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["kills"] == KILLS
+    assert found["campaigns"] >= 1
