@@ -22,6 +22,7 @@ from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.schedule import run_serial
 from gnnbench.systems.base import CheckReport, EpochSample, System
 
+WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 REREAD_ROWS = 1024  # enough to find a stale buffer, too few to count in memory
 
 
@@ -171,8 +172,16 @@ class TrainingSystem(System):
                 report.details["batches"] = nth + 1
             gate.check_features(graph, self.input_nodes(batches[0]), self.load(batches[0]))
             self.gate_extra(all_seeds[0])
-            report.details["forward_error"] = gate.check_forward(
-                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0], self._forward
+            fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
+            report.details["forward_error"] = gate.check_forward(*fixed, self._forward)
+            report.details["backward_error"] = gate.check_backward(
+                graph,
+                cell.model,
+                cell.hidden,
+                cell.fanouts,
+                cell.seed,
+                all_seeds[0],
+                self._gradient,
             )
         except gate.Fault as fault:
             report.ok, report.reason = False, str(fault)
@@ -206,6 +215,12 @@ class TrainingSystem(System):
             out: Tensor = self.model(blocks, x.to(self.device))
         return out
 
+    def _gradient(self, batch: MiniBatch, x: Tensor) -> Tensor:
+        rows = x.to(self.device, copy=True).requires_grad_()
+        values = self.model(self.convert(batch.to(self.device)), rows)
+        found: Tensor = torch.autograd.grad(values.square().sum().div(2), rows)[0]
+        return found
+
     def _train(self, inputs: tuple[Any, Tensor]) -> Tensor:
         drawn, x = inputs
         self.optimizer.zero_grad()
@@ -224,6 +239,7 @@ class TrainingSystem(System):
 
     def run_epoch(self, epoch: int) -> EpochSample:
         """Train one epoch, measure it, then look again at what every timed batch drew and read."""
+        before = [p.detach().clone() for p in self.model.parameters()]
         trace = run_serial(
             batches=lambda: self.order.batches(epoch, self.device),
             sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
@@ -241,6 +257,7 @@ class TrainingSystem(System):
         seeds = sum(n for _, _, n in trace.kept)
         edges = sum(n for hops, _, _ in trace.kept for _, n in hops)
         reason = self._recount(epoch, [hops for hops, _, _ in trace.kept]) or self._reread()
+        reason = reason or self._untrained(before, trace.losses)
         return EpochSample(
             epoch=epoch,
             wall_s=trace.wall_s,
@@ -276,6 +293,13 @@ class TrainingSystem(System):
                         f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"
                         f" where {right} are right"
                     )
+        return ""
+
+    def _untrained(self, before: list[Tensor], losses: list[float]) -> str:
+        """Whether an epoch with something to learn left every parameter as it was."""
+        now = self.model.parameters()
+        if np.mean(losses) > WORTH_LEARNING and all(map(torch.equal, before, now)):
+            return "the epoch changed no parameter of the model: nothing was trained"
         return ""
 
     def _reread(self) -> str:

@@ -172,3 +172,20 @@ def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph
 
     monkeypatch.setattr(sampler, "sample", other)
     assert "as timed draws other edges" in make("baseline", small_graph).check().reason
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_wrong_gradients_are_caught(name, model, small_graph, monkeypatch):
+    system = make(name, small_graph, model=model)
+    right = system._gradient
+    assert system.check().details["backward_error"] < 1e-4
+    monkeypatch.setattr(system, "_gradient", lambda batch, x: 1.01 * right(batch, x).roll(1, 0))
+    assert "gradients" in system.check().reason
+
+
+def test_an_epoch_that_trains_nothing_is_caught(small_graph, monkeypatch):
+    system = make("baseline", small_graph)
+    monkeypatch.setattr(system.optimizer, "step", lambda: None)
+    sample = system.run_epoch(0)
+    assert not sample.ok and "nothing was trained" in sample.reason
