@@ -10,9 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnnbench.data.store import open_graph, verify
-from gnnbench.data.twin import TwinRecipe, generate, generate_arrays, law_points
+from gnnbench.data.twin import (
+    TwinRecipe,
+    generate,
+    generate_arrays,
+    law_points,
+    making_device,
+)
 from gnnbench.data.writer import GraphWriter, graph_lock
-from gnnbench.errors import UsageError
+from gnnbench.errors import MissingError, UsageError
 
 Arrays = dict[str, np.ndarray]
 
@@ -310,3 +316,18 @@ def test_the_store_gets_the_same_arrays(tmp_path: Path) -> None:
         stored = getattr(graph, name).numpy()
         assert stored.dtype == wanted.dtype
         np.testing.assert_array_equal(stored, wanted)
+
+
+def test_the_device_that_makes_twins_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gnnbench.systems import native
+    from gnnbench.systems.base import Missing
+
+    monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
+    assert making_device() == "cpu"
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "gpu")
+    with pytest.raises(UsageError, match="it is cpu or cuda"):
+        making_device()
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
+    monkeypatch.setattr(native, "native_missing", lambda device: Missing("no GPU", "buy one"))
+    with pytest.raises(MissingError, match="no GPU; buy one"):
+        making_device()

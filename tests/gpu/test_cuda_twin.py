@@ -5,7 +5,9 @@ import hashlib
 import pytest
 import torch
 
-from gnnbench.data.twin import TwinRecipe, make_spec
+from gnnbench.data.store import open_graph
+from gnnbench.data.twin import TwinRecipe, generate, make_spec
+from gnnbench.data.writer import GraphWriter, graph_lock
 from gnnbench.errors import UsageError
 from gnnbench.ops import twin
 
@@ -80,3 +82,16 @@ def test_impossible_twins_are_refused():
     levels = torch.zeros_like(spec.level_edges)
     with pytest.raises(UsageError, match="level_edges must sum"):
         twin.graph(spec.__class__(**{**spec.__dict__, "level_edges": levels}), "cuda")
+
+
+def test_the_store_is_the_same(tmp_path, monkeypatch):
+    recipe = TwinRecipe(**{**BASE, "labels_outside_splits": False})
+    graphs = []
+    for device in ("cpu", "cuda"):
+        monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", device)
+        final = tmp_path / f"{device}~twin"
+        with graph_lock(final), GraphWriter(final, {"test": 1}) as out:
+            out.finish(name=final.name, seed=3, **generate(recipe, 1.0, 3, out))
+        graphs.append(open_graph(final))
+    for name in ("indptr", "indices", "features", "labels", "train_idx", "val_idx", "test_idx"):
+        assert torch.equal(*(getattr(g, name) for g in graphs))
