@@ -50,12 +50,12 @@ class Quiet:
         pass
 
 
-def run_systems(systems, out, reference, options=(), repeats=3, definition="breakdown"):
+def run_systems(systems, out, reference, options=(), repeats=3, definition="breakdown", device=""):
     """Run the smoke profile with these systems; the campaign's outcome."""
     from gnnbench.overrides import Overrides
     from gnnbench.runner import campaign
     from gnnbench.runner.launch import make_request
 
     options = (f"reference={reference}", *options)
-    wanted = Overrides("smoke", tuple(systems), options=options, repeats=repeats)
+    wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=repeats)
     return campaign.run(make_request(str(definition), wanted, out), Quiet())
