@@ -39,11 +39,11 @@ def figure(run: Run) -> Figure | None:
 
 def _curves(run: Run) -> dict[tuple[str, str], dict[str, list[list[float]]]]:
     """(dataset, model) -> system -> one list of losses per worker."""
-    wrong = {r["id"] for r in run.cells if r["status"] == "incorrect"}
-    label = {r["id"]: system_label(r) for r in run.cells}
+    # A cell that was cut off in its warm-up has samples but no row.
+    label = {r["id"]: system_label(r) for r in run.cells if r["status"] != "incorrect"}
     lives: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
     for sample in run.samples:
-        if sample["id"] in wrong or sample["loss"] is None or sample["loss"] != sample["loss"]:
+        if sample["id"] not in label or sample["loss"] is None or sample["loss"] != sample["loss"]:
             continue
         panel = lives.setdefault((sample["dataset"], sample["model"]), {})
         panel.setdefault((label[sample["id"]], f"{sample['worker']}"), []).append(sample["loss"])

@@ -32,7 +32,7 @@ ROWS = [
     cell("baseline", id="x", dataset="elsewhere", status="missing_dep"),
 ]
 LOSSES = [("baseline", 1, [3.0, 2.0]), ("baseline", 2, [3.2, 2.1]), ("dgl", 3, [3.1, 2.2]),
-          ("wrong", 4, [9.0])]  # fmt: skip
+          ("wrong", 4, [9.0]), ("cut-off", 5, [9.0])]  # fmt: skip
 
 
 @pytest.fixture

@@ -32,6 +32,7 @@ def run(folder, cells, machine="m1", samples=True, **record):
         rows.append(row)
         taken += [{"id": row["id"], "warmup": False, "wall_s": w} for w in walls]
         taken.append({"id": row["id"], "warmup": True, "wall_s": 100.0})
+        taken.append({"id": row["id"], "warmup": False, "wall_s": 50.0, "void": True})
     writer.write_csv(folder / "cells.csv", schema.CELLS, rows)
     if samples:
         writer.write_csv(folder / "samples.csv", schema.SAMPLES, taken)
