@@ -18,7 +18,16 @@ def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
 
 def examine() -> dict[str, list[Entry]]:
     """``checks`` (what, ok, found, fix), ``systems`` and ``datasets``."""
-    checks = [_installed(), _threads(), _memory(), *_native(), _gpu(), *_packages(), _real_data()]
+    checks = [
+        _installed(),
+        _threads(),
+        _memory(),
+        _noise(),
+        *_native(),
+        _gpu(),
+        *_packages(),
+        _real_data(),
+    ]
     return {"checks": checks, "systems": systems(), "datasets": datasets()}
 
 
@@ -50,6 +59,19 @@ def _memory() -> Entry:
         f"{free:.1f} GiB free of {machine.memory_limit_bytes() / 2**30:.1f} GiB",
         "close other programs: the laptop profile wants 2 GiB",
     )
+
+
+def _noise() -> Entry:
+    from gnnbench.measure import noise
+
+    try:
+        known = noise.load(machine.fingerprint(machine.record()))
+    except MissingError as error:
+        reason, _, fix = str(error).rpartition("; ")
+        return _entry("noise floor", False, reason, fix)
+    floors = [f"{d}: {c.floor(10):.1%} at 10 rounds ({c.at})" for d, c in sorted(known.items())]
+    return _entry("noise floor", bool(known), "; ".join(floors) or "never calibrated",
+                  "gnnbench calibrate")  # fmt: skip
 
 
 def _native() -> list[Entry]:

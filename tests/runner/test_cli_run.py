@@ -153,7 +153,7 @@ def test_list_and_doctor(tmp_path):
     code, out, _ = call("doctor", "--json", cwd=tmp_path)
     checks = {c["what"]: c for c in json.loads(out)["checks"]}
     assert code == 0
-    assert {"threads", "memory", "native CPU library", "GPU", "dgl"} <= set(checks)
+    assert {"threads", "memory", "noise floor", "native CPU library", "GPU", "dgl"} <= set(checks)
     assert all(c["fix"] for c in checks.values() if c["ok"] == "no")
     code, out, err = call("list", cwd=tmp_path)
     assert (code, err) == (0, "")
