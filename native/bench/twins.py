@@ -1,4 +1,4 @@
-"""Time and memory of making full-size twins on the GPU, and that they have the CPU's bits.
+"""Time and memory of making twins; with a GPU, on both devices, and that the bits are equal.
 
 python native/bench/twins.py --datasets reddit products --out twins.json
 """
@@ -25,12 +25,13 @@ def make(spec: twin.TwinSpec, device: str) -> tuple[dict[str, Tensor], dict[str,
     """Every array of a twin and the seconds that each took."""
     arrays: dict[str, Tensor] = {}
     seconds: dict[str, float] = {}
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
 
     def timed(what: str, call: Any) -> Any:
-        torch.cuda.synchronize()
+        wait()
         begin = time.perf_counter()
         made = call()
-        torch.cuda.synchronize()
+        wait()
         seconds[f"{what}_s"] = time.perf_counter() - begin
         return made
 
@@ -48,7 +49,7 @@ def sha256(array: Tensor) -> str:
 
 
 def main() -> None:
-    """Make each twin on both devices."""
+    """Make each twin on every device there is."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--datasets", nargs="+", default=["reddit", "products"])
     parser.add_argument("--scale", type=float, default=1.0)
@@ -57,23 +58,28 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)
+    devices = ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
     rows = []
     for name in options.datasets:
-        recipe = manifests()[name].twin
-        if recipe is None:
-            sys.exit(f"{name} has no twin")
-        spec = make_spec(recipe.scaled(options.scale), 0)
-        make(spec, "cuda")  # the first call loads the kernels
-        torch.cuda.reset_peak_memory_stats()
-        on_gpu, seconds = make(spec, "cuda")
+        spec = make_spec(manifests()[name].twin_recipe().scaled(options.scale), 0)
         row: dict[str, Any] = {
-            "name": name, "nodes": spec.num_nodes, "edges": spec.num_edges, **seconds,
-            "peak_alloc_bytes": torch.cuda.max_memory_allocated(),
+            "name": name, "scale": options.scale, "nodes": spec.num_nodes, "edges": spec.num_edges,
+            "threads": torch.get_num_threads(),
         }  # fmt: skip
-        on_cpu, cpu_seconds = make(spec, "cpu")
-        row |= {f"cpu_{what}": taken for what, taken in cpu_seconds.items()}
-        row["sha256"] = {key: sha256(array) for key, array in on_gpu.items()}
-        wrong = [key for key, array in on_cpu.items() if sha256(array) != row["sha256"][key]]
+        digests = []
+        for device in devices:
+            make(spec, device)  # the first call loads kernels and touches memory
+            if device == "cuda":
+                torch.cuda.reset_peak_memory_stats()
+            arrays, seconds = make(spec, device)
+            row |= {f"{device}_{what}": taken for what, taken in seconds.items()}
+            row[f"{device}_edges_per_s"] = spec.num_edges / seconds["graph_s"]
+            if device == "cuda":
+                row["cuda_peak_alloc_bytes"] = torch.cuda.max_memory_allocated()
+            digests.append({key: sha256(array) for key, array in arrays.items()})
+            del arrays
+        row["sha256"] = digests[0]
+        wrong = [key for key in digests[0] if digests[-1][key] != digests[0][key]]
         print({k: v for k, v in row.items() if k != "sha256"}, "DIFFERS:" if wrong else "equal",
               *wrong, flush=True)  # fmt: skip
         rows.append(row)
