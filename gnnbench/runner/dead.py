@@ -17,6 +17,9 @@ COUNTS = (
 )  # fmt: skip
 MEMORY = ("peak_alloc_bytes", "peak_rss_bytes")
 MEMORY_TOLERANCE = 0.05
+# A setting is worth reporting as dead if it moves no time by more than this or the noise floor:
+# intervals of a few rounds often miss 1 by a hair.
+TIME_TOLERANCE = 0.05
 
 
 def dead_options(rows: Sequence[Row], references: Mapping[str, str]) -> Iterator[tuple[Row, str]]:
@@ -35,7 +38,10 @@ def dead_options(rows: Sequence[Row], references: Mapping[str, str]) -> Iterator
         shown = ", ".join(
             f"{k} ({_show(one, k)} or {_show(two, k)})" for k in changed
         )  # fmt: skip
-        yield b, f"option {shown} changed nothing that was measured: same work, memory and time"
+        yield (
+            b,
+            f"option {shown} changed nothing: same work, memory and times within 5 % or noise",
+        )
 
 
 def _show(options: Mapping[str, Any], key: str) -> str:
@@ -55,7 +61,7 @@ def _overlap(a: Row, b: Row, phase: str, references: Mapping[str, str]) -> bool:
 
     Without intervals of the wall time nothing can be said; a phase that neither has is the same.
     """
-    floor = max(a.get("noise_floor") or 0.0, b.get("noise_floor") or 0.0)
+    floor = max(TIME_TOLERANCE, *(r.get("noise_floor") or 0.0 for r in (a, b)))
     one, two = (_interval(r, phase, references) for r in (a, b))
     if one is None or two is None:
         return phase != "" and one == two
