@@ -548,8 +548,9 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
+        # A reader that has seen enough (`| head`) is no failure.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(EXIT_INTERNAL)
+        sys.exit(EXIT_OK)
     except Exception as error:
         if hasattr(error, "format_message"):  # what the parser raises
             if type(error).__name__ == "NoArgsIsHelpError":

@@ -21,24 +21,13 @@ _LEVELS = 3
 _PASSES = 4
 
 
-def _philox(key: int, counter: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-    """One block of Philox4x32-10."""
-    x, y, z, w = counter
-    k0, k1 = key & _M32, key >> 32
-    for _ in range(10):
-        p0, p1 = 0xD2511F53 * x, 0xCD9E8D57 * z
-        x, y, z, w = (p1 >> 32) ^ y ^ k0, p1 & _M32, (p0 >> 32) ^ w ^ k1, p0 & _M32
-        k0, k1 = (k0 + 0x9E3779B9) & _M32, (k1 + 0xBB67AE85) & _M32
-    return x, y, z, w
-
-
 def _word(key: int, stream: int, vertex: int, i: int) -> int:
     """32-bit draw ``i`` of a stream of a vertex."""
-    return _philox(key, (i // 4, vertex, stream << 16, _TAG))[i % 4]
+    return philox(key, (i // 4, vertex, stream << 16, _TAG))[i % 4]
 
 
 def _draw64(key: int, stream: int, vertex: int, i: int) -> int:
-    words = _philox(key, (i // 2, vertex, stream << 16, _TAG))
+    words = philox(key, (i // 2, vertex, stream << 16, _TAG))
     return words[i % 2 * 2 + 1] << 32 | words[i % 2 * 2]
 
 

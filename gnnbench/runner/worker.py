@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from gnnbench.cell import Cell
-from gnnbench.errors import GnnbenchError
+from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.runner.quiet import OuterClock
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
@@ -48,11 +48,14 @@ class Worker:
         return {} if graph is None else graph_facts(graph)
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Make a dataset ready on disk, so that workers only map it."""
+        """Make a dataset ready on disk and check every byte, so that workers only map it."""
         from gnnbench.data.prepare import prepare
+        from gnnbench.data.store import verify
 
         try:
-            prepare(command["dataset"])
+            report = verify(prepare(command["dataset"]))
+            if not report.ok:
+                raise DataError(report.message)
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
         return {}

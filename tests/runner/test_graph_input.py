@@ -1,5 +1,8 @@
 """Datasets on their way through the runner: opened by workers, or refused in one sentence."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from fakes import by_system
@@ -41,6 +44,18 @@ def test_a_broken_file_is_a_row_and_code_six(launch, npz, observer):
     assert (row["status"], outcome.exit_code) == ("missing_dep", 6)
     assert "ring.npz" in row["reason"]
     assert observer.notes
+
+
+def test_a_flipped_bit_in_the_store_is_a_row_and_code_six(launch, npz):
+    launch("graphed", datasets=(str(npz),))
+    features = next(Path(os.environ["GNNBENCH_DATA"]).rglob("features.bin"))
+    damaged = bytearray(features.read_bytes())
+    damaged[5] ^= 1
+    features.write_bytes(damaged)
+    outcome = launch("graphed", datasets=(str(npz),))
+    row = by_system(outcome)["graphed"]
+    assert (row["status"], outcome.exit_code) == ("missing_dep", 6)
+    assert "features.bin changed" in row["reason"]
 
 
 def test_an_unwritable_store_is_a_usage_error(launch, npz, tmp_path, monkeypatch):
