@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gnnbench.reference.rng import philox
+
 if TYPE_CHECKING:
     from gnnbench.ops.twin import TwinSpec
 
