@@ -7,6 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from gnnbench import names
+from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
@@ -111,3 +112,11 @@ def check_options(options: dict[str, dict[str, object]]) -> None:
                 raise UsageError(
                     f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
                 )
+
+
+def check_option_values(cells: Collection[Cell]) -> None:
+    """Raise ``UsageError`` for a value that an option of a cell's system cannot take."""
+    for cell in cells:
+        found = system_class(cell.system)
+        if not isinstance(found, Failure) and issubclass(found, System):
+            found.check_options(cell.options)

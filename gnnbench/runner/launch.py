@@ -39,6 +39,7 @@ def make_request(
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
     cells = definitions.expand(resolved, environment.known_options)
+    environment.check_option_values(cells)
     plan = make_plan(
         cells,
         resolved.reference,

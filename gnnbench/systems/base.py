@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cell import Cell
+from gnnbench.errors import UsageError
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.data.graph import Graph
@@ -90,6 +92,7 @@ class System(ABC):
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, str]] = {}  # option name -> one line of help
+    option_values: ClassVar[dict[str, tuple[Any, ...]]] = {}  # option name -> what it may be
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
@@ -101,6 +104,21 @@ class System(ABC):
     def missing(cls, device: str) -> Missing | None:
         """None where the system can run on this machine's ``device``; must be cheap."""
         return None
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ``UsageError`` for an option that is not there or a value that it cannot take."""
+        for option, value in options.items():
+            if option not in cls.options:
+                known = ", ".join(cls.options) or "none"
+                raise UsageError(f"system '{cls.name}' has no option '{option}'; it has: {known}")
+            allowed = cls.option_values.get(option, (value,))
+            if not any(type(value) is type(a) and value == a for a in allowed):
+                choice = ", ".join(json.dumps(a).strip('"') for a in allowed)
+                raise UsageError(
+                    f"option '{option}' of system '{cls.name}' cannot be '{value}';"
+                    f" it is one of: {choice}"
+                )
 
     @abstractmethod
     def setup(self) -> None:

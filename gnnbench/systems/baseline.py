@@ -17,7 +17,7 @@ from gnnbench.cell import Cell
 from gnnbench.check import gate
 from gnnbench.check.hops import Hop, digest, hops_of
 from gnnbench.data.graph import Graph
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.stages.features import (
     DeviceGather,
@@ -48,15 +48,11 @@ class Baseline(TrainingSystem):
         "features": "on a GPU: host (default): gathered by the cores, then copied; gpu: the table"
         " in device memory; uva: read out of locked host memory by a kernel"
     }
+    option_values: ClassVar[dict[str, tuple[Any, ...]]] = {"features": FEATURES}
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         super().__init__(cell, graph)
         self.where = str(cell.options.get("features", "host"))
-        if self.where not in FEATURES:
-            raise UsageError(
-                f"option features of system 'baseline' is '{self.where}'; it is one of"
-                f" {', '.join(FEATURES)}"
-            )
         if self.where != "host" and self.device.type == "cpu":
             raise UnsupportedError(
                 f"option features={self.where} of system 'baseline' needs --device cuda"

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gnnbench.check.gate import Fault
 from gnnbench.check.hops import Hop
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.systems.base import Missing
 from gnnbench.systems.dgl_import import dgl_missing, import_dgl
@@ -38,6 +38,11 @@ class Dgl(TrainingSystem):
         "id_type": "int64 (default) or int32: id type of DGL's graph",
     }
 
+    option_values: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "fused": (True, False),
+        "id_type": tuple(ID_TYPES),
+    }
+
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """DGL must be installed."""
@@ -47,12 +52,8 @@ class Dgl(TrainingSystem):
         """DGL's graph over the same CSC, and one sampler object for the system's life."""
         dgl = import_dgl()
         self._dgl = dgl
-        id_type = ID_TYPES.get(str(self.cell.options.get("id_type", "int64")))
+        id_type = ID_TYPES[self.cell.options.get("id_type", "int64")]
         fused = self.cell.options.get("fused", True)
-        if id_type is None or not isinstance(fused, bool):
-            raise UsageError(
-                "options of system 'dgl': id_type is int32 or int64, fused is true or false"
-            )
         graph = self.graph
         if id_type is torch.int32 and graph.num_edges >= 2**31:
             raise UnsupportedError("a graph of 2^31 edges or more needs -o dgl.id_type=int64")

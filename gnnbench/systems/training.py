@@ -14,7 +14,7 @@ from gnnbench.cell import Cell
 from gnnbench.check import gate
 from gnnbench.check.hops import Hop, expected_edges
 from gnnbench.data.graph import Graph
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.stack import build
 from gnnbench.stages.clock import clock_for
@@ -47,10 +47,7 @@ class TrainingSystem(System):
         self.device = torch.device(cell.device)
         self.pick = self._choose("pick", cell.pick, self.picks_on(cell.device))
         self.frontier = self._choose("frontier", cell.frontier, self.frontiers)
-        for name in cell.options:
-            if name not in self.options:
-                known = ", ".join(self.options) or "none"
-                raise UsageError(f"system '{self.name}' has no option '{name}'; it has: {known}")
+        self.check_options(cell.options)
         self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
         self._last: tuple[Any, Tensor] | None = None  # the batch trained on last, to look at again
 

@@ -86,7 +86,14 @@ def test_frameworks_lose_alike(model, small_graph):
         ("dgl", {"frontier": "new"}, UnsupportedError, "frontier"),
         ("baseline", {"options": {"fused": True}}, UsageError, "no option 'fused'"),
         ("baseline", {"model": "gcm"}, UsageError, "gcn"),
-        ("dgl", {"options": {"id_type": "int16"}}, UsageError, "int32 or int64"),
+        ("baseline", {"options": {"features": "disk"}}, UsageError, "host, gpu, uva"),
+        ("dgl", {"options": {"fused": "maybe"}}, UsageError, "true, false"),
+        (
+            "dgl",
+            {"options": {"id_type": "int16"}},
+            UsageError,
+            "cannot be 'int16'; it is one of: int32, int64",
+        ),
     ],
 )
 def test_wrong_settings_say_what_is_wrong(name, changes, error, words, small_graph):
