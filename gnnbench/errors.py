@@ -33,18 +33,6 @@ class CellsFailedError(GnnbenchError):
     exit_code = EXIT_CELLS_FAILED
 
 
-class IncorrectError(GnnbenchError):
-    """A correctness gate failed."""
-
-    exit_code = EXIT_INCORRECT
-
-
-class RegressionError(GnnbenchError):
-    """A comparison or a claim failed."""
-
-    exit_code = EXIT_REGRESSION
-
-
 class MissingError(GnnbenchError):
     """A backend or a dataset is not there, or is there and unusable."""
 

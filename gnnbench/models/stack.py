@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,17 +11,6 @@ from torch import Tensor, nn
 from gnnbench.errors import UsageError
 from gnnbench.models import gcn, graphsage
 from gnnbench.models.weights import layer_dims, make_weights
-
-
-class ModelModule(Protocol):
-    """What a file of this package offers: its layer in every framework."""
-
-    WITH_SELF: bool
-
-    def native(self, weights: Any) -> nn.Module: ...  # noqa: D102
-    def dgl(self, weights: Any) -> nn.Module: ...  # noqa: D102
-    def pyg(self, weights: Any) -> nn.Module: ...  # noqa: D102
-
 
 MODELS: dict[str, Any] = {"gcn": gcn, "graphsage": graphsage}
 
