@@ -76,12 +76,6 @@ inline void check_ids(const Tensor& t, const char* name) {
   }
 }
 
-inline Pick pick_from_name(const std::string& name) {
-  if (name == "reservoir") return Pick::kReservoir;
-  if (name == "floyd") return Pick::kFloyd;
-  fail("pick must be 'reservoir' or 'floyd', not '", name, "'");
-}
-
 // The CSC that every sampling operator takes: indptr int64 [num_nodes + 1], indices int32/int64.
 inline void check_csc(const Tensor& indptr, const Tensor& indices) {
   check_layout(indptr, "indptr", 1);

@@ -7,22 +7,61 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // One hop. indptr int64 [num_nodes + 1], indices int32|int64 [num_edges], dst int32|int64 [n] ->
   // out_indptr int32 [n + 1], neighbors [edges] in the dtype of indices, positions int64 [edges]
-  // (offsets into indices).
+  // (offsets into indices) or, of random_walk, weights float32 [edges] (visits); the other of the
+  // two is empty. `pick, tables, walk`: see bindings/pick_spec.h.
   m.def(
-      "sample_hop(Tensor indptr, Tensor indices, Tensor dst, int fanout, str pick, int key, "
-      "int hop, int batch) -> (Tensor out_indptr, Tensor neighbors, Tensor positions)");
+      "sample_hop(Tensor indptr, Tensor indices, Tensor dst, int fanout, str pick, "
+      "Tensor[] tables, int[] walk, int key, int hop, int batch) -> "
+      "(Tensor out_indptr, Tensor neighbors, Tensor positions, Tensor weights)");
 
   // Renaming in order of first occurrence, destinations (unique) first. Both of one id dtype ->
   // src_nodes [num_src] in that dtype, local int32 [neighbors].
   m.def("id_map(Tensor dst, Tensor neighbors) -> (Tensor src_nodes, Tensor local)");
 
+  // Integers of the weighted picks from weights float32|float64 [num_edges], kind 'alias' or
+  // 'prefix': what `tables` takes. CPU only.
+  m.def("weight_tables(Tensor indptr, Tensor weights, str kind) -> Tensor[]");
+
   // A whole batch. For each hop, from the seeds outwards, the tensors of its block: indptr int32,
-  // indices int32 (local ids), src_nodes in the dtype of indices and, with_positions, positions
-  // int64. frontier is 'cumulative' or 'new'; with 'new' the blocks are prefixes (views) of one
-  // CSC.
+  // indices int32 (local ids), src_nodes in the dtype of indices and, with_positions and unless the
+  // pick is random_walk, positions int64; of random_walk, weights float32. frontier is 'cumulative'
+  // or 'new'; with 'new' the blocks are prefixes (views) of one CSC. Every whole-batch operator
+  // below answers in this form.
+  //
+  // DGL's method: per hop, then the three-pass id map.
   m.def(
-      "sample(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, str frontier, "
-      "int key, int batch, bool with_positions) -> Tensor[]");
+      "sample(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions) "
+      "-> Tensor[]");
+
+  // GNNLab's: per hop, then a table that accumulates the batch's ids; entries of an older version
+  // count as empty. table int64 [capacity], zeros at first; version 1 to 65535, another one for
+  // each batch; after the last the table is to be zeroed.
+  m.def(
+      "sample_versioned(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "Tensor(a!) table, int version) -> Tensor[]");
+
+  // FastGL's Fused-Map: no host synchronisation between the first seed and the last block but the
+  // one that returns sizes. capacity: what to allocate for (empty: not known); the last tensor of
+  // the answer, int64 on the CPU, is what this batch took, in the same order. A batch that does
+  // not fit is done again, larger.
+  m.def(
+      "fused_map(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "int[] capacity) -> Tensor[]");
+
+  // FastSample's: straight into CSC over a dense map. dense_map int32 [num_nodes], all -1 before
+  // and after; otherwise as fused_map.
+  m.def(
+      "fastsample(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "Tensor(a!) dense_map, int[] capacity) -> Tensor[]");
+
+  // Times of stages: begins a trace on this thread (on) or ends it -> float64 [marks, 4] of (stage,
+  // hop, host seconds, device seconds) on the CPU; stages as in gnnbench/stage.h. `like` names the
+  // device.
+  m.def("trace(Tensor like, bool on) -> Tensor");
 
   // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");

@@ -1,8 +1,18 @@
-// Pick functions: which positions of a CSC row a destination draws. Sequential definitions; a
-// parallel kernel must yield the same multiset of positions for the same draws.
+// Pick functions: which entries of a CSC row a destination draws. Sequential definitions; a
+// parallel kernel must yield the same multiset for the same draws.
 //
-// Both are without replacement and take every position, in stored order, where
-// degree <= fanout. `out` has room for min(fanout, degree) positions.
+//   pick             draws of a row         edges of a row                       replacement
+//   reservoir        degree - fanout        min(fanout, degree)                  without
+//   floyd            fanout                 min(fanout, degree)                  without
+//   fisher_yates     fanout                 min(fanout, degree)                  without
+//   with_replacement fanout                 fanout, 0 in an empty row            with
+//   weighted_alias   2 fanout               fanout, 0 in a row without weight    with
+//   weighted_prefix  2 fanout               fanout, 0 in a row without weight    with
+//   random_walk      2 walks length         min(fanout, nodes visited)           (nodes, not edges)
+//
+// Those without replacement take every position, in stored order and without a draw, where
+// degree <= fanout: their functions are called for longer rows only. The draws with replacement
+// are called for rows with a positive count. Positions are relative to the row's begin.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +21,60 @@
 
 namespace gnnbench {
 
-enum class Pick : int { kReservoir = 0, kFloyd = 1 };
+enum class Pick : int {
+  kReservoir = 0,
+  kFloyd = 1,
+  kFisherYates = 2,
+  kWithReplacement = 3,
+  kWeightedAlias = 4,
+  kWeightedPrefix = 5,
+  kRandomWalk = 6,
+};
+
+// Integers of the weighted picks, one per entry of the CSC, made once on the host. Pointers of the
+// other pick are null.
+struct WeightTables {
+  const uint32_t* threshold;  // alias: entry s keeps a draw whose coin is below threshold[s]
+  const uint32_t* alias;      // alias: else this position of the row; kNoWeight in a weightless row
+  const int64_t* prefix;      // prefix: inclusive sums of the row's integer weights
+};
+
+constexpr uint32_t kNoWeight = 0xFFFFFFFFu;
+
+// Walks of PinSAGE's neighbourhoods, all from the destination.
+struct Walk {
+  uint32_t walks;
+  uint32_t length;   // steps of a walk
+  uint32_t restart;  // a coin below it goes back to the destination first: probability * 2^32
+
+  GNNBENCH_HD uint32_t visits() const { return walks * length; }
+};
+
+// Everything that a pick needs besides the row and its draws.
+struct PickSpec {
+  Pick pick;
+  WeightTables tables;
+  Walk walk;
+};
+
+GNNBENCH_HD bool without_replacement(Pick pick) {
+  return pick == Pick::kReservoir || pick == Pick::kFloyd || pick == Pick::kFisherYates;
+}
+
+// Edges of a row of `degree` entries from `begin` in the CSC; of a random walk the most it can be.
+GNNBENCH_HD uint32_t pick_count(const PickSpec& spec, int64_t begin, uint32_t degree,
+                                uint32_t fanout) {
+  if (degree == 0) return 0;
+  switch (spec.pick) {
+    case Pick::kReservoir:
+    case Pick::kFloyd:
+    case Pick::kFisherYates: return degree < fanout ? degree : fanout;
+    case Pick::kWithReplacement: return fanout;
+    case Pick::kWeightedAlias: return spec.tables.alias[begin] == kNoWeight ? 0 : fanout;
+    case Pick::kWeightedPrefix: return spec.tables.prefix[begin + degree - 1] == 0 ? 0 : fanout;
+    default: return spec.walk.visits() < fanout ? spec.walk.visits() : fanout;
+  }
+}
 
 // Reservoir, algorithm R: item i replaces slot bounded(draw[i - fanout], i + 1) when that is a
 // slot. The last writer of a slot is the largest i, which is what a parallel kernel needs.
@@ -35,6 +98,125 @@ GNNBENCH_HD void pick_floyd(uint32_t degree, uint32_t fanout, DrawFn draw, T* ou
     for (uint32_t t = 0; t < s; ++t) repeated |= out[t] == value;
     out[s] = repeated ? static_cast<T>(j) : value;
   }
+}
+
+// Fisher-Yates as GNNLab draws it (GNNLab, EuroSys'22, section 5.1): draw s takes one of the first
+// degree - s entries and moves the last of them into its place. The permutation is virtual: only
+// moved entries are remembered, moved[0, fanout) where and moved[fanout, 2 fanout) what.
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_fisher_yates(uint32_t degree, uint32_t fanout, DrawFn draw, T* out,
+                                   T* moved) {
+  for (uint32_t s = 0; s < fanout; ++s) {
+    const T last = static_cast<T>(degree - 1 - s);
+    const T at = static_cast<T>(bounded(draw(s), degree - s));
+    T taken = at, filler = last;
+    for (uint32_t t = 0; t < s; ++t) {  // the latest move of an entry is the one that holds
+      taken = moved[t] == at ? moved[fanout + t] : taken;
+      filler = moved[t] == last ? moved[fanout + t] : filler;
+    }
+    out[s] = taken;
+    moved[s] = at;
+    moved[fanout + s] = filler;
+  }
+}
+
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_with_replacement(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
+  for (uint32_t s = 0; s < fanout; ++s) out[s] = static_cast<T>(bounded(draw(s), degree));
+}
+
+// Alias method (Walker 1977; tables after Vose 1991): draw 2 s chooses an entry, draw 2 s + 1 is
+// its coin. `threshold` and `alias` are the row's.
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_weighted_alias(const uint32_t* threshold, const uint32_t* alias,
+                                     uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
+  for (uint32_t s = 0; s < fanout; ++s) {
+    const uint32_t entry = bounded(draw(2 * s), degree);
+    const bool keeps = draw(2 * s + 1) < threshold[entry];
+    out[s] = static_cast<T>(keeps ? entry : alias[entry]);
+  }
+}
+
+GNNBENCH_HD uint64_t mul_hi64(uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH__
+  return __umul64hi(a, b);
+#else
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(a) * b) >> 64);
+#endif
+}
+
+// Inversion: the first entry whose inclusive sum is above a uniform integer below the row's total;
+// draw 2 s is the integer's high word, draw 2 s + 1 its low one. `prefix` is the row's.
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_weighted_prefix(const int64_t* prefix, uint32_t degree, uint32_t fanout,
+                                      DrawFn draw, T* out) {
+  const uint64_t total = static_cast<uint64_t>(prefix[degree - 1]);
+  for (uint32_t s = 0; s < fanout; ++s) {
+    const uint64_t high = draw(2 * s);
+    const uint64_t word = high << 32 | draw(2 * s + 1);
+    const int64_t target = static_cast<int64_t>(mul_hi64(word, total));
+    uint32_t low = 0, count = degree - 1;  // the last entry is right if none before it is
+    while (count > 0) {
+      const uint32_t half = count / 2;
+      const bool above = prefix[low + half] > target;
+      low = above ? low : low + half + 1;
+      count = above ? half : count - half - 1;
+    }
+    out[s] = static_cast<T>(low);
+  }
+}
+
+// Random walks with restart and top-K visit counts (PinSAGE, Ying et al., KDD'18, section 3.1).
+// Step t of walk w has the draws 2 (w length + t), a coin (unused at step 0), and the one after it,
+// the neighbour. A walk in a node without in-neighbours goes back to the destination. Every step's
+// node is a visit, the destination's too. Leaves the top min(fanout, distinct) nodes in ids and
+// their visits in counts, most visited first, ties by the smaller id, and returns how many; ids and
+// counts have room for walk.visits(). The destination's degree is positive. Returns kBadWalk where
+// an entry is no node.
+constexpr uint32_t kBadWalk = 0xFFFFFFFFu;
+
+template <class Id, class DrawFn>
+GNNBENCH_HD uint32_t pick_random_walk(const int64_t* indptr, const Id* indices, int64_t num_nodes,
+                                      int64_t vertex, const Walk& walk, uint32_t fanout,
+                                      DrawFn draw, Id* ids, uint32_t* counts) {
+  uint32_t distinct = 0;
+  for (uint32_t w = 0; w < walk.walks; ++w) {
+    int64_t at = vertex;
+    for (uint32_t t = 0; t < walk.length; ++t) {
+      const uint32_t d = 2 * (w * walk.length + t);
+      if (t > 0 && draw(d) < walk.restart) at = vertex;
+      int64_t begin = indptr[at], end = indptr[at + 1];
+      if (begin == end) {
+        begin = indptr[vertex];
+        end = indptr[vertex + 1];
+      }
+      const Id next = indices[begin + bounded(draw(d + 1), static_cast<uint32_t>(end - begin))];
+      if (next < 0 || next >= num_nodes) return kBadWalk;
+      at = next;
+      uint32_t place = 0;
+      while (place < distinct && ids[place] != next) ++place;
+      if (place == distinct) {
+        ids[distinct] = next;
+        counts[distinct++] = 0;
+      }
+      ++counts[place];
+    }
+  }
+  const uint32_t kept = distinct < fanout ? distinct : fanout;
+  for (uint32_t k = 0; k < kept; ++k) {
+    uint32_t best = k;
+    for (uint32_t i = k + 1; i < distinct; ++i) {
+      const bool more = counts[i] > counts[best];
+      if (more || (counts[i] == counts[best] && ids[i] < ids[best])) best = i;
+    }
+    const Id id = ids[best];
+    const uint32_t count = counts[best];
+    ids[best] = ids[k];
+    counts[best] = counts[k];
+    ids[k] = id;
+    counts[k] = count;
+  }
+  return kept;
 }
 
 }  // namespace gnnbench

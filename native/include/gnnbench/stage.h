@@ -1,0 +1,16 @@
+// Stages of a sampled hop, as times are told apart by a trace. `hop` is kWholeBatch where a stage
+// serves all hops.
+#pragma once
+
+namespace gnnbench {
+
+enum class Stage : int {
+  kPrepare = 0,  // degrees, offsets, allocation, clearing of tables, reading sizes
+  kPick = 1,     // the sampling kernel
+  kIdMap = 2,    // insertion and local ids
+  kBlock = 3,    // what is left to do until the block is there
+};
+
+constexpr int kWholeBatch = -1;
+
+}  // namespace gnnbench
