@@ -43,13 +43,26 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor(a!) table, int version) -> Tensor[]");
 
   // FastGL's Fused-Map: no host synchronisation between the first seed and the last block but the
-  // one that returns sizes. capacity: what to allocate for (empty: not known); the last tensor of
-  // the answer, int64 on the CPU, is what this batch took, in the same order. A batch that does
-  // not fit is done again, larger.
+  // one that returns sizes. capacity: what to allocate for, two numbers a hop, its nodes
+  // (destinations and sources) and its edges (empty: not known); the last tensor of the answer,
+  // int64 [2 hops] on the CPU, is what this batch took, in the same order. A batch that does not
+  // fit is done again, larger.
   m.def(
       "fused_map(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
       "int[] capacity) -> Tensor[]");
+
+  // Fused-Map without any host synchronisation, for CUDA graphs; CUDA only. place int64 [3] on the
+  // device: key, batch and how many of the seeds count. The tensors are as large as capacity says;
+  // the last one, int64 [2 hops + 1] on the device, is what the batch took and 0, or a
+  // FusedFault of native/cuda/fused.h when the rest is not to be used.
+  m.def(
+      "fused_map_padded(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, Tensor place, bool with_positions, "
+      "int[] capacity) -> Tensor[]");
+
+  // Fused-Map's renaming alone: as id_map, new ids in any order; CUDA only.
+  m.def("fused_id_map(Tensor dst, Tensor neighbors) -> (Tensor src_nodes, Tensor local)");
 
   // FastSample's: straight into CSC over a dense map. dense_map int32 [num_nodes], all -1 before
   // and after; otherwise as fused_map.
