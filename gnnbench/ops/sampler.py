@@ -9,6 +9,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.ops.library import load_native, native_errors
+from gnnbench.ops.picks import PickSpec
 
 
 def sample(
@@ -17,7 +18,7 @@ def sample(
     seeds: Tensor,
     fanouts: Sequence[int],
     *,
-    pick: str,
+    pick: str | PickSpec,
     frontier: str,
     key: int,
     batch: int,
@@ -28,14 +29,17 @@ def sample(
     Args:
         graph_indptr: int64 ``[num_nodes + 1]``.
         graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
-        seeds: int32 or int64 ``[n]``, unique; may be empty.
+        seeds: int32 or int64 ``[n]``, unique; may be empty. Their device samples: the CPU, or a
+            GPU, where the graph and the pick's tables may also lie in locked host memory.
         fanouts: neighbours per destination and hop, from the seeds outwards, each at least 1.
-        pick: ``"reservoir"`` or ``"floyd"``, both without replacement; every in-neighbour, in
-            stored order, where the degree is at most the fanout.
+        pick: a name of ``gnnbench.ops.picks`` that needs nothing else, or a ``PickSpec``. Those
+            without replacement take every in-neighbour, in stored order, where the degree is at
+            most the fanout.
         frontier: ``"cumulative"`` or ``"new"``; see ``gnnbench.minibatch``.
         key: from :func:`gnnbench.rng.key`.
         batch: number of the batch in its epoch, below 2^32.
-        with_positions: also return each edge's offset in ``graph_indices``.
+        with_positions: also return each edge's offset in ``graph_indices``; random walks have
+            none and return each neighbour's visits as ``weights`` in any case.
 
     Returns:
         Blocks, input layer first. Local ids are the order of first occurrence, destinations
@@ -46,25 +50,36 @@ def sample(
         DataError: the graph's offsets or ids are out of range.
     """
     load_native()
+    spec = PickSpec.of(pick)
     with native_errors():
         flat = torch.ops.gnnbench.sample(
             graph_indptr,
             graph_indices,
             seeds,
             list(fanouts),
-            pick,
+            *spec.arguments(),
             frontier,
             key,
             batch,
             with_positions,
         )
-    stride = 4 if with_positions else 3
+    return mini_batch(flat, seeds, spec, frontier, with_positions)
+
+
+def mini_batch(
+    flat: Sequence[Tensor], seeds: Tensor, pick: PickSpec, frontier: str, with_positions: bool
+) -> MiniBatch:
+    """The answer of a whole-batch operator (its form: ``native/bindings/cpu/catalogue.cpp``)."""
+    stride = 4 if with_positions or pick.gives_weights else 3
     blocks = []
     for at in range(0, len(flat), stride):
         indptr, indices, src_nodes, *rest = flat[at : at + stride]
-        blocks.append(
-            Block(indptr, indices, src_nodes, indptr.numel() - 1, rest[0] if rest else None)
-        )
+        block = Block(indptr, indices, src_nodes, indptr.numel() - 1)
+        if pick.gives_weights:
+            block.weights = rest[0]
+        elif with_positions:
+            block.positions = rest[0]
+        blocks.append(block)
     blocks.reverse()
     # With "new" the input block's rows hold every edge of the batch once.
     counted = blocks if frontier == "cumulative" else blocks[:1]
@@ -77,23 +92,31 @@ def sample_hop(
     dst: Tensor,
     fanout: int,
     *,
-    pick: str,
+    pick: str | PickSpec,
     key: int,
     hop: int,
     batch: int,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Sample one hop, ids not renamed.
 
     ``dst`` ``[n]`` in the dtype of ``graph_indices``; it may repeat a node, which then draws the
-    same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]``
-    and their offsets in ``graph_indices``, int64 ``[edges]``. Raises as :func:`sample`.
+    same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]``,
+    their offsets in ``graph_indices``, int64 ``[edges]`` (empty for random walks), and the visits
+    of random walks, float32 ``[edges]`` (else empty). Raises as :func:`sample`.
     """
     load_native()
     with native_errors():
-        indptr, neighbors, positions = torch.ops.gnnbench.sample_hop(
-            graph_indptr, graph_indices, dst, fanout, pick, key, hop, batch
+        indptr, neighbors, positions, weights = torch.ops.gnnbench.sample_hop(
+            graph_indptr,
+            graph_indices,
+            dst,
+            fanout,
+            *PickSpec.of(pick).arguments(),
+            key,
+            hop,
+            batch,
         )
-    return indptr, neighbors, positions
+    return indptr, neighbors, positions, weights
 
 
 def id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:

@@ -62,12 +62,13 @@ def sample_hop(
     key: int,
     hop: int,
     batch: int,
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """As :func:`gnnbench.ops.sampler.sample_hop`."""
     rows = _hop(graph_indptr.numpy(), dst.tolist(), fanout, pick, key, hop, batch)
     positions = torch.tensor([p for row in rows for p in row], dtype=torch.int64)
     counts = torch.tensor([0] + [len(row) for row in rows])
-    return counts.cumsum(0).to(torch.int32), graph_indices[positions], positions
+    none = torch.empty(0, dtype=torch.float32)
+    return counts.cumsum(0).to(torch.int32), graph_indices[positions], positions, none
 
 
 def id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:

@@ -134,11 +134,11 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
 
                 def call(i: int, how: bool = False) -> list[Tensor]:
                     return ops.sample(
-                        indptr, indices, seeds[i % count], fanouts, pick, "cumulative", KEY, i, how  # noqa: B023
+                        indptr, indices, seeds[i % count], fanouts, pick, [], [], "cumulative", KEY, i, how  # noqa: B023
                     )  # fmt: skip
 
                 right = ops.sample(
-                    *on_host, seeds[1].cpu(), fanouts, pick, "cumulative", KEY, 1, True
+                    *on_host, seeds[1].cpu(), fanouts, pick, [], [], "cumulative", KEY, 1, True
                 )
                 require_equal(call(1, True), right, f"sample {size} {fanouts} {pick}")
                 edges = sum(t.numel() for t in call(1)[1::3])
@@ -182,7 +182,7 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
     able = torch.nonzero(indptr.diff() > 0).flatten().int()
     size = options.batch_sizes[0]
     seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
-    flat = ops.sample(indptr, indices, seeds, [15, 10, 5], "floyd", "cumulative", KEY, 0, False)
+    flat = ops.sample(indptr, indices, seeds, [15, 10, 5], "floyd", [], [], "cumulative", KEY, 0, False)
     rows, columns, nodes = flat[6:9]
     num_dst, num_src = rows.numel() - 1, nodes.numel()
     block = {"dst": num_dst, "src": num_src, "edges": columns.numel()}

@@ -4,82 +4,17 @@
 #include <atomic>
 
 #include "cpu/parallel.h"
-#include "cpu/philox.h"
+#include "cpu/row_draws.h"
 
 namespace gnnbench {
 namespace {
 
-constexpr int64_t kAhead = 16;    // rows between a prefetch and its use
-constexpr int64_t kBlocks = 256;  // Philox blocks computed together
-constexpr int64_t kDraws = 4 * kBlocks;
-
-// Draws of one row in order, of which only a window is held at a time.
-class WindowedDraws {
- public:
-  WindowedDraws(const HopDraws& draws, uint64_t vertex)
-      : draws_{draws.key, vertex, draws.hop, draws.batch} {}
-
-  uint32_t operator()(uint32_t draw) {
-    if (draw >> 2 != index_) {
-      index_ = draw >> 2;
-      const Philox4 b = draws_.block(index_);
-      words_[0] = b.x;
-      words_[1] = b.y;
-      words_[2] = b.z;
-      words_[3] = b.w;
-    }
-    return words_[draw & 3];
-  }
-
- private:
-  Draws draws_;
-  uint32_t index_ = UINT32_MAX;
-  uint32_t words_[4];
-};
-
-// Draws that a row needs; 0 where every entry is taken.
-inline int64_t draws_needed(const HopDraws& d, int64_t degree) {
-  if (degree <= d.fanout) return 0;
-  return d.pick == Pick::kFloyd ? d.fanout : degree - d.fanout;
-}
-
-template <class DrawFn>
-inline void pick_row(const HopDraws& d, int64_t degree, DrawFn draw, uint32_t* out) {
-  if (d.pick == Pick::kFloyd) {
-    pick_floyd(static_cast<uint32_t>(degree), d.fanout, draw, out);
-  } else {
-    pick_reservoir(static_cast<uint32_t>(degree), d.fanout, draw, out);
-  }
-}
-
-// Philox blocks of several rows, computed together.
-struct Batch {
-  uint32_t c0[kBlocks], c1[kBlocks], c2[kBlocks], words[kDraws];
-  int64_t size = 0;
-
-  void add(uint64_t vertex, uint32_t hop, int64_t blocks) {
-    const uint32_t low = static_cast<uint32_t>(vertex);
-    const uint32_t high = static_cast<uint32_t>((vertex >> 32) & 0xFFFFu) | (hop << 16);
-    for (int64_t b = 0; b < blocks; ++b) {
-      c0[size] = static_cast<uint32_t>(b);
-      c1[size] = low;
-      c2[size] = high;
-      ++size;
-    }
-  }
-
-  void compute(uint64_t key, uint32_t batch) {
-    const int64_t padded = philox_padded(size);
-    for (int64_t i = size; i < padded; ++i) c0[i] = c1[i] = c2[i] = 0;
-    philox_blocks(key, batch, c0, c1, c2, padded, words);
-    size = 0;
-  }
-};
+constexpr int64_t kAhead = 16;  // rows between a prefetch and its use
 
 }  // namespace
 
 template <class Id>
-HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, uint32_t fanout, Row* rows,
+HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws, Row* rows,
                    int64_t* starts) {
   std::atomic<int64_t> bad_dst{INT64_MAX}, bad_row{INT64_MAX};
   const auto report = [](std::atomic<int64_t>& to, int64_t at) {
@@ -104,8 +39,9 @@ HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, uint32_t fanout
         report(bad_row, i);
         continue;
       }
-      rows[i] = Row{first, degree};
-      edges += std::min<int64_t>(degree, fanout);
+      const uint32_t length = static_cast<uint32_t>(degree);
+      rows[i] = Row{first, length, pick_count(draws.spec, first, length, draws.fanout)};
+      edges += rows[i].count;
     }
     starts[chunk] = edges;
   });
@@ -121,77 +57,74 @@ HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, uint32_t fanout
   return {HopError::kNone, 0, total};
 }
 
-template <class Id>
-bool pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws, const Row* rows,
-              const int64_t* starts, uint32_t* picks, int32_t* out_indptr, Id* neighbors,
-              int64_t* positions) {
-  out_indptr[0] = 0;
-  std::atomic<bool> in_range{true};
-  parallel_chunks(n, kRowChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
-    Batch batch;
-    bool inside = true;
-    int64_t offset = starts[chunk];
-    for (int64_t i = begin; i < end; ++i) {
-      offset += std::min<int64_t>(rows[i].degree, draws.fanout);
-      out_indptr[i + 1] = static_cast<int32_t>(offset);
-    }
-    offset = starts[chunk];
-    for (int64_t group = begin, next; group < end; group = next) {
-      // As many rows as the batch has room for; a row that never fits comes alone.
-      for (next = group; next < end; ++next) {
-        const int64_t blocks = (draws_needed(draws, rows[next].degree) + 3) / 4;
-        __builtin_prefetch(csc.indices + rows[next].begin);
-        if (blocks > kBlocks) break;
-        if (batch.size + blocks > kBlocks) break;
-        batch.add(static_cast<uint64_t>(dst[next]), draws.hop, blocks);
-      }
-      const bool alone = next == group;
-      if (alone) ++next;
-      batch.compute(draws.key, draws.batch);
-
-      const uint32_t* words = batch.words;
-      int64_t place = offset;
-      for (int64_t i = group; i < next; ++i) {
-        const int64_t needed = draws_needed(draws, rows[i].degree);
-        const int64_t count = std::min<int64_t>(rows[i].degree, draws.fanout);
-        if (needed > 0) {
-          uint32_t* out = picks + place;
-          if (alone) {
-            pick_row(draws, rows[i].degree, WindowedDraws(draws, static_cast<uint64_t>(dst[i])),
-                     out);
-          } else {
-            pick_row(draws, rows[i].degree, [words](uint32_t s) { return words[s]; }, out);
-            words += (needed + 3) / 4 * 4;
-          }
-          for (int64_t t = 0; t < count; ++t) {
-            __builtin_prefetch(csc.indices + rows[i].begin + out[t]);
-          }
-        }
-        place += count;
-      }
-      for (int64_t i = group; i < next; ++i) {
-        const int64_t count = std::min<int64_t>(rows[i].degree, draws.fanout);
-        const Id* from = csc.indices + rows[i].begin;
-        const bool all = rows[i].degree <= draws.fanout;
-        for (int64_t t = offset; t < offset + count; ++t) {
-          const int64_t position = all ? t - offset : picks[t];
-          neighbors[t] = from[position];
-          if (positions) positions[t] = rows[i].begin + position;
-          inside &= static_cast<uint64_t>(neighbors[t]) < static_cast<uint64_t>(csc.num_nodes);
-        }
-        offset += count;
-      }
-    }
-    if (!inside) in_range.store(false, std::memory_order_relaxed);
-  });
-  return in_range.load();
+int64_t pick_hop_scratch(const HopDraws& draws, int64_t edges) {
+  return draws.spec.pick == Pick::kFisherYates ? 3 * edges : edges;
 }
 
-template HopCount count_hop(const Csc<int32_t>&, const int32_t*, int64_t, uint32_t, Row*, int64_t*);
-template HopCount count_hop(const Csc<int64_t>&, const int64_t*, int64_t, uint32_t, Row*, int64_t*);
-template bool pick_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&, const Row*,
-                       const int64_t*, uint32_t*, int32_t*, int32_t*, int64_t*);
-template bool pick_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&, const Row*,
-                       const int64_t*, uint32_t*, int32_t*, int64_t*, int64_t*);
+template <class Id>
+PickFault pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                   const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
+                   Id* neighbors, int64_t* positions) {
+  const PickSpec& spec = draws.spec;
+  const uint32_t fanout = draws.fanout;
+  out_indptr[0] = 0;
+  std::atomic<PickFault> fault{PickFault::kNone};
+  parallel_chunks(n, kRowChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
+    const int64_t first = starts[chunk];
+    int64_t edge = first;
+    for (int64_t i = begin; i < end; ++i) {
+      edge += rows[i].count;
+      out_indptr[i + 1] = static_cast<int32_t>(edge);
+    }
+    // A chunk has room for its edges' picks and, for Fisher-Yates, twice as much beside them, of
+    // which its rows use the first 2 fanout in turn.
+    uint32_t* const picks = scratch + pick_hop_scratch(draws, first);
+    uint32_t* const moved = picks + (edge - first);
+    int64_t read = first;
+    bool places = true, nodes = true;
+
+    const auto needed = [&](int64_t i) -> int64_t {
+      __builtin_prefetch(csc.indices + rows[i].begin);
+      return rows[i].count == 0 ? 0 : pick_draws(spec, rows[i].degree, fanout);
+    };
+    const auto take = [&](int64_t i, auto draw) {
+      const Row& row = rows[i];
+      uint32_t* const out = picks + (out_indptr[i + 1] - row.count - first);
+      pick_row(spec, row.begin, row.degree, fanout, draw, out, moved);
+      for (uint32_t t = 0; t < row.count; ++t) {
+        places &= out[t] < row.degree;
+        __builtin_prefetch(csc.indices + row.begin + out[t]);
+      }
+    };
+    const auto finish = [&](int64_t group, int64_t next) {
+      if (!places) return;
+      for (int64_t i = group; i < next; ++i) {
+        const Row& row = rows[i];
+        const Id* from = csc.indices + row.begin;
+        const uint32_t* position =
+            takes_all(spec.pick, row.degree, fanout) ? nullptr : picks + (read - first);
+        for (uint32_t t = 0; t < row.count; ++t, ++read) {
+          const uint32_t at = position ? position[t] : t;
+          neighbors[read] = from[at];
+          if (positions) positions[read] = row.begin + at;
+          nodes &= static_cast<uint64_t>(neighbors[read]) < static_cast<uint64_t>(csc.num_nodes);
+        }
+      }
+    };
+    for_row_draws(draws, dst, begin, end, needed, take, finish);
+    if (!places) fault.store(PickFault::kBadTables, std::memory_order_relaxed);
+    if (!nodes) fault.store(PickFault::kBadIndices, std::memory_order_relaxed);
+  });
+  return fault.load();
+}
+
+template HopCount count_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&, Row*,
+                            int64_t*);
+template HopCount count_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&, Row*,
+                            int64_t*);
+template PickFault pick_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&,
+                            const Row*, const int64_t*, uint32_t*, int32_t*, int32_t*, int64_t*);
+template PickFault pick_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&,
+                            const Row*, const int64_t*, uint32_t*, int32_t*, int64_t*, int64_t*);
 
 }  // namespace gnnbench

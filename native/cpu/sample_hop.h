@@ -1,10 +1,11 @@
-// One hop of neighbour sampling, DGL's method: counts are known beforehand (min(fanout, degree)),
-// a scan gives every row its place, and the picks are written straight into it, in parallel.
+// One hop of neighbour sampling, DGL's method: counts are known beforehand (pick_count), a scan
+// gives every row its place, and the picks are written straight into it, in parallel. Random walks,
+// whose counts are known afterwards, are in walk_hop.h.
 //
 // The floor per destination: 16 bytes of indptr at random, one cache line per picked entry of
-// indices at random (the rows are what does not fit the caches), ceil(fanout / 4) Philox blocks
-// and fanout^2 / 2 comparisons (Floyd). Everything else streams: 4 bytes in and out per edge for
-// the pick and the id.
+// indices at random (the rows are what does not fit the caches), the Philox blocks of its draws
+// and the comparisons of its pick (Floyd: fanout^2 / 2). Everything else streams: 4 bytes in and
+// out per edge for the pick and the id.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,11 @@ struct Csc {
   int64_t num_edges;
 };
 
-// What every draw of one hop depends on, besides the vertex.
-struct HopDraws {
-  Pick pick;
-  uint32_t fanout;
-  uint64_t key;
-  uint32_t hop;
-  uint32_t batch;
-};
-
 // A destination's row in the CSC.
 struct Row {
   int64_t begin;
-  int64_t degree;
+  uint32_t degree;
+  uint32_t count;  // of edges
 };
 
 enum class HopError { kNone, kDstOutOfRange, kRowOutOfRange, kTooManyEdges };
@@ -48,15 +41,26 @@ struct HopCount {
 };
 
 // First pass. Fills rows [n] and starts [num_chunks(n, kRowChunk)], the first edge of each chunk.
+// Of random walks the edges are the most there can be.
 template <class Id>
-HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, uint32_t fanout, Row* rows,
+HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws, Row* rows,
                    int64_t* starts);
 
-// Second pass. Fills out_indptr [n + 1], neighbors [edges] and, unless null, positions [edges];
-// picks [edges] is scratch. Returns false where a picked entry of indices is not a node.
+// What the second pass may find wrong.
+enum class PickFault {
+  kNone,
+  kBadIndices,  // an entry of indices is no node
+  kBadTables,   // an alias lies outside its row
+  kBadRow,      // a row met by a random walk is not within indices
+};
+
+// Words of scratch that pick_hop takes.
+int64_t pick_hop_scratch(const HopDraws& draws, int64_t edges);
+
+// Second pass. Fills out_indptr [n + 1], neighbors [edges] and, unless null, positions [edges].
 template <class Id>
-bool pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws, const Row* rows,
-              const int64_t* starts, uint32_t* picks, int32_t* out_indptr, Id* neighbors,
-              int64_t* positions);
+PickFault pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                   const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
+                   Id* neighbors, int64_t* positions);
 
 }  // namespace gnnbench

@@ -6,8 +6,8 @@ namespace {
 constexpr int kThreads = 256;
 
 template <class Id>
-__global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout,
-                               int64_t* offsets) {
+__global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, PickSpec spec,
+                               uint32_t fanout, int64_t* offsets) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i > n) return;
   int64_t count = 0;
@@ -17,10 +17,10 @@ __global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, uint32_t 
       offsets[n + 1] = kHopBadDst;
     } else {
       const int64_t begin = graph.indptr[v], end = graph.indptr[v + 1];
-      if (begin < 0 || end < begin || end > graph.num_edges) {
+      if (begin < 0 || end < begin || end > graph.num_edges || end - begin > UINT32_MAX) {
         offsets[n + 1] = kHopBadIndptr;
       } else {
-        count = min(end - begin, static_cast<int64_t>(fanout));
+        count = pick_count(spec, begin, static_cast<uint32_t>(end - begin), fanout);
       }
     }
   }
@@ -30,15 +30,17 @@ __global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, uint32_t 
 }  // namespace
 
 template <class Id>
-void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout,
-                 int64_t* offsets) {
+void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const PickSpec& spec,
+                 uint32_t fanout, int64_t* offsets) {
   GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(offsets + n + 1, 0, sizeof(int64_t), launch.stream));
-  degrees_kernel<Id>
-      <<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(graph, dst, n, fanout, offsets);
+  degrees_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(
+      graph, dst, n, spec, fanout, offsets);
   GNNBENCH_CUDA_LAUNCHED(launch, "degrees_kernel");
 }
 
-template void hop_degrees<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, uint32_t, int64_t*);
-template void hop_degrees<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, uint32_t, int64_t*);
+template void hop_degrees<int32_t>(Launch, Csc<int32_t>, Vertices, int64_t, const PickSpec&,
+                                   uint32_t, int64_t*);
+template void hop_degrees<int64_t>(Launch, Csc<int64_t>, Vertices, int64_t, const PickSpec&,
+                                   uint32_t, int64_t*);
 
 }  // namespace gnnbench::cuda

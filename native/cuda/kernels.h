@@ -45,15 +45,21 @@ struct Csc {
 };
 
 // What the passes of a hop found wrong, left in offsets[n + 1] (0: nothing): the first two by the
-// degree pass, the last by the pick.
-enum HopFault : int64_t { kHopFine = 0, kHopBadDst = 1, kHopBadIndptr = 2, kHopBadIndices = 3 };
+// degree pass, the others by the pick (of random walks kHopBadIndptr too).
+enum HopFault : int64_t {
+  kHopFine = 0,
+  kHopBadDst = 1,
+  kHopBadIndptr = 2,
+  kHopBadIndices = 3,
+  kHopBadTables = 4,  // an alias lies outside its row
+};
 
-// Degree pass: offsets is int64 [n + 2]; offsets[i] = min(degree of dst[i], fanout) for i < n,
+// Degree pass: offsets is int64 [n + 2]; offsets[i] = pick_count of dst[i] for i < n,
 // offsets[n] = 0 and offsets[n + 1] = a HopFault. After an exclusive scan over n + 1 items
 // offsets[0..n] are the rows' output offsets.
 template <class Id>
-void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout,
-                 int64_t* offsets);
+void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const PickSpec& spec,
+                 uint32_t fanout, int64_t* offsets);
 
 template <class Id>
 struct HopOut {
@@ -63,15 +69,42 @@ struct HopOut {
   int64_t* positions;  // [offsets[n]] or nullptr
 };
 
-// Whether hop_pick needs `slots`, uint32 [offsets[n]]; else it keeps its slots in shared memory.
-bool hop_pick_needs_slots(Pick pick, uint32_t fanout);
+// Items of `slots`, uint32 scratch, that hop_pick needs for `edges` edges: 0 where its slots fit
+// shared memory.
+int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges);
 
-// Pick pass over scanned offsets. Rows must be sound: call it only after kHopFine was read. Leaves
-// kHopBadIndices in offsets[n + 1] where a neighbour is not a node.
+// Pick pass over scanned offsets, of all picks but random_walk. Rows must be sound: call it only
+// after kHopFine was read. Leaves kHopBadIndices in offsets[n + 1] where a neighbour is not a node,
+// kHopBadTables where a table leads out of a row.
 template <class Id>
-void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, uint32_t fanout, Pick pick,
-              uint64_t key, uint32_t hop, uint32_t batch, int64_t* offsets, uint32_t* slots,
-              HopOut<Id> out);
+void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
+              int64_t* offsets, uint32_t* slots, HopOut<Id> out);
+
+// ---- random walks: counts are known once the walks are walked ----
+
+// Neighbours of each row, padded to `width` = pick_count of a row that is not empty.
+template <class Id>
+struct Walked {
+  Id* ids;           // [n, width]
+  uint32_t* visits;  // [n, width]
+  int64_t width;
+  void* scratch;  // hop_walk_scratch_bytes
+};
+
+template <class Id>
+int64_t hop_walk_scratch_bytes(const Walk& walk, int64_t n);
+
+// Instead of hop_degrees' scan: over its counts, unscanned, it walks and leaves the number of
+// neighbours kept in offsets[i], to be scanned; does nothing where the degree pass found a fault.
+template <class Id>
+void hop_walk(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
+              int64_t* offsets, Walked<Id> walked);
+
+// Instead of hop_pick, over scanned offsets: takes the padding out. weights float32 [offsets[n]];
+// out.positions is not written.
+template <class Id>
+void hop_walk_compact(Launch launch, int64_t n, const int64_t* offsets, Walked<Id> walked,
+                      HopOut<Id> out, float* weights);
 
 // ---- id_map: three passes (insert, rank, map), order of first occurrence ----
 

@@ -16,12 +16,12 @@ KEY = 0x0123_4567_89AB_CDEF
 
 def hop(ops, csc: Csc, dst, fanout, pick, put=lambda t: t, *, number=0, batch=0, key=KEY):
     return ops.sample_hop(
-        put(csc.indptr), put(csc.indices), put(dst), fanout, pick, key, number, batch
+        put(csc.indptr), put(csc.indices), put(dst), fanout, pick, [], [], key, number, batch
     )
 
 
 def batch(ops, csc: Csc, seeds, fanouts, pick, frontier, put=lambda t: t, positions=True):
-    args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, pick, frontier, KEY, 3)
+    args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, pick, [], [], frontier, KEY, 3)
     return ops.sample(*args, positions)
 
 
@@ -37,12 +37,12 @@ HAND = Csc(
 def test_hand_made_hop(ops, gpu, pick, dtype):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
     dst = torch.tensor([3, 0, 1], dtype=dtype)
-    indptr, neighbors, positions = hop(ops, csc, dst, 2, pick, gpu.put)
+    indptr, neighbors, positions, _ = hop(ops, csc, dst, 2, pick, gpu.put)
     assert indptr.tolist() == [0, 2, 2, 3]
     assert neighbors.tolist() == [0, 4, 1]
     assert positions.tolist() == [4, 5, 0]
     # Parallel edges stay apart: two of the positions 1, 2, 3, all of node 3.
-    _, neighbors, positions = hop(ops, csc, torch.tensor([2], dtype=dtype), 2, pick, gpu.put)
+    _, neighbors, positions, _ = hop(ops, csc, torch.tensor([2], dtype=dtype), 2, pick, gpu.put)
     assert neighbors.tolist() == [3, 3]
     assert len(set(positions.tolist())) == 2
     assert set(positions.tolist()) <= {1, 2, 3}
@@ -86,7 +86,7 @@ def test_every_bit_of_the_counter(ops, gpu, key, number, batch_number):
 @pytest.mark.parametrize("dtype", IDS)
 @pytest.mark.parametrize("pick", PICKS)
 def test_empty_hop(ops, gpu, pick, dtype):
-    indptr, neighbors, positions = hop(
+    indptr, neighbors, positions, _ = hop(
         ops, HAND, torch.empty(0, dtype=torch.int32), 3, pick, gpu.put
     )
     assert indptr.tolist() == [0]

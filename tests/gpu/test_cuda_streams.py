@@ -10,7 +10,7 @@ pytestmark = pytest.mark.gpu
 def test_another_stream_gives_the_same_bits(ops):
     csc = skewed(5000, torch.int64, seed=4)
     seeds = torch.arange(0, 5000, 7)
-    args = ([10, 5], "reservoir", "cumulative", 11, 0, True)
+    args = ([10, 5], "reservoir", [], [], "cumulative", 11, 0, True)
     expected = ops.sample(csc.indptr, csc.indices, seeds, *args)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
@@ -37,6 +37,7 @@ def test_refuses_tensors_of_two_devices(ops):
     csc = skewed(100, torch.int32, seed=0)
     seeds = torch.arange(5, dtype=torch.int32)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
-        ops.sample(csc.indptr.cuda(), csc.indices.cuda(), seeds, [2], "floyd", "new", 0, 0, False)
+        graph = (csc.indptr.cuda(), csc.indices.cuda())
+        ops.sample(*graph, seeds, [2], "floyd", [], [], "new", 0, 0, False)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
         ops.gather(torch.ones(3, 3), torch.zeros(2, dtype=torch.int64, device="cuda"))

@@ -26,7 +26,7 @@ def picked(pick: str, degree: int, fanout: int) -> npt.NDArray[np.int64]:
     indices = torch.zeros(N * degree, dtype=torch.int32)
     dst = torch.arange(N, dtype=torch.int32)
     key = rng.key(11, 0, f"law {pick}")
-    out_indptr, _, positions = sampler.sample_hop(
+    out_indptr, _, positions, _ = sampler.sample_hop(
         indptr, indices, dst, fanout, pick=pick, key=key, hop=2, batch=9
     )
     assert torch.equal(out_indptr, torch.arange(N + 1, dtype=torch.int32) * fanout)

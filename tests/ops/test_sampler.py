@@ -110,7 +110,7 @@ def test_picks_are_pinned(
     indptr = torch.tensor([0] * (vertex + 1) + [degree])
     indices = torch.zeros(degree, dtype=torch.int64)
     for module in (sampler, reference):
-        _, _, positions = module.sample_hop(
+        _, _, positions, _ = module.sample_hop(
             indptr,
             indices,
             torch.tensor([vertex]),
@@ -257,7 +257,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"fanouts": [3, 0]}, UsageError, "fanout must be at least 1, it is 0"),
     ({"fanouts": [-1]}, UsageError, "fanout must be at least 1, it is -1"),
     ({"fanouts": [1 << 31]}, UsageError, "fanout must be below 2\\^31"),
-    ({"pick": "fisher"}, UsageError, "pick must be 'reservoir' or 'floyd', not 'fisher'"),
+    ({"pick": "fisher"}, UsageError, "pick must be one of reservoir, floyd, .* not 'fisher'"),
     ({"frontier": "old"}, UsageError, "frontier must be 'cumulative' or 'new', not 'old'"),
     ({"batch": -1}, UsageError, "batch must be at least 0"),
     ({"batch": 1 << 32}, UsageError, "batch must be at least 0 and below 4294967296"),

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 
-#include "bindings/checks.h"
+#include "bindings/cpu/trace.h"
+#include "bindings/pick_spec.h"
 #include "cpu/id_map.h"
 #include "cpu/parallel.h"
 #include "cpu/sample_hop.h"
@@ -40,11 +41,31 @@ Csc<Id> csc_of(const Tensor& indptr, const Tensor& indices) {
           indices.numel()};
 }
 
+// The pointer of an argument of a CPU operator, for pick_spec.
+inline const void* cpu_pointer(const Tensor& t, const char* name) {
+  check_cpu(t, name);
+  return t.data_ptr();
+}
+
 struct HopEdges {
   Tensor indptr;     // int32 [n + 1]
   Tensor neighbors;  // ids [edges]
-  Tensor positions;  // int64 [edges], or undefined
+  Tensor positions;  // int64 [edges], empty unless asked for and of random walks
+  Tensor weights;    // float32 [edges] of random walks, else empty
 };
+
+inline void check_picked(PickFault fault, int64_t num_nodes) {
+  switch (fault) {
+    case PickFault::kNone: return;
+    case PickFault::kBadIndices:
+      fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
+                num_nodes - 1);
+    case PickFault::kBadTables:
+      fail("weights holds the tables of another graph; make them anew with weight_tables");
+    case PickFault::kBadRow:
+      fail_data("indptr is broken: offsets must not decrease and must stay within indices");
+  }
+}
 
 template <class Id>
 HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
@@ -52,7 +73,7 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
   if (n >= INT32_MAX) fail("a hop of ", n, " destinations does not fit int32 blocks");
   const Scratch<Row> rows(n);
   const Scratch<int64_t> starts(num_chunks(n, kRowChunk));
-  const HopCount count = count_hop(csc, dst, n, draws.fanout, rows.ptr, starts.ptr);
+  const HopCount count = count_hop(csc, dst, n, draws, rows.ptr, starts.ptr);
   switch (count.error) {
     case HopError::kNone: break;
     case HopError::kDstOutOfRange:
@@ -65,14 +86,16 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
       fail("hop ", draws.hop, " draws ", count.edges,
            " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
   }
-  const Scratch<uint32_t> picks(count.edges);
   HopEdges out{empty_cpu(n + 1, ScalarType::Int), empty_cpu(count.edges, kIdType<Id>),
-               empty_cpu(with_positions ? count.edges : 0, ScalarType::Long)};
-  if (!pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
-                data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr)) {
-    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-              csc.num_nodes - 1);
-  }
+               empty_cpu(with_positions ? count.edges : 0, ScalarType::Long),
+               empty_cpu(0, ScalarType::Float)};
+  const Scratch<uint32_t> picks(pick_hop_scratch(draws, count.edges));
+  trace_mark(Stage::kPrepare, static_cast<int>(draws.hop));
+  check_picked(
+      pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
+               data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
+      csc.num_nodes);
+  trace_mark(Stage::kPick, static_cast<int>(draws.hop));
   return out;
 }
 

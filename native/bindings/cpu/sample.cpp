@@ -25,47 +25,60 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   return out;
 }
 
-// Joins the pieces of the hops into one CSC; of a row's offsets only the ends are kept.
-struct Joined {
-  Tensor indptr, indices, positions;
+// A block before it is joined with others. `carried` is what goes with each edge: positions, the
+// weights of random walks, or nothing.
+struct Hop {
+  Tensor indptr, local, src_nodes, carried;
 };
 
-Joined join(const std::vector<Tensor>& indptrs, const std::vector<Tensor>& locals,
-            const std::vector<Tensor>& positions, bool with_positions) {
-  int64_t rows = 0, edges = 0;
-  for (const Tensor& t : indptrs) rows += t.numel() - 1;
-  for (const Tensor& t : locals) edges += t.numel();
+Tensor prefix(Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); }
+
+// Copies `from` to the elements of `to` from `at` on.
+void place(const Tensor& from, int64_t at, const Tensor& to) {
+  const size_t size = from.element_size(), bytes = static_cast<size_t>(from.numel()) * size;
+  if (bytes) std::memcpy(data<char>(to) + at * size, from.data_ptr(), bytes);
+}
+
+// With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
+std::vector<Hop> join(const std::vector<Hop>& hops) {
+  int64_t rows = 0, edges = 0, carried = 0;
+  for (const Hop& hop : hops) {
+    rows += hop.indptr.numel() - 1;
+    edges += hop.local.numel();
+    carried += hop.carried.numel();
+  }
   if (edges > INT32_MAX) fail("a batch of ", edges, " edges does not fit int32 blocks");
-  Joined out{empty_cpu(rows + 1, ScalarType::Int), empty_cpu(edges, ScalarType::Int),
-             empty_cpu(with_positions ? edges : 0, ScalarType::Long)};
-  int32_t* indptr = data<int32_t>(out.indptr);
-  int64_t row = 0, edge = 0;
-  indptr[0] = 0;
-  const auto copy = [](const Tensor& from, void* to) {
-    const size_t bytes = static_cast<size_t>(from.numel()) * from.element_size();
-    if (bytes) std::memcpy(to, from.data_ptr(), bytes);
-  };
-  for (size_t h = 0; h < indptrs.size(); ++h) {
-    const int32_t* piece = data<const int32_t>(indptrs[h]);
-    const int64_t n = indptrs[h].numel() - 1;
-    for (int64_t i = 1; i <= n; ++i) indptr[row + i] = static_cast<int32_t>(edge) + piece[i];
-    copy(locals[h], data<int32_t>(out.indices) + edge);
-    if (with_positions) copy(positions[h], data<int64_t>(out.positions) + edge);
-    row += n;
-    edge += locals[h].numel();
+  const Hop& last = hops.back();
+  Tensor indptr = empty_cpu(rows + 1, ScalarType::Int);
+  Tensor indices = empty_cpu(edges, ScalarType::Int);
+  Tensor with = empty_cpu(carried, last.carried.scalar_type());
+  Tensor nodes = last.src_nodes;
+  std::vector<Hop> out;
+  rows = edges = carried = 0;
+  for (const Hop& hop : hops) {
+    const int64_t n = hop.indptr.numel() - 1;
+    int32_t* to = data<int32_t>(indptr) + rows;
+    const int32_t* from = data<const int32_t>(hop.indptr);
+    for (int64_t i = 0; i <= n; ++i) to[i] = static_cast<int32_t>(edges) + from[i];
+    place(hop.local, edges, indices);
+    place(hop.carried, carried, with);
+    rows += n;
+    edges += hop.local.numel();
+    carried += hop.carried.numel();
+    out.push_back({prefix(indptr, rows + 1), prefix(indices, edges),
+                   prefix(nodes, hop.src_nodes.numel()), prefix(with, carried)});
   }
   return out;
 }
-
-Tensor prefix(Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); }
 
 template <class Id>
 std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tensor& seeds,
                         const std::vector<int64_t>& fanouts, HopDraws draws, bool only_new,
                         bool with_positions) {
   const Csc<Id> csc = csc_of<Id>(indptr, indices);
+  const bool walks = draws.spec.pick == Pick::kRandomWalk;
   Tensor known = seeds_as_ids<Id>(seeds, csc.num_nodes);
-  std::vector<Tensor> indptrs, locals, positions, nodes;
+  std::vector<Hop> hops;
   int64_t first = 0;  // of the hop's destinations among the known nodes
   for (size_t h = 0; h < fanouts.size(); ++h) {
     draws.hop = static_cast<uint32_t>(h);
@@ -75,39 +88,28 @@ std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tenso
                                 with_positions, h == 0 ? "seeds" : "indices");
     Renamed r = rename_ids(data<const Id>(known), count, data<const Id>(e.neighbors),
                            e.neighbors.numel(), static_cast<uint64_t>(csc.num_nodes), "seeds");
-    indptrs.push_back(e.indptr);
-    locals.push_back(r.local);
-    positions.push_back(e.positions);
-    nodes.push_back(r.src_nodes);
+    trace_mark(Stage::kIdMap, static_cast<int>(h));
+    hops.push_back({e.indptr, r.local, r.src_nodes, walks ? e.weights : e.positions});
     known = r.src_nodes;
     if (only_new) first = count;
   }
-  std::vector<Tensor> out;
-  if (only_new && !fanouts.empty()) {
-    Joined all = join(indptrs, locals, positions, with_positions);
-    int64_t rows = 0, edges = 0;
-    for (size_t h = 0; h < fanouts.size(); ++h) {
-      rows += indptrs[h].numel() - 1;
-      edges += locals[h].numel();
-      out.push_back(prefix(all.indptr, rows + 1));
-      out.push_back(prefix(all.indices, edges));
-      out.push_back(prefix(known, nodes[h].numel()));
-      if (with_positions) out.push_back(prefix(all.positions, edges));
-    }
-    return out;
+  if (only_new) {
+    hops = join(hops);
+    trace_mark(Stage::kBlock, kWholeBatch);
   }
-  for (size_t h = 0; h < fanouts.size(); ++h) {
-    out.push_back(indptrs[h]);
-    out.push_back(locals[h]);
-    out.push_back(nodes[h]);
-    if (with_positions) out.push_back(positions[h]);
+  std::vector<Tensor> out;
+  for (const Hop& hop : hops) {
+    for (const Tensor& t : {hop.indptr, hop.local, hop.src_nodes}) out.push_back(t);
+    if (walks || with_positions) out.push_back(hop.carried);
   }
   return out;
 }
 
 std::vector<Tensor> sample_cpu(Tensor indptr, Tensor indices, Tensor seeds,
-                               std::vector<int64_t> fanouts, std::string pick, std::string frontier,
-                               int64_t key, int64_t batch, bool with_positions) {
+                               std::vector<int64_t> fanouts, std::string pick,
+                               std::vector<Tensor> tables, std::vector<int64_t> walk,
+                               std::string frontier, int64_t key, int64_t batch,
+                               bool with_positions) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
@@ -116,8 +118,8 @@ std::vector<Tensor> sample_cpu(Tensor indptr, Tensor indices, Tensor seeds,
   check_cpu(seeds, "seeds");
   check_fanouts(fanouts);
   const bool only_new = new_frontier_from_name(frontier);
-  const HopDraws draws{pick_from_name(pick), 0, static_cast<uint64_t>(key), 0,
-                       check_u32(batch, "batch", int64_t{1} << 32)};
+  const HopDraws draws{pick_spec(pick, tables, walk, indices.numel(), cpu_pointer), 0,
+                       static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int
              ? run<int32_t>(indptr, indices, seeds, fanouts, draws, only_new, with_positions)
              : run<int64_t>(indptr, indices, seeds, fanouts, draws, only_new, with_positions);

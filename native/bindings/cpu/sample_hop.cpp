@@ -5,25 +5,27 @@
 namespace gnnbench {
 namespace {
 
+using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
 template <class Id>
-std::tuple<Tensor, Tensor, Tensor> run(const Tensor& indptr, const Tensor& indices,
-                                       const Tensor& dst, const HopDraws& draws) {
+Answer run(const Tensor& indptr, const Tensor& indices, const Tensor& dst, const HopDraws& draws) {
   HopEdges e = sample_one_hop(csc_of<Id>(indptr, indices), data<const Id>(dst), dst.numel(), draws,
                               true, "dst");
-  return {e.indptr, e.neighbors, e.positions};
+  return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 
-std::tuple<Tensor, Tensor, Tensor> sample_hop_cpu(Tensor indptr, Tensor indices, Tensor dst,
-                                                  int64_t fanout, std::string pick, int64_t key,
-                                                  int64_t hop, int64_t batch) {
+Answer sample_hop_cpu(Tensor indptr, Tensor indices, Tensor dst, int64_t fanout, std::string pick,
+                      std::vector<Tensor> tables, std::vector<int64_t> walk, int64_t key,
+                      int64_t hop, int64_t batch) {
   check_csc(indptr, indices);
   check_layout(dst, "dst", 1);
   check_dtype(dst, "dst", indices.scalar_type());
   check_cpu(indptr, "indptr");
   check_cpu(indices, "indices");
   check_cpu(dst, "dst");
-  const HopDraws draws{pick_from_name(pick), static_cast<uint32_t>(check_fanout(fanout)),
-                       static_cast<uint64_t>(key), check_u32(hop, "hop", int64_t{1} << 16),
+  const HopDraws draws{pick_spec(pick, tables, walk, indices.numel(), cpu_pointer),
+                       static_cast<uint32_t>(check_fanout(fanout)), static_cast<uint64_t>(key),
+                       check_u32(hop, "hop", int64_t{1} << 16),
                        check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(indptr, indices, dst, draws)
                                                   : run<int64_t>(indptr, indices, dst, draws);

@@ -32,6 +32,29 @@ inline void check_cuda(std::initializer_list<Named> tensors) {
   }
 }
 
+// A tensor's address for a CUDA device, which is to be current: the tensor's own there, the
+// device's address of host memory that is locked for CUDA (UVA). Refuses what the device cannot
+// read.
+inline const void* device_pointer(const Tensor& tensor, const char* name, int32_t device_index) {
+  if (tensor.is_cuda() && tensor.get_device_index() == device_index) return tensor.data_ptr();
+  const auto* first = static_cast<const char*>(tensor.data_ptr());
+  const int64_t bytes = tensor.numel() * static_cast<int64_t>(tensor.element_size());
+  if (bytes == 0) return first;
+  const void* address = nullptr;
+  for (const char* at : {first + bytes - 1, first}) {  // both ends: the whole must be locked
+    cudaPointerAttributes found{};
+    const bool known = tensor.is_cpu() && cudaPointerGetAttributes(&found, at) == cudaSuccess &&
+                       found.type == cudaMemoryTypeHost && found.devicePointer != nullptr;
+    if (!known) {
+      cudaGetLastError();  // an unknown address is no error of the context
+      fail(name, " must be on the CUDA device ", device_index,
+           " or in host memory that is locked for CUDA; pin it with .pin_memory()");
+    }
+    address = found.devicePointer;
+  }
+  return address;
+}
+
 // The device of a tensor made current, and its current stream, for the life of the object.
 class OnDevice {
  public:
@@ -43,6 +66,12 @@ class OnDevice {
   }
 
   const Launch& launch() const { return launch_; }
+
+  // device_pointer() of this device.
+  template <class T>
+  const T* pointer(const Tensor& tensor, const char* name) const {
+    return static_cast<const T*>(device_pointer(tensor, name, index_));
+  }
 
   // Allocated by torch on the current stream, contents undefined.
   Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {

@@ -47,34 +47,15 @@ void gather_out_cuda(Tensor table, Tensor ids, Tensor out) {
   gather_into(OnDevice(table, "gather_out"), table.data_ptr(), table, ids, out);
 }
 
-// The device's address of a host table; refuses what the device cannot read.
-const void* device_address(const Tensor& table) {
-  if (!table.is_cpu()) fail("table must be on the CPU, in locked memory");
-  const auto* first = static_cast<const char*>(table.data_ptr());
-  const int64_t bytes = table.numel() * static_cast<int64_t>(table.element_size());
-  if (bytes == 0) return first;
-  const void* address = nullptr;
-  for (const char* at : {first + bytes - 1, first}) {
-    cudaPointerAttributes found{};
-    const bool known = cudaPointerGetAttributes(&found, at) == cudaSuccess &&
-                       found.type == cudaMemoryTypeHost && found.devicePointer != nullptr;
-    if (!known) {
-      cudaGetLastError();  // an unknown address is no error of the context
-      fail("table must lie in host memory that is locked for CUDA; pin it with .pin_memory()");
-    }
-    address = found.devicePointer;
-  }
-  return address;
-}
-
 Tensor gather_zero_copy_cuda(Tensor table, Tensor ids) {
   if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
   check_layout(table, "table", table.dim());
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");
   check_cuda({{ids, "ids"}});
+  if (!table.is_cpu()) fail("table must be on the CPU, in locked memory");
   const OnDevice on(ids, "gather_zero_copy");
-  const void* from = device_address(table);
+  const void* from = on.pointer<char>(table, "table");
   std::vector<int64_t> shape(table.sizes().begin(), table.sizes().end());
   shape[0] = ids.numel();
   Tensor out = on.empty(shape, table.scalar_type());

@@ -30,7 +30,11 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   int32_t count_and_fault[2];
   on.read_back(scratch.ranks + n, count_and_fault, 2);
   const auto [num_src, fault] = count_and_fault;
-  if (fault == kIdMapHopFault) check_hop_fault(kHopBadIndices, num_nodes);
+  if (fault == kIdMapHopFault) {
+    int64_t hop_fault;
+    on.read_back(hop->fault, &hop_fault, 1);
+    check_hop_fault(hop_fault, num_nodes, dst_name);
+  }
   if (fault == kIdMapNegative) fail(dst_name, " or neighbors holds a negative id");
   if (fault == kIdMapRepeatedDst) {
     fail(dst_name, " holds an id twice; every destination must be unique");

@@ -19,43 +19,47 @@ void place(const OnDevice& on, const Tensor& from, int64_t at, const Tensor& to)
                                      cudaMemcpyDeviceToDevice, on.launch().stream));
 }
 
+// `carried` is what goes with each edge: positions, the weights of random walks, or nothing.
 struct Hop {
-  Tensor indptr, local, positions, src_nodes;
-  int64_t rows, edges;  // of this hop alone
+  Tensor indptr, local, src_nodes, carried;
+  int64_t rows;  // of this hop alone
 };
 
 // With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
-std::vector<Tensor> join(const OnDevice& on, const std::vector<Hop>& hops, bool with_positions) {
-  int64_t rows = 0, edges = 0;
-  for (const Hop& hop : hops) rows += hop.rows, edges += hop.edges;
+std::vector<Hop> join(const OnDevice& on, const std::vector<Hop>& hops) {
+  int64_t rows = 0, edges = 0, carried = 0;
+  for (const Hop& hop : hops) {
+    rows += hop.rows;
+    edges += hop.local.numel();
+    carried += hop.carried.numel();
+  }
+  const Hop& last = hops.back();
   Tensor indptr = on.empty({rows + 1}, ScalarType::Int);
   Tensor indices = on.empty({edges}, ScalarType::Int);
-  Tensor positions = with_positions ? on.empty({edges}, ScalarType::Long) : Tensor();
-  Tensor nodes = hops.back().src_nodes;
-  std::vector<Tensor> out;
-  rows = edges = 0;
+  Tensor with = on.empty({carried}, last.carried.scalar_type());
+  Tensor nodes = last.src_nodes;
+  std::vector<Hop> out;
+  rows = edges = carried = 0;
   for (const Hop& hop : hops) {
     // The offsets already count on from the hop before; its last one is this hop's first.
     place(on, hop.indptr, rows, indptr);
     place(on, hop.local, edges, indices);
-    if (with_positions) place(on, hop.positions, edges, positions);
+    place(on, hop.carried, carried, with);
     rows += hop.rows;
-    edges += hop.edges;
-    out.push_back(prefix(indptr, rows + 1));
-    out.push_back(prefix(indices, edges));
-    out.push_back(prefix(nodes, hop.src_nodes.numel()));
-    if (with_positions) out.push_back(prefix(positions, edges));
+    edges += hop.local.numel();
+    carried += hop.carried.numel();
+    out.push_back({prefix(indptr, rows + 1), prefix(indices, edges),
+                   prefix(nodes, hop.src_nodes.numel()), prefix(with, carried), rows});
   }
   return out;
 }
 
 template <class Id>
-std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tensor& seeds,
-                        const std::vector<int64_t>& fanouts, HopDraws draws, bool only_new,
-                        bool with_positions) {
-  const OnDevice on(indptr, "sample");
-  const Csc<Id> graph{data<const int64_t>(indptr), data<const Id>(indices), indptr.numel() - 1,
-                      indices.numel()};
+std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& indices,
+                        const Tensor& seeds, const std::vector<int64_t>& fanouts, HopDraws draws,
+                        bool only_new, bool with_positions) {
+  const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
+  const bool walks = draws.spec.pick == Pick::kRandomWalk;
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
   Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
@@ -76,37 +80,42 @@ std::vector<Tensor> run(const Tensor& indptr, const Tensor& indices, const Tenso
     }
     const IdMapItems<Id> items{data<const Id>(known), count, data<const Id>(e.neighbors), edges};
     Renamed r = rename_ids(on, items, "seeds", &e, graph.num_nodes);
-    hops.push_back({e.indptr, r.local, e.positions, r.src_nodes, count - first, edges});
+    trace_mark(on.launch(), Stage::kIdMap, static_cast<int>(h));
+    hops.push_back(
+        {e.indptr, r.local, r.src_nodes, walks ? e.weights : e.positions, count - first});
     known = r.src_nodes;
     if (only_new) first = count;
     dst = Vertices{data<const Id>(known) + first, sizeof(Id) == 8};
   }
-  if (only_new) return join(on, hops, with_positions);
+  if (only_new) {
+    hops = join(on, hops);
+    trace_mark(on.launch(), Stage::kBlock, kWholeBatch);
+  }
   std::vector<Tensor> out;
   for (const Hop& hop : hops) {
-    out.push_back(hop.indptr);
-    out.push_back(hop.local);
-    out.push_back(hop.src_nodes);
-    if (with_positions) out.push_back(hop.positions);
+    for (const Tensor& t : {hop.indptr, hop.local, hop.src_nodes}) out.push_back(t);
+    if (walks || with_positions) out.push_back(hop.carried);
   }
   return out;
 }
 
 std::vector<Tensor> sample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                 std::vector<int64_t> fanouts, std::string pick,
+                                std::vector<Tensor> tables, std::vector<int64_t> walk,
                                 std::string frontier, int64_t key, int64_t batch,
                                 bool with_positions) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
-  check_cuda({{indptr, "indptr"}, {indices, "indices"}, {seeds, "seeds"}});
+  check_cuda({{seeds, "seeds"}});
   check_fanouts(fanouts);
   const bool only_new = new_frontier_from_name(frontier);
-  const HopDraws draws{pick_from_name(pick), 0, static_cast<uint64_t>(key), 0,
-                       check_u32(batch, "batch", int64_t{1} << 32)};
+  const OnDevice on(seeds, "sample");
+  const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
+                       static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int
-             ? run<int32_t>(indptr, indices, seeds, fanouts, draws, only_new, with_positions)
-             : run<int64_t>(indptr, indices, seeds, fanouts, draws, only_new, with_positions);
+             ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions)
+             : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions);
 }
 
 }  // namespace

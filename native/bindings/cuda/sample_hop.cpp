@@ -4,12 +4,38 @@
 
 namespace gnnbench::cuda {
 
-void check_hop_fault(int64_t fault, int64_t num_nodes) {
-  if (fault == kHopBadIndices) {
-    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-              num_nodes - 1);
+void check_hop_fault(int64_t fault, int64_t num_nodes, const char* dst_name) {
+  switch (fault) {
+    case kHopBadDst:
+      fail(dst_name, " holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
+    case kHopBadIndptr:
+      fail_data("indptr is broken: offsets must not decrease and must stay within indices");
+    case kHopBadIndices:
+      fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
+                num_nodes - 1);
+    case kHopBadTables:
+      fail("weights holds the tables of another graph; make them anew with weight_tables");
+    default: return;
   }
 }
+
+namespace {
+
+// Host synchronisation, one a hop: the number of edges sizes the outputs.
+int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const HopDraws& draws,
+                   int64_t num_nodes, const char* dst_name) {
+  int64_t count_and_fault[2];
+  on.read_back(offsets + n, count_and_fault, 2);
+  const auto [edges, fault] = count_and_fault;
+  check_hop_fault(fault, num_nodes, dst_name);
+  if (edges > INT32_MAX) {
+    fail("hop ", draws.hop, " draws ", edges,
+         " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+  }
+  return edges;
+}
+
+}  // namespace
 
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
@@ -17,40 +43,49 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
                         const char* dst_name) {
   const Launch& launch = on.launch();
   if (n >= INT32_MAX) fail("a hop of ", n, " destinations does not fit int32 blocks");
+  const bool walks = draws.spec.pick == Pick::kRandomWalk;
+  const int64_t width = walks ? std::min(draws.spec.walk.visits(), draws.fanout) : 0;
   const size_t scan_bytes = scan_scratch_bytes<int64_t>(launch, n + 1);
+  const int hop = static_cast<int>(draws.hop);
   Scratch scratch;
   const size_t offsets_at = scratch.add<int64_t>(n + 2);
   const size_t scan_at = scratch.add<char>(static_cast<int64_t>(scan_bytes));
+  const size_t ids_at = scratch.add<Id>(n * width);
+  const size_t visits_at = scratch.add<uint32_t>(n * width);
+  const size_t walk_at =
+      scratch.add<char>(walks ? hop_walk_scratch_bytes<Id>(draws.spec.walk, n) : 0);
   scratch.allocate(on);
   int64_t* offsets = scratch.at<int64_t>(offsets_at);
-  hop_degrees(launch, graph, dst, n, draws.fanout, offsets);
+  const Walked<Id> walked{scratch.at<Id>(ids_at), scratch.at<uint32_t>(visits_at), width,
+                          scratch.at<char>(walk_at)};
+
+  hop_degrees(launch, graph, dst, n, draws.spec, draws.fanout, offsets);
+  if (walks) {
+    trace_mark(launch, Stage::kPrepare, hop);
+    hop_walk(launch, graph, dst, n, draws, offsets, walked);
+    trace_mark(launch, Stage::kPick, hop);
+  }
   exclusive_scan(launch, scratch.at<char>(scan_at), scan_bytes, offsets, n + 1);
+  const int64_t edges = read_edges(on, offsets, n, draws, graph.num_nodes, dst_name);
 
-  // Host synchronisation, one a hop: the number of edges sizes the outputs.
-  int64_t count_and_fault[2];
-  on.read_back(offsets + n, count_and_fault, 2);
-  const auto [edges, fault] = count_and_fault;
-  if (fault == kHopBadDst) {
-    fail(dst_name, " holds an id outside the graph, which has the nodes 0 to ",
-         graph.num_nodes - 1);
-  }
-  if (fault == kHopBadIndptr) {
-    fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-  }
-  if (edges > INT32_MAX) {
-    fail("hop ", draws.hop, " draws ", edges,
-         " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
-  }
-
-  HopEdges out{on.empty({n + 1}, ScalarType::Int), on.empty({edges}, kIdType<Id>),
-               with_positions ? on.empty({edges}, ScalarType::Long) : Tensor(), scratch,
+  HopEdges out{on.empty({n + 1}, ScalarType::Int),
+               on.empty({edges}, kIdType<Id>),
+               on.empty({with_positions && !walks ? edges : 0}, ScalarType::Long),
+               on.empty({walks ? edges : 0}, ScalarType::Float),
+               scratch,
                offsets + n + 1};
-  const bool wants_slots = hop_pick_needs_slots(draws.pick, draws.fanout);
-  const Tensor slots = wants_slots ? on.empty({edges}, ScalarType::Int) : Tensor();
-  hop_pick(launch, graph, dst, n, draws.fanout, draws.pick, draws.key, draws.hop, draws.batch,
-           offsets, wants_slots ? data<uint32_t>(slots) : nullptr,
-           HopOut<Id>{data<int32_t>(out.indptr), base, data<Id>(out.neighbors),
-                      with_positions ? data<int64_t>(out.positions) : nullptr});
+  const HopOut<Id> to{data<int32_t>(out.indptr), base, data<Id>(out.neighbors),
+                      with_positions && !walks ? data<int64_t>(out.positions) : nullptr};
+  if (walks) {
+    trace_mark(launch, Stage::kPrepare, hop);
+    hop_walk_compact(launch, n, offsets, walked, to, data<float>(out.weights));
+  } else {
+    const Tensor slots =
+        on.empty({hop_pick_slots(draws.spec.pick, draws.fanout, edges)}, ScalarType::Int);
+    trace_mark(launch, Stage::kPrepare, hop);
+    hop_pick(launch, graph, dst, n, draws, offsets, data<uint32_t>(slots), to);
+  }
+  trace_mark(launch, Stage::kPick, hop);
   return out;
 }
 
@@ -61,33 +96,35 @@ template HopEdges sample_one_hop<int64_t>(const OnDevice&, const Csc<int64_t>&, 
 
 namespace {
 
+using Answer = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
 template <class Id>
-std::tuple<Tensor, Tensor, Tensor> run(const Tensor& indptr, const Tensor& indices,
-                                       const Tensor& dst, const HopDraws& draws) {
-  const OnDevice on(indptr, "sample_hop");
-  const Csc<Id> graph{data<const int64_t>(indptr), data<const Id>(indices), indptr.numel() - 1,
-                      indices.numel()};
+Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, const Tensor& dst,
+           const HopDraws& draws) {
+  const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
   // Host synchronisation: alone, the operator must tell a broken graph before it returns.
   int64_t fault;
   on.read_back(e.fault, &fault, 1);
-  check_hop_fault(fault, graph.num_nodes);
-  return {e.indptr, e.neighbors, e.positions};
+  check_hop_fault(fault, graph.num_nodes, "dst");
+  return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 
-std::tuple<Tensor, Tensor, Tensor> sample_hop_cuda(Tensor indptr, Tensor indices, Tensor dst,
-                                                   int64_t fanout, std::string pick, int64_t key,
-                                                   int64_t hop, int64_t batch) {
+Answer sample_hop_cuda(Tensor indptr, Tensor indices, Tensor dst, int64_t fanout, std::string pick,
+                       std::vector<Tensor> tables, std::vector<int64_t> walk, int64_t key,
+                       int64_t hop, int64_t batch) {
   check_csc(indptr, indices);
   check_layout(dst, "dst", 1);
   check_dtype(dst, "dst", indices.scalar_type());
-  check_cuda({{indptr, "indptr"}, {indices, "indices"}, {dst, "dst"}});
-  const HopDraws draws{pick_from_name(pick), static_cast<uint32_t>(check_fanout(fanout)),
-                       static_cast<uint64_t>(key), check_u32(hop, "hop", int64_t{1} << 16),
+  check_cuda({{dst, "dst"}});
+  const OnDevice on(dst, "sample_hop");
+  const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()),
+                       static_cast<uint32_t>(check_fanout(fanout)), static_cast<uint64_t>(key),
+                       check_u32(hop, "hop", int64_t{1} << 16),
                        check_u32(batch, "batch", int64_t{1} << 32)};
-  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(indptr, indices, dst, draws)
-                                                  : run<int64_t>(indptr, indices, dst, draws);
+  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(on, indptr, indices, dst, draws)
+                                                  : run<int64_t>(on, indptr, indices, dst, draws);
 }
 
 }  // namespace

@@ -2,21 +2,29 @@
 #pragma once
 
 #include "bindings/cuda/common.h"
+#include "bindings/cuda/trace.h"
+#include "bindings/pick_spec.h"
 
 namespace gnnbench::cuda {
 
-struct HopDraws {
-  Pick pick;
-  uint32_t fanout;
-  uint64_t key;
-  uint32_t hop;
-  uint32_t batch;
-};
+template <class Id>
+Csc<Id> csc_of(const OnDevice& on, const Tensor& indptr, const Tensor& indices) {
+  return {on.pointer<int64_t>(indptr, "indptr"), on.pointer<Id>(indices, "indices"),
+          indptr.numel() - 1, indices.numel()};
+}
+
+inline PickSpec pick_spec_on(const OnDevice& on, const std::string& pick,
+                             const std::vector<Tensor>& tables, const std::vector<int64_t>& walk,
+                             int64_t num_edges) {
+  const auto address = [&](const Tensor& t, const char* name) { return on.pointer<void>(t, name); };
+  return pick_spec(pick, tables, walk, num_edges, address);
+}
 
 struct HopEdges {
   Tensor indptr;         // int32 [n + 1]
   Tensor neighbors;      // ids [edges]
-  Tensor positions;      // int64 [edges], undefined unless asked for
+  Tensor positions;      // int64 [edges], empty unless asked for and of random walks
+  Tensor weights;        // float32 [edges] of random walks, else empty
   Scratch scratch;       // keeps `fault` alive
   const int64_t* fault;  // on the device: a HopFault once the pick has run
 };
@@ -29,8 +37,8 @@ HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, 
                         const HopDraws& draws, int32_t base, bool with_positions,
                         const char* dst_name);
 
-// Tells of a neighbour that is not a node.
-void check_hop_fault(int64_t fault, int64_t num_nodes);
+// Tells what a hop found wrong, a HopFault.
+void check_hop_fault(int64_t fault, int64_t num_nodes, const char* dst_name);
 
 struct Renamed {
   Tensor src_nodes;  // ids [num_src]

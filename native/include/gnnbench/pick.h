@@ -57,6 +57,19 @@ struct PickSpec {
   Walk walk;
 };
 
+// What every row of one hop of a batch has in common.
+struct HopDraws {
+  PickSpec spec;
+  uint32_t fanout;
+  uint64_t key;
+  uint32_t hop;
+  uint32_t batch;
+
+  GNNBENCH_HD Draws of(int64_t vertex) const {
+    return Draws{key, static_cast<uint64_t>(vertex), hop, batch};
+  }
+};
+
 GNNBENCH_HD bool without_replacement(Pick pick) {
   return pick == Pick::kReservoir || pick == Pick::kFloyd || pick == Pick::kFisherYates;
 }
@@ -73,6 +86,25 @@ GNNBENCH_HD uint32_t pick_count(const PickSpec& spec, int64_t begin, uint32_t de
     case Pick::kWeightedAlias: return spec.tables.alias[begin] == kNoWeight ? 0 : fanout;
     case Pick::kWeightedPrefix: return spec.tables.prefix[begin + degree - 1] == 0 ? 0 : fanout;
     default: return spec.walk.visits() < fanout ? spec.walk.visits() : fanout;
+  }
+}
+
+// Whether a row is taken whole: every position, in stored order, without a draw.
+GNNBENCH_HD bool takes_all(Pick pick, uint32_t degree, uint32_t fanout) {
+  return without_replacement(pick) && degree <= fanout;
+}
+
+// Draws of a row with a positive count.
+GNNBENCH_HD uint32_t pick_draws(const PickSpec& spec, uint32_t degree, uint32_t fanout) {
+  if (takes_all(spec.pick, degree, fanout)) return 0;
+  switch (spec.pick) {
+    case Pick::kReservoir: return degree - fanout;
+    case Pick::kFloyd:
+    case Pick::kFisherYates:
+    case Pick::kWithReplacement: return fanout;
+    case Pick::kWeightedAlias:
+    case Pick::kWeightedPrefix: return 2 * fanout;
+    default: return 2 * spec.walk.visits();
   }
 }
 
@@ -166,19 +198,39 @@ GNNBENCH_HD void pick_weighted_prefix(const int64_t* prefix, uint32_t degree, ui
   }
 }
 
+// Any pick but random_walk, for a row that is not taken whole and has a positive count: fanout
+// positions in out. `moved` is fisher_yates' scratch, 2 fanout of it.
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_row(const PickSpec& spec, int64_t begin, uint32_t degree, uint32_t fanout,
+                          DrawFn draw, T* out, T* moved) {
+  const WeightTables& t = spec.tables;
+  switch (spec.pick) {
+    case Pick::kReservoir: return pick_reservoir(degree, fanout, draw, out);
+    case Pick::kFloyd: return pick_floyd(degree, fanout, draw, out);
+    case Pick::kFisherYates: return pick_fisher_yates(degree, fanout, draw, out, moved);
+    case Pick::kWithReplacement: return pick_with_replacement(degree, fanout, draw, out);
+    case Pick::kWeightedAlias:
+      return pick_weighted_alias(t.threshold + begin, t.alias + begin, degree, fanout, draw, out);
+    case Pick::kWeightedPrefix:
+      return pick_weighted_prefix(t.prefix + begin, degree, fanout, draw, out);
+    case Pick::kRandomWalk: return;
+  }
+}
+
 // Random walks with restart and top-K visit counts (PinSAGE, Ying et al., KDD'18, section 3.1).
 // Step t of walk w has the draws 2 (w length + t), a coin (unused at step 0), and the one after it,
 // the neighbour. A walk in a node without in-neighbours goes back to the destination. Every step's
 // node is a visit, the destination's too. Leaves the top min(fanout, distinct) nodes in ids and
 // their visits in counts, most visited first, ties by the smaller id, and returns how many; ids and
 // counts have room for walk.visits(). The destination's degree is positive. Returns kBadWalk where
-// an entry is no node.
+// an entry of indices is no node, kBadWalkRow where a row on the way is not within indices.
 constexpr uint32_t kBadWalk = 0xFFFFFFFFu;
+constexpr uint32_t kBadWalkRow = 0xFFFFFFFEu;
 
 template <class Id, class DrawFn>
 GNNBENCH_HD uint32_t pick_random_walk(const int64_t* indptr, const Id* indices, int64_t num_nodes,
-                                      int64_t vertex, const Walk& walk, uint32_t fanout,
-                                      DrawFn draw, Id* ids, uint32_t* counts) {
+                                      int64_t num_edges, int64_t vertex, const Walk& walk,
+                                      uint32_t fanout, DrawFn draw, Id* ids, uint32_t* counts) {
   uint32_t distinct = 0;
   for (uint32_t w = 0; w < walk.walks; ++w) {
     int64_t at = vertex;
@@ -186,6 +238,9 @@ GNNBENCH_HD uint32_t pick_random_walk(const int64_t* indptr, const Id* indices, 
       const uint32_t d = 2 * (w * walk.length + t);
       if (t > 0 && draw(d) < walk.restart) at = vertex;
       int64_t begin = indptr[at], end = indptr[at + 1];
+      if (begin < 0 || end < begin || end > num_edges || end - begin > UINT32_MAX) {
+        return kBadWalkRow;
+      }
       if (begin == end) {
         begin = indptr[vertex];
         end = indptr[vertex + 1];
