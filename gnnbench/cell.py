@@ -7,6 +7,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+NO_MODEL = "none"  # model of a cell that samples and does nothing else
+
 
 @dataclass(frozen=True)
 class Cell:

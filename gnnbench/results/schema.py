@@ -56,7 +56,7 @@ CELLS: tuple[Column, ...] = (
     Column("system", "str", "", "registered name of the system"),
     Column("reference", "str", "", "system it was interleaved with; its own name if it is the one"),
     Column("dataset", "str", "", "dataset, with ~twin and @scale where they apply"),
-    Column("model", "str", "", "model"),
+    Column("model", "str", "", "model; none: sampling alone"),
     Column("device", "str", "", "cpu or cuda"),
     Column("pick", "str", "", "pick in use, as the gate reported it"),
     Column("frontier", "str", "", "frontier in use, as the gate reported it"),
@@ -89,6 +89,12 @@ CELLS: tuple[Column, ...] = (
         Column(f"{phase}_time_s", "float", "s", f"{phase} phase of an epoch, median")
         for phase in PHASES
     ),
+    Column(
+        "device_time_s",
+        "float",
+        "s",
+        "model none on a GPU: time between events around an epoch's samples, median",
+    ),
     Column("residual_s", "float", "s", "wall time of an epoch less its phases, median"),
     Column("epoch_wall_s", "float", "s", "measured wall time of an epoch, median"),
     Column("ci_low_s", "float", "s", "lower end of the bootstrap 95 % interval of epoch_wall_s"),
@@ -120,7 +126,9 @@ CELLS: tuple[Column, ...] = (
         "faster, slower or tie (the interval holds 1 or reaches into noise_floor); empty without a "
         "ratio",
     ),
-    Column("loss", "float", "", "mean training loss of the last measured epoch"),
+    Column(
+        "loss", "float", "", "mean training loss of the last measured epoch; empty without a model"
+    ),
     Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
     Column("throttled", "int", "epochs", "measured epochs around which the GPU was throttled"),
     Column("idle_cpu_share", "float", "cores", "CPU use while the other worker was measured"),
@@ -147,6 +155,7 @@ SAMPLES: tuple[Column, ...] = (
     Column("wall_s", "float", "s", "measured wall time"),
     Column("outer_s", "float", "s", "the same epoch by the harness's clock, until all is quiet"),
     *(Column(f"{phase}_time_s", "float", "s", f"{phase} phase") for phase in PHASES),
+    Column("device_time_s", "float", "s", "model none on a GPU: between events around the samples"),
     Column("batches", "int", "", "batches run"),
     Column("seeds", "int", "", "seeds used"),
     Column("sampled_edges", "int", "", "edges drawn"),

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnnbench.cell import Cell
+from gnnbench.cell import NO_MODEL, Cell
 
 Record = Mapping[str, Any]
 
@@ -31,7 +31,10 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
     if answer["epoch"] != epoch:
         return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
-    if not math.isfinite(answer["loss"]):
+    if cell.model == NO_MODEL and answer["loss"] is not None:
+        return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
+    trains = cell.model != NO_MODEL
+    if trains and (answer["loss"] is None or not math.isfinite(answer["loss"])):
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
@@ -84,7 +87,7 @@ def loss_fault(samples: Sequence[Record]) -> str:
     if len({s["epoch"] for s in samples}) < SAME_LOSSES:
         return ""
     losses = {s["loss"] for s in samples}
-    if len(losses) > 1 or losses == {0.0}:
+    if len(losses) > 1 or losses <= {0.0, None}:
         return ""
     return f"the loss is {losses.pop():g} whatever the epoch: nothing is trained, or it is cached"
 

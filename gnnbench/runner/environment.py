@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from gnnbench import names
-from gnnbench.cell import Cell
+from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
@@ -83,7 +83,7 @@ def check_names(systems: Collection[str], models: Collection[str]) -> None:
         from gnnbench.models.stack import MODELS
 
         for model in models:
-            names.check("model", model, MODELS)
+            names.check("model", model, [*MODELS, NO_MODEL])
 
 
 def check_picks(systems: Collection[str], picks: Collection[str]) -> None:

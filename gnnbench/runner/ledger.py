@@ -87,7 +87,7 @@ class Ledger:
             "loss", "peak_alloc_bytes", "peak_rss_bytes", "ok",
         )  # fmt: skip
         sample |= {key: answer[key] for key in copied}
-        sample["outer_s"] = answer.get("outer_s")
+        sample |= {"outer_s": answer.get("outer_s"), "device_time_s": answer.get("device_s")}
         sample |= {f"{p}_time_s": answer["phases_s"].get(p) for p in PHASES}
         sample |= {f"feature_bytes_{p}": answer["feature_bytes"].get(p, 0) for p in FEATURE_PATHS}
         self._samples.append(sample)

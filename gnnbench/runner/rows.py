@@ -140,9 +140,9 @@ def _measured(cell: Cell, ledger: Ledger) -> Row:
     counts = ("batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes")
     for key in (*counts, *(f"feature_bytes_{p}" for p in FEATURE_PATHS)):
         row[key] = round(statistics.median(s[key] for s in samples))
-    for phase in PHASES:
-        times = [s[f"{phase}_time_s"] for s in samples if s[f"{phase}_time_s"] is not None]
-        row[f"{phase}_time_s"] = statistics.median(times) if times else None
+    for key in (*(f"{phase}_time_s" for phase in PHASES), "device_time_s"):
+        times = [s[key] for s in samples if s.get(key) is not None]
+        row[key] = statistics.median(times) if times else None
     return row
 
 

@@ -53,7 +53,9 @@ class EpochSample:
     """One measured epoch. Times in seconds, memory in bytes, counts summed over the batches.
 
     ``wall_s`` is measured around the whole epoch, never a sum of phases. ``phases_s`` holds
-    ``sample``, ``memory_io`` and ``compute``. ``ok`` and ``reason`` tell whether the edge count of
+    ``sample``, ``memory_io`` and ``compute``. Without a model (``none``) it holds ``sample`` alone,
+    the wall time of the sampler's calls; ``loss`` is None then, and on a GPU ``device_s`` is the
+    time between events around these calls. ``ok`` and ``reason`` tell whether the edge count of
     every timed batch was right, recounted after the clock stopped.
     """
 
@@ -66,10 +68,11 @@ class EpochSample:
     unique_nodes: int
     feature_bytes: dict[str, int]
     h2d_bytes: int
-    loss: float
+    loss: float | None
     peak_alloc_bytes: int
     ok: bool = True
     reason: str = ""
+    device_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""

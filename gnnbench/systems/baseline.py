@@ -29,7 +29,7 @@ from gnnbench.stages.features import (
 from gnnbench.stages.sampler import HopByHop
 from gnnbench.systems.base import Missing
 from gnnbench.systems.native import native_missing
-from gnnbench.systems.training import TrainingSystem
+from gnnbench.systems.training import Counted, TrainingSystem
 
 FEATURES = ("host", "gpu", "uva")
 SAMPLED = ("src_nodes", "indptr", "indices")  # of a block, whatever else it carries
@@ -73,6 +73,8 @@ class Baseline(TrainingSystem):
         self.sampler = HopByHop(
             self.graph, cell.fanouts, self.pick, self.frontier, cell.seed, device
         )
+        if not self.trains:
+            return
         table = self.graph.features
         self.features: FeatureStore
         if device.type == "cpu":
@@ -87,6 +89,22 @@ class Baseline(TrainingSystem):
     def sample(self, seeds: Tensor, epoch: int, batch: int) -> MiniBatch:
         """One dispatch for all hops."""
         return self.sampler.sample(seeds, epoch, batch)
+
+    def keep(self, drawn: MiniBatch) -> Any:
+        """Nodes and numbers of edges by block; the counting waits until the clock has stopped."""
+        sizes = [(b.src_nodes, b.num_dst, b.num_edges) for b in drawn.blocks]
+        return drawn.seeds, sizes
+
+    def counted(self, kept: Any) -> Counted:
+        """Destinations and edges by hop; a hop of the ``new`` frontier is what its block adds."""
+        seeds, sizes = kept
+        hops: list[tuple[Tensor, int]] = []
+        done_dst = done_edges = 0
+        for nodes, num_dst, num_edges in reversed(sizes):
+            hops.append((nodes[done_dst:num_dst], num_edges - done_edges))
+            if self.frontier == "new":
+                done_dst, done_edges = num_dst, num_edges
+        return Counted(hops, sizes[0][0].numel(), seeds.numel())
 
     def gate_sample(self, seeds: Tensor, batch: int) -> MiniBatch:
         """The same draw, with the edges' positions."""
@@ -150,14 +168,8 @@ class Baseline(TrainingSystem):
         return drawn.seeds
 
     def hop_sizes(self, drawn: MiniBatch) -> list[tuple[Tensor, int]]:
-        """Destinations and edges by hop; a hop of the ``new`` frontier is what its block adds."""
-        sizes: list[tuple[Tensor, int]] = []
-        done_dst = done_edges = 0
-        for block in reversed(drawn.blocks):
-            sizes.append((block.src_nodes[done_dst : block.num_dst], block.num_edges - done_edges))
-            if self.frontier == "new":
-                done_dst, done_edges = block.num_dst, block.num_edges
-        return sizes
+        """Destinations and edges by hop."""
+        return self.counted(self.keep(drawn)).hops
 
     def hops(self, drawn: MiniBatch) -> list[Hop]:
         """Edges in neutral form, on the host."""

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import resource
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gnnbench.cell import Cell
+from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.check import gate
-from gnnbench.check.hops import Hop, expected_edges
+from gnnbench.check.hops import Hop
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.stack import build
 from gnnbench.stages.clock import clock_for
 from gnnbench.stages.order import AsDrawn
-from gnnbench.stages.schedule import run_serial
+from gnnbench.stages.schedule import run_sampling, run_serial
 from gnnbench.systems.base import CheckReport, EpochSample, System
 
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 REREAD_ROWS = 1024  # enough to find a stale buffer, too few to count in memory
+
+
+class Counted(NamedTuple):
+    """What is recounted of a timed batch: destinations and edges by hop, input nodes, seeds."""
+
+    hops: list[tuple[Tensor, int]]
+    nodes: int
+    seeds: int
 
 
 class TrainingSystem(System):
@@ -32,7 +40,8 @@ class TrainingSystem(System):
     A subclass says how in its framework; the epoch loop, the gate and the recount after timing
     are the same for all, so that a ratio compares frameworks and not loops. On a GPU labels and
     model live there and phases are measured by events; nothing waits for the device between the
-    phases except what the framework's own calls wait for. Where the device's memory is exhausted,
+    phases except what the framework's own calls wait for. With the model ``none`` an epoch samples
+    and does nothing else: no features, no loss. Where the device's memory is exhausted,
     ``torch.OutOfMemoryError`` or a ``RuntimeError`` with "CUDA out of memory" in its text is
     raised, by any method.
     """
@@ -48,6 +57,7 @@ class TrainingSystem(System):
         self.pick = self._choose("pick", cell.pick, self.picks_on(cell.device))
         self.frontier = self._choose("frontier", cell.frontier, self.frontiers)
         self.check_options(cell.options)
+        self.trains = cell.model != NO_MODEL
         self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
         self._last: tuple[Any, Tensor] | None = None  # the batch trained on last, to look at again
 
@@ -102,6 +112,24 @@ class TrainingSystem(System):
     def convert(self, batch: MiniBatch) -> list[Any]:
         """A mini-batch of ours as the framework's blocks."""
 
+    def keep(self, drawn: Any) -> Any:
+        """What ``counted`` needs of a timed batch; within the timed loop, so it must cost nothing.
+
+        It should not hold the batch's edges: memory that a batch has left is warm for the next.
+        """
+        return self.counted_now(drawn)
+
+    def counted(self, kept: Any) -> Counted:
+        """A timed batch's counts, once the clock has stopped."""
+        found: Counted = kept
+        return found
+
+    def counted_now(self, drawn: Any) -> Counted:
+        """Counts of a batch."""
+        return Counted(
+            self.hop_sizes(drawn), self.input_nodes(drawn).numel(), self.seeds(drawn).numel()
+        )
+
     def gate_sample(self, seeds: Tensor, batch: int) -> Any:
         """Draw one batch for the gate; with whatever the neutral form needs."""
         return self.sample(seeds, 0, batch)
@@ -132,6 +160,8 @@ class TrainingSystem(System):
             torch.backends.cuda.matmul.allow_tf32 = False
             torch.backends.cudnn.allow_tf32 = False
         self.build_backend()
+        if not self.trains:
+            return
         cell, graph = self.cell, self.graph
         self.model: nn.Module = build(
             cell.model,
@@ -146,7 +176,10 @@ class TrainingSystem(System):
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
 
     def check(self) -> CheckReport:
-        """Structure of consecutive batches, feature bits, and forward values on a fixed block."""
+        """Structure of consecutive batches; feature bits, forward and backward on a fixed block.
+
+        Without a model the structure, and whatever ``gate_extra`` looks at, is all there is.
+        """
         cell, graph = self.cell, self.graph
         report = CheckReport(
             True, "", self.pick, self.frontier, self.law, "", 0.0, 0.0, {"batches": 0}
@@ -167,19 +200,13 @@ class TrainingSystem(System):
                         f"call {nth + 1} of the sampler, {fault}; edges by call: {counts}"
                     ) from None
                 report.details["batches"] = nth + 1
-            gate.check_features(graph, self.input_nodes(batches[0]), self.load(batches[0]))
+            if self.trains:
+                gate.check_features(graph, self.input_nodes(batches[0]), self.load(batches[0]))
             self.gate_extra(all_seeds[0])
-            fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
-            report.details["forward_error"] = gate.check_forward(*fixed, self._forward)
-            report.details["backward_error"] = gate.check_backward(
-                graph,
-                cell.model,
-                cell.hidden,
-                cell.fanouts,
-                cell.seed,
-                all_seeds[0],
-                self._gradient,
-            )
+            if self.trains:
+                fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
+                report.details["forward_error"] = gate.check_forward(*fixed, self._forward)
+                report.details["backward_error"] = gate.check_backward(*fixed, self._gradient)
         except gate.Fault as fault:
             report.ok, report.reason = False, str(fault)
             return report
@@ -196,7 +223,8 @@ class TrainingSystem(System):
             for nth, seeds in enumerate(gate.gate_seeds(self.order.batches(epoch))):
                 drawn = self.gate_sample(seeds, nth)
                 gate.check_structure(graph, cell.fanouts, self.frontier, seeds, self.hops(drawn))
-                gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
+                if self.trains:
+                    gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
             self.gate_extra(seeds)
         except gate.Fault as fault:
             return str(fault)
@@ -235,48 +263,75 @@ class TrainingSystem(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def run_epoch(self, epoch: int) -> EpochSample:
-        """Train one epoch, measure it, then look again at what every timed batch drew and read."""
+        """Run one epoch, measure it, then look again at what every timed batch drew and read."""
+        return self._training_epoch(epoch) if self.trains else self._sampling_epoch(epoch)
+
+    def _training_epoch(self, epoch: int) -> EpochSample:
         before = [p.detach().clone() for p in self.model.parameters()]
         trace = run_serial(
             batches=lambda: self.order.batches(epoch, self.device),
             sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
             load=lambda drawn: (drawn, self.load(drawn)),
             compute=self._train,
-            keep=lambda drawn: (
-                self.hop_sizes(drawn),
-                self.input_nodes(drawn).numel(),
-                self.seeds(drawn).numel(),
-            ),
+            keep=self.keep,
             clock=clock_for(self.device),
         )
         self.clock_stopped()
-        unique_nodes = sum(n for _, n, _ in trace.kept)
-        seeds = sum(n for _, _, n in trace.kept)
-        edges = sum(n for hops, _, _ in trace.kept for _, n in hops)
-        reason = self._recount(epoch, [hops for hops, _, _ in trace.kept]) or self._reread()
+        peak = self._peak_bytes()
+        found = [self.counted(k) for k in trace.kept]
+        nodes = sum(c.nodes for c in found)
+        reason = self._recount(epoch, [c.hops for c in found]) or self._reread()
         reason = reason or self._untrained(before, trace.losses)
         return EpochSample(
             epoch=epoch,
             wall_s=trace.wall_s,
             phases_s=trace.phases_s,
-            batches=len(trace.kept),
-            seeds=seeds,
-            sampled_edges=edges,
-            unique_nodes=unique_nodes,
-            feature_bytes=self.feature_bytes(unique_nodes),
-            h2d_bytes=self.h2d_bytes(unique_nodes),
+            **_summed(found),
+            feature_bytes=self.feature_bytes(nodes),
+            h2d_bytes=self.h2d_bytes(nodes),
             loss=float(np.mean(trace.losses)),
-            peak_alloc_bytes=self._peak_bytes(),
+            peak_alloc_bytes=peak,
             ok=not reason,
             reason=reason,
         )
 
+    def _sampling_epoch(self, epoch: int) -> EpochSample:
+        """An epoch of ``sample`` calls alone, the seeds in the graph's id type beforehand."""
+        id_type = self.graph.indices.dtype
+        trace = run_sampling(
+            batches=lambda: [b.to(id_type) for b in self.order.batches(epoch, self.device)],
+            sample=lambda seeds, batch: self.sample(seeds, epoch, batch),
+            keep=self.keep,
+            device=self.device,
+        )
+        self.clock_stopped()
+        peak = self._peak_bytes()
+        found = [self.counted(k) for k in trace.kept]
+        reason = self._recount(epoch, [c.hops for c in found])
+        return EpochSample(
+            epoch=epoch,
+            wall_s=trace.wall_s,
+            phases_s=trace.phases_s,
+            **_summed(found),
+            feature_bytes={},
+            h2d_bytes=0,
+            loss=None,
+            peak_alloc_bytes=peak,
+            ok=not reason,
+            reason=reason,
+            device_s=trace.device_s,
+        )
+
     def _recount(self, epoch: int, batches: list[list[tuple[Tensor, int]]]) -> str:
-        """What is wrong with the timed batches' seeds or edge counts, or nothing."""
-        indptr = self.graph.indptr.numpy()
-        for nth, (seeds, hops) in enumerate(zip(self.order.batches(epoch), batches, strict=True)):
-            drawn_for = hops[0][0].cpu().long()
-            if not torch.equal(drawn_for.sort().values, seeds.cpu().long().sort().values):
+        """What is wrong with the timed batches' seeds or edge counts, or nothing.
+
+        Counted where the batches are: on a GPU thousands of hops would be long on their way.
+        """
+        degree = self.graph.indptr.diff().to(self.device)
+        all_seeds = self.order.batches(epoch, self.device)
+        for nth, (seeds, hops) in enumerate(zip(all_seeds, batches, strict=True)):
+            drawn_for = hops[0][0].long()
+            if not torch.equal(drawn_for.sort().values, seeds.long().sort().values):
                 return (
                     f"timed batch {nth + 1} was drawn for other seeds than its own:"
                     f" {drawn_for.numel()} where it has {seeds.numel()}"
@@ -284,7 +339,7 @@ class TrainingSystem(System):
             for number, ((dst, drawn), fanout) in enumerate(
                 zip(hops, self.cell.fanouts, strict=True)
             ):
-                right = expected_edges(indptr, dst.cpu().numpy().astype(np.int64), fanout)
+                right = int(degree[dst.long()].clamp_(max=fanout).sum())
                 if drawn != right:
                     return (
                         f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"
@@ -314,3 +369,12 @@ class TrainingSystem(System):
         except gate.Fault as fault:
             return f"last timed batch: {fault}"
         return ""
+
+
+def _summed(batches: list[Counted]) -> dict[str, int]:
+    return {
+        "batches": len(batches),
+        "seeds": sum(b.seeds for b in batches),
+        "sampled_edges": sum(n for b in batches for _, n in b.hops),
+        "unique_nodes": sum(b.nodes for b in batches),
+    }

@@ -141,8 +141,10 @@ def test_wrong_forward_values_are_caught(small_graph):
 
 def test_lost_edges_in_a_timed_batch_are_caught(small_graph, monkeypatch):
     system = make("baseline", small_graph)
-    right = system.hop_sizes
-    monkeypatch.setattr(system, "hop_sizes", lambda d: [(t, n - 1) for t, n in right(d)])
+    right = system.keep
+    monkeypatch.setattr(
+        system, "keep", lambda d: (d.seeds, [(t, k, n - 1) for t, k, n in right(d)[1]])
+    )
     sample = system.run_epoch(0)
     assert not sample.ok and "timed batch 1" in sample.reason
 
