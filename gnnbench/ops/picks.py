@@ -67,6 +67,9 @@ class PickSpec:
         """
         if name not in WEIGHTED:
             raise UsageError(f"pick must be one of {', '.join(WEIGHTED)}, not '{name}'")
+        for what, tensor in (("graph_indptr", graph_indptr), ("weights", weights)):
+            if tensor.device.type != "cpu":
+                raise UsageError(f"{what} must be on the CPU, where the tables are made")
         load_native()
         with native_errors():
             kind = name.removeprefix("weighted_")

@@ -11,12 +11,9 @@ namespace gnnbench {
 
 inline Pick pick_from_name(const std::string& name) {
   static const std::pair<const char*, Pick> known[] = {
-      {"reservoir", Pick::kReservoir},
-      {"floyd", Pick::kFloyd},
-      {"fisher_yates", Pick::kFisherYates},
-      {"with_replacement", Pick::kWithReplacement},
-      {"weighted_alias", Pick::kWeightedAlias},
-      {"weighted_prefix", Pick::kWeightedPrefix},
+      {"reservoir", Pick::kReservoir},          {"floyd", Pick::kFloyd},
+      {"fisher_yates", Pick::kFisherYates},     {"with_replacement", Pick::kWithReplacement},
+      {"weighted_alias", Pick::kWeightedAlias}, {"weighted_prefix", Pick::kWeightedPrefix},
       {"random_walk", Pick::kRandomWalk},
   };
   std::string names;
@@ -57,11 +54,13 @@ PickSpec pick_spec(const std::string& pick, const std::vector<Tensor>& tables,
     if (!walk.empty()) fail("pick '", pick, "' takes no walk");
     return spec;
   }
-  if (walk.size() != 3) fail("walk must be (walks, length, restart), it has ", walk.size(), " items");
+  if (walk.size() != 3)
+    fail("walk must be (walks, length, restart), it has ", walk.size(), " items");
   if (walk[0] < 1) fail("walks must be at least 1, it is ", walk[0]);
   if (walk[1] < 1) fail("walk_length must be at least 1, it is ", walk[1]);
-  if (walk[0] > 4096 || walk[1] > 4096 || walk[0] * walk[1] > 4096) {
-    fail("walks times walk_length must be at most 4096, it is ", walk[0], " times ", walk[1]);
+  if (walk[0] > kMaxVisits || walk[1] > kMaxVisits || walk[0] * walk[1] > kMaxVisits) {
+    fail("walks times walk_length must be at most ", kMaxVisits, ", it is ", walk[0], " times ",
+         walk[1]);
   }
   spec.walk = Walk{static_cast<uint32_t>(walk[0]), static_cast<uint32_t>(walk[1]),
                    check_u32(walk[2], "restart", int64_t{1} << 32)};

@@ -21,7 +21,7 @@ def test_floyd_by_hand() -> None:
 
 
 def test_small_rows_are_taken_whole_and_draw_nothing() -> None:
-    for name in pick.PICKS:
+    for name in pick.WITHOUT_REPLACEMENT:
         assert pick.positions(name, 3, 3, []) == [0, 1, 2]
         assert pick.positions(name, 0, 3, []) == []
         assert pick.draws_needed(name, 3, 3) == 0

@@ -8,6 +8,7 @@
 #include "cpu/id_map.h"
 #include "cpu/parallel.h"
 #include "cpu/sample_hop.h"
+#include "cpu/walk_hop.h"
 
 namespace gnnbench {
 
@@ -86,16 +87,33 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
       fail("hop ", draws.hop, " draws ", count.edges,
            " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
   }
-  HopEdges out{empty_cpu(n + 1, ScalarType::Int), empty_cpu(count.edges, kIdType<Id>),
+  const bool walks = draws.spec.pick == Pick::kRandomWalk;
+  const int hop = static_cast<int>(draws.hop);
+  Tensor indptr = empty_cpu(n + 1, ScalarType::Int);
+  if (walks) {
+    const Scratch<Id> ids(count.edges);
+    const Scratch<uint32_t> visits(count.edges);
+    trace_mark(Stage::kPrepare, hop);
+    int32_t* offsets = data<int32_t>(indptr);
+    check_picked(walk_hop(csc, dst, n, draws, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets),
+                 csc.num_nodes);
+    HopEdges out{indptr, empty_cpu(offsets[n], kIdType<Id>), empty_cpu(0, ScalarType::Long),
+                 empty_cpu(offsets[n], ScalarType::Float)};
+    compact_walks(n, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets, data<Id>(out.neighbors),
+                  data<float>(out.weights));
+    trace_mark(Stage::kPick, hop);
+    return out;
+  }
+  const Scratch<uint32_t> picks(pick_hop_scratch(draws, count.edges));
+  HopEdges out{indptr, empty_cpu(count.edges, kIdType<Id>),
                empty_cpu(with_positions ? count.edges : 0, ScalarType::Long),
                empty_cpu(0, ScalarType::Float)};
-  const Scratch<uint32_t> picks(pick_hop_scratch(draws, count.edges));
-  trace_mark(Stage::kPrepare, static_cast<int>(draws.hop));
+  trace_mark(Stage::kPrepare, hop);
   check_picked(
-      pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(out.indptr),
+      pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(indptr),
                data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
       csc.num_nodes);
-  trace_mark(Stage::kPick, static_cast<int>(draws.hop));
+  trace_mark(Stage::kPick, hop);
   return out;
 }
 

@@ -50,6 +50,8 @@ struct Walk {
   GNNBENCH_HD uint32_t visits() const { return walks * length; }
 };
 
+constexpr uint32_t kMaxVisits = 4096;
+
 // Everything that a pick needs besides the row and its draws.
 struct PickSpec {
   Pick pick;
