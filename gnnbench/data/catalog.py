@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gnnbench.data import layout
+from gnnbench.data import layout, rmat
 from gnnbench.data.manifest import Manifest, manifests
-from gnnbench.data.names import DatasetRef, imported_graphs, npz_files, resolve
+from gnnbench.data.names import RMAT, DatasetRef, imported_graphs, npz_files, resolve
 from gnnbench.data.paths import data_root
 from gnnbench.data.prepare import (
     find_source,
@@ -43,7 +43,7 @@ class DatasetInfo:
     """One line of ``data list``.
 
     ``state``: ``prepared`` (in the store at ``path``), ``source`` (raw files at ``path``, imported
-    on first use), ``generated`` (a twin, made on first use), ``missing`` (``missing`` says what,
+    on first use), ``generated`` (made on first use), ``missing`` (``missing`` says what,
     ``get`` is the exact way to have it). Counts are those of the manifest or of the stored graph,
     scaled for a twin; 0 where not known yet. ``num_edges`` counts directed edges.
     """
@@ -81,9 +81,10 @@ class DatasetDetails:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """Every known dataset: manifests, their twins, imported graphs, ``.npz`` in the raw folders."""
+    """Every known dataset: manifests, twins, R-MAT, imported graphs, ``.npz`` in raw folders."""
     names = [*manifests()]
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
+    names.append(RMAT)
     names += sorted({**npz_files(), **imported_graphs(root)})
     return [_summary(resolve(name, root), data_root(root), 0) for name in names]
 
@@ -126,6 +127,8 @@ def verify(
 def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     manifest = ref.manifest
     description = manifest.description if manifest else "graph from an .npz file"
+    if ref.kind == "rmat":
+        description = f"R-MAT of scale {int(ref.scale)}, for sampling"
     if ref.kind == "store":
         description = "prepared graph" if "/" in ref.name else "imported graph"
     path = prepared_path(ref, root, seed)
@@ -142,6 +145,20 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
         )
     if ref.kind in ("npz", "store"):
         return DatasetInfo(ref.name, ref.kind, "source", description, ref.path)
+    if ref.kind == "rmat":
+        nodes, edges = rmat.counts(int(ref.scale))
+        return DatasetInfo(
+            ref.name,
+            "rmat",
+            "generated",
+            description,
+            num_nodes=nodes,
+            num_edges=0 if ref.sym else edges,
+            feature_dim=rmat.FEATURE_DIM,
+            num_classes=rmat.NUM_CLASSES,
+            symmetric=ref.sym,
+            licence="generated",
+        )
     assert manifest is not None
     if ref.kind == "twin":
         recipe = manifest.twin_recipe().scaled(ref.scale)

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gnnbench.data import layout
+from gnnbench.data import layout, rmat
 from gnnbench.data.manifest import Manifest, manifests
 from gnnbench.data.paths import imported_dir, raw_folders
 from gnnbench.errors import UsageError
 
-Kind = Literal["real", "twin", "npz", "store"]
+Kind = Literal["real", "twin", "rmat", "npz", "store"]
+RMAT = "rmat"
 _NAME = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?(?P<sym>\+sym)?", re.S)
 
 
@@ -22,9 +23,10 @@ _NAME = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?(?P<sym
 class DatasetRef:
     """A resolved name.
 
-    ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``npz`` (a file), ``store`` (a
-    folder that is already prepared, ``data import``'s among them). ``name`` is canonical: equal
-    names mean equal graphs. ``sym`` asks for the union with the reversed edges.
+    ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``rmat`` (generated; ``scale``
+    is the log of its nodes), ``npz`` (a file), ``store`` (a folder that is already prepared, ``data
+    import``'s among them). ``name`` is canonical: equal names mean equal graphs. ``sym`` asks for
+    the union with the reversed edges.
     """
 
     name: str
@@ -101,7 +103,7 @@ def check_new_name(name: str) -> str:
         raise UsageError(
             f"'{name}' cannot name a graph; use letters, digits, '_', '-' and '.', as in 'my_graph'"
         )
-    if plain in known_names() or plain in npz_files():
+    if plain == RMAT or plain in known_names() or plain in npz_files():
         raise UsageError(f"'{name}' is the name of another dataset; choose another name")
     return plain
 
@@ -110,8 +112,9 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     """What a dataset name means.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
-    (a twin of that scale), ``papers100m~twin@0.01+sym``, the name of an imported graph (below
-    ``root``) or of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared folder.
+    (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes), the
+    name of an imported graph (below ``root``) or of an ``.npz`` in a raw folder, a path to an
+    ``.npz`` or to a prepared folder.
     Raises ``UsageError`` for anything else and suggests the nearest.
     """
     match = _NAME.fullmatch(name.strip())
@@ -121,6 +124,9 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
         if twin or match["scale"] is not None:
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
         return ref
+    if _plain(base) == RMAT and not twin:
+        size = _rmat_scale(name, match["scale"])
+        return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size, sym)
     canonical = known_names().get(_plain(base))
     if canonical is None:
         stem, files, stored = _plain(base), npz_files(), imported_graphs(root)
@@ -154,6 +160,17 @@ def _scale(name: str, text: str | None) -> float:
     return scale
 
 
+def _rmat_scale(name: str, text: str | None) -> int:
+    size = rmat.DEFAULT_SCALE if text is None else int(text) if text.isdecimal() else -1
+    if size not in rmat.SCALES:
+        low, high = rmat.SCALES[0], rmat.SCALES[-1]
+        raise UsageError(
+            f"the scale of '{name}' must be the log of its nodes, {low} to {high}, as in"
+            f" rmat@{rmat.DEFAULT_SCALE}"
+        )
+    return size
+
+
 def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
     path = Path(base).expanduser()
     if path.suffix == ".npz":
@@ -163,7 +180,7 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
     folder = Path(base if sym else name).expanduser()
-    if "/" not in name and _plain(base) in known_names():
+    if "/" not in name and _plain(base) in {*known_names(), RMAT}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
         full = folder.absolute()
@@ -175,7 +192,7 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
 
 def _unknown(name: str, base: str, files: set[str]) -> str:
     known = known_names()
-    choices = sorted({*known.values(), *files})
+    choices = sorted({*known.values(), *files, f"{RMAT}@{rmat.DEFAULT_SCALE}"})
     twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
     candidates = {**{file: file for file in files}, **known, **twins}
     near = difflib.get_close_matches(_plain(base), candidates, n=1, cutoff=0.5)

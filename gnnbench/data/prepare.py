@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.data import layout
+from gnnbench.data import layout, rmat
 from gnnbench.data.csc import csc_edges, write_csc
 from gnnbench.data.edges import import_edges
 from gnnbench.data.importing import ImportOptions
@@ -38,7 +38,7 @@ LOADERS: dict[str, Importer] = {
     "mag240m": import_mag240m,
 }
 # Raised when what an importer writes changes, so that older folders are prepared again.
-_IMPORT_VERSION = 1
+_IMPORT_VERSION = 2
 
 
 def prepare(
@@ -117,8 +117,8 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
             return final
         if ref.sym:
             return _symmetric(ref, root, final, identity, seed, progress)
-        if ref.kind == "twin":
-            return _twin(ref, final, identity, seed, progress)
+        if ref.kind in ("twin", "rmat"):
+            return _generated(ref, final, identity, seed, progress)
         return _imported(ref, root, final, identity, seed, progress)
 
 
@@ -126,6 +126,8 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
     identity: dict[str, Any] = {"dataset": ref.name, "seed": seed, "version": _IMPORT_VERSION}
     if ref.kind == "twin" and ref.manifest is not None:
         identity["recipe"] = ref.manifest.twin_recipe().model_dump(mode="json")
+    if ref.kind == "rmat":
+        identity["recipe"] = rmat.recipe(int(ref.scale))
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
         identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
@@ -241,13 +243,15 @@ def _symmetric(
         num_nodes = int(meta["num_nodes"])
         write_csc(out, csc_edges(indptr, indices), num_nodes, add_reverse=True, merge=True)
         for array in entries:
-            if array not in ("indptr", "indices"):
+            if array not in ("indptr", "indices", "weights"):
                 out.link(array, base, entries[array])
         fixed = {"format", "format_version", "created_by", "meta_sha256", "arrays", "fingerprint"}
         fixed |= {"name", "num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric"}
         fixed |= {"train", "val", "test", "notes"}
         about = {k: v for k, v in meta.items() if k not in fixed}
         notes = [*meta.get("notes", []), "made symmetric: union with the reversed edges, merged"]
+        if "weights" in entries:
+            notes.append("edge weights not kept: merged edges have none of their own")
         return out.finish(
             name=ref.name,
             num_classes=int(meta["num_classes"]),
@@ -257,17 +261,19 @@ def _symmetric(
         )
 
 
-def _twin(
+def _generated(
     ref: DatasetRef,
     final: Path,
     identity: dict[str, Any],
     seed: int,
     progress: Progress | None,
 ) -> Path:
-    from gnnbench.data.twin import generate
+    from gnnbench.data import twin
 
-    assert ref.manifest is not None
-    recipe = ref.manifest.twin_recipe()
     with GraphWriter(final, identity, progress) as out:
-        about = generate(recipe, ref.scale, seed, out)
+        if ref.kind == "rmat":
+            about = rmat.generate(int(ref.scale), seed, out)
+        else:
+            assert ref.manifest is not None
+            about = twin.generate(ref.manifest.twin_recipe(), ref.scale, seed, out)
         return out.finish(name=ref.name, seed=seed, **about)

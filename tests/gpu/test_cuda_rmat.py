@@ -1,0 +1,23 @@
+"""R-MAT graphs made on the GPU have the CPU's bits."""
+
+import pytest
+import torch
+
+from gnnbench.data import rmat
+from gnnbench.data.prepare import load_dataset
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize(("scale", "seed"), [(4, 0), (10, 0), (15, 3)])
+def test_the_same_bits(scale, seed):
+    for ours, right in zip(rmat.graph(scale, seed, "cuda"), rmat.graph(scale, seed), strict=True):
+        assert ours.dtype == right.dtype and torch.equal(ours.cpu(), right)
+
+
+def test_prepared_on_the_gpu(tmp_path, monkeypatch):
+    right = load_dataset("rmat@9", root=tmp_path / "cpu")
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
+    ours = load_dataset("rmat@9", root=tmp_path / "cuda")
+    digests = [{a: e["sha256"] for a, e in g.meta["arrays"].items()} for g in (ours, right)]
+    assert digests[0] == digests[1]
