@@ -1,0 +1,141 @@
+"""FastSample's fused sampling on the CPU, over one dense map for all batches."""
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import ops_batches
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_batches import BAD, check_bad, options, threads
+from ops_graphs import FRONTIERS, INDICES, INDPTR, csc
+from torch import Tensor
+
+from gnnbench.errors import UsageError
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.library import load_native, native_errors
+from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
+from gnnbench.ops.sampler import mini_batch
+
+_maps: dict[int, Tensor] = {}
+
+
+def call(dense_map: Tensor, indptr: Tensor, indices: Tensor, seeds: Tensor, fanouts: Any,
+         *, pick: PickSpec, frontier: str, key: int, batch: int,
+         with_positions: bool) -> tuple[MiniBatch, Tensor]:  # fmt: skip
+    """The operator, and what it says it took."""
+    load_native()
+    with native_errors():
+        *flat, taken = torch.ops.gnnbench.fastsample(
+            indptr, indices, seeds, fanouts, *pick.arguments(), frontier, key, batch,
+            with_positions, dense_map, [],
+        )  # fmt: skip
+    return mini_batch(flat, seeds, pick, frontier, with_positions), taken
+
+
+def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
+    """A face over maps that outlive their batches: one for each number of nodes."""
+    n = indptr.numel() - 1
+    dense_map = _maps.setdefault(n, torch.full((n,), -1, dtype=torch.int32))
+    try:
+        return call(dense_map, indptr, *args, **how)[0]
+    finally:
+        assert (dense_map == -1).all()
+
+
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
+    ops_batches.check_by_hand(sample, pick)
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
+    ops_batches.check_random_graph(sample, pick, data)
+
+
+@pytest.mark.parametrize("frontier", FRONTIERS)
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_same_work_for_any_number_of_threads(pick: str, frontier: str, dtype: torch.dtype) -> None:
+    ops_batches.check_threads(sample, pick, frontier, dtype)
+
+
+def test_one_thread_numbers_nodes_by_first_occurrence() -> None:
+    ops_batches.check_one_thread(sample)
+
+
+def test_contested_nodes_get_one_id() -> None:
+    ops_batches.check_contest(sample)
+
+
+@pytest.mark.parametrize("pick", [p for p in PICKS if p != "random_walk"])
+def test_rows_beyond_a_chunk(pick: str) -> None:
+    ops_batches.check_long_rows(sample, pick)
+
+
+@pytest.mark.parametrize("frontier", FRONTIERS)
+def test_nothing_to_sample(frontier: str) -> None:
+    ops_batches.check_empty(sample, frontier)
+
+
+def test_says_what_it_took() -> None:
+    dense_map = torch.full((6,), -1, dtype=torch.int32)
+    graph = INDPTR, INDICES
+    _, taken = call(dense_map, *graph, torch.tensor([2, 0]), [3, 6], **options(graph))
+    assert taken.tolist() == [5, 6, 6, 13]
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(("changed", "error", "message"), BAD, ids=[m for _, _, m in BAD])
+def test_bad_arguments_leave_the_map_clean(
+    changed: dict[str, Any], error: type[Exception], message: str, n: int
+) -> None:
+    check_bad(sample, changed, error, message, n)
+
+
+@pytest.mark.parametrize("at", ["indices", "indptr"])
+def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> None:
+    indptr, indices = csc([30] * 5000, torch.int32, 3)
+    broken = (indptr, indices.clone()) if at == "indices" else (indptr.clone(), indices)
+    if at == "indices":
+        broken[1][-1000:] = 5000
+    else:
+        broken[0][4000] = -1
+    seeds = torch.arange(0, 4000, 2)
+    for n in (1, 2, 4):
+        with threads(n):
+            with pytest.raises(Exception, match=f"{at} (holds an id|is broken)"):
+                sample(*broken, seeds, [10, 10], **options(broken))
+            ops_batches.check_same(
+                sample, (indptr, indices), seeds, [10, 10], **options((indptr, indices))
+            )
+
+
+@pytest.mark.parametrize(
+    ("dense_map", "message"),
+    [
+        (torch.full((5,), -1, dtype=torch.int32), "dense_map must have one entry per node, 6"),
+        (torch.full((6,), -1), "dense_map must be int32, it is int64"),
+        (torch.full((6, 1), -1, dtype=torch.int32), "dense_map must have 1 dimension"),
+        (torch.full((12,), -1, dtype=torch.int32)[::2], "dense_map must be contiguous"),
+    ],
+)
+def test_bad_maps(dense_map: Tensor, message: str) -> None:
+    graph = INDPTR, INDICES
+    with pytest.raises(UsageError, match=message):
+        call(dense_map, *graph, torch.tensor([0]), [2], **options(graph))
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("pick", PICKS)
+def test_same_work_on_a_real_graph(real_data: Path, pick: str) -> None:
+    graph, train = ops_batches.real_graph(real_data)
+    for batch in range(3):
+        seeds = train[batch * 1024 : (batch + 1) * 1024]
+        drawn = ops_batches.check_same(
+            sample, graph, seeds, [15, 10, 5], **options(graph, pick, batch=batch)
+        )
+        assert drawn.sampled_edges > 20_000
