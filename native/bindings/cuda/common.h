@@ -126,6 +126,8 @@ class Scratch {
     memory_ = on.empty({static_cast<int64_t>(bytes_)}, ScalarType::Byte);
   }
 
+  size_t bytes() const { return bytes_; }
+
   template <class T>
   T* at(size_t begin) const {
     return reinterpret_cast<T*>(static_cast<char*>(memory_.data_ptr()) + begin);

@@ -1,0 +1,63 @@
+// What the operator `pgsampler` takes and tells beside a sampler's usual arguments, on both
+// devices.
+#pragma once
+
+#include "bindings/pick_spec.h"
+#include "gnnbench/task.h"
+
+namespace gnnbench {
+
+enum class PgVariant { kPersistent, kFusion, kAsPrinted };
+
+inline PgVariant pgsampler_variant(const std::string& name) {
+  if (name == "persistent") return PgVariant::kPersistent;
+  if (name == "fusion") return PgVariant::kFusion;
+  if (name == "as_printed") return PgVariant::kAsPrinted;
+  fail("variant must be one of persistent, fusion, as_printed, not '", name, "'");
+}
+
+// Returns fetch_size.
+inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
+                                int64_t fetch_size, const std::vector<int64_t>& capacity) {
+  check_fanouts(fanouts);
+  if (fanouts.size() > static_cast<size_t>(kMaxTaskHops)) {
+    fail("fanouts has ", fanouts.size(), " hops, pgsampler takes at most ", kMaxTaskHops);
+  }
+  if (seeds.numel() >= INT32_MAX) {
+    fail("a batch of ", seeds.numel(), " seeds does not fit int32 blocks");
+  }
+  if (fetch_size < 1 || fetch_size > 32) {
+    fail("fetch_size must be between 1 and 32, it is ", fetch_size);
+  }
+  if (!capacity.empty() && capacity.size() != 3) {
+    fail("capacity must be empty or (tasks, edges, nodes), it has ", capacity.size(), " items");
+  }
+  for (const int64_t entries : capacity) {
+    if (entries < 0 || entries > INT32_MAX) {
+      fail("capacity must hold numbers between 0 and 2^31 - 1, it holds ", entries);
+    }
+  }
+  return static_cast<uint32_t>(fetch_size);
+}
+
+inline void check_pgsampler_pick(Pick pick) {
+  if (pick == Pick::kRandomWalk) {
+    fail("pick 'random_walk' is not one of pgsampler's, whose tasks draw from one row each");
+  }
+}
+
+// The last tensor of the answer, int64 [9]: the capacity taken (tasks, edges, nodes), then the
+// (vertex, hop) tasks enqueued, processed and lost, slots read before their task was written, parts
+// of split rows, and how often the batch was begun.
+inline Tensor pgsampler_stats(const int64_t (&taken)[3], int64_t enqueued, int64_t processed,
+                              int64_t stale, int64_t chunks, int64_t attempts) {
+  Tensor out = torch::stable::empty({9}, ScalarType::Long);
+  int64_t* at = static_cast<int64_t*>(out.data_ptr());
+  for (const int64_t value : {taken[0], taken[1], taken[2], enqueued, processed,
+                              enqueued - processed, stale, chunks, attempts}) {
+    *at++ = value;
+  }
+  return out;
+}
+
+}  // namespace gnnbench

@@ -1,0 +1,74 @@
+// Tasks of a persistent sampler (PGSampler, section III-B) and the set of those that are known
+// (its Algorithm 2), shared by both devices.
+//
+// A task is one 64-bit word, so that a slot of the queue is published by the one store that writes
+// it; zero is a slot without a task.
+//
+//   bit  63   62 .. 32           31 .. 0
+//        1    chunk              slot of the row   part of the draws of a row that is split
+//   bit  63   53 .. 48           47 .. 0
+//        0    hop + 1            vertex            a vertex to sample at a hop
+#pragma once
+
+#include <cstdint>
+
+#include "gnnbench/hd.h"
+
+namespace gnnbench {
+
+// Bits 0 to hops of a vertex must fit one word of the set.
+constexpr int kMaxTaskHops = 31;
+
+GNNBENCH_HD uint64_t task_word(int64_t vertex, uint32_t hop) {
+  return static_cast<uint64_t>(hop + 1) << 48 | static_cast<uint64_t>(vertex);
+}
+GNNBENCH_HD int64_t task_vertex(uint64_t word) {
+  return static_cast<int64_t>(word & 0xFFFFFFFFFFFFull);
+}
+GNNBENCH_HD uint32_t task_hop(uint64_t word) { return static_cast<uint32_t>(word >> 48) - 1; }
+
+constexpr uint64_t kChunkTask = uint64_t{1} << 63;
+
+GNNBENCH_HD uint64_t chunk_word(uint32_t chunk, uint32_t slot) {
+  return kChunkTask | static_cast<uint64_t>(chunk) << 32 | slot;
+}
+GNNBENCH_HD bool is_chunk(uint64_t word) { return (word & kChunkTask) != 0; }
+GNNBENCH_HD uint32_t chunk_of(uint64_t word) {
+  return static_cast<uint32_t>(word >> 32) & 0x7FFFFFFFu;
+}
+GNNBENCH_HD uint32_t chunk_slot(uint64_t word) { return static_cast<uint32_t>(word); }
+
+// The queue's state in one word: what was enqueued in the high half, what is finished in the low
+// one. One addition reserves slots and counts outstanding work; equal halves are the end.
+constexpr uint64_t kOneEnqueued = uint64_t{1} << 32;
+
+GNNBENCH_HD uint32_t tasks_enqueued(uint64_t state) { return static_cast<uint32_t>(state >> 32); }
+GNNBENCH_HD uint32_t tasks_finished(uint64_t state) { return static_cast<uint32_t>(state); }
+GNNBENCH_HD bool all_finished(uint64_t state) {
+  return tasks_enqueued(state) == tasks_finished(state);
+}
+
+// Where a vertex's bits are: bit h is task (vertex, h), bit `hops` a source of the last hop. The
+// bits of a vertex are padded to a power of two, so that they never straddle words.
+//
+//   word  v / per_word:  | .. | vertex 2 | vertex 1 | vertex 0 |    2^(5 - width_log2) vertices
+struct KnownLayout {
+  uint32_t width_log2;  // 2^width_log2 bits a vertex
+
+  static KnownLayout of(int hops) {
+    uint32_t log2 = 0;
+    while ((1 << log2) < hops + 1) ++log2;
+    return {log2};
+  }
+  int64_t words(int64_t num_nodes) const { return (num_nodes >> (5 - width_log2)) + 1; }
+  GNNBENCH_HD int64_t word(int64_t vertex) const { return vertex >> (5 - width_log2); }
+  GNNBENCH_HD uint32_t shift(int64_t vertex) const {
+    return (static_cast<uint32_t>(vertex) & ((1u << (5 - width_log2)) - 1)) << width_log2;
+  }
+  // The vertex's own bits of its word.
+  GNNBENCH_HD uint32_t bits(uint32_t word, uint32_t shift) const {
+    return (word >> shift) & (0xFFFFFFFFu >> (32 - (1u << width_log2)));
+  }
+};
+
+}  // namespace gnnbench
