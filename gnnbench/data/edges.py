@@ -90,7 +90,7 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     split = write_splits(out, None, num_nodes, options)
     features = write_seeded_features(out, num_nodes, options)
     if form.ignored:
-        notes.append(f"not kept: {', '.join(form.ignored)} (no system reads edge data)")
+        notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")
     return {
         "num_classes": num_classes,
         "source": f"edge list {path}",

@@ -16,7 +16,8 @@ class Graph:
     ``indptr`` int64 ``[num_nodes + 1]``; ``indices`` int32 or int64 ``[num_edges]``: the
     in-neighbours of node ``v`` are ``indices[indptr[v]:indptr[v + 1]]`` (parallel edges and
     self-loops allowed). ``features`` float32 ``[num_nodes, feature_dim]``; ``labels`` int64
-    ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique.
+    ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
+    ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
     ``meta`` is the store's ``meta.json``.
     """
 
@@ -29,6 +30,7 @@ class Graph:
     val_idx: Tensor
     test_idx: Tensor
     num_classes: int
+    weights: Tensor | None = None
     path: Path | None = None
     meta: dict[str, Any] = field(default_factory=dict)
 

@@ -20,7 +20,7 @@ from gnnbench.data.writer import GraphWriter, Progress, graph_lock
 from gnnbench.errors import DataError, UsageError
 
 # Raised when what an import writes changes, so that older folders are no longer taken for it.
-_VERSION = 1
+_VERSION = 2
 _PICKLED = {".pt", ".pth", ".pkl", ".pickle"}
 # For edge lists that list an undirected edge once, or in both directions: the union counts.
 _SYMMETRIC = Source(loader="edge-list", paths=[], get="", add_reverse=True, merge=True)

@@ -27,8 +27,9 @@ ARRAYS: dict[str, tuple[str, ...]] = {
     "val_idx": ("int64",),
     "test_idx": ("int64",),
 }
-# Arrays that only some graphs have: `node_ids`, the ids that an imported source gave its nodes.
-OPTIONAL: dict[str, tuple[str, ...]] = {"node_ids": ("int64",)}
+# Arrays that only some graphs have: `node_ids`, the ids that an imported source gave its nodes;
+# `weights` of the edges, in the order of `indices`.
+OPTIONAL: dict[str, tuple[str, ...]] = {"node_ids": ("int64",), "weights": ("float32",)}
 _NO_DIGEST = "0" * 64
 
 
@@ -121,7 +122,7 @@ def check_sizes(folder: Path, meta: dict[str, Any]) -> None:
     again = "delete the folder and prepare the dataset again"
     n, e, d = (int(meta[k]) for k in ("num_nodes", "num_edges", "feature_dim"))
     shapes = {"indptr": [n + 1], "indices": [e], "features": [n, d], "labels": [n]}
-    shapes["node_ids"] = [n]
+    shapes |= {"node_ids": [n], "weights": [e]}
     optional = {k: v for k, v in OPTIONAL.items() if k in meta["arrays"]}
     for array, dtypes in {**ARRAYS, **optional}.items():
         entry = meta["arrays"].get(array)

@@ -3,8 +3,9 @@
 Keys: ``indptr`` and ``indices`` (CSC of in-neighbours, integers); features as ``features``
 ``[num_nodes, width]`` or as CSR in ``feat_data``, ``feat_indices``, ``feat_indptr`` with
 ``feat_dim`` (``feat_kind`` says ``dense``, ``csr`` or ``none``); ``labels`` (-1: unlabelled);
-``train_idx``, ``val_idx``, ``test_idx``; ``num_nodes``; texts ``source``, ``license``,
-``split_origin``, ``note``. Everything but the topology may be missing.
+``train_idx``, ``val_idx``, ``test_idx``; ``weights`` of the edges, in the order of ``indices``;
+``num_nodes``; texts ``source``, ``license``, ``split_origin``, ``note``. Everything but the
+topology may be missing.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str
         indices = npz.integers("indices")
         wide = "int64" if indices.dtype.itemsize == 8 else index_dtype(num_nodes)
         out.write("indices", wide, (len(indices),), [indices])
+        if "weights" in npz:
+            shape = npz.header("weights").shape
+            if shape != indices.shape:
+                raise DataError(
+                    f"weights in {path} has shape {shape}, [{len(indices)}] is expected; "
+                    "correct the file"
+                )
+            out.write("weights", "float32", shape, npz.flat("weights"))
         del indptr, indices
 
         labels = npz.integers("labels", num_nodes) if "labels" in npz else None

@@ -47,6 +47,7 @@ class _Parts:
     features: np.ndarray | None
     labels: np.ndarray | None
     split: Split | None
+    weights: np.ndarray | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -77,7 +78,8 @@ def from_pyg(
     ``y`` (one class a node, -1 or NaN: unlabelled) and ``train_mask``, ``val_mask``, ``test_mask``
     (of several columns the first is taken). ``split`` gives index arrays instead: ``train``,
     ``val`` or ``valid``, ``test``, as OGB's ``get_idx_split`` does. What is missing is seeded as by
-    ``gnnbench data import``, and ``meta.json`` says so. Edge weights are not kept.
+    ``gnnbench data import``, and ``meta.json`` says so. ``edge_weight`` ``[num_edges]`` (finite, at
+    least 0) is kept unless the graph is made symmetric; ``edge_attr`` is not.
 
     Without ``path`` the graph gets its ``name`` in the store and is used by it; a folder at
     ``path`` is used by its path. Raises ``UsageError`` for an object of another kind or a name that
@@ -104,8 +106,9 @@ def from_pyg(
         None,
     )
     parts.split = _split(name, masks, split, num_nodes, parts.notes)
-    if any(getattr(data, k, None) is not None for k in ("edge_weight", "edge_attr")):
-        parts.notes.append("not kept: edge weights (no system reads edge data)")
+    parts.weights = _weights(name, getattr(data, "edge_weight", None), parts, symmetric)
+    if getattr(data, "edge_attr", None) is not None:
+        parts.notes.append("not kept: edge_attr (no system reads it)")
     options = _options(name, seed, feature_dim, num_classes, train_fraction)
     return _store(parts, _Wishes(name, symmetric, options), path, replace, root)
 
@@ -117,6 +120,7 @@ def from_dgl(
     *,
     features: str = "",
     labels: str = "",
+    weights: str = "",
     split: Mapping[str, Any] | None = None,
     symmetric: bool = False,
     train_fraction: float = 0.6,
@@ -129,8 +133,9 @@ def from_dgl(
     """Store a homogeneous DGL graph; returns the graph's folder.
 
     ``features`` and ``labels`` name keys of ``g.ndata``; by default the first that is there of
-    ``feat``, ``feature``, ``features``, ``x`` and of ``label``, ``labels``, ``y``. Everything else
-    is as for :func:`from_pyg`.
+    ``feat``, ``feature``, ``features``, ``x`` and of ``label``, ``labels``, ``y``. ``weights``
+    names a key of ``g.edata`` with the edges' weights; by default none is kept. Everything else is
+    as for :func:`from_pyg`.
     """
     if not getattr(g, "is_homogeneous", False) or getattr(g, "is_block", False):
         raise UsageError(
@@ -156,9 +161,13 @@ def from_dgl(
         None,
     )
     parts.split = _split(name, masks, split, num_nodes, parts.notes)
-    kept = [key for key in g.edata if not key.startswith("_")]
-    if kept:
-        parts.notes.append(f"not kept: edata {', '.join(kept)} (no system reads edge data)")
+    if weights:
+        if weights not in g.edata:
+            raise UsageError(f"the graph has no edata['{weights}']; it has {', '.join(g.edata)}")
+        parts.weights = _weights(name, g.edata[weights], parts, symmetric)
+    left = [key for key in g.edata if not key.startswith("_") and key != weights]
+    if left:
+        parts.notes.append(f"not kept: edata {', '.join(left)} (weights= names the one to keep)")
     options = _options(name, seed, feature_dim, num_classes, train_fraction)
     return _store(parts, _Wishes(name, symmetric, options), path, replace, root)
 
@@ -185,6 +194,10 @@ def _store(
                 )
         edges = checked_edges(parts.src, parts.dst, n, Path(parts.kind))
         write_csc(out, edges, n, add_reverse=wishes.symmetric, merge=wishes.symmetric)
+        if parts.weights is not None:
+            # The CSC has its rows sorted; among parallel edges any order is one.
+            order = np.lexsort((parts.src, parts.dst))
+            out.write("weights", "float32", order.shape, row_chunks(parts.weights[order]))
         if parts.labels is not None and parts.labels.shape != (n,):
             raise DataError(f"y has shape {parts.labels.shape}, [{n}] is expected; correct it")
         classes, labels = write_labels(out, parts.labels, n, options)
@@ -251,6 +264,21 @@ def _labels(name: str, values: Any) -> np.ndarray | None:
     elif y.dtype.kind not in "iub":
         raise DataError(f"'{name}': labels have type {y.dtype}, integers are expected; correct it")
     return y.astype(np.int64)
+
+
+def _weights(name: str, values: Any, parts: _Parts, symmetric: bool) -> np.ndarray | None:
+    if values is None:
+        return None
+    if symmetric:
+        parts.notes.append("edge weights not kept: merged edges have none of their own")
+        return None
+    weights = _array(values)
+    if weights.shape != parts.src.shape or weights.dtype.kind not in "fiu":
+        raise DataError(
+            f"'{name}': edge weights have type {weights.dtype} and shape {weights.shape}, numbers "
+            f"[{len(parts.src)}] are expected; correct them or leave them out"
+        )
+    return weights
 
 
 def _split(

@@ -66,7 +66,8 @@ def open_graph(path: str | Path) -> Graph:
     again = "delete the folder and prepare the dataset again"
     classes = int(meta["num_classes"])
     validate(f"{folder} is damaged", mapped, classes, contents_of_features=False, advice=again)
-    tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in layout.ARRAYS}
+    wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
+    tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in wanted}
     return Graph(
         name=meta["name"],
         num_classes=classes,
@@ -129,14 +130,15 @@ def write_graph(
     test_idx: np.ndarray,
     num_classes: int,
     feature_dim: int | None = None,
+    weights: np.ndarray | None = None,
     progress: Progress | None = None,
     **about: Any,
 ) -> Path:
     """Store a graph from arrays (shapes as in ``Graph``); returns its folder.
 
     ``features`` may be an iterable of row pieces, with ``feature_dim`` given. Split indices are
-    sorted here. Raises ``DataError`` for a malformed graph, ``UsageError`` where the folder cannot
-    be written; nothing is left under ``path`` then.
+    sorted here; ``weights`` are in the order of ``indices``. Raises ``DataError`` for a malformed
+    graph, ``UsageError`` where the folder cannot be written; nothing is left under ``path`` then.
     """
     final = Path(path).absolute()
     if isinstance(features, np.ndarray):
@@ -156,4 +158,6 @@ def write_graph(
         for split, idx in (("train_idx", train_idx), ("val_idx", val_idx), ("test_idx", test_idx)):
             out.write(split, "int64", (len(idx),), [np.sort(idx)])
         out.write("features", "float32", (num_nodes, feature_dim), features)
+        if weights is not None:
+            out.write("weights", "float32", (len(indices),), layout.row_chunks(weights))
         return out.finish(name=name, num_classes=num_classes, **about)

@@ -59,6 +59,8 @@ def validate(
         if low < -1 or high >= num_classes:
             bad = low if low < -1 else high
             raise wrong(f"labels has class {bad}, outside -1..{num_classes - 1}")
+    if "weights" in arrays and contents_of_features:
+        _check_weights(arrays["weights"], len(indices), wrong)
     for split in ("train_idx", "val_idx", "test_idx"):
         _check_split(split, arrays[split], num_nodes, wrong)
     if len(arrays["train_idx"]) == 0:
@@ -78,6 +80,20 @@ def _check_indptr(indptr: np.ndarray, num_edges: int, wrong) -> None:  # type: i
         if int(steps.min()) < 0:
             raise wrong(f"indptr decreases at position {row + int(np.argmin(steps >= 0))}")
         before, row = int(piece[-1]), row + len(piece)
+
+
+def _check_weights(weights: np.ndarray, num_edges: int, wrong) -> None:  # type: ignore[no-untyped-def]
+    if weights.shape != (num_edges,):
+        raise wrong(f"weights has shape {weights.shape}, [{num_edges}] is expected")
+    edge = 0
+    for piece in row_chunks(weights):
+        # A NaN is the least and the most of its piece.
+        if not (piece.min() >= 0 and piece.max() < np.inf):
+            bad = int(np.argmax(~((piece >= 0) & (piece < np.inf))))
+            raise wrong(
+                f"weights has {piece[bad]} at edge {edge + bad}, a finite number from 0 up is right"
+            )
+        edge += len(piece)
 
 
 def _check_split(split: str, ids: np.ndarray, num_nodes: int, wrong) -> None:  # type: ignore[no-untyped-def]

@@ -220,7 +220,7 @@ class GraphWriter:
         if missing:
             raise DataError(f"{name}: nothing was given for {', '.join(missing)}")
         kept = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if self.done(array))]
-        arrays = {array: self.read(array) for array in layout.ARRAYS}
+        arrays = {array: self.read(array) for array in kept}
         self._tell("check", 0, 1)
         validate(name, arrays, num_classes)
         if about.get("symmetric") is None:

@@ -67,7 +67,7 @@ def test_import_from_the_command_line(
         "labels: seeded",
         "split: random 50/20/30, seed 1",
         "ids of the source lie in 10..30, not in 0..n-1: node k is its node_ids[k]",
-        "not kept: weights (no system reads edge data)",
+        "not kept: weights (an .npz can hold weights)",
     ]
     assert "mine" in [d.name for d in list_datasets()]
     code, out, err = call(monkeypatch, capfd, *words, *options, "--json")

@@ -48,6 +48,22 @@ def test_csr(root: Path, make_npz) -> None:
     ]
 
 
+def test_weights(root: Path, make_npz, arrays) -> None:
+    weights = np.linspace(0, 1, len(arrays["indices"]))
+    graph = load_dataset(str(make_npz("a.npz", weights=weights)))
+    assert graph.weights is not None
+    assert np.array_equal(graph.weights.numpy(), weights.astype(np.float32))
+    assert load_dataset(str(make_npz("b.npz"))).weights is None
+    for name, wrong, says in (
+        ("c.npz", weights[1:], "weights in .* has shape"),
+        ("d.npz", weights - 1, "weights has -1.0 at edge 0"),
+        ("e.npz", np.where(weights > 0, np.nan, 0), "weights has nan at edge 1"),
+        ("f.npz", weights.astype(str), "weights"),
+    ):
+        with pytest.raises(DataError, match=says):
+            load_dataset(str(make_npz(name, weights=wrong)))
+
+
 def test_kind_is_found_out_where_it_is_not_stated(root: Path, make_npz) -> None:
     dense = load_dataset(str(make_npz("a.npz", feat_kind=None)))
     assert dense.feature_dim == 3

@@ -10,11 +10,13 @@ import torch
 
 from gnnbench.data.catalog import verify
 from gnnbench.data.objects import from_dgl, from_pyg
-from gnnbench.data.prepare import load_dataset
+from gnnbench.data.prepare import load_dataset, prepare
 from gnnbench.data.store import open_graph
 from gnnbench.errors import DataError, UsageError
 
 SRC, DST = torch.tensor([1, 2, 1, 4, 0, 3]), torch.tensor([0, 0, 1, 1, 2, 4])
+WEIGHTS_IN_CSC = [0.5, 2, 0, 1, 7, 3]
+W = torch.tensor(WEIGHTS_IN_CSC)
 X = torch.arange(15.0).reshape(5, 3)
 Y = torch.tensor([0, 1, 2, -1, 1])
 MASKS = {
@@ -70,11 +72,16 @@ def test_dgl(root: Path, tmp_path: Path) -> None:
         pytest.skip(f"no dgl: {error}")
     g = dgl.graph((SRC, DST), num_nodes=5)
     g.ndata.update({"feat": X, "label": Y, **MASKS})
-    g.edata["w"] = torch.ones(6)
+    g.edata["w"] = W
     graph = open_graph(from_dgl(g, "mine", tmp_path / "folder"))
     same(graph)
-    assert graph.meta["notes"] == ["not kept: edata w (no system reads edge data)"]
+    assert graph.meta["notes"] == ["not kept: edata w (weights= names the one to keep)"]
+    assert graph.weights is None
     same(load_dataset(str(tmp_path / "folder")))
+    graph = open_graph(from_dgl(g, "weighted", weights="w"))
+    assert graph.weights is not None and graph.weights.tolist() == WEIGHTS_IN_CSC
+    with pytest.raises(UsageError, match=r"no edata\['v'\]; it has w"):
+        from_dgl(g, "more", weights="v")
     g.ndata["other"] = X + 1
     graph = open_graph(from_dgl(g, "other", features="other", symmetric=True))
     assert torch.equal(graph.features, X + 1)
@@ -97,14 +104,29 @@ def test_several_layouts_and_types(root: Path) -> None:
     y = Y.double()
     y[3] = float("nan")
     masks = {k: torch.stack([v, ~v], 1) for k, v in MASKS.items()}
-    sparse = Plain(x=X.to_sparse(), y=y, edge_weight=torch.ones(6), **masks)
+    sparse = Plain(x=X.to_sparse(), y=y, edge_attr=torch.ones(6, 2), **masks)
     graph = open_graph(from_pyg(sparse, "mine"))
     same(graph)
     assert graph.meta["notes"] == [
         "the first of several splits",
-        "not kept: edge weights (no system reads edge data)",
+        "not kept: edge_attr (no system reads it)",
     ]
     same(open_graph(from_pyg(Plain(x=X.bfloat16(), y=Y.int(), **MASKS), "other")))
+
+
+def test_weights_go_with_their_edges(root: Path) -> None:
+    shuffled = torch.tensor([5, 2, 0, 4, 1, 3])
+    edges = torch.stack([SRC, DST])[:, shuffled]
+    whole = Plain(x=X, y=Y, edge_index=edges, edge_weight=W[shuffled].double(), **MASKS)
+    graph = open_graph(from_pyg(whole, "mine"))
+    same(graph)
+    assert graph.weights is not None and graph.weights.dtype == torch.float32
+    assert graph.weights.tolist() == WEIGHTS_IN_CSC
+    assert verify("mine").ok
+    for made in (from_pyg(whole, "other", symmetric=True), prepare("mine+sym")):
+        graph = open_graph(made)
+        assert graph.weights is None
+        assert any("edge weights not kept" in note for note in graph.meta["notes"])
 
 
 def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
@@ -131,6 +153,10 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"train_mask": torch.ones(4).bool()}, r"mask .* shape \(4,\)"),
         ({"train_mask": torch.zeros(5).bool()}, "training set is empty"),
         ({"y": Y, "train_mask": torch.ones(5).bool()}, "without a label"),
+        ({"edge_weight": W[:5]}, r"edge weights have type float32 and shape \(5,\)"),
+        ({"edge_weight": W - 0.5}, r"weights has -0\.5 at edge 2"),
+        ({"edge_weight": W / 0}, "weights has inf at edge 0"),
+        ({"edge_weight": W * float("nan")}, "weights has nan at edge 0"),
     ],
 )
 def test_malformed(root: Path, change, says: str) -> None:
