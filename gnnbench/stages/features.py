@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.ops.features import gather, gather_zero_copy
+from gnnbench.stages.locked import LockedCopy
 
 
 class FeatureStore(Protocol):
@@ -130,35 +131,20 @@ class DeviceGather:
 class ZeroCopyGather:
     """A kernel on the device reads the rows out of host memory (DGL's gather by unified addresses).
 
-    The table is copied once into memory that is then registered with the driver: a mapped file
-    cannot be. Raises ``MemoryError`` where the host's memory cannot be locked.
+    The table is copied once into memory that is then locked. Raises ``MemoryError`` where the
+    host's memory cannot be locked.
     """
 
     path = "zero_copy"
     over_link = True
 
     def __init__(self, table: Tensor, device: torch.device | str) -> None:
-        with torch.cuda.device(torch.device(device)):
-            self._table: Tensor | None = torch.empty_like(
-                table, memory_format=torch.contiguous_format
-            ).copy_(table)
-            size = table.numel() * table.element_size()
-            code = torch.cuda.cudart().cudaHostRegister(self._table.data_ptr(), size, 0)
-        if int(code) != 0:
-            self._table = None
-            raise MemoryError(
-                f"cannot allocate memory: {size} bytes of features cannot be locked (CUDA error"
-                f" {int(code)})"
-            )
+        self._table = LockedCopy(table, device, "features")
 
     def load(self, ids: Tensor) -> Tensor:
         """Rows of ``ids`` ``[n, feature_dim]``, on the device."""
-        assert self._table is not None
-        return gather_zero_copy(self._table, ids)
+        return gather_zero_copy(self._table.tensor, ids)
 
     def close(self) -> None:
         """Unlock and free the table."""
-        if self._table is not None:
-            torch.cuda.synchronize()
-            torch.cuda.cudart().cudaHostUnregister(self._table.data_ptr())
-            self._table = None
+        self._table.close()
