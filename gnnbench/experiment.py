@@ -5,8 +5,9 @@ move together), ``[[constraints]]`` (``include`` keeps only matching combination
 matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (a
 system's own settings), ``[profiles.<name>]`` (overrides of all these) and may say
 ``extends = "name"``: tables are merged, anything else is replaced. An axis ``options.<key>`` varies
-a setting of the systems that know it. Written back resolved it is a definition again, with the same
-hash.
+a setting of the systems that know it. ``reference`` and ``compare`` (couples measured beside one
+another, over and above the reference) name cells by what sets them apart: ``"dgl fused=true"``,
+``"baseline threads=1"``. Written back resolved it is a definition again, with the same hash.
 """
 
 from __future__ import annotations
@@ -101,6 +102,8 @@ class Overridable(Strict):
     """What a profile may override."""
 
     description: str = ""
+    reference: Name = "baseline"
+    compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
     constraints: list[Constraint] = []
@@ -119,7 +122,6 @@ class Experiment(Overridable):
     schema_version: Literal[1]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")]  # names a folder
     title: str = ""
-    reference: Name = "baseline"
     figures: list[Name] = ["breakdown"]
     sources: list[str] = []
     default_profile: str = ""
@@ -142,7 +144,7 @@ class Experiment(Overridable):
     @property
     def hash(self) -> str:
         """Content hash, 12 hex digits."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        text = json.dumps(self._plain(), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_toml(self) -> str:
@@ -150,7 +152,12 @@ class Experiment(Overridable):
         import tomli_w
 
         head = f"# resolved by gnnbench; content hash {self.hash}\n"
-        return head + tomli_w.dumps(self.model_dump(mode="json", exclude_none=True))
+        return head + tomli_w.dumps(self._plain(without_none=True))
+
+    def _plain(self, without_none: bool = False) -> Raw:
+        # Without couples a definition is, and hashes, as before there could be any.
+        unused = set() if self.compare else {"compare"}
+        return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def axis(self, name: str) -> list[Any]:
         """Distinct values of an axis over the whole grid, in order."""

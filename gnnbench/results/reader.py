@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
-from gnnbench.results.schema import CELLS, SAMPLES, Column
+from gnnbench.results.schema import CELLS, RATIOS, SAMPLES, Column
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,7 @@ class Run:
     cells: list[dict[str, Any]]
     samples: list[dict[str, Any]]
     record: dict[str, Any]
+    ratios: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -69,14 +70,18 @@ def read(folder: Path) -> Run:
     """Read a run folder. Raises ``UsageError`` where there is none."""
     if not (folder / "cells.csv").exists():
         raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
-    samples = folder / "samples.csv"
     record = folder / "run.json"
     return Run(
         folder,
         read_csv(folder / "cells.csv", CELLS),
-        read_csv(samples, SAMPLES) if samples.exists() else [],
+        _table(folder / "samples.csv", SAMPLES),
         read_record(folder) if record.exists() else {},
+        _table(folder / "ratios.csv", RATIOS),
     )
+
+
+def _table(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    return read_csv(path, columns) if path.exists() else []
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every column of ``cells.csv`` and ``samples.csv``: the single source of names and meanings.
+"""Every column of every table of a run: the single source of names and meanings.
 
 ``results/SCHEMA.md`` is printed from here (``python -m gnnbench.results.schema``).
 """
@@ -178,6 +178,27 @@ SAMPLES: tuple[Column, ...] = (
     Column("ok", "bool", "", "edge counts of all batches were right"),
 )
 
+RATIOS: tuple[Column, ...] = (
+    Column("pair", "str", "", "id of first and id of second, joined by '-'"),
+    Column("first", "str", "", "the cell whose time is divided: system and what sets it apart"),
+    Column("second", "str", "", "the cell that it is divided by"),
+    *(c for c in CELLS if c.name in ("dataset", "model", "device", "batch_size", "fanouts")),
+    Column("rounds", "int", "", "rounds in which both were measured, in turn"),
+    Column("work_class", "str", "", "work of the second compared with the first's: see below"),
+    Column(
+        "ratio",
+        "float",
+        "1",
+        "median over rounds of first / second: wall time of the samples without a model, else of "
+        "the epoch; above 1 the second is faster; for different work per sampled edge",
+    ),
+    Column("ratio_ci_low", "float", "1", "lower end of its 95 % interval"),
+    Column("ratio_ci_high", "float", "1", "upper end of its 95 % interval"),
+    Column("device_ratio", "float", "1", "the same of device_time_s; empty on a CPU"),
+    Column("noise_floor", "float", "1", "as in cells.csv"),
+    Column("verdict", "str", "", "faster, slower or tie: the second against the first"),
+)
+
 
 def column_names(columns: tuple[Column, ...]) -> list[str]:
     """Names in file order."""
@@ -195,6 +216,7 @@ def markdown() -> str:
     for title, columns in (
         ("`cells.csv`: one row per cell", CELLS),
         ("`samples.csv`: one row per epoch run", SAMPLES),
+        ("`ratios.csv`: one row per couple that the definition compares directly", RATIOS),
     ):
         lines += ["", f"## {title}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
         lines += [f"| `{c.name}` | {c.dtype} | {c.unit} | {c.description} |" for c in columns]

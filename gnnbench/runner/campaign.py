@@ -20,7 +20,7 @@ from gnnbench.experiment import Experiment
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.reader import read_csv
-from gnnbench.results.schema import CELLS, SAMPLES
+from gnnbench.results.schema import CELLS, RATIOS, SAMPLES
 from gnnbench.results.writer import write_csv, write_json
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
@@ -29,6 +29,7 @@ from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.ratios import ratio_rows
 from gnnbench.runner.rows import cell_rows, sample_rows
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -121,7 +122,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         observer.plan(len(todo), experiment.measure.time_budget_s)
         _prepare(todo, plan, path / "logs", experiment, observer)
         for pair in todo:
-            if pair.system.id in plan.failures:
+            if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
                 continue
             pairing.run(_alone_if_needed(pair, plan, ledger))
             write.tables()
@@ -160,7 +161,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
 
 
 def _finished(pair: Pair, ledger: Ledger) -> bool:
-    return ledger.finished(pair) or ledger.finished(Pair(pair.system))
+    alone = not pair.direct and ledger.finished(Pair(pair.system))
+    return ledger.finished(pair) or alone
 
 
 def _any_failed(pair: Pair, ledger: Ledger) -> bool:
@@ -194,6 +196,10 @@ def _unmeasured(plan: Plan, ledger: Ledger, enough: int) -> list[Cell]:
         and c.id not in ledger.failures
         and len(ledger.measured(c)) < enough
     ]
+
+
+def _broken(pair: Pair, ledger: Ledger) -> bool:
+    return any(c is not None and c.id in ledger.failures for c in (pair.system, pair.reference))
 
 
 def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
@@ -241,10 +247,13 @@ class _Writer:
     calibrations: dict[str, Calibration]
 
     def tables(self) -> list[dict[str, Any]]:
-        """Write both tables as they stand; returns the cells' rows."""
+        """Write all tables as they stand; returns the cells' rows."""
         rows = cell_rows(self.plan, self.ledger, self.experiment.measure, self.calibrations)
         write_csv(self.folder / "cells.csv", CELLS, rows)
         write_csv(self.folder / "samples.csv", SAMPLES, sample_rows(self.ledger))
+        if self.experiment.compare:
+            ratios = ratio_rows(self.plan, self.ledger, self.experiment.compare, self.calibrations)
+            write_csv(self.folder / "ratios.csv", RATIOS, ratios)
         return rows
 
 

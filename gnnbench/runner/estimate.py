@@ -75,7 +75,7 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
 
 def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     """The dry run as plain values: every cell, its fate, estimates per pair and in all."""
-    pairs = {p.system.id: p for p in plan.pairs}
+    pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     cells = []
     total = 0.0
     unknown = 0
@@ -98,6 +98,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
             total += found.seconds or 0.0
             peak = max(peak, found.bytes or 0)
         cells.append(row)
+    total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
     notes = list(plan.notes)
     if peak > machine.memory_limit_bytes():
         notes.append("the largest pair may not fit into this machine's memory")

@@ -8,6 +8,7 @@ from gnnbench import experiment as definitions
 from gnnbench import names
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.plots import FIGURES
+from gnnbench.results.labels import parse_label
 from gnnbench.runner import environment
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.plan import make_plan
@@ -33,7 +34,8 @@ def make_request(
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
     environment.check_names(systems, [])
-    environment.check_names([resolved.reference], [])
+    for label in [resolved.reference, *(one for couple in resolved.compare for one in couple)]:
+        environment.check_names([parse_label(label)[0]], [])
     environment.check_options(resolved.systems)
     environment.check_picks(systems, resolved.axis("pick"))
     for figure in resolved.figures:
@@ -46,6 +48,7 @@ def make_request(
         over.systems,
         environment.availability,
         environment.dataset_state,
+        resolved.compare,
     )
     environment.check_names([], resolved.axis("model"))  # by now the systems are imported
     return Request(

@@ -76,7 +76,8 @@ class Pairing:
                 self.ledger.retry([], [pair.id])
                 self._run(pair)
         except CellFailed as failed:
-            if pair.reference is not None and failed.cell.id == pair.reference.id:
+            lost = pair.reference is not None and failed.cell.id == pair.reference.id
+            if lost and not pair.direct:
                 self._drop_others(None)
                 self.run(Pair(pair.system))
         except BaseException:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import product
 
 from gnnbench.cell import Cell
+from gnnbench.results.labels import fits, parse_label
 from gnnbench.runner.failures import Failure
 
 
@@ -23,6 +25,7 @@ class Pair:
 
     system: Cell
     reference: Cell | None = None
+    direct: bool = False  # asked for by the definition, beside the pair with the reference
 
     @property
     def id(self) -> str:
@@ -49,9 +52,11 @@ def make_plan(
     named: Collection[str],
     availability: Callable[[str, str], Availability],
     datasets: Callable[[str], Failure | None],
+    compare: Collection[Sequence[str]] = (),
 ) -> Plan:
     """Pair every cell that can run with the reference cell of its group.
 
+    ``reference`` and the couples of ``compare`` are labels (``gnnbench.results.labels``).
     ``named``: systems that the user named; no stand-in is added for them. ``availability`` is asked
     per (system, device), ``datasets`` per dataset.
     """
@@ -68,8 +73,10 @@ def make_plan(
         if (failure := datasets(cell.dataset)) is not None:
             plan.failures[cell.id] = failure
             plan.absent.add(cell.dataset)
-    for group in _groups(plan.cells):
+    for group in _groups(plan.cells, reference):
         _pair(plan, group, reference)
+    for first, second in compare:
+        _couple(plan, first, second)
     return plan
 
 
@@ -79,17 +86,32 @@ def _add(plan: Plan, cell: Cell, failure: Failure | None) -> None:
         plan.failures[cell.id] = failure
 
 
-def _groups(cells: list[Cell]) -> list[list[Cell]]:
-    """Cells that differ only in system and options."""
+def _groups(cells: list[Cell], reference: str) -> list[list[Cell]]:
+    """Cells that differ only in system and options.
+
+    Cells whose pick the reference does not have join those of the first pick that it has.
+    """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(replace(cell, system="", options={}).id, []).append(cell)
-    return list(groups.values())
+    home: dict[str, str] = {}
+    for key, group in groups.items():
+        if any(fits(asdict(c), reference) for c in group):
+            home.setdefault(_without_pick(group[0]), key)
+    joined: dict[str, list[Cell]] = {}
+    for key, group in groups.items():
+        own = any(fits(asdict(c), reference) for c in group)
+        joined.setdefault(key if own else home.get(_without_pick(group[0]), key), []).extend(group)
+    return list(joined.values())
+
+
+def _without_pick(cell: Cell) -> str:
+    return replace(cell, system="", options={}, pick="").id
 
 
 def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
-    """The reference is the first cell of that system, else the group's first cell."""
-    chosen = next((c for c in group if c.system == reference), None)
+    """The reference is the first cell that its label fits, else the group's first cell."""
+    chosen = next((c for c in group if fits(asdict(c), reference)), None)
     if chosen is None:
         chosen = next((c for c in group if c.id not in plan.failures), group[0])
         note = f"'{reference}' was not selected, so '{chosen.system}' is the reference"
@@ -107,3 +129,22 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
     plan.pairs += [Pair(c, beside) for c in others]
     if beside is not None and not others:
         plan.pairs.append(Pair(beside))
+
+
+def _couple(plan: Plan, first: str, second: str) -> None:
+    """Pair the cells that two labels name and that are alike in whatever neither label names."""
+    free = {key for label in (first, second) for key in parse_label(label)[1]}
+    axes = {f.name for f in fields(Cell)} - {"system", "options"} - free
+    found = 0
+    for a, b in product(plan.cells, repeat=2):
+        if not (fits(asdict(a), first) and fits(asdict(b), second)) or a.id == b.id:
+            continue
+        if any(getattr(a, axis) != getattr(b, axis) for axis in axes):
+            continue
+        found += 1
+        if a.id in plan.failures or b.id in plan.failures:
+            continue
+        if {a.id, b.id} not in [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]:
+            plan.pairs.append(Pair(b, a, direct=True))
+    if not found:
+        plan.notes.append(f"'{first}' beside '{second}': no such cells were selected")

@@ -44,7 +44,7 @@ def cell_rows(
     calibrations: Mapping[str, Calibration] | None = None,
 ) -> list[Row]:
     """One row per planned cell whose fate is known; ``calibrations`` by device."""
-    pairs = {p.system.id: p for p in plan.pairs}
+    pairs = {p.system.id: p for p in plan.pairs if not p.direct}
     rows = []
     for cell in plan.cells:
         failure = plan.failures.get(cell.id) or ledger.failures.get(cell.id)
