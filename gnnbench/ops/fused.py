@@ -1,0 +1,227 @@
+"""Fused samplers: FastGL's Fused-Map and FastSample's sampler straight into CSC."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.errors import UsageError
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.library import load_native, native_errors
+from gnnbench.ops.picks import PickSpec
+from gnnbench.ops.sampler import mini_batch
+
+
+class HighWater:
+    """The most that batches took, and from it what to allocate for the next: 1.25 times as much.
+
+    Numbers come in pairs, a hop each: its nodes (destinations and sources) and its edges.
+    """
+
+    MARGIN = 1.25
+
+    def __init__(self) -> None:
+        self._most: list[int] = []
+        self._capacity: list[int] = []
+
+    @property
+    def capacity(self) -> list[int]:
+        """What to allocate for; empty before the first batch."""
+        return self._capacity
+
+    def see(self, took: Sequence[int]) -> None:
+        """Take note of what a batch took."""
+        if not self._most:
+            self._most = [0] * len(took)
+        elif all(new <= old for new, old in zip(took, self._most, strict=True)):
+            return
+        self._most = [max(pair) for pair in zip(took, self._most, strict=True)]
+        self._capacity = [int(self.MARGIN * most) + 1 for most in self._most]
+
+
+def fused_map(
+    graph_indptr: Tensor,
+    graph_indices: Tensor,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    *,
+    pick: str | PickSpec,
+    frontier: str,
+    key: int,
+    batch: int,
+    with_positions: bool = False,
+    capacity: Sequence[int] = (),
+) -> tuple[MiniBatch, list[int]]:
+    """Sample a mini-batch over one hash table that hands out local ids while it is filled.
+
+    FastGL's Fused-Map (ASPLOS'24, section 4.3, Algorithm 2 without its misprints). On a GPU the
+    host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.sample`;
+    local ids beyond the seeds come in any order. On a GPU the tensors of a batch share memory.
+
+    ``capacity``, of :class:`HighWater`, is what a GPU allocates for, two numbers a hop; without it
+    the worst case up to 2^24 edges a hop, and a batch that needs more is sampled again. Also
+    returns what the batch took, in the same order.
+    """
+    spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
+    args = (*spec.arguments(), frontier, key, batch, with_positions, capacity)
+    flat = _call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
+    took: list[int] = flat.pop().tolist()
+    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+
+
+def fastsample(
+    graph_indptr: Tensor,
+    graph_indices: Tensor,
+    seeds: Tensor,
+    fanouts: Sequence[int],
+    *,
+    pick: str | PickSpec,
+    frontier: str,
+    key: int,
+    batch: int,
+    dense_map: Tensor,
+    with_positions: bool = False,
+    capacity: Sequence[int] = (),
+) -> tuple[MiniBatch, list[int]]:
+    """Sample a mini-batch straight into CSC over a dense map (FastSample, Algorithm 1).
+
+    ``dense_map`` int32 ``[num_nodes]`` on the seeds' device, -1 everywhere, is so again afterwards,
+    also after an error: only entries that the batch touched are reset. Otherwise as
+    :func:`fused_map`.
+    """
+    spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
+    args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map, capacity)
+    flat = _call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
+    took: list[int] = flat.pop().tolist()
+    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+
+
+def fused_id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:
+    """Rename global ids to local ones by Fused-Map's two kernels; on a GPU only.
+
+    As :func:`gnnbench.ops.sampler.id_map`, but new ids come in any order.
+    """
+    src_nodes, local = _call("fused_id_map", dst, neighbors)
+    return src_nodes, local
+
+
+class CapturedFusedMap:
+    """Fused-Map of one shape as a CUDA graph: a batch is one launch and one wait.
+
+    Args:
+        graph_indptr: int64 ``[num_nodes + 1]`` on the GPU or in locked memory.
+        graph_indices: int32 or int64 ``[num_edges]``, likewise.
+        max_seeds: most seeds of a batch.
+        fanouts: as for :func:`fused_map`, as are ``pick``, ``frontier`` and ``with_positions``.
+        capacity: two numbers a hop, of :class:`HighWater`; what a larger batch needs.
+        device: the GPU.
+
+    Raises:
+        UsageError: as :func:`fused_map`, or where capacity is empty.
+    """
+
+    def __init__(
+        self,
+        graph_indptr: Tensor,
+        graph_indices: Tensor,
+        max_seeds: int,
+        fanouts: Sequence[int],
+        *,
+        pick: str | PickSpec,
+        frontier: str,
+        capacity: Sequence[int],
+        device: torch.device | str,
+        with_positions: bool = False,
+    ) -> None:
+        self._graph = (graph_indptr, graph_indices)
+        self._fanouts = list(fanouts)
+        self._pick = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
+        self._frontier = frontier
+        self._with_positions = with_positions
+        # Read by the recorded kernels: seeds, wide so that none is cut to a sound one, and key,
+        # batch and number of seeds.
+        self._seeds = torch.zeros(max_seeds, dtype=torch.int64, device=device)
+        self._place = torch.zeros(3, dtype=torch.int64, device=device)
+        self._host_place = torch.zeros(3, dtype=torch.int64, pin_memory=True)
+        self._host_sizes = torch.zeros(2 * len(fanouts) + 1, dtype=torch.int64, pin_memory=True)
+        self._record(list(capacity))
+
+    def _record(self, capacity: list[int]) -> None:
+        pick = (*self._pick.arguments(), self._frontier, self._place)
+        args = (*self._graph, self._seeds, self._fanouts, *pick, self._with_positions, capacity)
+        with torch.cuda.device(self._seeds.device):
+            # Outside the recording, where the first launch of a kernel may load it; no seeds.
+            _call("fused_map_padded", *args)
+            self._replayed = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self._replayed):
+                self._place.copy_(self._host_place, non_blocking=True)
+                flat = _call("fused_map_padded", *args)
+                self._host_sizes.copy_(flat[-1], non_blocking=True)
+        self._flat: list[Tensor] = flat
+
+    def sample(self, seeds: Tensor, *, key: int, batch: int) -> MiniBatch:
+        """Sample the batch of ``seeds``, at most ``max_seeds`` of them, on the GPU or not.
+
+        The blocks are views of memory that the next call writes: use them before, in the same
+        stream, or copy them. A batch beyond the capacity is sampled by :func:`fused_map` instead,
+        into memory of its own. Raises as that.
+        """
+        count = seeds.numel()
+        if seeds.dim() != 1 or seeds.dtype.is_floating_point or count > self._seeds.numel():
+            raise UsageError(
+                f"seeds must be ids in one dimension, at most {self._seeds.numel()} as recorded; "
+                f"they are {seeds.dtype} {list(seeds.shape)}"
+            )
+        with torch.cuda.device(self._seeds.device):
+            self._seeds[:count].copy_(seeds, non_blocking=True)
+            self._host_place.numpy()[:] = key, batch, count
+            self._replayed.replay()
+            torch.cuda.current_stream().synchronize()
+        *took, fault = self._host_sizes.tolist()
+        if fault:  # too large, or broken: then this raises the error
+            mini, _ = fused_map(
+                *self._graph,
+                seeds.to(self._seeds.device),
+                self._fanouts,
+                pick=self._pick,
+                frontier=self._frontier,
+                key=key,
+                batch=batch,
+                with_positions=self._with_positions,
+            )
+            return mini
+        return mini_batch(
+            self._trimmed(count, took), seeds, self._pick, self._frontier, self._with_positions
+        )
+
+    def _trimmed(self, count: int, took: list[int]) -> list[Tensor]:
+        stride = 4 if self._with_positions or self._pick.gives_weights else 3
+        out = []
+        rows, edges = count, 0
+        for hop in range(len(self._fanouts)):
+            nodes, drawn = took[2 * hop : 2 * hop + 2]
+            edges = drawn + (edges if self._frontier == "new" else 0)
+            indptr, indices, src_nodes, *rest = self._flat[stride * hop : stride * (hop + 1)]
+            out += [indptr[: rows + 1], indices[:edges], src_nodes[:nodes]]
+            out += [t[:edges] for t in rest]
+            rows = nodes
+        return out
+
+
+@cache
+def _operator(name: str) -> Callable[..., Any]:
+    load_native()
+    operator: Callable[..., Any] = getattr(torch.ops.gnnbench, name).default
+    return operator
+
+
+def _call(name: str, *args: Any) -> Any:
+    try:
+        return _operator(name)(*args)
+    except RuntimeError:
+        with native_errors():  # entered on this path only: a call takes a tenth of a millisecond
+            raise
