@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from gnnbench.cell import Cell
+from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration
@@ -80,6 +80,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     report = ledger.reports.get(cell.id, {})
     check = report.get("check", {})
     facts = report.get("facts") or _facts_of_dataset(cell, plan, ledger)
+    trains = cell.model != NO_MODEL
     row: Row = {
         "id": cell.id,
         "experiment": cell.experiment,
@@ -93,8 +94,8 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "law": check.get("law", ""),
         "batch_size": cell.batch_size,
         "fanouts": "/".join(map(str, cell.fanouts)),
-        "hidden": cell.hidden,
-        "learning_rate": cell.learning_rate,
+        "hidden": cell.hidden if trains else None,
+        "learning_rate": cell.learning_rate if trains else None,
         "threads": machine.resolve_threads(cell.threads),
         "seed": cell.seed,
         "options": json.dumps(cell.options, sort_keys=True),
