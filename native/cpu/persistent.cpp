@@ -62,14 +62,14 @@ template <class Id>
 TaskSampler<Id>::~TaskSampler() = default;
 
 template <class Id>
-void TaskSampler<Id>::fail(TaskError error) {
-  int none = 0;
-  error_.compare_exchange_strong(none, static_cast<int>(error));
+void TaskSampler<Id>::fail(TaskError::Kind kind, int64_t where) {
+  int none = TaskError::kNone;
+  if (error_.compare_exchange_strong(none, kind)) where_.store(where);
 }
 
 template <class Id>
 bool TaskSampler<Id>::failed() const {
-  return error_.load(std::memory_order_relaxed) != 0;
+  return error_.load(std::memory_order_relaxed) != TaskError::kNone;
 }
 
 // A vertex became a source of `hop`. Algorithm 2: look first, then an atomic or. `fresh`: it has a
@@ -109,7 +109,7 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   const int64_t vertex = task_vertex(word);
   const int64_t begin = graph_.indptr[vertex], end = graph_.indptr[vertex + 1];
   if (begin < 0 || end < begin || end > graph_.num_edges || end - begin > UINT32_MAX) {
-    fail(TaskError::kBadRow);
+    fail(TaskError::kBadRow, vertex);
     return false;
   }
   const uint32_t degree = static_cast<uint32_t>(end - begin);
@@ -207,7 +207,7 @@ TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, 
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t shift = layout_.shift(seeds[i]);
     const uint32_t before = known_[layout_.word(seeds[i])].fetch_or(1u << shift);
-    if (layout_.bits(before, shift) != 0) return TaskError::kRepeatedSeed;
+    if (layout_.bits(before, shift) != 0) return {TaskError::kRepeatedSeed, 0};
     queue_.make(i).word.store(task_word(seeds[i], 0));
   }
   state_.store(static_cast<uint64_t>(n) * kOneEnqueued);
@@ -233,8 +233,7 @@ TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, 
         }
       },
       &context);
-  const auto error = static_cast<TaskError>(error_.load());
-  if (error != TaskError::kNone) return error;
+  if (failed()) return {static_cast<TaskError::Kind>(error_.load()), where_.load()};
 
   sources_.assign(fanouts_.size() + 1, 0);
   edges_.assign(fanouts_.size(), 0);
@@ -247,7 +246,7 @@ TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, 
     const TaskSlot& slot = *queue_.find(i);
     edges_[task_hop(slot.word.load(std::memory_order_relaxed))] += slot.count;
   }
-  return error;
+  return {TaskError::kNone, 0};
 }
 
 // Hop at which a vertex is first a source; 0: a seed.

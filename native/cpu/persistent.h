@@ -41,7 +41,10 @@ class TaskQueue {
   std::vector<std::atomic<TaskSlot*>> segments_;
 };
 
-enum class TaskError : int { kNone, kRepeatedSeed, kBadRow, kBadIndices, kBadTables };
+struct TaskError {
+  enum Kind : int { kNone, kRepeatedSeed, kBadRow, kBadIndices, kBadTables } kind;
+  int64_t where;  // the node whose row is bad
+};
 
 struct TaskCounts {
   int64_t enqueued, processed;
@@ -81,7 +84,7 @@ class TaskSampler {
   void push(const std::vector<uint64_t>& words);
   void work(Worker& worker, uint32_t fetch_size);
   void work_as_printed(Worker& worker, uint32_t index, uint32_t fetch_size);
-  void fail(TaskError error);
+  void fail(TaskError::Kind kind, int64_t where = 0);
   bool failed() const;
   uint32_t met_at(Id vertex) const;
 
@@ -94,7 +97,8 @@ class TaskSampler {
   TaskQueue queue_;
   alignas(64) std::atomic<uint64_t> state_{0};  // see gnnbench/task.h
   alignas(64) std::atomic<uint32_t> head_{0};
-  alignas(64) std::atomic<int> error_{0};
+  alignas(64) std::atomic<int> error_{0};  // a TaskError::Kind
+  std::atomic<int64_t> where_{0};
   std::atomic<int64_t> stale_{0};
   std::vector<Id> seeds_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -9,12 +9,13 @@ namespace gnnbench {
 namespace {
 
 void check_tasks(TaskError error, int64_t num_nodes) {
-  switch (error) {
+  switch (error.kind) {
     case TaskError::kNone: return;
     case TaskError::kRepeatedSeed:
       fail("seeds holds an id twice; every destination must be unique");
     case TaskError::kBadRow:
-      fail_data("indptr is broken: offsets must not decrease and must stay within indices");
+      fail_data("indptr is broken at node ", error.where,
+                ": offsets must not decrease and must stay within indices");
     case TaskError::kBadIndices: return check_picked(PickFault::kBadIndices, num_nodes);
     case TaskError::kBadTables: return check_picked(PickFault::kBadTables, num_nodes);
   }

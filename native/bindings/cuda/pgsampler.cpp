@@ -76,7 +76,8 @@ void tell_fault(uint32_t fault, int64_t num_nodes) {
     fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
               num_nodes - 1);
   }
-  if (fault & kTaskBadTables) fail("weights: an alias lies outside its row; make the tables anew");
+  if (fault & kTaskBadTables)
+    fail("weights holds the tables of another graph; make them anew with weight_tables");
 }
 
 // Everything of one attempt that lives on the device.

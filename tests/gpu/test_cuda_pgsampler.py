@@ -1,0 +1,318 @@
+"""PGSampler's kernel draws what the CPU's hop-by-hop sampler draws, and loses nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from gpu_graphs import Csc, csc_of, skewed
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gnnbench.check.same import same_work
+from gnnbench.errors import DataError, UnsupportedError, UsageError
+from gnnbench.ops.fused import HighWater
+from gnnbench.ops.pgsampler import TaskStats, pgsampler
+from gnnbench.ops.picks import PickSpec
+from gnnbench.ops.sampler import sample
+
+pytestmark = pytest.mark.gpu
+
+IDS = [torch.int32, torch.int64]
+KEY = 0x0123_4567_89AB_CDEF
+UNWEIGHTED = ["reservoir", "floyd", "fisher_yates", "with_replacement"]
+PICKS = [*UNWEIGHTED, "weighted_alias", "weighted_prefix"]
+SOUND = ["persistent", "fusion"]
+
+
+def pick_of(name: str, csc: Csc) -> PickSpec:
+    if name.startswith("weighted"):
+        weights = torch.rand(csc.indices.numel(), generator=torch.Generator().manual_seed(3))
+        weights[weights < 0.2] = 0
+        return PickSpec.weighted(name, csc.indptr, weights)
+    return PickSpec.of(name)
+
+
+def on_gpu(csc: Csc, seeds, fanouts, pick="reservoir", put=lambda t: t.cuda(), **how):
+    spec = PickSpec.of(pick)
+    spec = PickSpec(spec.name, tuple(put(t) for t in spec.tables), spec.walk)
+    how = {"key": KEY, "batch": 3, "with_positions": True, **how}
+    return pgsampler(put(csc.indptr), put(csc.indices), seeds.cuda(), fanouts, pick=spec, **how)
+
+
+def expected_of(csc: Csc, seeds, fanouts, pick="reservoir", **how):
+    how = {"key": KEY, "batch": 3, "with_positions": True, **how}
+    return sample(csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how)
+
+
+def assert_sound(batch, stats: TaskStats) -> None:
+    assert (stats.lost, stats.stale) == (0, 0)
+    # One task for each destination of each hop, and no other.
+    assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
+    assert stats.capacity[0] == stats.enqueued + stats.parts
+    assert stats.capacity[2] == batch.input_nodes.numel() - batch.seeds.numel()
+
+
+def check(csc: Csc, seeds, fanouts, pick="reservoir", **how) -> TaskStats:
+    batch, stats = on_gpu(csc, seeds, fanouts, pick, **how)
+    assert_sound(batch, stats)
+    assert same_work(expected_of(csc, seeds, fanouts, pick), batch) is None
+    for block in batch.blocks:
+        assert block.indptr.dtype == block.indices.dtype == torch.int32
+        assert block.src_nodes.dtype == csc.indices.dtype
+        assert block.indptr.is_cuda
+    return stats
+
+
+# 0 <- 1 2 3, 1 <- 0, 2 <- 2 (self-loop) 4 4 (parallel), 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
+HAND = Csc(
+    torch.tensor([0, 3, 4, 7, 7, 13, 14]),
+    torch.tensor([1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0], dtype=torch.int32),
+)
+
+
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
+def test_by_hand(variant, dtype, pick):
+    csc = Csc(HAND.indptr, HAND.indices.to(dtype))
+    batch, stats = on_gpu(csc, torch.tensor([2, 0]), [3, 6], pick, variant=variant)
+    inner, outer = batch.blocks
+    nodes = inner.src_nodes.tolist()
+    assert nodes[:2] == [2, 0]  # then those met at the first hop, then those of the second
+    assert sorted(nodes[2:5]) == [1, 3, 4]
+    assert nodes[5:] == [5]
+    assert outer.src_nodes.tolist() == nodes[:5]
+    assert outer.indptr.tolist() == [0, 3, 6]
+    assert [nodes[i] for i in outer.indices.tolist()] == [2, 4, 4, 1, 2, 3]
+    assert outer.positions.tolist() == [4, 5, 6, 0, 1, 2]
+    rows = {0: [1, 2, 3], 1: [0], 2: [2, 4, 4], 3: [], 4: [0, 1, 2, 3, 4, 5]}
+    ends = inner.indptr.tolist()
+    for local, node in enumerate(nodes[:5]):
+        row = inner.indices[ends[local] : ends[local + 1]].tolist()
+        assert [nodes[i] for i in row] == rows[node]
+    assert stats == TaskStats((7, 19, 4), 7, 7, 0, 0, 0, 1)
+
+
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2], [10, 10, 10]])
+def test_equals_cpu(variant, pick, dtype, fanouts):
+    csc = skewed(4000, dtype, seed=len(fanouts), top=700)
+    seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
+    check(csc, seeds, fanouts, pick_of(pick, csc), variant=variant)
+
+
+@pytest.mark.parametrize("fetch_size", [1, 2, 5, 31, 32])
+@pytest.mark.parametrize("pick", ["reservoir", "floyd"])
+def test_any_fetch_size(fetch_size, pick):
+    csc = skewed(20_000, torch.int32, seed=8, top=2000)
+    check(csc, torch.arange(0, 4000, 2), [10, 10, 10], pick, fetch_size=fetch_size)
+
+
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 10, 64, 65, 600])
+def test_long_rows_are_shared(variant, dtype, fanout):
+    # 4096 draws are one part and 4097 two.
+    lengths = [
+        100_000,
+        0,
+        3,
+        4096 + fanout,
+        4097 + fanout,
+        8192 + fanout,
+        100_003,
+        1,
+        8193 + fanout,
+    ]
+    csc = csc_of(np.array(lengths * 20), dtype, seed=5)
+    for row, parts in enumerate([25, 0, 0, 0, 2, 2, 25, 0, 3]):
+        stats = check(csc, torch.tensor([row]), [fanout], variant=variant)
+        assert stats.parts == parts
+    assert check(csc, torch.arange(180), [fanout, 3], variant=variant).parts >= 20 * 57
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
+def test_any_number_of_hops(hops):
+    # The bits of a vertex take 2, 4, 8, 16 or 32 of a word.
+    csc = csc_of(np.array([1, 2, 0, 3, 1, 1, 2] * 9), torch.int32, seed=3)
+    check(csc, torch.arange(0, 60, 7), [1 + hops % 2] * hops)
+
+
+@pytest.mark.parametrize("graph_ids, seed_ids", [(IDS[0], IDS[1]), (IDS[1], IDS[0])])
+def test_seeds_of_the_other_dtype(graph_ids, seed_ids):
+    csc = skewed(600, graph_ids, seed=1)
+    check(csc, torch.arange(50, 90, dtype=seed_ids), [4, 3], "floyd")
+
+
+@pytest.mark.parametrize("variant", [*SOUND, "as_printed"])
+def test_empty_and_isolated_seeds(variant):
+    how = {"variant": variant, "unsafe": variant == "as_printed"}
+    for seeds in (torch.empty(0, dtype=torch.int32), torch.tensor([3], dtype=torch.int32)):
+        batch, stats = on_gpu(HAND, seeds, [3, 2], **how)
+        if variant != "as_printed" or seeds.numel() == 0:
+            assert same_work(expected_of(HAND, seeds, [3, 2]), batch) is None
+        assert stats.capacity[1:] == (0, 0)
+    nothing = Csc(torch.tensor([0]), torch.empty(0, dtype=torch.int64))
+    assert on_gpu(nothing, nothing.indices, [3], **how)[0].blocks[0].num_src == 0
+
+
+def test_without_positions():
+    csc = skewed(500, torch.int32, seed=4)
+    seeds = torch.arange(40)
+    batch, _ = on_gpu(csc, seeds, [4, 4], with_positions=False)
+    assert same_work(expected_of(csc, seeds, [4, 4], with_positions=False), batch) is None
+
+
+@pytest.mark.parametrize("pick", ["reservoir", "weighted_alias", "weighted_prefix"])
+def test_topology_in_locked_memory(pick):
+    csc = skewed(3000, torch.int32, seed=6, top=6000)
+    check(csc, torch.arange(0, 900, 3), [5, 5], pick_of(pick, csc), put=lambda t: t.pin_memory())
+
+
+@pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
+@pytest.mark.parametrize("variant", SOUND)
+def test_capacity(pick, variant):
+    csc = skewed(8000, torch.int32, seed=2, top=6000)
+    seeds = torch.arange(0, 600, 2)
+    most = HighWater()
+    for fanouts in ([10, 10, 70], [15, 10, 5]):
+        stats = check(csc, seeds, fanouts, pick, variant=variant)
+        assert stats.attempts == 1
+        most.see(stats.capacity)
+    assert check(csc, seeds, [10, 10, 70], pick, capacity=most.capacity).attempts == 1
+    # Too small, each alone and all together: the batch is begun anew, and is right.
+    full = most.capacity
+    for small in ([0, *full[1:]], [full[0], 5, full[2]], [*full[:2], 0], [0, 0, 0]):
+        assert check(csc, seeds, [15, 10, 5], pick, variant=variant, capacity=small).attempts > 1
+
+
+@st.composite
+def graphs_and_seeds(draw):
+    n = draw(st.integers(1, 40))
+    degrees = draw(st.lists(st.integers(0, 60), min_size=n, max_size=n))
+    csc = csc_of(np.array(degrees), draw(st.sampled_from(IDS)), draw(st.integers(0, 1000)))
+    seeds = draw(st.lists(st.integers(0, n - 1), unique=True))
+    return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    graphs_and_seeds(),
+    st.lists(st.integers(1, 30), min_size=1, max_size=5),
+    st.sampled_from(PICKS),
+    st.sampled_from(SOUND),
+    st.integers(1, 32),
+)
+def test_any_batch_equals_cpu(drawn, fanouts, pick, variant, fetch_size):
+    csc, seeds = drawn
+    check(csc, seeds, fanouts, pick_of(pick, csc), variant=variant, fetch_size=fetch_size)
+
+
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("degree", [1, 2])
+def test_loses_nothing_under_stress(variant, degree):
+    # Few tasks for thousands of workers: most of the time all wait for the few that sample.
+    csc = csc_of(np.full(500, degree), torch.int32, seed=degree)
+    graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
+    order = torch.randperm(500, generator=torch.Generator().manual_seed(4)).int()
+    for batch in range(2500):
+        first = batch % 490
+        seeds = order[first : first + 1 + batch % 3]
+        fanouts = [1, 1, 1, 1] if batch % 2 else [2, 3, 1]
+        got, stats = on_gpu(graph, seeds, fanouts, variant=variant, batch=batch)
+        assert_sound(got, stats)
+        if batch % 5 == 0:
+            assert same_work(expected_of(csc, seeds, fanouts, batch=batch), got) is None
+
+
+def test_large_batches_under_stress():
+    # Mean degree 1.2, tasks for many rounds of all workers.
+    degrees = np.random.default_rng(1).poisson(1.2, 100_000)
+    csc = csc_of(degrees, torch.int32, seed=9)
+    graph = Csc(csc.indptr.cuda(), csc.indices.cuda())
+    for batch in range(200):
+        seeds = torch.arange(batch, 100_000, 20 + batch)
+        got, stats = on_gpu(graph, seeds, [10, 10, 10], batch=batch)
+        assert_sound(got, stats)
+        if batch % 40 == 0:
+            assert same_work(expected_of(csc, seeds, [10, 10, 10], batch=batch), got) is None
+
+
+def test_as_printed_counts_what_it_loses():
+    degrees = np.random.default_rng(1).poisson(1.2, 20_000)
+    csc = csc_of(degrees, torch.int32, seed=9)
+    for n in (1, 64, 512, 2048):
+        for batch in range(20):
+            got, stats = on_gpu(
+                csc,
+                torch.arange(n),
+                [10, 10, 10],
+                batch=batch,
+                variant="as_printed",
+                unsafe=True,
+            )
+            assert stats.lost == stats.enqueued - stats.processed >= 0
+            assert same_work(got, got) is None, "blocks of what was sampled are well-formed"
+            drawn = sum(int((b.indptr.diff() > 0).sum()) for b in got.blocks)
+            assert drawn <= stats.processed
+
+
+def test_on_a_stream_of_its_own():
+    csc = skewed(5000, torch.int32, seed=3)
+    seeds = torch.arange(300)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        batch, _ = on_gpu(csc, seeds, [10, 5])
+    stream.synchronize()
+    assert same_work(expected_of(csc, seeds, [10, 5]), batch) is None
+
+
+REFUSALS = [
+    ({"seeds": [6]}, UsageError, "seeds holds an id outside the graph"),
+    ({"seeds": [-1]}, UsageError, "seeds holds an id outside the graph"),
+    ({"seeds": [1, 2, 1]}, UsageError, "seeds holds an id twice"),
+    ({"indptr": [0, 3, 4, 7, 7, 13, 15]}, DataError, "indptr is broken"),
+    ({"indptr": [0, 3, 4, 3, 7, 13, 14]}, DataError, "indptr is broken"),
+    ({"indices": [1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 9, 4, 5, 0]}, DataError, "indices holds an id"),
+    ({"indices": [1, 2, 3, 0, 2, 4, 4, 0, 1, -2, 3, 4, 5, 0]}, DataError, "indices holds an id"),
+]
+
+
+@pytest.mark.parametrize("variant", [*SOUND, "as_printed"])
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("change, error, message", REFUSALS)
+def test_refuses_what_is_broken(change, error, message, dtype, variant):
+    csc = Csc(
+        torch.tensor(change.get("indptr", HAND.indptr.tolist())),
+        torch.tensor(change.get("indices", HAND.indices.tolist()), dtype=dtype),
+    )
+    seeds = torch.tensor(change.get("seeds", [0, 1, 2, 3, 4, 5]), dtype=dtype)
+    with pytest.raises(error, match=f"^{message}"):
+        on_gpu(csc, seeds, [6, 6, 6], variant=variant, unsafe=variant == "as_printed")
+    check(HAND, torch.arange(6), [2, 2])  # the next batch is right
+
+
+def test_refuses_a_seed_that_would_wrap():
+    with pytest.raises(UsageError, match=r"^seeds holds an id outside the graph"):
+        on_gpu(HAND, torch.tensor([1 << 32]), [2])
+
+
+def test_refuses_broken_tables():
+    csc = skewed(300, torch.int32, seed=7)
+    spec = pick_of("weighted_alias", csc)
+    wrong = PickSpec(spec.name, (torch.zeros_like(spec.tables[0]), spec.tables[1] + 5000), ())
+    with pytest.raises(UsageError, match=r"^weights holds the tables of another graph"):
+        on_gpu(csc, torch.arange(300), [2], wrong)
+
+
+def test_refuses_a_graph_out_of_reach():
+    with pytest.raises(UsageError, match=r"^indptr must be on the CUDA device .* pin_memory"):
+        on_gpu(HAND, torch.tensor([1]), [2], put=lambda t: t)
+
+
+def test_random_walk_is_unsupported():
+    with pytest.raises(UnsupportedError, match="pick 'random_walk'"):
+        on_gpu(HAND, torch.tensor([1]), [2], PickSpec.random_walk(2, 2, 0.5))
