@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kThreads) clear_kernel(FusedClear clear) {
 
 void clear_memory(Launch launch, const FusedClear& clear) {
   const int64_t most = clear.zero_bytes > clear.fill_bytes ? clear.zero_bytes : clear.fill_bytes;
-  const int64_t blocks = blocks_for(most / 16, kThreads);
-  clear_kernel < <<blocks<2048 ? blocks : 2048, kThreads, 0, launch.stream>>>(clear);
+  const int64_t blocks = std::clamp<int64_t>(blocks_for(most / 16, kThreads), 1, 2048);
+  clear_kernel<<<blocks, kThreads, 0, launch.stream>>>(clear);
   GNNBENCH_CUDA_LAUNCHED(launch, "clear_kernel");
 }
 
@@ -177,9 +177,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class Map>
 void launch_finish(Launch launch, FinishJob<Map> job, uint32_t pieces, int64_t most_edges) {
-  int64_t blocks = blocks_for(most_edges, kThreads * kUnroll);
-  if (blocks < 1) blocks = 1;
-  if (blocks > 8192) blocks = 8192;
+  const int64_t blocks = std::clamp<int64_t>(blocks_for(most_edges, kThreads * kUnroll), 1, 8192);
   finish_kernel<Map>
       <<<dim3(static_cast<unsigned>(blocks), pieces), kThreads, 0, launch.stream>>>(job);
   GNNBENCH_CUDA_LAUNCHED(launch, "finish_kernel");
@@ -230,8 +228,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class Map>
 void begin_seeds(Launch launch, const SeedsJob<Map>& job) {
-  const int64_t blocks = blocks_for(job.num_seeds, kThreads);
-  seeds_kernel<Map> < < < blocks > 0 ? blocks : 1, kThreads, 0, launch.stream >>> (job);
+  const int64_t blocks = std::max<int64_t>(1, blocks_for(job.num_seeds, kThreads));
+  seeds_kernel<Map><<<blocks, kThreads, 0, launch.stream>>>(job);
   GNNBENCH_CUDA_LAUNCHED(launch, "seeds_kernel");
 }
 
@@ -272,13 +270,14 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
                                                  {},
                                                  begin == 0 ? sizes : FusedSizes{},
                                                  begin + here == pieces};
-      int64_t most = 0;
+      int64_t most = 0;  // edges of a piece
       for (uint32_t p = 0; p < here; ++p) {
         const uint32_t h = begin + p;
         job.pieces[p] = batch.only_new ? Piece{hops[0].indices, 1, count + 1}
                                        : Piece{hops[h].indices, h + 1, h + 2};
-        if (hops[h].edge_capacity > most) most = hops[h].edge_capacity;
+        most = std::max(most, hops[h].edge_capacity);
       }
+      for (uint32_t h = 1; batch.only_new && h < count; ++h) most += hops[h].edge_capacity;
       launch_finish(launch, job, here, most);
     }
   });
@@ -294,9 +293,9 @@ void fused_id_map(Launch launch, IdMapItems<Id> items, FusedTable table, FusedCo
     begin_seeds(launch, SeedsJob<Map>{Vertices{items.dst, sizeof(Id) == 8}, items.num_dst, kAnyNode,
                                       0, 0, nullptr, map, control, nodes});
     const int64_t n = items.num_neighbors;
-    const int64_t blocks = blocks_for(n, kThreads * kUnroll);
-    name_kernel<Map> < < < blocks > 0 ? blocks : 1, kThreads, 0,
-        launch.stream >>> (map, items.neighbors, n, control, nodes, local);
+    const int64_t blocks = std::max<int64_t>(1, blocks_for(n, kThreads * kUnroll));
+    name_kernel<Map>
+        <<<blocks, kThreads, 0, launch.stream>>>(map, items.neighbors, n, control, nodes, local);
     GNNBENCH_CUDA_LAUNCHED(launch, "name_kernel");
     launch_finish(
         launch, FinishJob<Map>{map, control, 1, nodes, items.size(), {{local, 1, 2}}, sizes, true},

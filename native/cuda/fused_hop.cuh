@@ -11,6 +11,8 @@
 // those are started before it.
 #pragma once
 
+#include <algorithm>
+
 #include "cuda/fused_pick.cuh"
 #include "cuda/fused_table.cuh"
 
@@ -388,14 +390,14 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                         shape.width_log,
                         batch.only_new};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
-  const int64_t blocks = blocks_for(hop.row_capacity, shape.tile_rows);
+  const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {
     if (bytes > kTileBytes) {
       GNNBENCH_CUDA_CALL(launch,
                          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                               static_cast<int>(kMostRowBytes)));
     }
-    kernel < < < blocks > 0 ? blocks : 1, kHopThreads, bytes, launch.stream >>> (job);
+    kernel<<<blocks, kHopThreads, bytes, launch.stream>>>(job);
   };
   switch (batch.pick.pick) {
     case Pick::kReservoir: run(hop_kernel<Pick::kReservoir, Map>); break;
