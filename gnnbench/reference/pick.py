@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -68,7 +69,7 @@ def weighted_prefix(prefix: Sequence[int], fanout: int, draws: Draws) -> list[in
     for step in range(fanout):
         word = (draws[2 * step] << 32) + draws[2 * step + 1]
         target = (word * prefix[-1]) >> 64
-        chosen.append(sum(reached <= target for reached in prefix))
+        chosen.append(bisect_right(prefix, target))
     return chosen
 
 

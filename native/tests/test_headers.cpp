@@ -55,16 +55,29 @@ void bounded_draws() {
   expect(gnnbench::bounded(0xFFFFFFFF, 1) == 0, "bounded by one");
 }
 
+// Weights 1, 0, 3, 4: integers 2^29, 0, 3 2^29, 2^31, whose mean is 2^30.
+constexpr uint32_t kThreshold[] = {0x80000000, 0, 0, 0xFFFFFFFF};
+constexpr uint32_t kAlias[] = {2, 2, 3, 3};
+constexpr int64_t kPrefix[] = {0x20000000, 0x20000000, 0x80000000, 0x100000000};
+
+gnnbench::PickSpec spec_of(gnnbench::Pick which) {
+  return {which, {kThreshold, kAlias, kPrefix}, {4, 3, 0x80000000}};
+}
+
 void pick(gnnbench::Pick which, uint64_t vertex, uint32_t degree, uint32_t fanout,
           std::initializer_list<int> expected, const char* what) {
-  std::vector<int> out(fanout);
+  const gnnbench::PickSpec spec = spec_of(which);
+  std::vector<int> out(fanout), moved(2 * fanout);
   const gnnbench::Draws draws{kKey, vertex, 1, 3};
-  if (which == gnnbench::Pick::kReservoir) {
-    gnnbench::pick_reservoir(degree, fanout, draws, out.data());
-  } else {
-    gnnbench::pick_floyd(degree, fanout, draws, out.data());
-  }
+  uint32_t drawn = 0;
+  const auto draw = [&](uint32_t i) {
+    drawn = i + 1 > drawn ? i + 1 : drawn;
+    return draws(i);
+  };
+  gnnbench::pick_row(spec, 0, degree, fanout, draw, out.data(), moved.data());
   expect(out == std::vector<int>(expected), what);
+  expect(drawn == gnnbench::pick_draws(spec, degree, fanout), "draws that the pick takes");
+  expect(gnnbench::pick_count(spec, 0, degree, fanout) == fanout, "edges that the pick gives");
 }
 
 void picks() {
@@ -77,6 +90,70 @@ void picks() {
   pick(Pick::kFloyd, 7, 20, 9, {10, 9, 7, 11, 15, 8, 14, 12, 19}, "floyd 9 of 20");
   pick(Pick::kFloyd, large, 12, 5, {0, 2, 5, 10, 7}, "floyd 5 of 12, large vertex");
   pick(Pick::kFloyd, large, 6, 5, {0, 2, 3, 4, 5}, "floyd 5 of 6");
+  pick(Pick::kFisherYates, 7, 12, 5, {10, 8, 5, 6, 9}, "fisher_yates 5 of 12");
+  pick(Pick::kFisherYates, 7, 7, 6, {6, 4, 2, 5, 3, 1}, "fisher_yates 6 of 7");
+  pick(Pick::kFisherYates, large, 20, 9, {1, 5, 9, 8, 17, 10, 15, 19, 7}, "fisher_yates 9 of 20");
+  pick(Pick::kWithReplacement, 7, 12, 5, {10, 9, 6, 8, 8}, "with_replacement 5 of 12");
+  pick(Pick::kWithReplacement, large, 3, 6, {0, 0, 1, 1, 1, 2}, "with_replacement 6 of 3");
+  pick(Pick::kWeightedAlias, 7, 4, 8, {3, 3, 3, 3, 3, 2, 0, 3}, "weighted_alias 8 of 4");
+  pick(Pick::kWeightedAlias, large, 4, 8, {0, 3, 3, 3, 3, 0, 2, 2}, "weighted_alias, large vertex");
+  pick(Pick::kWeightedPrefix, 7, 4, 8, {3, 3, 3, 3, 3, 2, 2, 3}, "weighted_prefix 8 of 4");
+  pick(Pick::kWeightedPrefix, large, 4, 8, {0, 3, 3, 3, 3, 0, 0, 2},
+       "weighted_prefix, large vertex");
+}
+
+void counts() {
+  using gnnbench::Pick;
+  const uint32_t none[] = {gnnbench::kNoWeight};
+  const int64_t zeros[] = {0, 0};
+  for (const Pick which : {Pick::kReservoir, Pick::kFloyd, Pick::kFisherYates}) {
+    const gnnbench::PickSpec spec = spec_of(which);
+    expect(gnnbench::pick_count(spec, 0, 3, 5) == 3, "a small row is taken whole");
+    expect(gnnbench::takes_all(which, 5, 5) && gnnbench::pick_draws(spec, 5, 5) == 0,
+           "a row taken whole draws nothing");
+  }
+  gnnbench::PickSpec spec = spec_of(Pick::kWeightedAlias);
+  spec.tables.alias = none;
+  expect(gnnbench::pick_count(spec, 0, 1, 5) == 0, "weighted_alias of a row without weight");
+  spec = spec_of(Pick::kWeightedPrefix);
+  spec.tables.prefix = zeros;
+  expect(gnnbench::pick_count(spec, 0, 2, 5) == 0, "weighted_prefix of a row without weight");
+  expect(gnnbench::pick_count(spec_of(Pick::kWithReplacement), 0, 0, 5) == 0, "an empty row");
+  expect(gnnbench::pick_count(spec_of(Pick::kRandomWalk), 0, 1, 20) == 12, "visits of the walks");
+}
+
+// 0 <- 1 2 3, 1 <- 0, 2 <- 2 4 4, 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
+constexpr int64_t kIndptr[] = {0, 3, 4, 7, 7, 13, 14};
+constexpr int kIndices[] = {1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0};
+
+void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
+          std::initializer_list<uint32_t> visits, const char* what) {
+  const gnnbench::Walk walks = spec_of(gnnbench::Pick::kRandomWalk).walk;
+  const gnnbench::Draws draws{kKey, static_cast<uint64_t>(vertex), 1, 3};
+  std::vector<int> ids(walks.visits());
+  std::vector<uint32_t> counts(walks.visits());
+  const uint32_t kept = gnnbench::pick_random_walk(kIndptr, kIndices, 6, 14, vertex, walks, fanout,
+                                                   draws, ids.data(), counts.data());
+  ids.resize(kept);
+  counts.resize(kept);
+  expect(ids == std::vector<int>(nodes) && counts == std::vector<uint32_t>(visits), what);
+}
+
+void random_walks() {
+  walk(0, 3, {1, 2, 3}, {4, 4, 2}, "random_walk from 0, a tie cut by the smaller id");
+  walk(2, 20, {4, 2, 0, 3, 5}, {7, 2, 1, 1, 1}, "random_walk from 2, every node visited");
+  walk(4, 3, {0, 1, 2}, {5, 2, 2}, "random_walk from 4");
+  const int strange[] = {1, 2, 9, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, -1};
+  const gnnbench::Walk walks = spec_of(gnnbench::Pick::kRandomWalk).walk;
+  int ids[12];
+  uint32_t counts[12];
+  const auto first = [](uint32_t) { return 0u; };
+  expect(gnnbench::pick_random_walk(kIndptr, strange, 6, 14, 5, walks, 3, first, ids, counts) ==
+             gnnbench::kBadWalk,
+         "random_walk into a node that is none");
+  expect(gnnbench::pick_random_walk(kIndptr, kIndices, 6, 2, 5, walks, 3, first, ids, counts) ==
+             gnnbench::kBadWalkRow,
+         "random_walk over a row that is not within indices");
 }
 
 }  // namespace
@@ -86,6 +163,8 @@ int main() {
   draws_of_a_vertex();
   bounded_draws();
   picks();
+  counts();
+  random_walks();
   if (failures) std::printf("%d failures\n", failures);
   return failures != 0;
 }

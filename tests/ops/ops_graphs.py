@@ -8,7 +8,6 @@ from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
 
-PICKS = ("reservoir", "floyd")
 FRONTIERS = ("cumulative", "new")
 
 # 0 <- 1 2 3, 1 <- 0, 2 <- 2 (self-loop) 4 4 (parallel), 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
@@ -33,13 +32,13 @@ def graphs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
 
 
 def same(a: MiniBatch, b: MiniBatch) -> None:
-    """Equal to the bit: structure, ids, positions, dtypes."""
+    """Equal to the bit: structure, ids, positions, weights, dtypes."""
     assert len(a.blocks) == len(b.blocks)
     assert a.sampled_edges == b.sampled_edges
     assert torch.equal(a.seeds, b.seeds)
     for x, y in zip(a.blocks, b.blocks, strict=True):
         assert x.num_dst == y.num_dst
-        for name in ("indptr", "indices", "src_nodes", "positions"):
+        for name in ("indptr", "indices", "src_nodes", "positions", "weights"):
             s, t = getattr(x, name), getattr(y, name)
             assert (s is None) == (t is None), name
             if s is not None:

@@ -1,7 +1,6 @@
 """The batch sampler: hand-made graphs, equality with the reference, bad arguments."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -9,25 +8,17 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
-from ops_graphs import FRONTIERS, INDICES, INDPTR, PICKS, csc, graphs, same
+from ops_batches import pick_of, threads
+from ops_graphs import FRONTIERS, INDICES, INDPTR, csc, graphs, same
 from torch import Tensor
 
 from gnnbench import rng
 from gnnbench.errors import DataError, UsageError
 from gnnbench.ops import sampler
+from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
 from gnnbench.reference import sampler as reference
 
 KEY = rng.key(0, 0, "sample")
-
-
-@contextmanager
-def threads(n: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(n)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @pytest.fixture(params=["op", "reference"])
@@ -35,7 +26,7 @@ def sample(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return sampler.sample if request.param == "op" else reference.sample
 
 
-@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 def test_every_neighbour_is_taken_in_stored_order(sample: Callable[..., Any], pick: str) -> None:
     seeds = torch.tensor([2, 0])
     batch = sample(
@@ -65,7 +56,7 @@ def test_every_neighbour_is_taken_in_stored_order(sample: Callable[..., Any], pi
     assert batch.input_nodes.tolist() == [2, 0, 4, 1, 3, 5]
 
 
-@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 def test_new_frontier_gives_prefixes_of_one_csc(sample: Callable[..., Any], pick: str) -> None:
     seeds = torch.tensor([5])
     batch = sample(
@@ -94,38 +85,126 @@ def test_new_frontier_gives_prefixes_of_one_csc(sample: Callable[..., Any], pick
     assert batch.sampled_edges == 8
 
 
-@pytest.mark.parametrize(
-    ("pick", "degree", "fanout", "vertex", "expected"),
-    [
-        ("reservoir", 12, 5, 7, [0, 1, 2, 3, 7]),
-        ("reservoir", 20, 9, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
-        ("floyd", 12, 5, 7, [7, 6, 5, 8, 11]),
-        ("floyd", 20, 9, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
-    ],
-)
+# The constants of native/tests/test_headers.cpp.
+PINNED: list[tuple[str, int, int, int, list[int]]] = [
+    ("reservoir", 12, 5, 7, [0, 1, 2, 3, 7]),
+    ("reservoir", 20, 9, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
+    ("floyd", 12, 5, 7, [7, 6, 5, 8, 11]),
+    ("floyd", 20, 9, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
+    ("fisher_yates", 12, 5, 7, [10, 8, 5, 6, 9]),
+    ("fisher_yates", 7, 6, 7, [6, 4, 2, 5, 3, 1]),
+    ("with_replacement", 12, 5, 7, [10, 9, 6, 8, 8]),
+    ("weighted_alias", 4, 8, 7, [3, 3, 3, 3, 3, 2, 0, 3]),
+    ("weighted_prefix", 4, 8, 7, [3, 3, 3, 3, 3, 2, 2, 3]),
+]
+PINNED_KEY = 0x0123456789ABCDEF
+
+
+@pytest.mark.parametrize(("pick", "degree", "fanout", "vertex", "expected"), PINNED)
 def test_picks_are_pinned(
     pick: str, degree: int, fanout: int, vertex: int, expected: list[int]
 ) -> None:
-    # The constants of native/tests/test_headers.cpp, through the operator.
     indptr = torch.tensor([0] * (vertex + 1) + [degree])
-    indices = torch.zeros(degree, dtype=torch.int64)
+    indices = torch.arange(degree, dtype=torch.int32) % (vertex + 1)
+    weighted = pick.startswith("weighted")
+    spec = (
+        PickSpec.weighted(pick, indptr, torch.tensor([1.0, 0.0, 3.0, 4.0]))
+        if weighted
+        else PickSpec.of(pick)
+    )
     for module in (sampler, reference):
-        _, _, positions, _ = module.sample_hop(
+        out_indptr, neighbors, positions, weights = module.sample_hop(
             indptr,
             indices,
-            torch.tensor([vertex]),
+            torch.tensor([vertex], dtype=torch.int32),
             fanout,
-            pick=pick,
-            key=0x0123456789ABCDEF,
+            pick=spec,
+            key=PINNED_KEY,
             hop=1,
             batch=3,
         )
+        assert out_indptr.tolist() == [0, fanout]
         assert positions.tolist() == expected
+        assert neighbors.tolist() == [p % (vertex + 1) for p in expected]
+        assert weights.numel() == 0
+
+
+@pytest.mark.parametrize(
+    ("vertex", "fanout", "nodes", "visits"),
+    [
+        (0, 3, [1, 2, 3], [4, 4, 2]),
+        (2, 20, [4, 2, 0, 3, 5], [7, 2, 1, 1, 1]),
+        (4, 3, [0, 1, 2], [5, 2, 2]),
+        (3, 3, [], []),
+    ],
+)
+def test_random_walks_are_pinned(
+    vertex: int, fanout: int, nodes: list[int], visits: list[int]
+) -> None:
+    for module in (sampler, reference):
+        out_indptr, neighbors, positions, weights = module.sample_hop(
+            INDPTR,
+            INDICES,
+            torch.tensor([vertex], dtype=torch.int32),
+            fanout,
+            pick=PickSpec.random_walk(4, 3, 0.5),
+            key=PINNED_KEY,
+            hop=1,
+            batch=3,
+        )
+        assert out_indptr.tolist() == [0, len(nodes)]
+        assert neighbors.tolist() == nodes
+        assert weights.tolist() == visits
+        assert weights.dtype == torch.float32
+        assert positions.numel() == 0
+
+
+def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
+    # A ring: 0 <- 1 <- 2 <- 3 <- 0. Two walks of two steps see the next node and the one after.
+    indptr, indices = torch.arange(5), torch.tensor([1, 2, 3, 0])
+    options: dict[str, Any] = {"pick": PickSpec.random_walk(2, 2, 0.0), "key": KEY, "batch": 0}
+    inner, outer = sample(
+        indptr, indices, torch.tensor([0]), [2, 1], frontier="cumulative", **options
+    ).blocks
+    assert outer.src_nodes.tolist() == [0, 1, 2]
+    assert outer.indptr.tolist() == [0, 2]
+    assert outer.indices.tolist() == [1, 2]
+    assert outer.weights.tolist() == [2.0, 2.0]
+    assert outer.positions is None
+    # Of equals the smaller id is kept: 1 of 1 and 2, 2 of 2 and 3, 0 of 3 and 0.
+    assert inner.src_nodes.tolist() == [0, 1, 2]
+    assert inner.indptr.tolist() == [0, 1, 2, 3]
+    assert inner.indices.tolist() == [1, 2, 0]
+    assert inner.weights.tolist() == [2.0, 2.0, 2.0]
+    second, first = sample(
+        indptr, indices, torch.tensor([0]), [2, 1], frontier="new", **options
+    ).blocks
+    assert first.weights.tolist() == [2.0, 2.0]
+    assert second.indptr.tolist() == [0, 2, 3, 4]
+    assert second.weights.tolist() == [2.0, 2.0, 2.0, 2.0]
+
+
+def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> None:
+    # One neighbour, drawn as often as the fanout says; an empty row draws nothing.
+    batch = sample(
+        INDPTR,
+        INDICES,
+        torch.tensor([5, 3]),
+        [4],
+        pick="with_replacement",
+        frontier="cumulative",
+        key=KEY,
+        batch=0,
+        with_positions=True,
+    )
+    assert batch.blocks[0].indptr.tolist() == [0, 4, 4]
+    assert batch.blocks[0].positions.tolist() == [13] * 4
+    assert batch.blocks[0].src_nodes.tolist() == [5, 3, 0]
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("pick", PICKS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(graph=graphs(), data=st.data())
 def test_op_equals_the_reference(
     pick: str, frontier: str, graph: tuple[Tensor, Tensor], data: st.DataObject
@@ -135,7 +214,7 @@ def test_op_equals_the_reference(
     seeds = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n))
     dtype = data.draw(st.sampled_from([torch.int32, torch.int64]))
     options = {
-        "pick": pick,
+        "pick": pick_of(pick, graph),
         "frontier": frontier,
         "key": data.draw(st.integers(0, 2**63 - 1)),
         "batch": data.draw(st.integers(0, 2**32 - 1)),
@@ -147,7 +226,9 @@ def test_op_equals_the_reference(
         torch.tensor(seeds, dtype=dtype),
         data.draw(st.lists(st.sampled_from([1, 2, 4, 5, 15, 100]), min_size=1, max_size=4)),
     )
-    same(sampler.sample(*args, **options), reference.sample(*args, **options))
+    with threads(data.draw(st.integers(1, 4))):
+        ours = sampler.sample(*args, **options)
+    same(ours, reference.sample(*args, **options))
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
@@ -159,18 +240,18 @@ def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtyp
     indptr, indices = csc(degrees, dtype, 1)
     seeds = rng.permutation(6000, KEY)[:900]
     options: dict[str, Any] = {
-        "pick": pick,
+        "pick": pick_of(pick, (indptr, indices)),
         "frontier": frontier,
         "key": KEY,
         "batch": 5,
         "with_positions": True,
     }
     batches = []
-    for n in (1, 2, 5):
+    for n in (1, 2, 3, 4):
         with threads(n):
             batches += [sampler.sample(indptr, indices, seeds, [8, 6, 4], **options)]
-    same(batches[0], batches[1])
-    same(batches[0], batches[2])
+    for other in batches[1:]:
+        same(batches[0], other)
     same(batches[0], reference.sample(indptr, indices, seeds, [8, 6, 4], **options))
 
 
@@ -180,7 +261,8 @@ def test_rows_beyond_one_window_of_draws(pick: str) -> None:
     indptr, indices = csc([3, 9000, 0, 1500, 1300, 20, 5000], torch.int32, 2)
     for fanout in (10, 1023, 1025, 4000):
         args = (indptr, indices, torch.arange(7), [fanout, 3])
-        options: dict[str, Any] = {"pick": pick, "frontier": "cumulative", "key": KEY, "batch": 1}
+        options: dict[str, Any] = {"frontier": "cumulative", "key": KEY, "batch": 1}
+        options["pick"] = pick_of(pick, (indptr, indices))
         same(
             sampler.sample(*args, **options, with_positions=True),
             reference.sample(*args, **options, with_positions=True),
@@ -208,8 +290,9 @@ def test_empty_seeds_give_empty_blocks(sample: Callable[..., Any], frontier: str
 
 @pytest.mark.parametrize("pick", PICKS)
 def test_isolated_seeds_have_no_edges(sample: Callable[..., Any], pick: str) -> None:
+    spec = pick_of(pick, (INDPTR, INDICES))
     batch = sample(
-        INDPTR, INDICES, torch.tensor([3]), [2], pick=pick, frontier="cumulative", key=KEY, batch=0
+        INDPTR, INDICES, torch.tensor([3]), [2], pick=spec, frontier="cumulative", key=KEY, batch=0
     )
     assert batch.blocks[0].indptr.tolist() == [0, 0]
     assert batch.blocks[0].src_nodes.tolist() == [3]
