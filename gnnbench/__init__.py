@@ -1,3 +1,66 @@
-"""gnnbench: benchmarking and reproduction suite for sampling-based GNN training systems."""
+"""gnnbench: benchmarking and reproduction suite for sampling-based GNN training systems.
+
+As a library::
+
+    import gnnbench
+
+    graph = gnnbench.load_dataset("products~twin@0.01")
+    sampler = gnnbench.build_sampler("fused-map", graph, fanouts=[15, 10, 5])
+    batch = sampler.sample(graph.train_idx[:1024], epoch=0, batch=0)
+
+Everything is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gnnbench.convert import to_dgl, to_pyg
+    from gnnbench.data.graph import Graph
+    from gnnbench.data.prepare import load_dataset
+    from gnnbench.minibatch import Block, MiniBatch
+    from gnnbench.sampling.base import Sampler
+    from gnnbench.sampling.build import build_sampler
+    from gnnbench.sampling.registry import SamplerInfo, samplers
+
+_EXPORTS = {
+    "Block": "gnnbench.minibatch",
+    "Graph": "gnnbench.data.graph",
+    "MiniBatch": "gnnbench.minibatch",
+    "Sampler": "gnnbench.sampling.base",
+    "SamplerInfo": "gnnbench.sampling.registry",
+    "build_sampler": "gnnbench.sampling.build",
+    "load_dataset": "gnnbench.data.prepare",
+    "samplers": "gnnbench.sampling.registry",
+    "to_dgl": "gnnbench.convert",
+    "to_pyg": "gnnbench.convert",
+}
+
+__all__ = [
+    "Block",
+    "Graph",
+    "MiniBatch",
+    "Sampler",
+    "SamplerInfo",
+    "build_sampler",
+    "load_dataset",
+    "samplers",
+    "to_dgl",
+    "to_pyg",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'gnnbench' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_EXPORTS[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTS})

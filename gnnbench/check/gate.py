@@ -9,10 +9,13 @@ import torch
 from torch import Tensor
 
 from gnnbench.check.hops import Hop, frontier_fault, structural_fault
+from gnnbench.check.law import Law
+from gnnbench.check.same import same_work
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.stack import MODELS
 from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
+from gnnbench.ops.picks import PickSpec
 from gnnbench.reference import model as reference_model
 from gnnbench.reference import sampler as reference_sampler
 
@@ -43,13 +46,17 @@ def check_structure(
     frontier: str,
     seeds: Tensor,
     hops: Sequence[Hop],
+    law: Law | None = None,
 ) -> None:
-    """Raise ``Fault`` unless the hops drawn for ``seeds`` obey the law."""
+    """Raise ``Fault`` unless the hops drawn for ``seeds`` obey the law.
+
+    That is ``law``, or the one of sampling without replacement.
+    """
     indptr, indices = graph.indptr.numpy(), graph.indices.numpy()
     if len(hops) != len(fanouts):
         raise Fault(f"{len(hops)} hops were drawn where {len(fanouts)} are asked for")
     for number, (hop, fanout) in enumerate(zip(hops, fanouts, strict=True)):
-        fault = structural_fault(indptr, indices, hop, fanout)
+        fault = structural_fault(indptr, indices, hop, fanout, law)
         if fault:
             raise Fault(f"hop {number + 1}: {fault}")
     fault = frontier_fault(hops, seeds.numpy(), frontier)
@@ -63,13 +70,14 @@ def check_against_reference(
     seeds: Tensor,
     draw: Callable[[Tensor], MiniBatch],
     *,
-    pick: str,
+    pick: PickSpec,
     frontier: str,
     key: int,
 ) -> None:
-    """Raise ``Fault`` unless our native sampler equals the reference for the same key.
+    """Raise ``Fault`` unless our native sampler does the reference's work for the same key.
 
-    ``draw`` samples the seeds it is given, as batch 0.
+    ``draw`` samples the seeds it is given, as batch 0, with positions (random walks have none).
+    Local ids may differ (see :mod:`gnnbench.check.same`).
     """
     per_seed = float(np.prod([f + 1 for f in fanouts]))
     few = seeds[: max(1, int(REFERENCE_EDGES / per_seed))]
@@ -85,10 +93,9 @@ def check_against_reference(
         batch=0,
         with_positions=True,
     )
-    for number, (a, b) in enumerate(zip(ours.blocks, right.blocks, strict=True)):
-        for name in ("src_nodes", "indptr", "indices", "positions"):
-            if not torch.equal(getattr(a, name), getattr(b, name)):
-                raise Fault(f"{name} of block {number} differ from the reference's")
+    fault = same_work(right, ours, frontier)
+    if fault is not None:
+        raise Fault(f"held against the reference (first), {fault}")
 
 
 def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:

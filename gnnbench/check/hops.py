@@ -1,7 +1,7 @@
 """A sampler's answer in neutral form, and the structural law it must obey.
 
-A foreign sampler cannot draw our numbers; what it draws must still be exactly
-``min(fanout, degree)`` distinct real edges for every destination.
+A foreign sampler cannot draw our numbers; what it draws must still obey the law of its pick, as
+exactly ``min(fanout, degree)`` distinct real edges for every destination.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from gnnbench.check.law import Law
 from gnnbench.minibatch import MiniBatch
 
 Ids = npt.NDArray[np.int64]
@@ -24,48 +26,62 @@ class Hop:
 
     ``dst`` int64 ``[n]`` global ids of the hop's destinations; ``edge_dst`` and ``edge_src`` int64
     ``[e]`` global ids of each edge's ends; ``positions`` int64 ``[e]`` offsets into the graph's
-    ``indices``.
+    ``indices``, or None of random walks, which have ``visits`` float32 ``[e]`` in their place.
     """
 
     dst: Ids
     edge_dst: Ids
     edge_src: Ids
-    positions: Ids
-
-
-def expected_edges(indptr: Ids, dst: Ids, fanout: int) -> int:
-    """Edges that a pick without replacement draws: the sum of min(fanout, degree)."""
-    degree = indptr[dst + 1] - indptr[dst]
-    return int(np.minimum(degree, fanout).sum())
+    positions: Ids | None
+    visits: npt.NDArray[np.float32] | None = None
 
 
 def structural_fault(
-    indptr: Ids, indices: npt.NDArray[np.integer], hop: Hop, fanout: int
+    indptr: Ids,
+    indices: npt.NDArray[np.integer],
+    hop: Hop,
+    fanout: int,
+    law: Law | None = None,
 ) -> str | None:
-    """First law of sampling without replacement that ``hop`` breaks, as a sentence, or None."""
-    expected = expected_edges(indptr, hop.dst, fanout)
-    drawn = hop.edge_dst.size
-    if drawn != expected:
-        return (
-            f"{drawn} edges were drawn where {expected} are right"
-            f" (min({fanout}, degree) for each of {hop.dst.size} destinations)"
-        )
-    dst = np.sort(hop.dst)
+    """First rule of the pick's law that ``hop`` breaks, as a sentence, or None.
+
+    ``law`` is that of sampling without replacement where none is given. What random walks end in
+    need not be a neighbour: of theirs only counts are looked at, and that no node comes twice.
+    """
+    law = law or Law.of("", torch.from_numpy(indptr))
+    destinations = torch.from_numpy(hop.dst)
+    fault = law.count_fault(destinations, hop.edge_dst.size, fanout)
+    if fault is not None:
+        return f"{fault} ({law.words(fanout)} for each of {hop.dst.size} destinations)"
+    order = np.argsort(hop.dst)
+    dst = hop.dst[order]
     row = np.searchsorted(dst, hop.edge_dst)
     if (row == dst.size).any() or not np.array_equal(dst[row], hop.edge_dst):
         return "an edge ends in a node that is no destination of its hop"
-    low, high = indptr[hop.edge_dst], indptr[hop.edge_dst + 1]
-    if not ((hop.positions >= low) & (hop.positions < high)).all():
-        return "an edge's position lies outside its destination's row"
-    if not np.array_equal(indices[hop.positions], hop.edge_src):
-        return "an edge's source is not the neighbour stored at its position"
-    positions = np.sort(hop.positions)
-    if (positions[1:] == positions[:-1]).any():
+    if hop.positions is not None:
+        low, high = indptr[hop.edge_dst], indptr[hop.edge_dst + 1]
+        if not ((hop.positions >= low) & (hop.positions < high)).all():
+            return "an edge's position lies outside its destination's row"
+        if not np.array_equal(indices[hop.positions], hop.edge_src):
+            return "an edge's source is not the neighbour stored at its position"
+        if law.weighs is not None and not law.weighs.numpy()[hop.positions].all():
+            return "an edge without weight was drawn"
+    if not law.repeats and _repeats(hop):
         return "an edge was drawn twice for one destination"
-    wanted = np.minimum(indptr[dst + 1] - indptr[dst], fanout)
-    if not np.array_equal(np.bincount(row, minlength=dst.size), wanted):
-        return f"a destination has another number of edges than min({fanout}, degree)"
+    counts = np.bincount(row, minlength=dst.size)
+    least, most = (bound.numpy()[order] for bound in law.bounds(destinations, fanout))
+    if ((counts < least) | (counts > most)).any():
+        return f"a destination has another number of edges than {law.words(fanout)}"
     return None
+
+
+def _repeats(hop: Hop) -> bool:
+    if hop.positions is not None:
+        positions = np.sort(hop.positions)
+        return bool((positions[1:] == positions[:-1]).any())
+    order = np.lexsort((hop.edge_src, hop.edge_dst))
+    dst, src = hop.edge_dst[order], hop.edge_src[order]
+    return bool(((dst[1:] == dst[:-1]) & (src[1:] == src[:-1])).any())
 
 
 def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None:
@@ -82,23 +98,29 @@ def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None
 
 
 def digest(batches: Iterable[Sequence[Hop]]) -> str:
-    """SHA-256 of the (destination, position) multisets, hop by hop, whatever the local ids."""
+    """SHA-256 of the (destination, position) multisets, hop by hop, whatever the local ids.
+
+    Of random walks it is that of (destination, neighbour, visits).
+    """
     sha = hashlib.sha256()
     for hops in batches:
         for hop in hops:
-            order = np.lexsort((hop.positions, hop.edge_dst))
+            what = hop.edge_src if hop.positions is None else hop.positions
+            order = np.lexsort((what, hop.edge_dst))
             sha.update(np.int64(order.size).tobytes())
             sha.update(hop.edge_dst[order].astype("<i8").tobytes())
-            sha.update(hop.positions[order].astype("<i8").tobytes())
+            sha.update(what[order].astype("<i8").tobytes())
+            if hop.visits is not None:
+                sha.update(hop.visits[order].astype("<f4").tobytes())
     return sha.hexdigest()
 
 
 def hops_of(batch: MiniBatch, frontier: str) -> list[Hop]:
-    """Hops of one of our mini-batches, from the seeds outwards; it must carry positions."""
+    """Hops of one of our mini-batches, from the seeds outwards; with positions or visits."""
     hops: list[Hop] = []
     done_dst = done_edges = 0
     for block in reversed(batch.blocks):
-        if block.positions is None:
+        if block.positions is None and block.weights is None:
             raise ValueError("the mini-batch carries no positions; sample it with_positions")
         nodes = block.src_nodes.numpy().astype(np.int64)
         indptr = block.indptr.numpy().astype(np.int64)
@@ -112,7 +134,10 @@ def hops_of(batch: MiniBatch, frontier: str) -> list[Hop]:
                 dst=nodes[first_dst : block.num_dst],
                 edge_dst=nodes[rows],
                 edge_src=nodes[block.indices.numpy()[first_edge:]],
-                positions=block.positions.numpy().astype(np.int64)[first_edge:],
+                positions=None
+                if block.positions is None
+                else block.positions.numpy().astype(np.int64)[first_edge:],
+                visits=None if block.weights is None else block.weights.numpy()[first_edge:],
             )
         )
         done_dst, done_edges = block.num_dst, block.num_edges

@@ -8,6 +8,7 @@ import sys
 import types
 from typing import Any
 
+from gnnbench.errors import MissingError
 from gnnbench.systems.base import Missing
 
 
@@ -22,6 +23,14 @@ def dgl_missing() -> Missing | None:
             "make VENV=.venv311 PYTHON=python3.11 install",
         )
     return Missing("dgl is not installed", "pip install -c constraints.txt dgl==1.1.3")
+
+
+def require_dgl() -> Any:
+    """The ``dgl`` module. Raises ``MissingError`` where it is not there, with the way to get it."""
+    missing = dgl_missing()
+    if missing is not None:
+        raise MissingError(f"{missing.reason}; {missing.fix}")
+    return import_dgl()
 
 
 def import_dgl() -> Any:

@@ -14,7 +14,7 @@ from torch import Tensor
 from gnnbench.check.hops import Hop
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.pyg_block import PygBlock
-from gnnbench.stages.sampler import HopByHop
+from gnnbench.sampling.build import build_sampler
 from gnnbench.systems.base import Missing
 from gnnbench.systems.native import native_missing
 from gnnbench.systems.training import TrainingSystem
@@ -112,6 +112,10 @@ class PygBase(TrainingSystem):
             start = end
         return hops
 
+    def block_tensors(self, drawn: Any) -> list[Tensor]:
+        """Rows, columns and nodes of the one subgraph that serves all layers."""
+        return [drawn.row, drawn.col, drawn.node]
+
     def convert(self, batch: MiniBatch) -> list[Any]:
         """Our blocks in PyG's terms."""
         return [
@@ -178,11 +182,14 @@ class PygNativeSampler(PygBase):
         """Our sampler as a PyG ``BaseSampler``."""
         from torch_geometric.loader import NodeLoader
 
-        from gnnbench.systems.pyg_sampler import PygSampler
-
-        sampler = HopByHop(self.graph, self.cell.fanouts, self.pick, self.frontier, self.cell.seed)
-        sampler.with_positions = True  # PyG's SamplerOutput names the edges it drew
-        self._sampler = PygSampler(sampler)
+        self._sampler = build_sampler(
+            "baseline",
+            self.graph,
+            self.cell.fanouts,
+            seed=self.cell.seed,
+            pick=self.pick,
+            frontier=self.frontier,
+        ).as_pyg()
         self._loader = NodeLoader(
             self._data(),
             node_sampler=self._sampler,
@@ -193,7 +200,7 @@ class PygNativeSampler(PygBase):
 
     def sample(self, seeds: Tensor, epoch: int, batch: int) -> Any:
         """As PyG's, with the batch's place in the epoch told to our sampler."""
-        self._sampler.place(epoch, batch)
+        self._sampler.set_epoch(epoch, batch)
         return super().sample(seeds, epoch, batch)
 
 

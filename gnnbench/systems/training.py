@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.check import gate
 from gnnbench.check.hops import Hop
+from gnnbench.check.law import Law
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import MiniBatch
@@ -49,13 +51,12 @@ class TrainingSystem(System):
     framework: ClassVar[str]
     picks: ClassVar[tuple[str, ...]]
     frontiers: ClassVar[tuple[str, ...]]
-    law: ClassVar[str] = "without-replacement"
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         super().__init__(cell, graph)
         self.device = torch.device(cell.device)
         self.pick = self._choose("pick", cell.pick, self.picks_on(cell.device))
-        self.frontier = self._choose("frontier", cell.frontier, self.frontiers)
+        self.frontier = self._choose("frontier", cell.frontier, self.frontiers_known())
         self.check_options(cell.options)
         self.trains = cell.model != NO_MODEL
         self.order = AsDrawn(graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
@@ -64,6 +65,15 @@ class TrainingSystem(System):
     def picks_on(self, device: str) -> tuple[str, ...]:
         """The pick algorithms, the default of the device first."""
         return self.picks
+
+    def frontiers_known(self) -> tuple[str, ...]:
+        """The frontiers, the default first."""
+        return self.frontiers
+
+    @cached_property
+    def law(self) -> Law:
+        """Inclusion law of the picks; all that do not say otherwise draw without replacement."""
+        return Law.of(self.pick, self.graph.indptr)
 
     def _choose(self, what: str, asked: str, known: tuple[str, ...]) -> str:
         if asked == "default":
@@ -137,6 +147,16 @@ class TrainingSystem(System):
     def gate_extra(self, seeds: Tensor) -> None:
         """Raise ``Fault`` when a check of the system's own fails."""
 
+    def block_tensors(self, drawn: Any) -> list[Tensor]:
+        """The tensors that make up a batch's blocks; none where nobody can tell."""
+        return []
+
+    def graph_bytes(self) -> int:
+        """Bytes of the topology that torch's allocator holds on the device."""
+        if self.device.type == "cpu":
+            return 0
+        return sum(t.numel() * t.element_size() for t in (self.graph.indptr, self.graph.indices))
+
     def row_bytes(self) -> int:
         """Bytes of one feature row."""
         return self.graph.feature_dim * self.graph.features.element_size()
@@ -182,7 +202,7 @@ class TrainingSystem(System):
         """
         cell, graph = self.cell, self.graph
         report = CheckReport(
-            True, "", self.pick, self.frontier, self.law, "", 0.0, 0.0, {"batches": 0}
+            True, "", self.pick, self.frontier, self.law.name, "", 0.0, 0.0, {"batches": 0}
         )
         all_seeds = gate.gate_seeds(self.order.batches(0))
         batches = [self.gate_sample(seeds, nth) for nth, seeds in enumerate(all_seeds)]
@@ -193,7 +213,7 @@ class TrainingSystem(System):
             for nth, (seeds, drawn) in enumerate(zip(all_seeds, batches, strict=True)):
                 try:
                     all_hops.append(self.hops(drawn))
-                    gate.check_structure(graph, cell.fanouts, self.frontier, seeds, all_hops[-1])
+                    self._check_structure(seeds, all_hops[-1])
                 except gate.Fault as fault:
                     counts = ", ".join(map(str, edges))
                     raise gate.Fault(
@@ -218,17 +238,26 @@ class TrainingSystem(System):
 
     def recheck(self, epoch: int) -> str:
         """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
-        graph, cell = self.graph, self.cell
+        graph = self.graph
         try:
             for nth, seeds in enumerate(gate.gate_seeds(self.order.batches(epoch))):
                 drawn = self.gate_sample(seeds, nth)
-                gate.check_structure(graph, cell.fanouts, self.frontier, seeds, self.hops(drawn))
+                self._check_structure(seeds, self.hops(drawn))
                 if self.trains:
                     gate.check_features(graph, self.input_nodes(drawn), self.load(drawn))
             self.gate_extra(seeds)
         except gate.Fault as fault:
             return str(fault)
         return ""
+
+    def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
+        """Stages by hop, memory and kernels of a sampling cell."""
+        from gnnbench.systems.profile import profile_samples
+
+        return {} if self.trains else profile_samples(self, epoch)
+
+    def _check_structure(self, seeds: Tensor, hops: list[Hop]) -> None:
+        gate.check_structure(self.graph, self.cell.fanouts, self.frontier, seeds, hops, self.law)
 
     def work_digest(self, drawn: list[list[Hop]]) -> str:
         """Digest of the gate's edges; a foreign sampler draws other numbers and has none."""
@@ -327,7 +356,7 @@ class TrainingSystem(System):
 
         Counted where the batches are: on a GPU thousands of hops would be long on their way.
         """
-        degree = self.graph.indptr.diff().to(self.device)
+        law = self.law.on(self.device)
         all_seeds = self.order.batches(epoch, self.device)
         for nth, (seeds, hops) in enumerate(zip(all_seeds, batches, strict=True)):
             drawn_for = hops[0][0].long()
@@ -339,12 +368,9 @@ class TrainingSystem(System):
             for number, ((dst, drawn), fanout) in enumerate(
                 zip(hops, self.cell.fanouts, strict=True)
             ):
-                right = int(degree[dst.long()].clamp_(max=fanout).sum())
-                if drawn != right:
-                    return (
-                        f"timed batch {nth + 1}, hop {number + 1}: {drawn} edges were drawn"
-                        f" where {right} are right"
-                    )
+                fault = law.count_fault(dst.long(), drawn, fanout)
+                if fault is not None:
+                    return f"timed batch {nth + 1}, hop {number + 1}: {fault}"
         return ""
 
     def _untrained(self, before: list[Tensor], losses: list[float]) -> str:

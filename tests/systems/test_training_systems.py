@@ -171,7 +171,7 @@ def test_stale_rows_in_a_timed_batch_are_caught(name, small_graph, monkeypatch):
 
 @pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
 def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph, monkeypatch):
-    from gnnbench.stages import sampler
+    from gnnbench.sampling import baseline as sampler
 
     right = sampler.sample
 

@@ -1,0 +1,90 @@
+"""The inclusion law of a pick: how many edges a destination has, and which it cannot have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops.picks import WEIGHTED
+
+WITHOUT = "without-replacement"
+WITH = "with-replacement"
+BY_WEIGHT = "weighted"
+WALK = "random-walk"
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one pick on one graph.
+
+    ``name``      ``without-replacement``: min(fanout, degree) different edges;
+                  ``with-replacement``: fanout edges from every row that is not empty;
+                  ``weighted``: the same from every row with weight, none of an edge without;
+                  ``random-walk``: between 1 and fanout nodes where there is any neighbour
+    ``degree``    int64 ``[num_nodes]``: in-degree; of ``weighted`` 0 where a row has no weight
+    ``weighs``    of ``weighted``, bool ``[num_edges]``: whether an edge has weight
+    ``visits``    of ``random-walk``: most nodes that the walks of a destination can meet
+    """
+
+    name: str
+    degree: Tensor
+    weighs: Tensor | None = None
+    visits: int = 0
+
+    @classmethod
+    def of(
+        cls, pick: str, graph_indptr: Tensor, weights: Tensor | None = None, visits: int = 0
+    ) -> Law:
+        """Law of a pick by its name; ``weights`` ``[num_edges]`` of the weighted ones.
+
+        A foreign sampler's pick, of whatever name, is one without replacement.
+        """
+        degree = graph_indptr.diff()
+        if pick in WEIGHTED:
+            assert weights is not None
+            weighs = weights > 0
+            before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.long().cumsum(0)])
+            none = before[graph_indptr].diff() == 0
+            return cls(BY_WEIGHT, degree.masked_fill(none, 0), weighs)
+        if pick == "random_walk":
+            return cls(WALK, degree, visits=visits)
+        return cls(WITH if pick == "with_replacement" else WITHOUT, degree)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a destination may have an edge several times."""
+        return self.name in (WITH, BY_WEIGHT)
+
+    def on(self, device: torch.device) -> Law:
+        """The law with what counting needs on a device."""
+        return Law(self.name, self.degree.to(device), None, self.visits)
+
+    def bounds(self, dst: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
+        """Least and most edges of each destination, int64 ``[n]``; ``dst`` int64 ``[n]``."""
+        degree = self.degree[dst]
+        if self.name == WITHOUT:
+            right = degree.clamp(max=fanout)
+            return right, right
+        any_edge = (degree > 0).long()
+        if self.name == WALK:
+            return any_edge, any_edge * min(fanout, self.visits)
+        return any_edge * fanout, any_edge * fanout
+
+    def count_fault(self, dst: Tensor, drawn: int, fanout: int) -> str | None:
+        """What is wrong with a hop of ``drawn`` edges, as a sentence, or None."""
+        least, most = (int(bound.sum()) for bound in self.bounds(dst, fanout))
+        if least <= drawn <= most:
+            return None
+        right = f"{most} are" if least == most else f"{least} to {most} are"
+        return f"{drawn} edges were drawn where {right} right"
+
+    def words(self, fanout: int) -> str:
+        """The number of a destination's edges, to be read."""
+        return {
+            WITHOUT: f"min({fanout}, degree)",
+            WITH: f"{fanout} unless it has no neighbour",
+            BY_WEIGHT: f"{fanout} unless its edges have no weight",
+            WALK: f"1 to {min(fanout, self.visits)} unless it has no neighbour",
+        }[self.name]

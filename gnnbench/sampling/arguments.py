@@ -1,0 +1,124 @@
+"""What a caller of the library may give for a graph, fanouts, seeds and weights."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnnbench.data.graph import Graph
+from gnnbench.errors import UsageError
+
+Topology = tuple[Tensor, Tensor]
+IDS = (torch.int32, torch.int64)
+
+
+def whole(name: str, value: Any, least: int) -> int:
+    """``value`` as an int. Raises ``UsageError`` for another type or below ``least``."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name} must be a whole number, not {value!r}") from None
+    if number < least:
+        raise UsageError(f"{name} must be at least {least}, it is {number}")
+    return number
+
+
+def fanout_list(fanouts: Any) -> tuple[int, ...]:
+    """Neighbours per destination and hop. Raises ``UsageError`` unless each is at least 1."""
+    if isinstance(fanouts, str) or not isinstance(fanouts, (Sequence, np.ndarray)):
+        raise UsageError(
+            f"fanouts must be a list of whole numbers from the seeds outwards, not {fanouts!r}"
+        )
+    if len(fanouts) == 0:
+        raise UsageError("fanouts is empty; give one number for each hop, as in [15, 10, 5]")
+    return tuple(whole(f"fanouts[{at}]", value, 1) for at, value in enumerate(fanouts))
+
+
+def topology_of(graph: Any) -> Topology:
+    """``indptr`` and ``indices`` of a ``Graph`` or of a pair of tensors or arrays.
+
+    Raises ``UsageError`` for anything else and for offsets that do not fit the ids.
+    """
+    if isinstance(graph, Graph):
+        return graph.indptr, graph.indices
+    if not isinstance(graph, (tuple, list)) or len(graph) != 2:
+        raise UsageError(
+            "graph must be what gnnbench.load_dataset returns or a pair (indptr, indices), not"
+            f" {type(graph).__name__}"
+        )
+    indptr, indices = (_tensor(n, t) for n, t in zip(("indptr", "indices"), graph, strict=True))
+    if indptr.dtype != torch.int64:
+        raise UsageError(f"indptr must be int64, it is {_dtype(indptr)}")
+    if indices.dtype not in IDS:
+        raise UsageError(f"indices must be int32 or int64, it is {_dtype(indices)}")
+    if indptr.numel() == 0 or int(indptr[0]) != 0 or int(indptr[-1]) != indices.numel():
+        raise UsageError(
+            f"indptr must begin with 0 and end with {indices.numel()}, the length of indices"
+        )
+    return indptr, indices
+
+
+def _tensor(name: str, values: Any) -> Tensor:
+    if not isinstance(values, (Tensor, np.ndarray)):
+        raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
+    tensor = torch.as_tensor(values)
+    if tensor.ndim != 1:
+        raise UsageError(f"{name} must have one dimension, it has {tensor.ndim}")
+    return tensor.contiguous()
+
+
+def _dtype(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def seed_tensor(seeds: Any, device: torch.device) -> Tensor:
+    """Seeds as an int32 or int64 tensor ``[n]`` on ``device``.
+
+    Tensors of these types on any device, sequences of ints, and integer arrays are taken. Raises
+    ``UsageError`` for anything else; what the ids are is looked at where they are used.
+    """
+    if not isinstance(seeds, Tensor):
+        try:
+            array = np.asarray(seeds)
+        except (TypeError, ValueError):
+            raise UsageError("seeds must be node ids in one dimension") from None
+        if array.size == 0 and array.ndim == 1:
+            array = array.astype(np.int64)
+        if array.dtype.kind not in "iu":
+            raise UsageError(f"seeds must be whole numbers, they are {array.dtype}")
+        if array.dtype not in (np.int32, np.int64):
+            array = array.astype(np.int64)
+        seeds = torch.from_numpy(array)
+    if seeds.dtype not in IDS:
+        raise UsageError(f"seeds must be int32 or int64, they are {_dtype(seeds)}")
+    if seeds.ndim != 1:
+        raise UsageError(f"seeds must have one dimension, they have {seeds.ndim}")
+    return seeds.to(device).contiguous()
+
+
+def weight_tensor(weights: Any, graph: Any) -> Tensor:
+    """Edge weights on the CPU: a tensor or array, or ``"graph"`` for those that are stored.
+
+    Raises ``UsageError`` where there are none or they are no floating-point numbers; their values
+    are looked at where the tables are made.
+    """
+    if isinstance(weights, str):
+        if weights != "graph":
+            raise UsageError(f"weights must be a tensor or 'graph', not '{weights}'")
+        stored = graph.weights if isinstance(graph, Graph) else None
+        if stored is None:
+            raise UsageError(
+                "weights='graph', but the graph stores no edge weights; give them as a tensor"
+            )
+        return stored
+    tensor = _tensor("weights", weights)
+    if tensor.dtype not in (torch.float32, torch.float64):
+        raise UsageError(f"weights must be float32 or float64, they are {_dtype(tensor)}")
+    return tensor.detach().cpu()

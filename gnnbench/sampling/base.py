@@ -1,0 +1,191 @@
+"""What a sampler is: seeds of a batch in, a mini-batch of blocks out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnnbench import names, rng
+from gnnbench.errors import UsageError
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.picks import PICKS, PickSpec
+from gnnbench.sampling.arguments import seed_tensor, whole
+from gnnbench.stages.locked import LockedCopy
+
+if TYPE_CHECKING:
+    from gnnbench.sampling.dgl_adapter import DglSampler
+    from gnnbench.sampling.pyg_adapter import PygSampler
+
+TOPOLOGIES = ("gpu", "uva", "cpu")
+FRONTIERS = ("cumulative", "new")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every sampler is built with, already checked (see ``gnnbench.build_sampler``).
+
+    ``device`` is where the blocks are given, ``topology`` where the graph is: ``gpu`` and ``uva``
+    sample on the device, ``cpu`` on the CPU. ``fanouts`` from the seeds outwards.
+    """
+
+    indptr: Tensor
+    indices: Tensor
+    fanouts: tuple[int, ...]
+    pick: PickSpec
+    frontier: str
+    seed: int
+    device: torch.device
+    topology: str
+    with_positions: bool
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The device whose kernels draw."""
+        return torch.device("cpu") if self.topology == "cpu" else self.device
+
+
+class Sampler(ABC):
+    """Draws the blocks of a batch; the same (seed, epoch, batch) always draws the same edges.
+
+    Every sampler draws the same (destination, position) multisets for the same pick, whatever the
+    device and the number of threads; local ids alone may differ. An object keeps buffers from one
+    batch to the next and is not to be used by two threads at once.
+
+    A subclass names itself and what it can do in the class attributes and implements ``draw``;
+    ``picks`` has the default first, ``options`` maps the keyword arguments of its own to a line of
+    help. Made by ``gnnbench.build_sampler``.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    picks: ClassVar[tuple[str, ...]] = PICKS
+    frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
+    options: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self._locked: list[LockedCopy] = []
+        self._indptr = self._place(setting.indptr, "indptr")
+        self._indices = self._place(setting.indices, "indices")
+        tables = tuple(self._place(t, "weights") for t in setting.pick.tables)
+        self._pick = PickSpec(setting.pick.name, tables, setting.pick.walk)
+
+    @classmethod
+    def picks_on(cls, device: str) -> tuple[str, ...]:
+        """The picks where sampling runs on ``device`` (``cpu`` or ``cuda``), the default first."""
+        return cls.picks
+
+    @classmethod
+    def check_options(cls, options: Mapping[str, Any]) -> None:
+        """Raise ``UsageError`` for an option that the sampler does not have."""
+        for option in options:
+            if option not in cls.options:
+                known = names.suggestion(option, cls.options)
+                raise UsageError(f"sampler '{cls.name}' has no option '{option}'; {known}")
+
+    @property
+    def pick(self) -> str:
+        """Name of the pick function."""
+        return self.setting.pick.name
+
+    @property
+    def frontier(self) -> str:
+        """``cumulative`` or ``new``."""
+        return self.setting.frontier
+
+    @property
+    def fanouts(self) -> tuple[int, ...]:
+        """Neighbours per destination and hop, from the seeds outwards."""
+        return self.setting.fanouts
+
+    @property
+    def device(self) -> torch.device:
+        """Where the blocks are given."""
+        return self.setting.device
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the graph."""
+        return self._indptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of the graph."""
+        return self._indices.numel()
+
+    def sample(
+        self,
+        seeds: Tensor | Sequence[int] | np.ndarray,
+        epoch: int = 0,
+        batch: int = 0,
+        *,
+        with_positions: bool | None = None,
+    ) -> MiniBatch:
+        """Draw the blocks for ``seeds``, input layer first.
+
+        Args:
+            seeds: global ids ``[n]``, unique: an int32 or int64 tensor on any device, or integers;
+                may be empty.
+            epoch: number of the epoch; each draws anew.
+            batch: number of the batch in its epoch, below 2^32; each draws anew.
+            with_positions: whether the blocks carry each edge's offset in the graph's ``indices``;
+                None: as built. Random walks have none, their blocks carry visits as ``weights``.
+
+        Raises:
+            UsageError: seeds that repeat, are out of range or of a wrong type; a wrong number.
+            DataError: the graph's offsets or ids are out of range.
+        """
+        setting = self.setting
+        drawn = self.draw(
+            seed_tensor(seeds, setting.sampled_on),
+            key=rng.key(setting.seed, whole("epoch", epoch, 0), "sample"),
+            batch=whole("batch", batch, 0),
+            with_positions=setting.with_positions if with_positions is None else with_positions,
+        )
+        return drawn if setting.sampled_on == setting.device else drawn.to(setting.device)
+
+    @abstractmethod
+    def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
+        """Draw one batch where the setting samples; ``seeds`` are there and of an id type."""
+
+    def as_pyg(self, edge_ids: Tensor | None = None) -> PygSampler:
+        """This sampler as a PyG ``BaseSampler``, for ``NodeLoader``.
+
+        ``edge_ids`` int64 ``[num_edges]`` says which edge of the user's graph lies at each position
+        of ``indices``; None: the positions are the ids.
+        """
+        from gnnbench.sampling.pyg_adapter import PygSampler
+
+        return PygSampler(self, edge_ids)
+
+    def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: Any) -> DglSampler:
+        """This sampler as a DGL ``Sampler``, for ``dgl.dataloading.DataLoader``.
+
+        ``edge_ids`` as for :meth:`as_pyg`; of a DGL graph it is ``g.adj_tensors("csc")[2]``.
+        ``prefetch`` are the keyword arguments of ``dgl.dataloading.BlockSampler``. Raises
+        ``MissingError`` where DGL is not installed.
+        """
+        from gnnbench.sampling.dgl_adapter import DglSampler
+
+        return DglSampler(self, edge_ids, **prefetch)
+
+    def close(self) -> None:
+        """Unlock what is locked of the host's memory; the sampler cannot be used after it."""
+        for copy in self._locked:
+            copy.close()
+        self._locked = []
+
+    def _place(self, tensor: Tensor, what: str) -> Tensor:
+        """``tensor`` where the setting wants the topology."""
+        setting = self.setting
+        if setting.topology != "uva":
+            return tensor.to(setting.sampled_on)
+        self._locked.append(LockedCopy(tensor.cpu(), setting.device, what))
+        return self._locked[-1].tensor

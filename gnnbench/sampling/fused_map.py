@@ -1,0 +1,43 @@
+"""``fused-map``: FastGL's sampler, ids mapped while the hash table is filled."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.fused import HighWater, fused_map
+from gnnbench.ops.picks import PICKS
+from gnnbench.sampling.base import Sampler, Setting
+
+
+class FusedMap(Sampler):
+    """Fused-Map (FastGL, ASPLOS'24, section 4.3): on a GPU the host waits once, for the sizes.
+
+    Memory is sized by the largest batch so far; a batch that does not fit is drawn again, larger,
+    with the same edges.
+    """
+
+    name = "fused-map"
+    summary = "FastGL: all hops over one table, no wait before the sizes"
+    picks = ("floyd", *(pick for pick in PICKS if pick != "floyd"))
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._high_water = HighWater()
+
+    def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
+        """One dispatch for all hops."""
+        drawn, took = fused_map(
+            self._indptr,
+            self._indices,
+            seeds,
+            self.fanouts,
+            pick=self._pick,
+            frontier=self.frontier,
+            key=key,
+            batch=batch,
+            with_positions=with_positions,
+            capacity=self._high_water.capacity,
+        )
+        self._high_water.see(took)
+        return drawn

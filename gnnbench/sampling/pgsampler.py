@@ -1,0 +1,92 @@
+"""``pgsampler``: PGSampler's persistent kernel, its fusion without persistence, and as printed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from gnnbench.errors import UsageError
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.fused import HighWater
+from gnnbench.ops.pgsampler import TaskStats, pgsampler
+from gnnbench.ops.picks import PICKS
+from gnnbench.sampling.arguments import whole
+from gnnbench.sampling.base import Sampler, Setting
+
+FETCH_SIZE = 5  # the paper's
+_FETCH = {"fetch_size": f"tasks that a worker takes at once, 1 to 32; {FETCH_SIZE} by default"}
+
+
+class PgSampler(Sampler):
+    """All hops in one launch, tasks (vertex, hop) from a queue in memory (PGSampler, Wei et al.).
+
+    ``lost_tasks`` counts tasks that were put into the queue and not sampled, over all batches so
+    far; ``tasks`` tells of the last batch.
+    """
+
+    name = "pgsampler"
+    summary = "PGSampler: one persistent kernel over a task queue"
+    picks = tuple(pick for pick in PICKS if pick != "random_walk")
+    frontiers = ("cumulative",)
+    options: ClassVar[dict[str, str]] = _FETCH
+    variant: ClassVar[str] = "persistent"
+
+    def __init__(self, setting: Setting, fetch_size: int = FETCH_SIZE) -> None:
+        if not 1 <= whole("fetch_size", fetch_size, 1) <= 32:
+            raise UsageError(f"fetch_size must be 1 to 32, it is {fetch_size}")
+        super().__init__(setting)
+        self._fetch_size = fetch_size
+        self._high_water = HighWater()
+        self.lost_tasks = 0
+        self.tasks: TaskStats | None = None
+
+    def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
+        """One launch for all hops."""
+        drawn, self.tasks = pgsampler(
+            self._indptr,
+            self._indices,
+            seeds,
+            self.fanouts,
+            key=key,
+            batch=batch,
+            pick=self._pick,
+            with_positions=with_positions,
+            variant=self.variant,
+            fetch_size=self._fetch_size,
+            capacity=self._high_water.capacity,
+            unsafe=self.variant == "as_printed",
+        )
+        self._high_water.see(self.tasks.capacity)
+        self.lost_tasks += self.tasks.lost
+        return drawn
+
+
+class DglFusion(PgSampler):
+    """``DGL+Fusion`` of PGSampler's section V-D: all hops in one launch, a block for each task."""
+
+    name = "dgl-fusion"
+    summary = "PGSampler's ablation: fused hops, no persistent workers"
+    devices = ("cuda",)
+    variant = "fusion"
+
+
+class PgSamplerAsPrinted(PgSampler):
+    """PGSampler's Algorithm 1 as printed: it loses tasks, and with them edges.
+
+    The tail moves before the slot is written, and a worker that leaves has taken slots that nobody
+    will look at. For showing just that: ``lost_tasks`` says how many.
+    """
+
+    name = "pgsampler-as-printed"
+    summary = "PGSampler's Algorithm 1 to the letter: loses tasks; needs unsafe=True"
+    options: ClassVar[dict[str, str]] = {**_FETCH, "unsafe": "must be true: edges are lost"}
+    variant = "as_printed"
+
+    def __init__(self, setting: Setting, unsafe: bool = False, **options: Any) -> None:
+        if unsafe is not True:
+            raise UsageError(
+                f"sampler '{self.name}' loses tasks, and so draws too few edges, as the printed"
+                " Algorithm 1 does; pass unsafe=True to see it, or use 'pgsampler'"
+            )
+        super().__init__(setting, **options)
