@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
-from gnnbench.results.schema import CELLS, RATIOS, SAMPLES, Column
+from gnnbench.results.schema import CELLS, KERNELS, RATIOS, SAMPLES, STAGES, Column
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class Run:
     samples: list[dict[str, Any]]
     record: dict[str, Any]
     ratios: list[dict[str, Any]] = field(default_factory=list)
+    stages: list[dict[str, Any]] = field(default_factory=list)
+    kernels: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -77,6 +79,8 @@ def read(folder: Path) -> Run:
         _table(folder / "samples.csv", SAMPLES),
         read_record(folder) if record.exists() else {},
         _table(folder / "ratios.csv", RATIOS),
+        _table(folder / "stages.csv", STAGES),
+        _table(folder / "kernels.csv", KERNELS),
     )
 
 

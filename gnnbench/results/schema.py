@@ -199,6 +199,55 @@ RATIOS: tuple[Column, ...] = (
     Column("verdict", "str", "", "faster, slower or tie: the second against the first"),
 )
 
+STAGES: tuple[Column, ...] = (
+    Column("id", "str", "", "cell"),
+    Column("cell", "str", "", "system and settings"),
+    Column("stage", "str", "", "see below; a native sampler's, and `batch` for any"),
+    Column("hop", "int", "", "from 1 at the seeds; empty where it serves all hops"),
+    Column("batches", "int", "", "batches behind the medians"),
+    Column("host_s", "float", "s", "time of the host's clock, per batch"),
+    Column("device_s", "float", "s", "time between events on the GPU's stream, per batch"),
+    Column("nodes", "int", "", "destinations of the hop; input nodes of the batch"),
+    Column("edges", "int", "", "edges drawn"),
+    Column("block_bytes", "int", "B", "the blocks returned: offsets, columns, nodes"),
+    Column(
+        "extra_bytes",
+        "int",
+        "B",
+        "peak of device memory beyond the graph, the batch order and the blocks, with what the "
+        "sampler keeps between batches; empty on a CPU",
+    ),
+    Column("extra_ratio", "float", "1", "extra_bytes over block_bytes"),
+)
+
+KERNELS: tuple[Column, ...] = (
+    Column("id", "str", "", "cell"),
+    Column("cell", "str", "", "system and settings"),
+    Column("kernel", "str", "", "name, as the CUDA profiling interface gives it"),
+    Column("calls", "float", "1", "launches per batch"),
+    Column("device_s", "float", "s", "time on the GPU per batch, all launches"),
+    Column("grid", "str", "", "blocks of a launch, the most frequent shape"),
+    Column("block", "str", "", "threads of a block, likewise"),
+    Column("registers", "int", "", "registers per thread"),
+    Column("shared_bytes", "int", "B", "shared memory per block"),
+    Column(
+        "occupancy",
+        "float",
+        "1",
+        "warps that the launch can keep resident over what the GPU has room for, median; from the "
+        "launch's shape and resources, not from counters; empty: unknown",
+    ),
+)
+
+STAGE_NAMES = {
+    "batch": "the whole call, until the sizes are known on the host (host_s), and its work "
+    "(device_s); measured without the marks of the others",
+    "prepare": "degrees, offsets, allocation, clearing of tables, reading sizes",
+    "pick": "the sampling kernel",
+    "id_map": "insertion and local ids",
+    "block": "what is left to do until the block is there",
+}
+
 
 def column_names(columns: tuple[Column, ...]) -> list[str]:
     """Names in file order."""
@@ -217,10 +266,16 @@ def markdown() -> str:
         ("`cells.csv`: one row per cell", CELLS),
         ("`samples.csv`: one row per epoch run", SAMPLES),
         ("`ratios.csv`: one row per couple that the definition compares directly", RATIOS),
+        ("`stages.csv`: stages of sampling cells, by hop", STAGES),
+        ("`kernels.csv`: kernels of sampling cells on a GPU", KERNELS),
     ):
         lines += ["", f"## {title}", "", "| column | type | unit | meaning |", "|---|---|---|---|"]
         lines += [f"| `{c.name}` | {c.dtype} | {c.unit} | {c.description} |" for c in columns]
-    for title, terms in (("`status`", STATUSES), ("`work_class`", WORK_CLASSES)):
+    for title, terms in (
+        ("`status`", STATUSES),
+        ("`work_class`", WORK_CLASSES),
+        ("`stage`", STAGE_NAMES),
+    ):
         lines += ["", f"## {title}", "", "| value | meaning |", "|---|---|"]
         lines += [f"| `{name}` | {meaning} |" for name, meaning in terms.items()]
     return "\n".join(lines) + "\n"

@@ -36,6 +36,14 @@ def ratio(row: Row, name: str) -> str:
     return f"{row[name]:.2f}x{interval}"
 
 
+def half_width(row: Row) -> str:
+    """Half of the epoch time's interval over its median."""
+    wall, low, high = (row.get(k) for k in ("epoch_wall_s", "ci_low_s", "ci_high_s"))
+    if not wall or low is None or high is None or low != low:
+        return ""
+    return f"{(high - low) / 2 / wall:.1%}"
+
+
 HEAD = ("dataset", "model", "system", "status")
 TIMES = ("epoch", "+-", *(p.replace("_", " ") for p in PHASES), "other", "sample/batch")
 RATIOS = ("speed-up", "sample speed-up")
@@ -95,8 +103,7 @@ def _line(row: Row, show_different: bool) -> list[str]:
     wall = row.get("epoch_wall_s")
     if wall is None:
         return [*head, *[""] * (len(COLUMNS) - len(head))]
-    low, high = row.get("ci_low_s"), row.get("ci_high_s")
-    half = "" if low is None or low != low else f"{(high - low) / 2 / wall:.1%}"
+    half = half_width(row)
     sample = row.get("sample_time_s")
     per_batch = sample / row["batches"] if sample is not None and row.get("batches") else None
     speedups = [ratio(row, "speedup"), ratio(row, "sample_speedup")]

@@ -20,7 +20,7 @@ from gnnbench.experiment import Experiment
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.reader import read_csv
-from gnnbench.results.schema import CELLS, RATIOS, SAMPLES
+from gnnbench.results.schema import CELLS, KERNELS, RATIOS, SAMPLES, STAGES
 from gnnbench.results.writer import write_csv, write_json
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
@@ -30,7 +30,7 @@ from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 from gnnbench.runner.ratios import ratio_rows
-from gnnbench.runner.rows import cell_rows, sample_rows
+from gnnbench.runner.rows import cell_rows, kernel_rows, sample_rows, stage_rows
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -254,6 +254,12 @@ class _Writer:
         if self.experiment.compare:
             ratios = ratio_rows(self.plan, self.ledger, self.experiment.compare, self.calibrations)
             write_csv(self.folder / "ratios.csv", RATIOS, ratios)
+        for name, columns, found in (
+            ("stages.csv", STAGES, stage_rows(self.plan, self.ledger)),
+            ("kernels.csv", KERNELS, kernel_rows(self.plan, self.ledger)),
+        ):
+            if found:
+                write_csv(self.folder / name, columns, found)
         return rows
 
 

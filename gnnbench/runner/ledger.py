@@ -22,6 +22,7 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self.samples: list[Record] = []
         self.reports: dict[str, Record] = {}  # cell id -> facts, setup_s, check report
+        self.profiles: dict[str, Record] = {}  # cell id -> rows of stages and kernels, or an error
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.attempts: defaultdict[str, int] = defaultdict(int)
@@ -39,6 +40,8 @@ class Ledger:
             self.attempts[event["pair"]] += 1
         elif kind == "report":
             self.reports.setdefault(event["cell"], {}).update(event["report"])
+        elif kind == "profile":
+            self.profiles[event["cell"]] = event["profile"]
         elif kind == "failed":
             self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
         elif kind == "done":
@@ -46,6 +49,7 @@ class Ledger:
         elif kind == "retry":
             for cell in event["cells"]:
                 self.failures.pop(cell, None)
+                self.profiles.pop(cell, None)
             for pair, attempt in event["pairs"].items():
                 self.done.pop(pair, None)
                 self.void[pair] = attempt

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gnnbench.cell import Cell
+from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.stopping import StoppingRule
@@ -25,6 +25,7 @@ T = TypeVar("T")
 SETTLE_S = 0.02
 # Far beyond any epoch that is run: its seeds are new to the system.
 RECHECK_EPOCH = 1_000_003
+PROFILE_EPOCH = 1_000_033
 
 
 class Observer(Protocol):
@@ -95,6 +96,7 @@ class Pairing:
             workers.append((pair.system, system))
             why, half_width = self._rounds(pair, attempt, workers)
             self._audit(pair, workers)
+            self._profile(workers)
         except BaseException:
             system.kill()
             raise
@@ -243,6 +245,21 @@ class Pairing:
             rounds = self.ledger.rounds(pair)
             if fault := audit.edges_fault(rounds, work_class(*reports)):
                 self._fail(pair.system, Failure("incorrect", fault))
+
+    def _profile(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """Stages and kernels of sampling cells, once each; what was measured stands without."""
+        for cell, worker in workers:
+            if cell.model != NO_MODEL or cell.id in self.ledger.profiles:
+                continue
+            self._step(cell, "looking inside", 0.99)
+            try:
+                found = worker.call("profile", epoch=PROFILE_EPOCH)
+            except WorkerFailed as failed:
+                found = {"error": failed.failure.reason}
+                self.observer.note(f"{cell.system}: no stages: {failed.failure.reason}")
+            self.ledger.record("profile", cell=cell.id, profile=found)
+            if not worker.alive:
+                self._kept.pop(cell.id, None)
 
     def _ask(self, cell: Cell, command: Callable[[], T]) -> T:
         try:

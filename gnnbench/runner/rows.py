@@ -6,6 +6,7 @@ import json
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from gnnbench.cell import NO_MODEL, Cell
@@ -14,6 +15,7 @@ from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
 from gnnbench.measure.work import work_class
+from gnnbench.results.labels import system_label
 from gnnbench.results.schema import FEATURE_PATHS, PHASES, SAMPLES
 from gnnbench.runner import audit
 from gnnbench.runner.dead import dead_options
@@ -117,6 +119,25 @@ def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         if other.dataset == cell.dataset and facts:
             return facts
     return {}
+
+
+def stage_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+    """Rows of ``stages.csv``."""
+    return _profile_rows(plan, ledger, "stages")
+
+
+def kernel_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+    """Rows of ``kernels.csv``."""
+    return _profile_rows(plan, ledger, "kernels")
+
+
+def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
+    return [
+        {"id": cell.id, "cell": system_label(asdict(cell)), **found}
+        for cell in plan.cells
+        if cell.id not in ledger.failures
+        for found in ledger.profiles.get(cell.id, {}).get(kind, [])
+    ]
 
 
 def _measured(cell: Cell, ledger: Ledger) -> Row:
@@ -223,6 +244,8 @@ def _doubts(cell: Cell, ledger: Ledger) -> Row:
         audit.clock_doubt(own),
         audit.after_doubt(own),
     ]
+    if error := ledger.profiles.get(cell.id, {}).get("error"):
+        doubts.append(f"its samples could not be looked into: {error}")
     return {
         "idle_cpu_share": idle_share(beside) if beside else None,
         "foreign_cpu_share": foreign,

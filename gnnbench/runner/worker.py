@@ -1,8 +1,8 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``recheck``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
-``{"ok": false, "status", "reason"}``.
+``recheck``, ``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}``
+or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -85,6 +85,11 @@ class Worker:
         """Check again, after timing, on seeds that were not timed."""
         return {"reason": self.system.recheck(command["epoch"])}
 
+    def profile(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Look inside the samples of an epoch that was not timed."""
+        found: dict[str, Any] = self.system.profile(command["epoch"])
+        return found
+
     def close(self, command: dict[str, Any]) -> dict[str, Any]:
         """Give everything back; the process ends after the answer."""
         if self.system is not None:
@@ -137,6 +142,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "check": worker.check,
         "epoch": worker.epoch,
         "recheck": worker.recheck,
+        "profile": worker.profile,
         "close": worker.close,
     }
     for line in commands:

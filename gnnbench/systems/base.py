@@ -142,6 +142,14 @@ class System(ABC):
         """
         return ""
 
+    def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
+        """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
+
+        Returns rows of ``stages`` and of ``kernels`` (columns as in ``gnnbench.results.schema``,
+        without the cell's id), or nothing. Asked of cells without a model once they are measured.
+        """
+        return {}
+
     def clock_stopped(self) -> None:
         """To be called in ``run_epoch`` when its clock has stopped and before anything else.
 

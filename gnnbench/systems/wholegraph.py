@@ -126,6 +126,15 @@ class WholeGraph(TrainingSystem):
         """Destinations and edges by hop."""
         return self.counted(self.keep(drawn)).hops
 
+    def block_tensors(self, drawn: Any) -> list[Tensor]:
+        """Offsets, columns and nodes; it returns the edges by their ends as well."""
+        nodes, _, offsets, columns = drawn
+        return [*nodes[:-1], *offsets, *columns]
+
+    def graph_bytes(self) -> int:
+        """WholeMemory is none of torch's."""
+        return 0
+
     def hops(self, drawn: Any) -> list[Hop]:
         """Edges in neutral form.
 

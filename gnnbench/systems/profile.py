@@ -1,0 +1,222 @@
+"""A look inside a system's samples, apart from their timing: stages by hop, memory, kernels."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import cycle, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops.trace import Mark, traced
+
+if TYPE_CHECKING:
+    from gnnbench.systems.training import TrainingSystem
+
+Row = dict[str, Any]
+
+WARM_UP = 3  # batches, before any that is looked at
+BATCHES = 20
+KERNEL_BATCHES = 10
+WHOLE = "batch"  # the stage that is the whole call
+
+
+def profile_samples(system: TrainingSystem, epoch: int) -> dict[str, list[Row]]:
+    """Rows of ``stages.csv`` and ``kernels.csv`` without the cell's id; medians per batch.
+
+    The batches of ``epoch`` are sampled in three passes: plainly (whole calls, memory), with the
+    native trace on where the sampler is native (stages), and under torch's profiler on a GPU.
+    """
+    todo = _batches(system, epoch)
+    for seeds, number in islice(todo, WARM_UP):
+        system.sample(seeds, epoch, number)
+    whole, hops = _whole_calls(system, epoch, islice(todo, BATCHES))
+    stages = [whole]
+    if system.framework == "native":
+        stages += _stages(system, epoch, islice(todo, BATCHES), hops)
+    kernels = []
+    if system.device.type == "cuda":
+        kernels = _kernels(system, epoch, list(islice(todo, KERNEL_BATCHES)))
+    return {"stages": stages, "kernels": kernels}
+
+
+def _batches(system: TrainingSystem, epoch: int) -> Iterator[tuple[Tensor, int]]:
+    """The epoch's batches, over and over, each with its number."""
+    id_type = system.graph.indices.dtype
+    drawn = [b.to(id_type) for b in system.order.batches(epoch, system.device)]
+    return cycle([(seeds, number) for number, seeds in enumerate(drawn)])
+
+
+def _median(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def _whole_calls(
+    system: TrainingSystem, epoch: int, batches: Iterable[tuple[Tensor, int]]
+) -> tuple[Row, list[Row]]:
+    """The row of the whole call; destinations and edges of each hop."""
+    gpu = system.device.type == "cuda"
+    host, device, extra, sizes, counted = [], [], [], [], []
+    for seeds, number in batches:
+        if gpu:
+            torch.cuda.synchronize(system.device)
+            torch.cuda.reset_peak_memory_stats(system.device)
+            events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+            before = torch.cuda.memory_allocated(system.device)
+            events[0].record()
+        begin = time.perf_counter()
+        drawn = system.sample(seeds, epoch, number)
+        host.append(time.perf_counter() - begin)
+        if gpu:
+            events[1].record()
+            torch.cuda.synchronize(system.device)
+            device.append(events[0].elapsed_time(events[1]) / 1e3)
+        size = spanned_bytes(system.block_tensors(drawn))
+        sizes.append(size)
+        if gpu:
+            peak = torch.cuda.max_memory_allocated(system.device)
+            # What the sampler holds from one batch to the next counts: tables, buffers.
+            held = before - _others_bytes(system, seeds, before)
+            extra.append(peak - before + held - size)
+        counted.append(system.counted_now(drawn))
+        del drawn
+    hops = [
+        {
+            "nodes": round(_median(c.hops[hop][0].numel() for c in counted)),
+            "edges": round(_median(c.hops[hop][1] for c in counted)),
+        }
+        for hop in range(len(system.cell.fanouts))
+    ]
+    block_bytes = round(_median(sizes))
+    row: Row = {
+        "stage": WHOLE,
+        "hop": None,
+        "batches": len(host),
+        "host_s": _median(host),
+        "device_s": _median(device) if device else None,
+        "nodes": round(_median(c.nodes for c in counted)),
+        "edges": round(_median(sum(n for _, n in c.hops) for c in counted)),
+        "block_bytes": block_bytes or None,
+    }
+    if extra and block_bytes:
+        row |= {
+            "extra_bytes": round(_median(extra)),
+            "extra_ratio": _median(e / s for e, s in zip(extra, sizes, strict=True)),
+        }
+    return row, hops
+
+
+def _others_bytes(system: TrainingSystem, seeds: Tensor, allocated: int) -> int:
+    """Of the device memory in use what is the graph's and the batch order's."""
+    train = system.graph.train_idx
+    epoch_seeds = min(train.numel(), (system.cell.max_batches or train.numel()) * seeds.numel())
+    order = train.numel() * train.element_size() + epoch_seeds * seeds.element_size()
+    return min(allocated, system.graph_bytes() + order)
+
+
+def spanned_bytes(tensors: Sequence[Tensor]) -> int:
+    """Bytes from the first to the last that is used of every storage: views of one count once."""
+    spans: dict[int, tuple[int, int]] = {}
+    for t in tensors:
+        if t.numel() == 0:
+            continue
+        begin = t.data_ptr()
+        end = begin + t.numel() * t.element_size()
+        storage = t.untyped_storage().data_ptr()
+        low, high = spans.get(storage, (begin, end))
+        spans[storage] = (min(low, begin), max(high, end))
+    return sum(high - low for low, high in spans.values())
+
+
+def _stages(
+    system: TrainingSystem,
+    epoch: int,
+    batches: Iterable[tuple[Tensor, int]],
+    hops: Sequence[Row],
+) -> list[Row]:
+    host: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+    device: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
+    count = 0
+    for seeds, number in batches:
+        _, marks = traced(lambda s=seeds, n=number: system.sample(s, epoch, n), system.device)  # type: ignore[misc]
+        count += 1
+        for key, (host_s, device_s) in _summed(marks).items():
+            host[key].append(host_s)
+            device[key].append(device_s)
+    gpu = system.device.type == "cuda"
+    return [
+        {
+            "stage": stage,
+            "hop": None if hop < 0 else hop + 1,
+            "batches": count,
+            "host_s": _median(host[stage, hop]),
+            "device_s": _median(device[stage, hop]) if gpu else None,
+            **(hops[hop] if hop >= 0 else {}),
+        }
+        for stage, hop in host
+    ]
+
+
+def _summed(marks: Iterable[Mark]) -> dict[tuple[str, int], tuple[float, float]]:
+    """Host and device seconds of a batch by (stage, hop), in the order of the first marks."""
+    found: dict[tuple[str, int], tuple[float, float]] = {}
+    for m in marks:
+        host_s, device_s = found.get((m.stage, m.hop), (0.0, 0.0))
+        found[m.stage, m.hop] = (host_s + m.host_s, device_s + m.device_s)
+    return found
+
+
+def _kernels(
+    system: TrainingSystem, epoch: int, batches: Sequence[tuple[Tensor, int]]
+) -> list[Row]:
+    """Kernels by name, as the CUDA profiling interface reports them; none where it does not run."""
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.cuda.synchronize(system.device)
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for seeds, number in batches:
+            system.sample(seeds, epoch, number)
+        torch.cuda.synchronize(system.device)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trace.json"
+        profiler.export_chrome_trace(str(path))
+        events = json.loads(path.read_text())["traceEvents"]
+    return kernel_rows(events, len(batches))
+
+
+def kernel_rows(events: Iterable[Row], batches: int) -> list[Row]:
+    """Rows from the events of a trace in Chrome's format, the longest kernel first."""
+    by_name: defaultdict[str, list[Row]] = defaultdict(list)
+    for event in events:
+        if event.get("cat") == "kernel":
+            by_name[event["name"]].append(event)
+    rows = []
+    for name, calls in by_name.items():
+        shapes = Counter((_dims(e, "grid"), _dims(e, "block")) for e in calls)
+        (grid, block), _ = shapes.most_common(1)[0]
+        occupancy = [e["args"].get("est. achieved occupancy %") for e in calls]
+        known = [o for o in occupancy if o is not None]
+        rows.append(
+            {
+                "kernel": name,
+                "calls": len(calls) / batches,
+                "device_s": sum(e["dur"] for e in calls) / 1e6 / batches,
+                "grid": grid,
+                "block": block,
+                "registers": calls[0]["args"].get("registers per thread"),
+                "shared_bytes": calls[0]["args"].get("shared memory"),
+                "occupancy": _median(known) / 100 if known else None,
+            }
+        )
+    return sorted(rows, key=lambda r: -r["device_s"])
+
+
+def _dims(event: Row, key: str) -> str:
+    return "x".join(str(n) for n in event["args"].get(key, []))
