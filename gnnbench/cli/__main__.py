@@ -1,0 +1,5 @@
+"""``python -m gnnbench.cli``."""
+
+from gnnbench.cli import main
+
+main()

@@ -1,0 +1,52 @@
+"""``gnnbench compare``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnnbench.cli.common import print_json, print_rich
+from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
+
+
+class Format(StrEnum):
+    """How a comparison is printed."""
+
+    table = "table"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+
+
+def compare(
+    a: Annotated[Path, typer.Argument(help="Folder of a run, or its cells.csv: before.")],
+    b: Annotated[Path, typer.Argument(help="The same: after.")],
+    threshold: Annotated[
+        float | None,
+        typer.Option(min=0, max=0.99, help="Relative loss to accept; default: the noise floor."),
+    ] = None,
+    format: Annotated[Format, typer.Option(help="What to print.")] = Format.table,
+) -> None:
+    """Hold run B against run A, cell by cell.
+
+    Cells are matched by what they are, not by the machine. B is 'slower' (a regression) where the
+    95 % interval of A's median over B's lies wholly below 1 minus the threshold; a cell that A
+    measured and B failed is one as well. Exit code 5 if there is a regression, else 0.
+    """
+    from gnnbench.results import compare as comparing
+    from gnnbench.results import compare_text
+
+    found = comparing.compare(comparing.open_run(a), comparing.open_run(b), threshold)
+    if format is Format.json:
+        print_json(found.to_json())
+    elif format is Format.csv:
+        print(compare_text.to_csv(found), end="")
+    elif format is Format.markdown:
+        print(compare_text.markdown(found), end="")
+    else:
+        print_rich(compare_text.table(found))
+        print("\n" + "\n".join(compare_text.remarks(found)))
+    raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)
