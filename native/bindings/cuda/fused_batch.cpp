@@ -82,6 +82,16 @@ Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
   return Tensor(handle);
 }
 
+Tensor host_numbers(const int64_t* from, int64_t n) {
+  const int64_t stride = 1;
+  AtenTensorHandle handle = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, &n, &stride, aoti_torch_dtype_int64(),
+                                                         aoti_torch_device_type_cpu(), 0, &handle));
+  const Tensor out(handle);
+  std::copy(from, from + n, data<int64_t>(out));
+  return out;
+}
+
 // Arrays of one dtype in one tensor, each from a multiple of 32 elements on, never empty.
 template <class T>
 class Arrays {
@@ -272,8 +282,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
       continue;
     }
     std::vector<Tensor> out = batch.blocks(sizes);
-    Tensor took = torch::stable::empty({2 * hops}, ScalarType::Long);
-    std::copy(sizes, sizes + 2 * hops, data<int64_t>(took));
+    const Tensor took = host_numbers(sizes, 2 * hops);
     out.push_back(took);
     trace_mark(launch, Stage::kBlock, kWholeBatch);
     return out;
