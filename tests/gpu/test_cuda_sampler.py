@@ -7,21 +7,39 @@ from gpu_graphs import Csc, assert_same, csc_of, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gnnbench.ops.picks import PICKS, WEIGHTED, WITHOUT_REPLACEMENT, PickSpec
+
 pytestmark = pytest.mark.gpu
 
-PICKS = ["reservoir", "floyd"]
 IDS = [torch.int32, torch.int64]
 KEY = 0x0123_4567_89AB_CDEF
 
 
+def spec_of(pick: str | PickSpec, csc: Csc) -> PickSpec:
+    """Of weighted picks, one with weights, a fifth of them zero; walks otherwise of PinSAGE's."""
+    if isinstance(pick, PickSpec):
+        return pick
+    if pick in WEIGHTED:
+        weights = torch.arange(csc.indices.numel(), dtype=torch.float32) * 7 % 5
+        return PickSpec.weighted(pick, csc.indptr, weights)
+    return PickSpec.random_walk(4, 3, 0.3) if pick == "random_walk" else PickSpec.of(pick)
+
+
+def arguments(pick, csc: Csc, put):
+    name, tables, walk = spec_of(pick, csc).arguments()
+    return name, [put(t) for t in tables], walk
+
+
 def hop(ops, csc: Csc, dst, fanout, pick, put=lambda t: t, *, number=0, batch=0, key=KEY):
+    how = arguments(pick, csc, put)
     return ops.sample_hop(
-        put(csc.indptr), put(csc.indices), put(dst), fanout, pick, [], [], key, number, batch
+        put(csc.indptr), put(csc.indices), put(dst), fanout, *how, key, number, batch
     )
 
 
 def batch(ops, csc: Csc, seeds, fanouts, pick, frontier, put=lambda t: t, positions=True):
-    args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, pick, [], [], frontier, KEY, 3)
+    how = arguments(pick, csc, put)
+    args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, *how, frontier, KEY, 3)
     return ops.sample(*args, positions)
 
 
@@ -32,7 +50,7 @@ HAND = Csc(
 )
 
 
-@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
 @pytest.mark.parametrize("dtype", IDS)
 def test_hand_made_hop(ops, gpu, pick, dtype):
     csc = Csc(HAND.indptr, HAND.indices.to(dtype))
@@ -48,9 +66,61 @@ def test_hand_made_hop(ops, gpu, pick, dtype):
     assert set(positions.tolist()) <= {1, 2, 3}
 
 
-@pytest.mark.parametrize("pick", PICKS)
+# The constants of native/tests/test_headers.cpp.
+PINNED = [
+    ("reservoir", 12, 7, [0, 1, 2, 3, 7]),
+    ("reservoir", 20, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
+    ("floyd", 12, 7, [7, 6, 5, 8, 11]),
+    ("floyd", 20, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
+    ("fisher_yates", 12, 7, [10, 8, 5, 6, 9]),
+    ("fisher_yates", 7, 7, [6, 4, 2, 5, 3, 1]),
+    ("with_replacement", 12, 7, [10, 9, 6, 8, 8]),
+    ("weighted_alias", 4, 7, [3, 3, 3, 3, 3, 2, 0, 3]),
+    ("weighted_prefix", 4, 7, [3, 3, 3, 3, 3, 2, 2, 3]),
+]
+
+
 @pytest.mark.parametrize("dtype", IDS)
-@pytest.mark.parametrize("fanout", [1, 2, 5, 15, 63, 64, 65, 200, 511, 512, 513, 2**31 - 1])
+@pytest.mark.parametrize("pick, degree, vertex, expected", PINNED)
+def test_picks_are_pinned(ops, gpu, pick, degree, vertex, expected, dtype):
+    csc = Csc(torch.tensor([0] * (vertex + 1) + [degree]), torch.arange(degree, dtype=dtype) % 7)
+    if pick in WEIGHTED:
+        pick = PickSpec.weighted(pick, csc.indptr, torch.tensor([1.0, 0.0, 3.0, 4.0]))
+    dst = torch.tensor([vertex], dtype=dtype)
+    indptr, neighbors, positions, weights = hop(
+        ops, csc, dst, len(expected), pick, gpu.put, number=1, batch=3
+    )
+    assert indptr.tolist() == [0, len(expected)]
+    assert positions.tolist() == expected
+    assert neighbors.tolist() == [p % 7 for p in expected]
+    assert weights.numel() == 0
+
+
+# 0 <- 1 2 3, 1 <- 0, 2 <- 2 4 4, 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
+WALKED = Csc(
+    torch.tensor([0, 3, 4, 7, 7, 13, 14]),
+    torch.tensor([1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0], dtype=torch.int32),
+)
+
+
+@pytest.mark.parametrize("dtype", IDS)
+def test_random_walks_are_pinned(ops, gpu, dtype):
+    csc = Csc(WALKED.indptr, WALKED.indices.to(dtype))
+    dst = torch.tensor([0, 3, 4], dtype=dtype)
+    indptr, neighbors, positions, weights = hop(
+        ops, csc, dst, 3, PickSpec.random_walk(4, 3, 0.5), gpu.put, number=1, batch=3
+    )
+    assert indptr.tolist() == [0, 3, 3, 6]
+    assert neighbors.tolist() == [1, 2, 3, 0, 1, 2]
+    assert weights.tolist() == [4, 4, 2, 5, 2, 2]
+    assert weights.dtype == torch.float32
+    assert positions.numel() == 0
+
+
+# 21 and 22, 64 and 65, 512 and 513: the last slots in shared memory and the first in scratch.
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 2, 5, 15, 21, 22, 64, 65, 300, 512, 513, 2**31 - 1])
 def test_hop_equals_cpu(ops, gpu, pick, dtype, fanout):
     csc = skewed(3000, dtype, seed=fanout % 1000, top=900)
     dst = torch.randperm(3000, generator=torch.Generator().manual_seed(1))[:1777].to(dtype)
@@ -58,8 +128,30 @@ def test_hop_equals_cpu(ops, gpu, pick, dtype, fanout):
     assert_same(hop(ops, csc, dst, fanout, pick, gpu.put, number=2, batch=7), expected)
 
 
+@pytest.mark.parametrize("pick", ["with_replacement", *WEIGHTED])
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 2, 5, 15, 16, 17, 300, 3000])
+def test_hop_with_replacement_equals_cpu(ops, gpu, pick, dtype, fanout):
+    csc = skewed(3000, dtype, seed=fanout, top=900)
+    dst = torch.randperm(3000, generator=torch.Generator().manual_seed(1))[:777].to(dtype)
+    expected = hop(ops, csc, dst, fanout, pick, number=2, batch=7)
+    assert_same(hop(ops, csc, dst, fanout, pick, gpu.put, number=2, batch=7), expected)
+
+
+# Tallies of 128 threads a block in shared memory, of 32, and of all in scratch.
+@pytest.mark.parametrize("walks, length", [(1, 1), (4, 3), (31, 1), (32, 1), (16, 7), (64, 64)])
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 3, 300, 3000])
+def test_walks_equal_cpu(ops, gpu, walks, length, dtype, fanout):
+    csc = skewed(3000, dtype, seed=walks, top=900)
+    dst = torch.randperm(3000, generator=torch.Generator().manual_seed(1))[:1777].to(dtype)
+    spec = PickSpec.random_walk(walks, length, 0.2)
+    expected = hop(ops, csc, dst, fanout, spec, number=2, batch=7)
+    assert_same(hop(ops, csc, dst, fanout, spec, gpu.put, number=2, batch=7), expected)
+
+
 @pytest.mark.parametrize("pick", PICKS)
-@pytest.mark.parametrize("fanout", [1, 10, 600])
+@pytest.mark.parametrize("fanout", [1, 10, 600, 3000])
 def test_hubs(ops, gpu, pick, fanout):
     # 2048 and 2049 are the last row of a warp and the first of a whole block.
     degrees = np.array([100_000, 0, 3, 2048, 2049, 5000, 100_003, 1, 31, 2047])
@@ -69,6 +161,38 @@ def test_hubs(ops, gpu, pick, fanout):
     for row in (0, 6):  # alone, so that the other warps of the block have no row
         one = dst[row : row + 1]
         assert_same(hop(ops, csc, one, fanout, pick, gpu.put), hop(ops, csc, one, fanout, pick))
+
+
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+def test_graph_in_locked_memory(ops, gpu, pick, dtype, frontier):
+    csc = skewed(3000, dtype, seed=4)
+    seeds = torch.arange(0, 3000, 17, dtype=dtype)
+    put = lambda t: gpu.put(t) if t is seeds else t.pin_memory()  # noqa: E731
+    got = batch(ops, csc, seeds, [5, 30], pick, frontier, put)
+    assert all(t.is_cuda for t in got)
+    assert_same(got, batch(ops, csc, seeds, [5, 30], pick, frontier))
+    assert_same(hop(ops, csc, seeds, 4, pick, put), hop(ops, csc, seeds, 4, pick))
+
+
+def test_graph_half_here_half_there(ops, gpu):
+    csc = skewed(3000, torch.int32, seed=4)
+    seeds = torch.arange(0, 3000, 17, dtype=torch.int32)
+    expected = batch(ops, csc, seeds, [5, 3], "floyd", "new")
+    put = lambda t: t.pin_memory() if t is csc.indices else gpu.put(t)  # noqa: E731
+    assert_same(batch(ops, csc, seeds, [5, 3], "floyd", "new", put), expected)
+
+
+@pytest.mark.parametrize("what", ["indptr", "indices", "weights"])
+def test_memory_that_is_not_locked_is_refused(ops, gpu, what):
+    csc = skewed(300, torch.int32, seed=4)
+    spec = spec_of("weighted_alias", csc)
+    seeds = torch.arange(5, dtype=torch.int32)
+    left = {"indptr": csc.indptr, "indices": csc.indices, "weights": spec.tables[0]}[what]
+    put = lambda t: t if t is left else gpu.put(t)  # noqa: E731
+    with pytest.raises(RuntimeError, match=f"^gnnbench: {what} must be .* locked for CUDA"):
+        batch(ops, csc, seeds, [5], spec, "new", put)
 
 
 @pytest.mark.parametrize("key", [0, -1, 1 << 62, -(1 << 63)])
@@ -139,9 +263,10 @@ def test_id_map_of_one_hot_id(ops, gpu):
 @pytest.mark.parametrize("fanouts", [[15, 10, 5], [3], [70, 2], [2, 600, 2]])
 def test_batch_equals_cpu(ops, gpu, pick, frontier, dtype, positions, fanouts):
     csc = skewed(4000, dtype, seed=len(fanouts), top=700)
-    seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:100].to(dtype)
+    seeds = torch.randperm(4000, generator=torch.Generator().manual_seed(9))[:60].to(dtype)
     expected = batch(ops, csc, seeds, fanouts, pick, frontier, positions=positions)
-    assert len(expected) == len(fanouts) * (4 if positions else 3)
+    carried = positions or pick == "random_walk"
+    assert len(expected) == len(fanouts) * (4 if carried else 3)
     got = batch(ops, csc, seeds, fanouts, pick, frontier, gpu.put, positions=positions)
     assert_same(got, expected)
 
@@ -219,6 +344,31 @@ def test_refuses_what_is_broken(ops, gpu, change, message, dtype):
     seeds = torch.tensor(change.get("seeds", [0, 1, 2, 3, 4]), dtype=dtype)
     with pytest.raises(RuntimeError, match=message):
         batch(ops, csc, seeds, [5], "reservoir", "cumulative", gpu.put)
+
+
+def test_refuses_tables_of_another_graph(ops, gpu):
+    # As many edges, all in one row: aliases lead out of the rows of this one.
+    spec = PickSpec.weighted("weighted_alias", torch.tensor([0, 11]), torch.arange(11.0))
+    seeds = torch.arange(5, dtype=torch.int32)
+    with pytest.raises(RuntimeError, match=r"^gnnbench: weights holds the tables of another"):
+        batch(ops, HAND, seeds, [5, 5], spec, "new", gpu.put)
+    with pytest.raises(RuntimeError, match=r"^gnnbench: weights holds the tables of another"):
+        hop(ops, HAND, seeds, 5, spec, gpu.put)
+
+
+def test_walks_meet_a_broken_graph(ops, gpu):
+    walks = PickSpec.random_walk(20, 5, 0.0)
+    dst = torch.tensor([5], dtype=torch.int32)  # 5 <- 0 <- 1 2 3
+    strange = Csc(WALKED.indptr, WALKED.indices.clone())
+    strange.indices[1] = 77
+    with pytest.raises(RuntimeError, match=r"^gnnbench data: indices holds an id"):
+        hop(ops, strange, dst, 3, walks, gpu.put)
+    broken = Csc(WALKED.indptr.clone(), WALKED.indices)
+    broken.indptr[1] = 1 << 40
+    with pytest.raises(RuntimeError, match=r"^gnnbench data: indptr is broken"):
+        hop(ops, broken, dst, 3, walks, gpu.put)
+    with pytest.raises(RuntimeError, match=r"^gnnbench: dst holds an id outside the graph"):
+        hop(ops, WALKED, dst + 1, 3, walks, gpu.put)
 
 
 def test_refuses_a_seed_that_would_wrap(ops, gpu):
