@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from itertools import product
 
 from gnnbench.cell import Cell
 from gnnbench.results.labels import fits, parse_label
@@ -132,19 +131,23 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
 
 
 def _couple(plan: Plan, first: str, second: str) -> None:
-    """Pair the cells that two labels name and that are alike in whatever neither label names."""
+    """Pair the cells that two labels name and that are alike in whatever neither label names.
+
+    A cell whose pick the other system does not have goes beside all of that one's.
+    """
     free = {key for label in (first, second) for key in parse_label(label)[1]}
-    axes = {f.name for f in fields(Cell)} - {"system", "options"} - free
-    found = 0
-    for a, b in product(plan.cells, repeat=2):
-        if not (fits(asdict(a), first) and fits(asdict(b), second)) or a.id == b.id:
-            continue
-        if any(getattr(a, axis) != getattr(b, axis) for axis in axes):
-            continue
-        found += 1
-        if a.id in plan.failures or b.id in plan.failures:
-            continue
-        if {a.id, b.id} not in [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]:
-            plan.pairs.append(Pair(b, a, direct=True))
+    axes = {f.name for f in fields(Cell)} - {"system", "options", "pick"} - free
+    found = False
+    for a in [c for c in plan.cells if fits(asdict(c), first)]:
+        others = [
+            c
+            for c in plan.cells
+            if fits(asdict(c), second) and all(getattr(a, x) == getattr(c, x) for x in axes)
+        ]
+        for b in [c for c in others if c.pick == a.pick] or others:
+            found = True
+            known = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
+            if {a.id, b.id} not in known and not {a.id, b.id} & plan.failures.keys():
+                plan.pairs.append(Pair(b, a, direct=True))
     if not found:
         plan.notes.append(f"'{first}' beside '{second}': no such cells were selected")
