@@ -104,6 +104,7 @@ FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, FusedNext<Id>& 
 template <class Id>
 struct DenseMap {
   static constexpr bool kMayLose = true;
+  static constexpr int64_t kClaimAhead = 48;  // keys between a prefetch and its use
 
   int32_t* ids;  // [num_nodes]
 
@@ -119,21 +120,34 @@ struct DenseMap {
     return owned;
   }
 
-  // No branch on whether a node is known, and no store where it is: a line of the map that workers
-  // only read stays in both their caches.
+  // No branch on whether a node is known: written with masks, since a compiler makes branches of
+  // conditions. Shared lines that are only read must stay in every worker's cache, so a known node
+  // stores to a spare place then.
   template <bool kShared>
   int64_t claim(const Id* keys, int64_t n, int32_t first, Id* fresh, int32_t* out) const {
+    int32_t* const map = ids;
     int32_t spare = 0;
+    const intptr_t from_spare =
+        reinterpret_cast<intptr_t>(map) - reinterpret_cast<intptr_t>(&spare);
     int64_t claimed = 0;
     for (int64_t e = 0; e < n; ++e) {
+      __builtin_prefetch(map + keys[std::min(e + kClaimAhead, n - 1)], 1);
       const Id key = keys[e];
-      const int32_t found = get(key);
+      const int32_t found = std::atomic_ref(map[key]).load(std::memory_order_relaxed);
       const int32_t rank = static_cast<int32_t>(claimed);
       const int32_t mine = kShared ? first - rank : first + rank;
       const bool unknown = found == kUnclaimed;
-      int32_t* const to = unknown ? ids + key : &spare;
-      std::atomic_ref(*to).store(mine, std::memory_order_relaxed);
-      out[e] = unknown ? mine : found;
+      const int32_t mask = -static_cast<int32_t>(unknown);
+      const int32_t id = (mine & mask) | (found & ~mask);
+      if constexpr (kShared) {
+        const intptr_t offset = from_spare + static_cast<intptr_t>(key) * 4;
+        auto* const to = reinterpret_cast<int32_t*>(reinterpret_cast<intptr_t>(&spare) +
+                                                    (offset & static_cast<intptr_t>(mask)));
+        std::atomic_ref(*to).store(id, std::memory_order_relaxed);
+      } else {
+        map[key] = id;
+      }
+      out[e] = id;
       fresh[claimed] = key;
       claimed += unknown;
     }

@@ -73,15 +73,13 @@ void map_edges(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer, co
   }
 }
 
-// Whether all keys are nodes; asks for their entries of the map.
-template <class Map, class Id>
-bool check_keys(const Map& map, const Id* keys, int64_t n, int64_t num_nodes) {
+template <class Id>
+bool are_nodes(const Id* keys, int64_t n, int64_t num_nodes) {
   using Unsigned = std::make_unsigned_t<Id>;
   bool inside = true;
   for (int64_t e = 0; e < n; ++e) {
     inside &=
         static_cast<uint64_t>(static_cast<Unsigned>(keys[e])) < static_cast<uint64_t>(num_nodes);
-    map.prefetch(keys[e]);
   }
   return inside;
 }
@@ -95,24 +93,29 @@ FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& cl
   constexpr int64_t kMaxRows = 128;
   const uint32_t fanout = hop.draws.fanout;
   const PickSpec& spec = hop.draws.spec;
-  const bool floyd = spec.pick == Pick::kFloyd;
+  const bool floyd = spec.pick == Pick::kFloyd, distinct = without_replacement(spec.pick);
   const Id* const indices = hop.csc.indices;
   const Row* const rows = hop.rows + begin;
 
   uint32_t at[kMaxRows];
-  uint8_t drawn[kMaxRows + kFloydRows], whole[kMaxRows + 1];
+  uint32_t low[kMaxRows + 1] = {}, high[kMaxRows + 1] = {}, degree[kMaxRows + 1] = {};
+  uint8_t drawn[kMaxRows + 1], whole[kMaxRows + 1];
   int64_t num_drawn = 0, num_whole = 0, edges = 0;
   for (int64_t r = 0; r < end - begin; ++r) {
     const Row row = rows[r];
+    const uint64_t vertex = static_cast<uint64_t>(hop.dst[begin + r]);
     at[r] = static_cast<uint32_t>(edges);
     edges += row.count;
     hop.indptr[begin + r + 1] = static_cast<int32_t>(start + edges);
-    __builtin_prefetch(indices + row.begin);
-    const bool draws = row.count > 0 && !takes_all(spec.pick, row.degree, fanout);
+    const bool draws = (row.count > 0) & !(distinct & (row.degree <= fanout));
     drawn[num_drawn] = whole[num_whole] = static_cast<uint8_t>(r);
+    low[num_drawn] = static_cast<uint32_t>(vertex);
+    high[num_drawn] = static_cast<uint32_t>(vertex >> 32);
+    degree[num_drawn] = row.degree;
     num_drawn += draws;
     num_whole += !draws;
   }
+  for (int64_t i = 0; i < num_whole; ++i) __builtin_prefetch(indices + rows[whole[i]].begin);
 
   // Draw s of the drawn row i is picks[place(i) + s * stride].
   uint32_t picks[kFusedEdges + kFloydRows * kFusedFanout];
@@ -121,23 +124,16 @@ FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& cl
     return floyd ? i / kFloydRows * kFloydRows * fanout + i % kFloydRows : i * fanout;
   };
   if (floyd) {
-    for (int64_t i = 0; i < kFloydRows - 1; ++i) {  // the last group's empty lanes
-      drawn[num_drawn + i] = drawn[num_drawn > 0 ? num_drawn - 1 : 0];
+    int64_t padded = num_drawn;
+    for (; padded % kFloydRows != 0; ++padded) {
+      low[padded] = high[padded] = 0;
+      degree[padded] = fanout + 1;
     }
-    for (int64_t g = 0; g < num_drawn; g += kFloydRows) {
-      uint32_t low[kFloydRows], high[kFloydRows], degree[kFloydRows];
-      for (int64_t i = 0; i < kFloydRows; ++i) {
-        const uint64_t v = static_cast<uint64_t>(hop.dst[begin + drawn[g + i]]);
-        low[i] = static_cast<uint32_t>(v);
-        high[i] = static_cast<uint32_t>(v >> 32);
-        degree[i] = rows[drawn[g + i]].degree;
-      }
-      uint32_t* const out = picks + g * fanout;
-      floyd_rows(hop.draws, low, high, degree, out);
-      for (int64_t i = 0; i < kFloydRows; ++i) {
-        const Id* const from = indices + rows[drawn[g + i]].begin;
-        for (uint32_t s = 0; s < fanout; ++s) __builtin_prefetch(from + out[s * kFloydRows + i]);
-      }
+    floyd_rows(hop.draws, padded, low, high, degree, picks);
+    for (int64_t i = 0; i < num_drawn; ++i) {
+      const Id* const from = indices + rows[drawn[i]].begin;
+      const uint32_t* const pick = picks + place(i);
+      for (uint32_t s = 0; s < fanout; ++s) __builtin_prefetch(from + pick[s * stride]);
     }
   } else {
     uint32_t moved[2 * kFusedFanout];
@@ -192,7 +188,7 @@ FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& cl
       }
     }
   }
-  if (!check_keys(map, keys, edges, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
+  if (!are_nodes(keys, edges, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
   map_edges<kShared>(map, hop, claimer, keys, edges, hop.indices + start);
   return {};
 }
@@ -221,7 +217,7 @@ FusedFault sample_long_rows(const Map& map, const FusedHop<Id>& hop, Claimer<Id>
         keys[t] = hop.csc.indices[row.begin + pick];
         if (hop.positions) hop.positions[start + from + t] = row.begin + pick;
       }
-      if (!check_keys(map, keys, n, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
+      if (!are_nodes(keys, n, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
       map_edges<kShared>(map, hop, claimer, keys, n, out + from);
     }
     start += row.count;
@@ -244,7 +240,6 @@ FusedFault sample_pass(const Map& map, const FusedHop<Id>& hop) {
       FusedFault fault;
       if (hop.walked) {
         const Id* const keys = hop.walked + begin;
-        check_keys(map, keys, end - begin, hop.csc.num_nodes);
         map_edges<kShared>(map, hop, claimer, keys, end - begin, hop.indices + begin);
       } else if (fanout > kFusedFanout) {
         uint32_t* const moved = hop.moved ? hop.moved + worker * 2 * int64_t{fanout} : nullptr;

@@ -57,9 +57,9 @@ struct Undo {
   Undo& operator=(const Undo&) = delete;
 };
 
-// `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(), which names the
-// known ones, the seeds aside before the first hop. Whatever happens, no node is left in it. The
-// last tensor of the answer holds two numbers a hop, its nodes and its edges.
+// `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(); it holds the first
+// `known` of them already and still does then. Whatever happens, no node is left in it. The last
+// tensor of the answer holds two numbers a hop, its nodes and its edges.
 template <class Id, class Maps>
 std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   const Csc<Id> csc = csc_of<Id>(task.indptr, task.indices);
@@ -107,7 +107,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     const bool long_rows = draws.fanout > kFusedFanout && draws.spec.pick == Pick::kFisherYates;
     const Scratch<uint32_t> moved(long_rows && edges > 0 ? workers * 2 * int64_t{draws.fanout} : 0);
     Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
-    maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), known);
+    maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);
     if (h == 0) {
       check_fused(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
     }
