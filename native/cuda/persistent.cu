@@ -10,6 +10,7 @@
 //   first unfinished task is never waited for by the worker that holds it, and only workers that
 //   run hold tickets: no block needs another one to be resident.
 // - Every wait ends when a fault is up.
+#include <algorithm>
 #include <cuda/atomic>
 
 #include "cuda/persistent.h"
@@ -35,9 +36,10 @@ struct Held {
   int64_t vertex[32];
   int64_t begin[32];  // of its row in graph.indices
   uint32_t degree[32];
-  uint32_t out[32];    // of its result in job.neighbors
-  uint32_t count[32];  // edges to write now
-  uint32_t first[33];  // pairs before it: its edges and, unless the hop is the last, itself
+  uint32_t out[32];     // of its result in job.neighbors
+  uint32_t count[32];   // edges to write now
+  uint32_t first[33];   // pairs before it: its edges and, unless the hop is the last, itself
+  uint32_t blocks[33];  // Philox blocks before its own, of a reservoir
   uint32_t hop[32];
 };
 
@@ -121,28 +123,37 @@ struct Worker {
   }
 
   // Algorithm R in parallel: a slot keeps the largest position that drew it, the last writer of the
-  // sequential loop. Draws [begin, end) of the row, begin a multiple of 4.
-  __device__ void offer(const Draws& draws, uint32_t fanout, uint32_t begin, uint32_t end,
+  // sequential loop. The four draws of block `b` that are below `end`.
+  __device__ void offer(const Draws& draws, uint32_t fanout, uint32_t b, uint32_t end,
                         Slots slots) const {
-    for (uint32_t b = begin / 4 + lane; b < (end + 3) / 4; b += 32) {
-      const Philox4 words = draws.block(b);
-      const uint32_t word[4] = {words.x, words.y, words.z, words.w};
+    const Philox4 words = draws.block(b);
+    const uint32_t word[4] = {words.x, words.y, words.z, words.w};
 #pragma unroll
-      for (uint32_t k = 0; k < 4; ++k) {
-        const uint32_t draw = 4 * b + k;
-        if (draw >= end) continue;
-        const uint32_t slot = bounded(word[k], fanout + draw + 1);
-        if (slot < fanout) atomicMax(&slots[slot], fanout + draw);
-      }
+    for (uint32_t k = 0; k < 4; ++k) {
+      const uint32_t draw = 4 * b + k;
+      if (draw >= end) continue;
+      const uint32_t slot = bounded(word[k], fanout + draw + 1);
+      if (slot < fanout) atomicMax(&slots[slot], fanout + draw);
     }
   }
 
-  __device__ void draw_reservoir(uint32_t row, uint32_t fanout) const {
-    const Slots slots = slots_of(row, fanout);
-    for (uint32_t s = lane; s < fanout; s += 32) slots[s] = s;
+  // Reservoirs of all held rows together, so that short rows share the lanes.
+  __device__ void draw_reservoirs(bool drawn) const {
+    const uint32_t fanout = job.fanouts[held.hop[lane]];
+    sum_up(drawn ? (held.degree[lane] - fanout + 3) / 4 : 0, held.blocks);
+    for (uint32_t p = lane, row = 0; p < held.first[32]; p += 32) {
+      row = row_of(p, held.first, row);
+      const uint32_t s = p - held.first[row];
+      const bool has_slot = held.blocks[row] < held.blocks[row + 1] && s < held.count[row];
+      if (has_slot) slots_of(row, held.count[row])[s] = s;
+    }
     __syncwarp();
-    offer(draws_of(row), fanout, 0, held.degree[row] - fanout, slots);
-    __syncwarp();
+    for (uint32_t p = lane, row = 0; p < held.blocks[32]; p += 32) {
+      row = row_of(p, held.blocks, row);
+      const uint32_t count = held.count[row];  // the fanout
+      offer(draws_of(row), count, p - held.blocks[row], held.degree[row] - count,
+            slots_of(row, count));
+    }
   }
 
   // pick_floyd with all lanes looking for a repeated value.
@@ -187,29 +198,27 @@ struct Worker {
   }
 
   // Fills the slots of the held rows whose draws depend on one another.
-  __device__ void draw_rows(uint32_t drawn) const {
+  __device__ void draw_rows(bool drawn) const {
     const Pick pick = job.spec.pick;
     if (!without_replacement(pick)) return;
-    const bool alone = pick != Pick::kReservoir;  // a lane's own, where the fanout is small
-    uint32_t together = drawn;
-    if (alone) {
-      const uint32_t fanout = (drawn >> lane & 1) != 0 ? job.fanouts[held.hop[lane]] : 0;
-      const bool small = fanout > 0 && fanout <= kSharedFanout;
-      if (small) {
+    if (pick == Pick::kReservoir) {
+      draw_reservoirs(drawn);
+    } else {
+      // Where the fanout is small a lane draws its own row.
+      const uint32_t fanout = job.fanouts[held.hop[lane]];
+      const bool alone = drawn && fanout <= kSharedFanout;
+      if (alone) {
         uint32_t* out = shared + lane * stride;
         pick_row(job.spec, held.begin[lane], held.degree[lane], fanout, draws_of(lane), out,
                  out + fanout);
       }
-      together &= ~__ballot_sync(kAll, small);
-    }
-    for (; together != 0; together &= together - 1) {
-      const uint32_t row = __ffs(together) - 1, fanout = job.fanouts[held.hop[row]];
-      if (pick == Pick::kReservoir) {
-        draw_reservoir(row, fanout);
-      } else if (pick == Pick::kFloyd) {
-        draw_floyd(row, fanout);
-      } else {
-        draw_fisher_yates(row, fanout);
+      for (uint32_t left = __ballot_sync(kAll, drawn && !alone); left != 0; left &= left - 1) {
+        const uint32_t row = __ffs(left) - 1;
+        if (pick == Pick::kFloyd) {
+          draw_floyd(row, job.fanouts[held.hop[row]]);
+        } else {
+          draw_fisher_yates(row, job.fanouts[held.hop[row]]);
+        }
       }
     }
     __syncwarp();
@@ -229,26 +238,23 @@ struct Worker {
     return position;
   }
 
-  // The row of pair `p`: the last one whose first pair is not behind it.
-  __device__ uint32_t row_of(uint32_t p) const {
-    uint32_t row = 0;
-#pragma unroll
-    for (uint32_t half = 16; half > 0; half /= 2) {
-      if (held.first[row + half] <= p) row += half;
-    }
+  // The row of pair (or block) `p`, at or behind `row`: the one whose items hold it.
+  static __device__ uint32_t row_of(uint32_t p, const uint32_t (&first)[33], uint32_t row) {
+    while (first[row + 1] <= p) ++row;
     return row;
   }
 
   // Writes the edges of the held rows and pushes their tasks.
   __device__ bool write_rows() const {
     const uint32_t pairs = held.first[32];
-    for (uint32_t from = 0; from < pairs; from += 32) {
+    for (uint32_t from = 0, row = 0; from < pairs; from += 32) {
       const uint32_t p = from + lane;
       bool any = p < pairs;
       int64_t vertex = 0;
       uint32_t hop = 0;
       if (any) {
-        const uint32_t row = row_of(p), s = p - held.first[row];
+        row = row_of(p, held.first, row);
+        const uint32_t s = p - held.first[row];
         hop = held.hop[row];
         if (s == held.count[row]) {
           vertex = held.vertex[row];  // a finished task's vertex goes on to the next hop
@@ -273,16 +279,16 @@ struct Worker {
     return true;
   }
 
-  // Sets the pairs of the lanes' rows; the sum fits, as the rows' places do.
-  __device__ void set_pairs(uint32_t pairs) const {
-    uint32_t sum = pairs;
+  // Sums of the lanes' numbers, each without its own; the total last.
+  __device__ void sum_up(uint32_t own, uint32_t (&sums)[33]) const {
+    uint32_t sum = own;
 #pragma unroll
     for (uint32_t d = 1; d < 32; d *= 2) {
       const uint32_t other = __shfl_up_sync(kAll, sum, d);
       if (lane >= d) sum += other;
     }
-    held.first[lane + 1] = sum;
-    if (lane == 0) held.first[0] = 0;
+    sums[lane + 1] = sum;
+    if (lane == 0) sums[0] = 0;
     __syncwarp();
   }
 
@@ -333,12 +339,12 @@ struct Worker {
     held.count[lane] = split ? 0 : count;
     held.hop[lane] = hop;
     if (mine) job.rows[slot + lane] = {out, split ? chunks_of(degree - fanout) : count};
-    set_pairs((split ? 0 : count) + (mine && hop + 1 < job.hops ? 1 : 0));
+    sum_up((split ? 0 : count) + (mine && hop + 1 < job.hops ? 1 : 0), held.first);
     for (uint32_t left = splits; left != 0; left &= left - 1) {
       const uint32_t row = __ffs(left) - 1;
       if (!open_split(row, slot + row)) return false;
     }
-    draw_rows(__ballot_sync(kAll, drawn && !split));
+    draw_rows(drawn && !split);
     return write_rows();
   }
 
@@ -375,8 +381,10 @@ struct Worker {
     const uint32_t degree = static_cast<uint32_t>(job.graph.indptr[vertex + 1] - begin);
     const uint32_t first = chunk_of(word) * kChunkDraws, draws = degree - fanout;
     const Slots slots = split_slots(out);
-    offer(Draws{job.key, static_cast<uint64_t>(vertex), hop, job.batch}, fanout, first,
-          draws - first > kChunkDraws ? first + kChunkDraws : draws, slots);
+    const uint32_t end = draws - first > kChunkDraws ? first + kChunkDraws : draws;
+    for (uint32_t b = first / 4 + lane; b < (end + 3) / 4; b += 32) {
+      offer(Draws{job.key, static_cast<uint64_t>(vertex), hop, job.batch}, fanout, b, end, slots);
+    }
     __syncwarp();
     __threadfence();
     uint32_t left = 0;
@@ -391,7 +399,7 @@ struct Worker {
     held.out[lane] = out;
     held.count[lane] = lane == 0 ? fanout : 0;
     held.hop[lane] = hop;
-    set_pairs(lane == 0 ? fanout : 0);
+    sum_up(lane == 0 ? fanout : 0, held.first);
     if (fanout <= kSharedFanout) {  // to where write_rows() looks for them
       for (uint32_t s = lane; s < fanout; s += 32) shared[s] = load_now(slots[s]);
       __syncwarp();
@@ -411,19 +419,21 @@ struct Worker {
       }
       uint64_t word = 0;
       uint32_t ready = 0;
-      for (;;) {
+      for (uint32_t polls = 0;; ++polls) {
+        // The end is looked for less often than the task: all look at the same word for it.
+        const bool looks = lane == 0 && polls % 4 == 0;
+        bool stop = looks && faulty();
         word = 0;
-        bool stop = lane == 0 && faulty();
         if (lane < tickets && ticket + lane < job.queue_capacity) {
           word = load_now(job.queue[ticket + lane]);
         }
         // Those that are there, in order: one of the later may wait for one of the earlier.
         const uint32_t missing = ~__ballot_sync(kAll, word != 0);
         ready = missing == 0 ? 32 : __ffs(missing) - 1;
-        if (lane == 0 && word == 0) stop |= all_finished(load_now(job.control->state));
+        if (looks && word == 0) stop |= all_finished(load_now(job.control->state));
         if (__shfl_sync(kAll, stop, 0)) return;
         if (ready > 0) break;
-        __nanosleep(64);
+        __nanosleep(100);
       }
       const bool plain = lane < ready && !is_chunk(word);
       const bool chunk = lane < ready && is_chunk(word);
@@ -465,9 +475,18 @@ struct Worker {
   }
 };
 
+constexpr int warps_of(TaskSchedule schedule) {
+  return schedule == TaskSchedule::kPersistent ? kWorkers : 1;
+}
+
+// Blocks that are to fit a multiprocessor: 40 warps at 48 registers, or all the blocks it can hold.
+constexpr int blocks_of(TaskSchedule schedule) {
+  return schedule == TaskSchedule::kPersistent ? 40 / kWorkers : 32;
+}
+
 // Shared memory of a block: Held of each warp, then slots of each warp.
 template <class Id, TaskSchedule kSchedule>
-__global__ void __launch_bounds__(kWorkers * 32)
+__global__ void __launch_bounds__(32 * warps_of(kSchedule), blocks_of(kSchedule))
     tasks_kernel(const __grid_constant__ TaskJob<Id> job, uint32_t stride) {
   extern __shared__ __align__(16) unsigned char memory[];
   const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
@@ -510,7 +529,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Id, TaskSchedule kSchedule>
 void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
   const auto kernel = tasks_kernel<Id, kSchedule>;
-  const int warps = kSchedule == TaskSchedule::kPersistent ? kWorkers : 1;
+  const int warps = warps_of(kSchedule);
   const size_t bytes = warps * (sizeof(Held) + job.fetch_size * stride * sizeof(uint32_t));
   if (bytes > 48 * 1024) {
     GNNBENCH_CUDA_CALL(launch,
@@ -525,7 +544,8 @@ void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
                        cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
     GNNBENCH_CUDA_CALL(launch, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
                                                                              warps * 32, bytes));
-    blocks = static_cast<int64_t>(processors) * resident;
+    blocks = std::min(static_cast<int64_t>(processors) * resident,
+                      blocks_for(job.queue_capacity, warps));  // no more workers than tasks
   }
   if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
     // Each block owns the index of its number; the next one to take is behind them.
