@@ -202,26 +202,29 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t e = first + u * kThreads;
     ids[u] = e < n ? neighbors[e] : 0;
   }
+  int32_t mine[kUnroll];
+  uint32_t at[kUnroll];
+  bool is_new[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t e = first + u * kThreads;
-    int32_t mine = 0;
-    uint32_t at = 0;
-    if (e < n) {
-      if (ids[u] < 0) {
-        tell_fault(state, kFusedBadIndices);
-      } else {
-        mine = map.enter(ids[u], e, &at);
-      }
-    }
-    const bool is_new = mine == kNew;
-    const uint32_t number = known + new_id(is_new, &state.nodes, new_ids);
-    if (is_new) {
-      mine = static_cast<int32_t>(number);
+    mine[u] = 0;
+    if (e < n && ids[u] < 0) tell_fault(state, kFusedBadIndices);
+    if (e < n && ids[u] >= 0) mine[u] = map.enter(ids[u], e, &at[u]);
+    is_new[u] = mine[u] == kNew;
+  }
+  uint32_t numbers[kUnroll];
+  new_numbers(is_new, &state.nodes, new_ids, numbers);
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    const int64_t e = first + u * kThreads;
+    if (is_new[u]) {
+      const uint32_t number = known + numbers[u];
+      mine[u] = static_cast<int32_t>(number);
       nodes[number] = ids[u];
-      map.name(at, ids[u], number, true);
+      map.name(at[u], ids[u], number, true);
     }
-    if (e < n) local[e] = mine;
+    if (e < n) local[e] = mine[u];
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) state.edges = n;
 }

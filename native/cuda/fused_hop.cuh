@@ -107,13 +107,21 @@ struct NewIds {
   uint32_t base;
 };
 
-// A number of its own, from `counter`, to every thread with `wants`: one atomic a block. All
-// threads of the block call it.
-__device__ inline uint32_t new_id(bool wants, int32_t* counter, NewIds& shared) {
+// A number of its own, from `counter`, for every `wants` of the block's threads: one atomic a
+// block. All threads of the block call it.
+template <int kCount>
+__device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter, NewIds& shared,
+                                   uint32_t (&numbers)[kCount]) {
   const unsigned lane = threadIdx.x % 32;
-  const unsigned wanting = __ballot_sync(kAllLanes, wants);
+  uint32_t asked = 0;  // by the warp
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    const unsigned wanting = __ballot_sync(kAllLanes, wants[i]);
+    numbers[i] = asked + __popc(wanting & ((1u << lane) - 1));
+    asked += __popc(wanting);
+  }
   uint32_t of_warp = 0;
-  if (lane == 0 && wanting) of_warp = atomicAdd(&shared.asked, __popc(wanting));
+  if (lane == 0 && asked) of_warp = atomicAdd(&shared.asked, asked);
   of_warp = __shfl_sync(kAllLanes, of_warp, 0);
   __syncthreads();
   if (threadIdx.x == 0 && shared.asked) {
@@ -121,7 +129,8 @@ __device__ inline uint32_t new_id(bool wants, int32_t* counter, NewIds& shared) 
     shared.asked = 0;
   }
   __syncthreads();
-  return shared.base + of_warp + __popc(wanting & ((1u << lane) - 1));
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) numbers[i] += shared.base + of_warp;
 }
 
 __device__ inline void tell_fault(FusedState& state, uint32_t fault) {
@@ -312,9 +321,11 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
       if (fits && sound) local = job.map.enter(id, edge, &at);
       if (local == kNoRoom) tell_fault(state, kFusedOverflow);
     }
-    const bool is_new = local == kNew;
-    const uint32_t number = start.known + new_id(is_new, &state.nodes, new_ids);
-    if (is_new) {
+    const bool is_new[1] = {local == kNew};
+    uint32_t numbers[1];
+    new_numbers(is_new, &state.nodes, new_ids, numbers);
+    if (is_new[0]) {
+      const uint32_t number = start.known + numbers[0];
       local = static_cast<int32_t>(number);
       const bool recorded = number < job.node_room;
       if (recorded) job.nodes[number] = id;

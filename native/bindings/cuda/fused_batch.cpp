@@ -74,14 +74,6 @@ std::vector<int64_t> larger(const FusedRequest& q, const std::vector<Room>& room
   return capacity;
 }
 
-Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
-  const int64_t stride = 1;
-  AtenTensorHandle handle = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(
-      aoti_torch__reinterpret_tensor(buffer.get(), 1, &length, &stride, begin, &handle));
-  return Tensor(handle);
-}
-
 Tensor host_numbers(const int64_t* from, int64_t n) {
   const int64_t stride = 1;
   AtenTensorHandle handle = nullptr;
@@ -345,6 +337,14 @@ std::vector<Tensor> fused_sample_padded(const FusedRequest& q) {
                                                     : sample_padded<int64_t>(q);
 }
 
+Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
+  const int64_t stride = 1;
+  AtenTensorHandle handle = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(
+      aoti_torch__reinterpret_tensor(buffer.get(), 1, &length, &stride, begin, &handle));
+  return Tensor(handle);
+}
+
 int64_t fused_slots(int64_t nodes) { return 2 * nodes + 64; }
 
 Mailbox& Mailbox::of_thread() {
@@ -371,7 +371,7 @@ FusedSizes Mailbox::open(const Launch& launch, int64_t n) {
 const int64_t* Mailbox::wait(const Launch& launch) const {
   const std::atomic_ref<uint64_t> ready(*memory_);
   for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != ticket_; ++spins) {
-    if (spins % 4096 != 0) continue;
+    if (spins % 32768 != 0) continue;  // some 50 us
     std::this_thread::yield();
     const cudaError_t status =
         cudaStreamQuery(launch.stream);  // a kernel that failed tells nothing

@@ -58,7 +58,7 @@ std::tuple<Tensor, Tensor> rename(const Tensor& dst, const Tensor& neighbors) {
   if (sizes[2] & kFusedRepeatedSeed) {
     fail("dst holds an id twice; every destination must be unique");
   }
-  return {torch::stable::narrow(nodes, 0, 0, sizes[0]), local};
+  return {view(nodes, 0, sizes[0]), local};
 }
 
 std::tuple<Tensor, Tensor> fused_id_map_cuda(Tensor dst, Tensor neighbors) {
