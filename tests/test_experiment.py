@@ -1,4 +1,6 @@
+import json
 import textwrap
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -261,3 +263,32 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
     answer = Missing("no CUDA library", "build it") if missing else None
     monkeypatch.setattr(native, "native_missing", lambda device: answer)
     assert ex._auto_device() == device
+
+
+def test_committed_results_keep_their_definitions_hashes():
+    """A key added to definitions must not change what the old ones hash to."""
+    folders = [
+        p.parent for p in (Path(__file__).parent.parent / "results").glob("*/*/definition.toml")
+    ]
+    assert len(folders) >= 4
+    for folder in folders:
+        record = json.loads((folder / "run.json").read_text())
+        assert ex.load(str(folder / "definition.toml")).hash == record["definition_hash"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "cells", "couples"),
+    [
+        ("smoke", 8, 1), ("laptop", 8, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
+        ("fastsample-grid", 15 * 4, 1), ("gpu", 14, 1), ("gpu-reversed", 14, 1),
+        ("pgsampler", 8, 2), ("pgsampler-grid", 2 * 4 * 6 * 3, 1),
+    ],
+)  # fmt: skip
+def test_the_sampling_definition(profile, cells, couples):
+    options = {"baseline": ["sampler"], "dgl": ["fused"], "pyg": [], "wholegraph": []}
+    resolved = ex.resolve(ex.load("sampling"), profile)
+    found = ex.expand(resolved, options.__getitem__)
+    assert len(found) == cells and len(resolved.compare) == couples
+    assert {c.model for c in found} == {"none"}
+    for cell in found:  # ours share a pick, the packages have theirs
+        assert (cell.pick == "default") == (cell.system != "baseline")

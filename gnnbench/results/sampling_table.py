@@ -55,7 +55,9 @@ def samples_table(rows: Sequence[Row]) -> Table:
     )  # fmt: skip
     for row in rows:
         rate = edges_per_second(row)
-        name = system_label(row) + (f" (for {row['stand_in_for']})" * bool(row.get("stand_in_for")))
+        name = system_label(row)
+        if row.get("stand_in_for"):
+            name += f" (for {row['stand_in_for']})"
         table.add_row(
             row["dataset"], str(row["batch_size"]), row["fanouts"], str(row["threads"]),
             name + " (?)" * bool(row.get("doubtful")), row["status"],

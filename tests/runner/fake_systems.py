@@ -203,6 +203,30 @@ class GreedyGpuDriver(Fake):
         raise RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be ...")
 
 
+class Sampling(Fake):
+    """Samples only, and lets be looked into; with the option ``flag`` the look fails."""
+
+    def run_epoch(self, epoch):
+        sample = super().run_epoch(epoch)
+        sample.phases_s, sample.loss = {"sample": sample.wall_s * 0.9}, None
+        return sample
+
+    def profile(self, epoch):
+        assert epoch > 1_000_000
+        if "flag" in self.cell.options:
+            raise ValueError("blind")
+        stages = [{"stage": "batch", "hop": None, "batches": 20, "host_s": 1e-3, "edges": 400}]
+        return {"stages": stages, "kernels": []}
+
+
+class SamplingTwice(Sampling):
+    """The same work in twice the time."""
+
+    def setup(self):
+        super().setup()
+        self.seconds *= 2
+
+
 class Gpu(Fake):
     """Runs on a GPU, it says."""
 

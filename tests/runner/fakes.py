@@ -11,7 +11,8 @@ FAKES = {
     "greedy-gpu": "GreedyGpu", "absent": "Absent", "late-absent": "LateAbsent",
     "unable": "Unable", "fragile": "Fragile", "gpu": "Gpu",
     "greedy-gpu-driver": "GreedyGpuDriver", "spin": "Spin", "chatty": "Chatty",
-    "waits": "Waits", "graphed": "Graphed",
+    "waits": "Waits", "graphed": "Graphed", "sampling": "Sampling",
+    "sampling-twice": "SamplingTwice",
 }  # fmt: skip
 
 

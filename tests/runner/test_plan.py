@@ -9,7 +9,7 @@ def cells(*systems, **changes):
     return [Cell("e", s, "d", "m", **changes) for s in systems]
 
 
-def plan(cells, missing=None, named=(), reference="a", absent=()):
+def plan(cells, missing=None, named=(), reference="a", absent=(), compare=()):
     missing = missing or {}
     return make_plan(
         cells,
@@ -19,6 +19,7 @@ def plan(cells, missing=None, named=(), reference="a", absent=()):
             Availability(GONE, missing[system]) if system in missing else Availability()
         ),
         lambda dataset: GONE if dataset in absent else None,
+        compare,
     )
 
 
@@ -35,6 +36,41 @@ def test_groups_differ_in_anything_but_system_and_options():
     assert pairs(found) == [("a", "b"), ("a", "b"), ("a", "b")]
     assert {p.reference.batch_size == p.system.batch_size for p in found.pairs} == {True}
     assert len({p.id for p in found.pairs}) == 3
+
+
+def test_a_reference_may_be_named_with_its_settings():
+    many = [*cells("a", options={"x": 1}), *cells("a", options={"x": 2}), *cells("b")]
+    found = plan(many, reference="a x=2")
+    assert {p.reference.options["x"] for p in found.pairs} == {2}
+    assert {c.options.get("x") for c in found.references.values()} == {2}
+
+
+def test_a_cell_without_the_reference_s_pick_is_compared_all_the_same():
+    found = plan([*cells("a", pick="floyd"), *cells("b", pick="default"), *cells("a", pick="x")])
+    assert pairs(found) == [("a", "b"), (None, "a")]
+    assert found.pairs[0].reference.pick == "floyd"
+
+
+def test_couples_are_measured_beside_the_reference():
+    found = plan(cells("a", "b", "c"), compare=[("b", "c"), ("a", "b"), ("b", "c")])
+    assert pairs(found) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [p.direct for p in found.pairs] == [False, False, True]
+
+
+def test_couples_agree_in_what_their_labels_do_not_name():
+    many = [c for n in (1, 2) for c in cells("a", "b", threads=n)]
+    found = plan(many, compare=[("b threads=1", "b threads=2"), ("b", "a")])
+    assert [(p.reference.threads, p.system.threads) for p in found.pairs if p.direct] == [(1, 2)]
+    mixed = [*cells("b", pick="default"), *cells("c", pick="p"), *cells("c", pick="q")]
+    found = plan(mixed, reference="c", compare=[("b", "c")])
+    assert [(p.reference.pick, p.system.pick) for p in found.pairs if p.direct] == [
+        ("default", "q")
+    ]
+
+
+def test_a_couple_that_cannot_be_is_noted_or_left_out():
+    assert "no such cells" in plan(cells("a", "b"), compare=[("b", "x")]).notes[0]
+    assert pairs(plan(cells("a", "b", "c"), {"c": ""}, compare=[("b", "c")])) == [("a", "b")]
 
 
 def test_alone():
