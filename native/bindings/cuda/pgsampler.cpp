@@ -103,14 +103,15 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   const size_t rows_at = of_rows.template add<TaskRow>(capacity.queue);
   const size_t neighbors_at = a.rest.template add<Id>(capacity.edges);
   const size_t positions_at = a.rest.template add<int64_t>(with_positions ? capacity.edges : 0);
-  const size_t nodes_at = a.rest.template add<Id>(capacity.nodes);
   const size_t local_at = a.rest.template add<int32_t>(job.graph.num_nodes);
   const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, indptr_capacity);
   const size_t scan_at = a.rest.template add<char>(static_cast<int64_t>(scan_bytes));
   a.zeroed.allocate(on);
   a.rest.allocate(on);
   a.indptr = on.empty({indptr_capacity}, ScalarType::Int);
-  a.indices = on.empty({capacity.edges}, ScalarType::Int);
+  // The list of nodes is done with before the first index is written: they share memory.
+  const int64_t node_words = capacity.nodes * static_cast<int64_t>(sizeof(Id) / sizeof(int32_t));
+  a.indices = on.empty({std::max(capacity.edges, node_words)}, ScalarType::Int);
   a.src_nodes = on.empty({num_seeds + capacity.nodes}, kIdType<Id>);
   if (with_positions) a.positions = on.empty({capacity.edges}, ScalarType::Long);
 
@@ -121,7 +122,7 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   job.neighbors = a.rest.template at<Id>(neighbors_at);
   job.positions = with_positions ? a.rest.template at<int64_t>(positions_at) : nullptr;
   job.edge_capacity = static_cast<uint32_t>(capacity.edges);
-  job.nodes = a.rest.template at<Id>(nodes_at);
+  job.nodes = reinterpret_cast<Id*>(a.indices.data_ptr());
   job.node_capacity = static_cast<uint32_t>(capacity.nodes);
   job.control = a.zeroed.template at<TaskControl>(control_at);
   const TaskBlocks<Id> blocks{a.rest.template at<int32_t>(local_at),
