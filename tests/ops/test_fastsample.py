@@ -14,24 +14,10 @@ from torch import Tensor
 
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.library import load_native, native_errors
-from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
-from gnnbench.ops.sampler import mini_batch
+from gnnbench.ops.fused import fastsample
+from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT
 
 _maps: dict[int, Tensor] = {}
-
-
-def call(dense_map: Tensor, indptr: Tensor, indices: Tensor, seeds: Tensor, fanouts: Any,
-         *, pick: PickSpec, frontier: str, key: int, batch: int,
-         with_positions: bool) -> tuple[MiniBatch, Tensor]:  # fmt: skip
-    """The operator, and what it says it took."""
-    load_native()
-    with native_errors():
-        *flat, taken = torch.ops.gnnbench.fastsample(
-            indptr, indices, seeds, fanouts, *pick.arguments(), frontier, key, batch,
-            with_positions, dense_map, [],
-        )  # fmt: skip
-    return mini_batch(flat, seeds, pick, frontier, with_positions), taken
 
 
 def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
@@ -39,7 +25,7 @@ def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
     n = indptr.numel() - 1
     dense_map = _maps.setdefault(n, torch.full((n,), -1, dtype=torch.int32))
     try:
-        return call(dense_map, indptr, *args, **how)[0]
+        return fastsample(indptr, *args, **how, dense_map=dense_map)[0]
     finally:
         assert (dense_map == -1).all()
 
@@ -84,8 +70,9 @@ def test_nothing_to_sample(frontier: str) -> None:
 def test_says_what_it_took() -> None:
     dense_map = torch.full((6,), -1, dtype=torch.int32)
     graph = INDPTR, INDICES
-    _, taken = call(dense_map, *graph, torch.tensor([2, 0]), [3, 6], **options(graph))
-    assert taken.tolist() == [5, 6, 6, 13]
+    how = options(graph)
+    _, took = fastsample(*graph, torch.tensor([2, 0]), [3, 6], **how, dense_map=dense_map)
+    assert took == [5, 6, 6, 13]
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -126,7 +113,7 @@ def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> Non
 def test_bad_maps(dense_map: Tensor, message: str) -> None:
     graph = INDPTR, INDICES
     with pytest.raises(UsageError, match=message):
-        call(dense_map, *graph, torch.tensor([0]), [2], **options(graph))
+        fastsample(*graph, torch.tensor([0]), [2], **options(graph), dense_map=dense_map)
 
 
 @pytest.mark.real_data

@@ -10,30 +10,15 @@ import torch
 from hypothesis import given, settings
 from ops_batches import BAD, check_bad, options, threads
 from ops_graphs import FRONTIERS, INDICES, INDPTR
-from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.library import load_native, native_errors
-from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
-from gnnbench.ops.sampler import mini_batch
-
-
-def call(indptr: Tensor, indices: Tensor, seeds: Tensor, fanouts: Any, *, pick: PickSpec,
-         frontier: str, key: int, batch: int,
-         with_positions: bool) -> tuple[MiniBatch, Tensor]:  # fmt: skip
-    """The operator, and what it says it took."""
-    load_native()
-    with native_errors():
-        *flat, taken = torch.ops.gnnbench.fused_map(
-            indptr, indices, seeds, fanouts, *pick.arguments(), frontier, key, batch,
-            with_positions, [],
-        )  # fmt: skip
-    return mini_batch(flat, seeds, pick, frontier, with_positions), taken
+from gnnbench.ops.fused import fused_map
+from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT
 
 
 def sample(*args: Any, **how: Any) -> MiniBatch:
     """A face without what was taken."""
-    return call(*args, **how)[0]
+    return fused_map(*args, **how)[0]
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
@@ -71,8 +56,8 @@ def test_nothing_to_sample(frontier: str) -> None:
 
 def test_says_what_it_took() -> None:
     graph = INDPTR, INDICES
-    _, taken = call(*graph, torch.tensor([2, 0]), [3, 6], **options(graph))
-    assert taken.tolist() == [5, 6, 6, 13]
+    _, took = fused_map(*graph, torch.tensor([2, 0]), [3, 6], **options(graph))
+    assert took == [5, 6, 6, 13]
 
 
 @pytest.mark.parametrize(("changed", "error", "message"), BAD, ids=[m for _, _, m in BAD])
