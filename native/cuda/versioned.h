@@ -1,0 +1,45 @@
+// Launchers of the versioned table: see gnnbench/versioned.h for what it is. Plain pointers, no
+// torch; nothing waits.
+#pragma once
+
+#include "cuda/kernels.h"
+#include "gnnbench/versioned.h"
+
+namespace gnnbench::cuda {
+
+// What the passes found wrong, left in ranks[n + 1] (0: nothing).
+enum VersionedFault : int32_t {
+  kVersionedFine = 0,
+  kVersionedRepeatedSeed = 1,
+  kVersionedHopFault = 2,  // the hop that drew the neighbours had a fault
+};
+
+// A hop's neighbours, and what its passes share.
+template <class Id>
+struct VersionedHop {
+  VersionedTable table;
+  int64_t num_nodes;    // of the graph
+  const Id* neighbors;  // [n]
+  int64_t n;
+  int32_t known;   // ids given out before
+  int32_t* local;  // [n], slots at first
+  int32_t* ranks;  // [n + 2]
+};
+
+// Inserts the seeds, whose places are their ids; a repeated one sets *fault, which is cleared here.
+template <class Id>
+void versioned_seeds(Launch launch, VersionedTable table, const Id* seeds, int64_t n,
+                     int32_t* fault);
+
+// Insertion: after an exclusive scan over ranks[0..n] (n + 1 items) ranks[n] is the number of new
+// nodes, ranks[n + 1] a VersionedFault. `seeds_fault` is of versioned_seeds, or null; `hop_fault` a
+// HopFault on the device.
+template <class Id>
+void versioned_insert(Launch launch, VersionedHop<Id> hop, const int32_t* seeds_fault,
+                      const int64_t* hop_fault);
+
+// Compaction and mapping: nodes [known + ranks[n]] from `known` on, and local.
+template <class Id>
+void versioned_finish(Launch launch, VersionedHop<Id> hop, Id* nodes);
+
+}  // namespace gnnbench::cuda
