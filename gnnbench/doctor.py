@@ -181,7 +181,9 @@ def systems() -> list[Entry]:
         summary = getattr(system, "summary", "")
         states = {d: environment.availability(name, d).failure for d in DEVICES}
         able = [d for d, failure in states.items() if failure is None]
-        problem = states["cpu"] or states["cuda"]
+        # Of devices that it could run on: that it is no system for the others needs no mending.
+        meant = getattr(system, "devices", DEVICES)
+        problem = next((f for d, f in states.items() if f and d in meant), None)
         missing = "" if able or problem is None else problem.reason
         stand_in = environment.availability(name, "cpu").stand_in
         found.append(

@@ -80,13 +80,22 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row]) -> None:
         ax.errorbar(
             x, wall, yerr=_error(row, wall), fmt="D", color="black", markersize=3.5, capsize=3, lw=1
         )
-        speedup = row.get("sample_speedup")
+        top = max(bottom, wall + (error[1][0] if (error := _error(row, wall)) else 0.0))
         ax.annotate(
-            f"{wall:.3g}" + (f"\n{speedup:.2f}x" if speedup else ""), (x, max(bottom, wall)),
-            xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=7,
+            _caption(row, wall), (x, top), xytext=(0, 4), textcoords="offset points", ha="center",
+            va="bottom", fontsize=7,
         )  # fmt: skip
     ax.set_xticks(range(len(rows)), [_label(r, many, "\n") for r in rows])
     ax.margins(y=0.2)
+
+
+def _caption(row: Row, wall: float) -> str:
+    lines = [f"{wall:.3g}"]
+    if row.get("work_class") == "different":
+        lines.append("different work")
+    elif row.get("sample_speedup"):
+        lines.append(f"{row['sample_speedup']:.2f}x")
+    return "\n".join(lines)
 
 
 def _error(row: Row, wall: float) -> list[list[float]] | None:
