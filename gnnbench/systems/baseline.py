@@ -231,6 +231,14 @@ class Baseline(TrainingSystem):
         """Offsets, columns and nodes."""
         return [t for b in drawn.blocks for t in (b.indptr, b.indices, b.src_nodes)]
 
+    def sampled_on(self) -> torch.device:
+        """The CPU where the topology stays there."""
+        return self.sampler.setting.sampled_on
+
+    def graph_bytes(self) -> int:
+        """The topology, where it is in device memory."""
+        return super().graph_bytes() if self.sampler.setting.topology == "gpu" else 0
+
     def convert(self, batch: MiniBatch) -> list[Any]:
         """Nothing to convert."""
         return batch.blocks

@@ -85,12 +85,13 @@ def _whole_calls(
             # What the sampler holds from one batch to the next counts: tables, buffers.
             held = before - _others_bytes(system, seeds, before)
             extra.append(peak - before + held - size)
-        counted.append(system.counted_now(drawn))
-        del drawn
+        found = system.counted_now(drawn)
+        counted.append((found.nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
+        del drawn, found  # the next batch's peak is its own
     hops = [
         {
-            "nodes": round(_median(c.hops[hop][0].numel() for c in counted)),
-            "edges": round(_median(c.hops[hop][1] for c in counted)),
+            "nodes": round(_median(by_hop[hop][0] for _, by_hop in counted)),
+            "edges": round(_median(by_hop[hop][1] for _, by_hop in counted)),
         }
         for hop in range(len(system.cell.fanouts))
     ]
@@ -101,8 +102,8 @@ def _whole_calls(
         "batches": len(host),
         "host_s": _median(host),
         "device_s": _median(device) if device else None,
-        "nodes": round(_median(c.nodes for c in counted)),
-        "edges": round(_median(sum(n for _, n in c.hops) for c in counted)),
+        "nodes": round(_median(nodes for nodes, _ in counted)),
+        "edges": round(_median(sum(n for _, n in by_hop) for _, by_hop in counted)),
         "block_bytes": block_bytes or None,
     }
     if extra and block_bytes:
@@ -143,14 +144,14 @@ def _stages(
 ) -> list[Row]:
     host: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     device: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
-    count = 0
+    count, where = 0, system.sampled_on()
     for seeds, number in batches:
-        _, marks = traced(lambda s=seeds, n=number: system.sample(s, epoch, n), system.device)  # type: ignore[misc]
+        _, marks = traced(lambda s=seeds, n=number: system.sample(s, epoch, n), where)  # type: ignore[misc]
         count += 1
         for key, (host_s, device_s) in _summed(marks).items():
             host[key].append(host_s)
             device[key].append(device_s)
-    gpu = system.device.type == "cuda"
+    gpu = where.type == "cuda"
     return [
         {
             "stage": stage,

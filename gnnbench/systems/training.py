@@ -151,6 +151,10 @@ class TrainingSystem(System):
         """The tensors that make up a batch's blocks; none where nobody can tell."""
         return []
 
+    def sampled_on(self) -> torch.device:
+        """The device whose kernels draw."""
+        return self.device
+
     def graph_bytes(self) -> int:
         """Bytes of the topology that torch's allocator holds on the device."""
         if self.device.type == "cpu":
