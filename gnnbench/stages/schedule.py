@@ -85,8 +85,9 @@ def run_sampling(
     if gpu:
         first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize(device)
-        first.record()
     begin = time.perf_counter()
+    if gpu:
+        first.record()
     for number, seeds in enumerate(todo):
         trace.kept.append(keep(sample(seeds, number)))
     if gpu:

@@ -64,11 +64,10 @@ def test_the_order_is_no_memory_of_the_sampler(graph):
     assert whole["extra_bytes"] == pytest.approx(call, rel=0.2, abs=1 << 16)
 
 
-@pytest.mark.parametrize("memory", ["continuous", "chunked"])
-def test_wholegraph(memory, graph):
+def test_wholegraph(graph):
     if missing := WholeGraph.missing("cuda"):
         pytest.skip(f"wholegraph: {missing.reason}; {missing.fix}")
-    system = make(WholeGraph, graph, memory=memory)
+    system = make(WholeGraph, graph)
     try:
         report = system.check()
         assert report.ok, report.reason

@@ -8,7 +8,7 @@ import torch
 from gnnbench import rng
 from gnnbench.stages.clock import PHASES, HostClock, clock_for
 from gnnbench.stages.order import AsDrawn
-from gnnbench.stages.schedule import run_serial
+from gnnbench.stages.schedule import run_sampling, run_serial
 
 
 def test_phases_are_spans_inside_the_wall():
@@ -99,3 +99,24 @@ def test_orders_are_the_same_on_every_device(n):
     order = AsDrawn(torch.arange(n) * 3, 64, seed=1, max_batches=3)
     for here, there in zip(order.batches(4), order.batches(4, "cuda"), strict=True):
         assert there.is_cuda and torch.equal(there.cpu(), here)
+
+
+def test_sampling_alone_is_timed_without_the_batch_order():
+    seeds = [torch.arange(3), torch.arange(2)]
+    seen = []
+
+    def batches():
+        time.sleep(0.03)
+        return seeds
+
+    def sample(batch, number):
+        time.sleep(0.01)
+        seen.append((batch.numel(), number))
+        return [number] * 4
+
+    trace = run_sampling(batches, sample, sum, torch.device("cpu"))
+    assert seen == [(3, 0), (2, 1)] and trace.kept == [0, 4]
+    assert set(trace.phases_s) == {"sample"} and trace.losses == []
+    assert trace.phases_s["sample"] >= 0.02
+    assert trace.wall_s >= trace.phases_s["sample"] + 0.03
+    assert trace.device_s is None
