@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,16 +63,39 @@ def prepare(
 
 
 def load_dataset(
-    name: str,
+    name_or_path: str | Path,
     *,
     root: str | Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Graph:
-    """``prepare``, then ``open_graph``."""
+    """Open a dataset by its name or path; what is not in the store yet is prepared first.
+
+    A name is one that ``gnnbench data list`` tells, as ``ogbn_arxiv+sym`` or
+    ``products~twin@0.05``, or that of an imported graph. A path is that of a prepared folder, an
+    ``.npz``, or an edge list as text (gzipped or not), imported as ``gnnbench data import`` does
+    with its defaults. ``root`` is the store, ``seed`` decides what is drawn. Raises as
+    :func:`prepare`.
+    """
     from gnnbench.data.store import open_graph
 
-    return open_graph(prepare(name, root=root, seed=seed, progress=progress))
+    path, text = Path(name_or_path).expanduser(), str(name_or_path)
+    # A bare word means a dataset, whatever lies in the current folder.
+    like_a_path = isinstance(name_or_path, Path) or "/" in text or path.suffix
+    if like_a_path and path.suffix != ".npz" and path.is_file():
+        return open_graph(_edge_list(path.absolute(), root, seed, progress))
+    return open_graph(prepare(text, root=root, seed=seed, progress=progress))
+
+
+def _edge_list(path: Path, root: str | Path | None, seed: int, progress: Progress | None) -> Path:
+    """Folder of an edge list, imported under a name made of the file's."""
+    from gnnbench.data.imported import import_source
+
+    stat = path.stat()
+    digest = hashlib.sha256(f"{path}|{stat.st_size}|{stat.st_mtime_ns}|{seed}".encode())
+    stem = re.sub("[^a-z0-9_]", "_", path.name.lower().split(".")[0]) or "edges"
+    name = f"{stem}_{digest.hexdigest()[:10]}"
+    return import_source(path, name, seed=seed, root=root, progress=progress)
 
 
 def prepared_path(ref: DatasetRef, root: Path, seed: int = 0) -> Path:

@@ -17,9 +17,10 @@ class PygSampler(BaseSampler):
     """A sampler for ``torch_geometric.loader.NodeLoader``.
 
     ``SamplerOutput`` is in PyG's form as :func:`gnnbench.to_pyg` describes it, on the CPU, where
-    PyG's loader looks for the rows of features. Edges are those that ``edge_ids`` names (``e_id``
-    of the loader's batches); random walks have none. PyG does not tell a sampler which batch it
-    draws: batches count from ``set_epoch`` on (see there).
+    PyG's loader looks for the rows of features; the loader's ``data`` must have an ``edge_index``,
+    which is not read. Edges are those that ``edge_ids`` names (``e_id`` of the loader's batches);
+    random walks have none. PyG does not tell a sampler which batch it draws: batches count from
+    ``set_epoch`` on (see there).
     """
 
     def __init__(self, sampler: Sampler, edge_ids: Tensor | None = None) -> None:

@@ -18,6 +18,7 @@ EXTRA = "GNNBENCH_EXTRA_SAMPLERS"
 GROUP = "gnnbench.samplers"
 OURS = {
     "baseline": "gnnbench.sampling.baseline:HopByHop",
+    "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
     "fused-map": "gnnbench.sampling.fused_map:FusedMap",
     "fastsample": "gnnbench.sampling.fastsample:FastSample",
     "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",

@@ -272,3 +272,19 @@ def test_twin(root: Path) -> None:
     assert graph.meta["symmetric"] is True
     assert graph.meta["seed"] == 2
     assert verify("products~twin@0.001", seed=2).ok
+
+
+def test_an_edge_list_is_loaded_by_its_path(root: Path, tmp_path: Path) -> None:
+    path = tmp_path / "My graph.edges.tsv"
+    path.write_text("0\t1\n2\t1\n1\t0\n")
+    graph = load_dataset(path)
+    assert graph.indptr.tolist() == [0, 1, 3, 3] and graph.indices.tolist() == [1, 0, 2]
+    assert graph.path is not None and graph.path.parent == root / "imported"
+    assert load_dataset(str(path)).path == graph.path
+    path.write_text("0\t1\n")
+    other = load_dataset(path)
+    assert other.num_edges == 1 and other.path != graph.path
+    assert load_dataset(str(graph.path)).num_edges == 3
+    (tmp_path / "data.pt").write_bytes(b"x")
+    with pytest.raises(UsageError, match="pickled"):
+        load_dataset(tmp_path / "data.pt")

@@ -22,6 +22,6 @@ def weights_of(graph, seed: int = 5):
 
 def build(name, graph, fanouts, pick=None, **how):
     """A sampler, with weights of the graph's edges where the pick needs any."""
-    if pick in WEIGHTED:
-        how.setdefault("weights", weights_of(graph))
+    if pick in WEIGHTED and "weights" not in how:
+        how["weights"] = weights_of(graph)
     return gnnbench.build_sampler(name, graph, fanouts, pick=pick, **how)

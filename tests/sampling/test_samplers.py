@@ -155,3 +155,16 @@ def test_pgsampler_loses_nothing_and_the_printed_one_says_what_it_lost(small_gra
             assert part.sampled_edges == whole.sampled_edges
     assert sound.lost_tasks == 0
     assert printed.lost_tasks >= printed.tasks.lost
+
+
+def test_gnnlabs_table_starts_anew_when_its_versions_are_used_up(small_graph):
+    from gnnbench.ops.versioned import LAST_VERSION
+
+    sampler = build("gnnlab", small_graph, FANOUTS, with_positions=True)
+    seeds = small_graph.train_idx[:50]
+    sampler.sample(seeds)
+    sampler._table.version = LAST_VERSION - 2
+    for batch in range(5):
+        right = right_batch(sampler, seeds, 0, batch, True)
+        assert same_work(right, sampler.sample(seeds, batch=batch)) is None
+    assert sampler._table.version == 3

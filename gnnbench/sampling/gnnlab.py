@@ -1,0 +1,40 @@
+"""``gnnlab``: GNNLab's sampler, a table of ids that is not cleared between batches."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.picks import PICKS
+from gnnbench.ops.versioned import VersionedTable, sample_versioned
+from gnnbench.sampling.base import Sampler, Setting
+
+
+class GnnLab(Sampler):
+    """Hop by hop, ids from a versioned table (GNNLab, EuroSys'22, section 5.1).
+
+    The table grows to what batches need, and is zeroed when its 16-bit versions are used up.
+    """
+
+    name = "gnnlab"
+    summary = "GNNLab: hop by hop, versioned table that accumulates ids"
+    picks = ("fisher_yates", *(pick for pick in PICKS if pick != "fisher_yates"))
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        self._table = VersionedTable(setting.sampled_on)
+
+    def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
+        """One dispatch for all hops."""
+        return sample_versioned(
+            self._indptr,
+            self._indices,
+            seeds,
+            self.fanouts,
+            pick=self._pick,
+            frontier=self.frontier,
+            key=key,
+            batch=batch,
+            table=self._table,
+            with_positions=with_positions,
+        )
