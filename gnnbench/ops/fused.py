@@ -100,12 +100,17 @@ def fastsample(
     return mini_batch(flat, seeds, spec, frontier, with_positions), took
 
 
-def fused_id_map(dst: Tensor, neighbors: Tensor) -> tuple[Tensor, Tensor]:
-    """Rename global ids to local ones by Fused-Map's two kernels; on a GPU only.
+def fused_id_map(
+    dst: Tensor, neighbors: Sequence[Tensor], *, nodes: int = 0
+) -> tuple[Tensor, list[Tensor]]:
+    """Rename the global ids of a batch to local ones by Fused-Map's kernels alone; on a GPU only.
 
-    As :func:`gnnbench.ops.sampler.id_map`, but new ids come in any order.
+    ``dst`` ``[n]`` (unique) are the seeds, ``neighbors`` one tensor of ids per hop, all of one id
+    dtype. ``nodes`` is how many distinct ids to make room for first; 0: as many as there are ids.
+    Returns ``src_nodes``, the seeds first and new ids in any order, those of a hop before those of
+    the next, and the local ids of each hop's neighbours, int32. Raises ``UsageError``.
     """
-    src_nodes, local = _call("fused_id_map", dst, neighbors)
+    src_nodes, *local = _call("fused_id_map", dst, list(neighbors), nodes)
     return src_nodes, local
 
 

@@ -116,6 +116,17 @@ def time_run(call: Callable[[int], Any], repeats: int) -> float:
     return (time.perf_counter() - begin) * 1e3 / repeats
 
 
+def device_time(call: Callable[[int], Any], repeats: int) -> float:
+    """Time of the kernels, copies and fills of a call, mean in ms, by torch's profiler."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        for i in range(repeats):
+            call(i)
+        torch.cuda.synchronize()
+    return sum(e.self_device_time_total for e in profiler.key_averages()) / 1e3 / repeats
+
+
 def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
     """Whole batches, both picks, both orders of fanouts."""
     ops = torch.ops.gnnbench
@@ -150,6 +161,41 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
                 out.add({**row, **times, "run_ms": time_run(call, options.batches)})
 
 
+def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
+    """The three-pass id map, hop by hop, and Fused-Map's over one table, on the same edges."""
+    ops = torch.ops.gnnbench
+    indptr, indices = graph
+    draws = torch.Generator("cuda").manual_seed(options.seed + 4)
+    able = torch.nonzero(indptr.diff() > 0).flatten().int()
+    for size in options.batch_sizes:
+        for fanouts in ([15, 10, 5], [5, 10, 15]):
+            seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+            flat = ops.sample(
+                indptr, indices, seeds, fanouts, "floyd", [], [], "cumulative", KEY, 0, False
+            )
+            hops = []  # destinations, neighbours, both global ids
+            for rows, columns, nodes in zip(flat[0::3], flat[1::3], flat[2::3], strict=True):
+                hops.append((nodes[: rows.numel() - 1].contiguous(), nodes[columns]))
+            neighbors = [ids for _, ids in hops]
+            room = flat[-1].numel() * 5 // 4
+
+            def three_pass(i: int) -> list[tuple[Tensor, Tensor]]:
+                return [ops.id_map(dst, ids) for dst, ids in hops]  # noqa: B023
+
+            def fused(i: int) -> list[Tensor]:
+                return ops.fused_id_map(seeds, neighbors, room)  # noqa: B023
+
+            nodes, *local = fused(0)
+            require_equal([nodes.sort().values], [flat[-1].sort().values], "fused_id_map")
+            require_equal([nodes[t] for t in local], neighbors, "fused_id_map, mapped back")
+            edges = sum(ids.numel() for ids in neighbors)
+            row = {"batch": size, "fanouts": "/".join(map(str, fanouts)), "edges": edges}
+            for name, call in (("id_map", three_pass), ("fused_id_map", fused)):
+                times = time_each(call, options.repeats)
+                times["device_ms"] = device_time(call, options.repeats)
+                out.add({"name": name, **row, **times, "run_ms": time_run(call, options.repeats)})
+
+
 def bench_gather(options: argparse.Namespace, out: Report) -> None:
     """Random rows of 512 bytes from device memory and from locked host memory."""
     ops = torch.ops.gnnbench
@@ -182,7 +228,9 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
     able = torch.nonzero(indptr.diff() > 0).flatten().int()
     size = options.batch_sizes[0]
     seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
-    flat = ops.sample(indptr, indices, seeds, [15, 10, 5], "floyd", [], [], "cumulative", KEY, 0, False)
+    flat = ops.sample(
+        indptr, indices, seeds, [15, 10, 5], "floyd", [], [], "cumulative", KEY, 0, False
+    )
     rows, columns, nodes = flat[6:9]
     num_dst, num_src = rows.numel() - 1, nodes.numel()
     block = {"dst": num_dst, "src": num_src, "edges": columns.numel()}
@@ -245,6 +293,7 @@ def main() -> None:
     print(f"{facts} (made in {time.perf_counter() - begin:.1f} s)", flush=True)
     out = Report(options.out, facts)
     bench_sampling(options, graph, out)
+    bench_id_maps(options, graph, out)
     bench_gather(options, out)
     bench_aggregate(options, graph, out)
 

@@ -187,20 +187,22 @@ void launch_finish(Launch launch, FinishJob<Map> job, uint32_t pieces, int64_t m
 
 template <class Map>
 __global__ void __launch_bounds__(kThreads)
-    name_kernel(Map map, const typename Map::Id* neighbors, int64_t n, FusedControl* control,
-                typename Map::Id* nodes, int32_t* local) {
+    name_kernel(Map map, FusedNames<typename Map::Id> names, FusedControl* control, uint32_t hop,
+                typename Map::Id* nodes, int64_t node_room) {
   using Id = typename Map::Id;
   __shared__ NewIds new_ids;
+  const int64_t n = names.n;
   if (threadIdx.x == 0) new_ids.asked = 0;
   __syncthreads();
   const int64_t first = static_cast<int64_t>(blockIdx.x) * kThreads * kUnroll + threadIdx.x;
-  const uint32_t known = static_cast<uint32_t>(control->states[0].nodes);
-  FusedState& state = control->states[1];
+  uint32_t known = 0;
+  for (uint32_t h = 0; h <= hop; ++h) known += static_cast<uint32_t>(control->states[h].nodes);
+  FusedState& state = control->states[hop + 1];
   Id ids[kUnroll];
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t e = first + u * kThreads;
-    ids[u] = e < n ? neighbors[e] : 0;
+    ids[u] = e < n ? names.neighbors[e] : 0;
   }
   int32_t mine[kUnroll];
   uint32_t at[kUnroll];
@@ -211,6 +213,7 @@ __global__ void __launch_bounds__(kThreads)
     mine[u] = 0;
     if (e < n && ids[u] < 0) tell_fault(state, kFusedBadIndices);
     if (e < n && ids[u] >= 0) mine[u] = map.enter(ids[u], e, &at[u]);
+    if (mine[u] == kNoRoom) tell_fault(state, kFusedOverflow);
     is_new[u] = mine[u] == kNew;
   }
   uint32_t numbers[kUnroll];
@@ -221,10 +224,12 @@ __global__ void __launch_bounds__(kThreads)
     if (is_new[u]) {
       const uint32_t number = known + numbers[u];
       mine[u] = static_cast<int32_t>(number);
-      nodes[number] = ids[u];
-      map.name(at[u], ids[u], number, true);
+      const bool fits = number < node_room;
+      if (fits) nodes[number] = ids[u];
+      if (!fits) tell_fault(state, kFusedOverflow);
+      map.name(at[u], ids[u], number, fits);
     }
-    if (e < n) local[e] = mine[u];
+    if (e < n) names.local[e] = mine[u];
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) state.edges = n;
 }
@@ -287,33 +292,43 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
 }
 
 template <class Id>
-void fused_id_map(Launch launch, IdMapItems<Id> items, FusedTable table, FusedControl* control,
-                  FusedClear clear, Id* nodes, int32_t* local, FusedSizes sizes) {
+void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
+                  uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
+                  Id* nodes, int64_t node_room, FusedSizes sizes) {
   constexpr int64_t kAnyNode = sizeof(Id) == 4 ? INT32_MAX : INT64_MAX;
   clear_memory(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
     using Map = std::decay_t<decltype(map)>;
-    begin_seeds(launch, SeedsJob<Map>{Vertices{items.dst, sizeof(Id) == 8}, items.num_dst, kAnyNode,
-                                      0, 0, nullptr, map, control, nodes});
-    const int64_t n = items.num_neighbors;
-    const int64_t blocks = std::max<int64_t>(1, blocks_for(n, kThreads * kUnroll));
-    name_kernel<Map>
-        <<<blocks, kThreads, 0, launch.stream>>>(map, items.neighbors, n, control, nodes, local);
-    GNNBENCH_CUDA_LAUNCHED(launch, "name_kernel");
-    launch_finish(
-        launch, FinishJob<Map>{map, control, 1, nodes, items.size(), {{local, 1, 2}}, sizes, true},
-        1, n);
+    begin_seeds(launch, SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, map, control, nodes});
+    for (uint32_t h = 0; h < count; ++h) {
+      const int64_t blocks = std::max<int64_t>(1, blocks_for(hops[h].n, kThreads * kUnroll));
+      name_kernel<Map>
+          <<<blocks, kThreads, 0, launch.stream>>>(map, hops[h], control, h, nodes, node_room);
+      GNNBENCH_CUDA_LAUNCHED(launch, "name_kernel");
+    }
+    for (uint32_t begin = 0; begin == 0 || begin < count; begin += kPieces) {
+      const uint32_t here = std::min<uint32_t>(kPieces, count - begin);
+      FinishJob<Map> job{map, control, count, nodes, node_room, {}, {}, begin + here == count};
+      if (begin == 0) job.sizes = sizes;
+      int64_t most = 0;
+      for (uint32_t p = 0; p < here; ++p) {
+        const uint32_t h = begin + p;
+        job.pieces[p] = Piece{hops[h].local, h + 1, h + 2};
+        most = std::max(most, hops[h].n);
+      }
+      launch_finish(launch, job, std::max<uint32_t>(1, here), most);
+    }
   });
 }
 
-#define GNNBENCH_FUSED_OF(Id)                                                                   \
-  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                     \
-  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                     \
-  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);        \
-  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,      \
-                                 FusedSizes);                                                   \
-  template void fused_id_map<Id>(Launch, IdMapItems<Id>, FusedTable, FusedControl*, FusedClear, \
-                                 Id*, int32_t*, FusedSizes)
+#define GNNBENCH_FUSED_OF(Id)                                                                \
+  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                  \
+  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                  \
+  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);     \
+  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
+                                 FusedSizes);                                                \
+  template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t, \
+                                 FusedTable, FusedControl*, FusedClear, Id*, int64_t, FusedSizes)
 GNNBENCH_FUSED_OF(int32_t);
 GNNBENCH_FUSED_OF(int64_t);
 #undef GNNBENCH_FUSED_OF

@@ -125,10 +125,19 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
 
 // ---- the id map alone ----
 
-// dst become the nodes 0, 1, ..., new neighbours follow; nodes [items.size()], local int32
-// [num_neighbors]. Told as a batch of one hop whose edges are the neighbours.
+// Neighbours of a hop and their local ids.
 template <class Id>
-void fused_id_map(Launch launch, IdMapItems<Id> items, FusedTable table, FusedControl* control,
-                  FusedClear clear, Id* nodes, int32_t* local, FusedSizes sizes);
+struct FusedNames {
+  const Id* neighbors;  // [n]
+  int32_t* local;       // [n]
+  int64_t n;
+};
+
+// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [node_room]. Told as a
+// batch whose edges are the neighbours.
+template <class Id>
+void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
+                  uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
+                  Id* nodes, int64_t node_room, FusedSizes sizes);
 
 }  // namespace gnnbench::cuda

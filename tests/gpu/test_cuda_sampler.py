@@ -315,12 +315,14 @@ def test_any_batch_equals_cpu(ops, gpu, drawn, fanouts, pick, frontier):
 
 def test_repeats_give_the_same_bits(ops, gpu):
     csc = skewed(20_000, torch.int32, seed=2, top=3000)
-    on_gpu = Csc(gpu.put(csc.indptr), gpu.put(csc.indices))
-    seeds = gpu.put(torch.arange(0, 4000, 4, dtype=torch.int32))
+    seeds = torch.arange(0, 4000, 4, dtype=torch.int32)
     for pick in PICKS:
-        first = [t.cpu() for t in batch(ops, on_gpu, seeds, [15, 10, 5], pick, "cumulative")]
-        for _ in range(5):
-            assert_same(batch(ops, on_gpu, seeds, [15, 10, 5], pick, "cumulative"), first)
+        spec = spec_of(pick, csc)
+        first, *others = (
+            batch(ops, csc, seeds, [15, 10, 5], spec, "cumulative", gpu.put) for _ in range(6)
+        )
+        for other in others:
+            assert_same(other, [t.cpu() for t in first])
 
 
 REFUSALS = [

@@ -35,8 +35,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "-> Tensor[]");
 
   // GNNLab's: per hop, then a table that accumulates the batch's ids; entries of another version
-  // count as empty. table int64 [capacity], zeros at first (layout: gnnbench/versioned.h); version 1
-  // to 65535, another one for each call until the table is zeroed. The last tensor of the answer,
+  // count as empty. table int64 [capacity], zeros at first (layout: gnnbench/versioned.h); version
+  // 1 to 65535, another one for each call until the table is zeroed. The last tensor of the answer,
   // int64 [1] on the CPU, is the capacity that the batch needs; where the table's is smaller there
   // are no blocks, and the batch is to be done again over a larger one.
   m.def(
@@ -63,8 +63,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor[] tables, int[] walk, str frontier, Tensor place, bool with_positions, "
       "int[] capacity) -> Tensor[]");
 
-  // Fused-Map's renaming alone: as id_map, new ids in any order; CUDA only.
-  m.def("fused_id_map(Tensor dst, Tensor neighbors) -> (Tensor src_nodes, Tensor local)");
+  // Fused-Map's renaming alone, of the neighbours of several hops over one table; CUDA only. nodes:
+  // how many to make room for first (0: not known) -> src_nodes, then the local ids of each hop.
+  m.def("fused_id_map(Tensor dst, Tensor[] neighbors, int nodes) -> Tensor[]");
 
   // FastSample's: straight into CSC over a dense map. dense_map int32 [num_nodes], all -1 before
   // and after; otherwise as fused_map.
@@ -73,8 +74,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
       "Tensor(a!) dense_map, int[] capacity) -> Tensor[]");
 
-  // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier is
-  // cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
+  // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier
+  // is cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
   // capacity: (tasks, edges, nodes) to allocate for, or empty. The last tensor of the answer, int64
   // [9] on the CPU: those three as taken, tasks enqueued, processed and lost, slots read too early,
   // parts of split rows, times the batch was begun.

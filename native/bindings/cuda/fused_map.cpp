@@ -1,9 +1,12 @@
-#include <tuple>
+#include <algorithm>
+#include <vector>
 
 #include "bindings/cuda/fused_batch.h"
 
 namespace gnnbench::cuda {
 namespace {
+
+constexpr size_t kMaxNamedHops = 1024;
 
 std::vector<Tensor> fused_map_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                    std::vector<int64_t> fanouts, std::string pick,
@@ -33,42 +36,65 @@ std::vector<Tensor> fused_map_padded_cuda(Tensor indptr, Tensor indices, Tensor 
   return fused_sample_padded(request);
 }
 
+// What a renaming found; empty where it needs more room for nodes.
 template <class Id>
-std::tuple<Tensor, Tensor> rename(const Tensor& dst, const Tensor& neighbors) {
-  const OnDevice on(dst, "fused_id_map");
-  const IdMapItems<Id> items{data<const Id>(dst), dst.numel(), data<const Id>(neighbors),
-                             neighbors.numel()};
-  if (items.size() > kFusedMaxSlots / 4) fail(items.size(), " ids do not fit one map");
-  const int64_t slots = fused_slots(items.size());
+std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
+                           const std::vector<Tensor>& neighbors, int64_t node_room) {
+  const int64_t hops = static_cast<int64_t>(neighbors.size());
+  const int64_t slots = fused_slots(node_room);
   const int64_t bytes = (fused_table_bytes<Id>(slots) + 15) / 16 * 16;
   Scratch scratch;
-  const size_t control = scratch.add<char>(sizeof(FusedControl) + sizeof(FusedState));
+  const size_t control =
+      scratch.add<char>(sizeof(FusedControl) + static_cast<size_t>(hops) * sizeof(FusedState));
   const size_t table = scratch.add<char>(bytes);
   scratch.allocate(on);
-  Tensor nodes = on.empty({items.size()}, kIdType<Id>);
-  Tensor local = on.empty({items.num_neighbors}, ScalarType::Int);
+  Tensor nodes = on.empty({node_room}, kIdType<Id>);
+  std::vector<Tensor> out{nodes};
+  std::vector<FusedNames<Id>> names;
+  for (const Tensor& t : neighbors) {
+    out.push_back(on.empty({t.numel()}, ScalarType::Int));
+    names.push_back({data<const Id>(t), data<int32_t>(out.back()), t.numel()});
+  }
   Mailbox& box = Mailbox::of_thread();
-  fused_id_map(on.launch(), items, FusedTable{scratch.at<void>(table), slots, nullptr},
+  fused_id_map(on.launch(), Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(), names.data(),
+               static_cast<uint32_t>(hops), FusedTable{scratch.at<void>(table), slots, nullptr},
                scratch.at<FusedControl>(control),
                FusedClear{scratch.at<char>(control), static_cast<int64_t>(table - control),
                           scratch.at<char>(table), bytes},
-               data<Id>(nodes), data<int32_t>(local), box.open(on.launch(), 3));
+               data<Id>(nodes), node_room, box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
-  if (sizes[2] & (kFusedBadSeed | kFusedBadIndices)) fail("dst or neighbors holds a negative id");
-  if (sizes[2] & kFusedRepeatedSeed) {
-    fail("dst holds an id twice; every destination must be unique");
-  }
-  return {view(nodes, 0, sizes[0]), local};
+  const int64_t faults = sizes[2 * hops];
+  if (faults & (kFusedBadSeed | kFusedBadIndices)) fail("dst or neighbors holds a negative id");
+  if (faults & kFusedRepeatedSeed) fail("dst holds an id twice; every destination must be unique");
+  if (faults & kFusedOverflow) return {};
+  out[0] = view(nodes, 0, hops > 0 ? sizes[2 * (hops - 1)] : dst.numel());
+  return out;
 }
 
-std::tuple<Tensor, Tensor> fused_id_map_cuda(Tensor dst, Tensor neighbors) {
+std::vector<Tensor> fused_id_map_cuda(Tensor dst, std::vector<Tensor> neighbors, int64_t nodes) {
   check_layout(dst, "dst", 1);
   check_ids(dst, "dst");
-  check_layout(neighbors, "neighbors", 1);
-  check_dtype(neighbors, "neighbors", dst.scalar_type());
-  check_cuda({{dst, "dst"}, {neighbors, "neighbors"}});
-  return dst.scalar_type() == ScalarType::Int ? rename<int32_t>(dst, neighbors)
-                                              : rename<int64_t>(dst, neighbors);
+  check_cuda({{dst, "dst"}});
+  int64_t items = dst.numel();
+  for (const Tensor& t : neighbors) {
+    check_layout(t, "neighbors", 1);
+    check_dtype(t, "neighbors", dst.scalar_type());
+    check_cuda({{dst, "dst"}, {t, "neighbors"}});
+    items += t.numel();
+  }
+  if (neighbors.size() > kMaxNamedHops) {
+    fail("neighbors must be those of at most ", kMaxNamedHops, " hops, not ", neighbors.size());
+  }
+  if (items > kFusedMaxSlots / 4) fail(items, " ids do not fit one map");
+  if (nodes < 0) fail("nodes must be at least 0, it is ", nodes);
+  const OnDevice on(dst, "fused_id_map");
+  const auto go = [&](int64_t room) {
+    return dst.scalar_type() == ScalarType::Int ? rename<int32_t>(on, dst, neighbors, room)
+                                                : rename<int64_t>(on, dst, neighbors, room);
+  };
+  std::vector<Tensor> out;
+  if (nodes > 0 && nodes < items) out = go(std::max(nodes, dst.numel()));
+  return out.empty() ? go(items) : out;
 }
 
 }  // namespace

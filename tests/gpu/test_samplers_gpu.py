@@ -1,0 +1,225 @@
+"""The library's samplers on a GPU, topology there, in locked host memory, or on the CPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from gpu_graphs import skewed
+
+import gnnbench
+from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.check.same import malformed, same_work
+from gnnbench.errors import DataError, UnsupportedError, UsageError
+from gnnbench.ops.picks import WEIGHTED
+from gnnbench.systems.baseline import Baseline
+
+pytestmark = pytest.mark.gpu
+
+UNSOUND = "pgsampler-as-printed"
+INFOS = [s for s in gnnbench.samplers() if "cuda" in s.devices and s.name != UNSOUND]
+NAMES = [s.name for s in INFOS]
+CASES = [(s.name, p, f) for s in INFOS for p in s.picks["cuda"] for f in s.frontiers]
+TOPOLOGIES = ["gpu", "uva", "cpu"]
+FANOUTS = [6, 4, 3]
+
+
+@pytest.fixture(scope="module")
+def graph():
+    csc = skewed(20_000, torch.int32, 3)
+    return csc.indptr, csc.indices
+
+
+@pytest.fixture
+def build(graph):
+    made = []
+
+    def make(name, pick=None, topology="gpu", device="cuda", of=None, **how):
+        of = graph if of is None else of
+        if pick in WEIGHTED:
+            weights = torch.rand(of[1].numel(), generator=torch.Generator().manual_seed(3))
+            weights[weights < 0.2] = 0
+            how["weights"] = weights
+        how.setdefault("fanouts", FANOUTS)
+        sampler = gnnbench.build_sampler(
+            name, of, device=device, seed=5, pick=pick,
+            topology="cpu" if device == "cpu" else topology, **how,
+        )  # fmt: skip
+        made.append(sampler)
+        return sampler
+
+    yield make
+    for sampler in made:
+        sampler.close()
+
+
+def seeds_of(n: int, salt: int = 0) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(salt).permutation(20_000)[:n])
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize(("name", "pick", "frontier"), CASES)
+def test_the_cpus_work(build, name, pick, frontier, topology):
+    if name == "dgl-fusion" and topology == "cpu":
+        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
+    positions = pick != "random_walk"
+    how = {"frontier": frontier, "with_positions": positions}
+    ours = build(name, pick, topology, **how)
+    right = build("baseline", pick, device="cpu", **how)
+    # A small batch first: what is sized by it must grow, and shrinks for none of the others.
+    for number, size in enumerate((3, 1500, 200, 1501, 0, 1)):
+        seeds = seeds_of(size, number)
+        batch = ours.sample(seeds, epoch=1, batch=number)
+        assert batch.seeds.is_cuda and all(b.indptr.is_cuda for b in batch.blocks)
+        fault = same_work(right.sample(seeds, epoch=1, batch=number), batch, frontier)
+        assert fault is None
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_of_64_bits_and_seeds_from_anywhere(build, graph, name, topology):
+    if name == "dgl-fusion" and topology == "cpu":
+        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
+    sampler = build(name, "floyd", topology, of=(graph[0], graph[1].long()), with_positions=True)
+    right = build("baseline", "floyd", device="cpu", with_positions=True)
+    seeds = seeds_of(300)
+    expected = right.sample(seeds)
+    for form in (seeds, seeds.int(), seeds.cuda(), seeds.int().cuda(), seeds.tolist()):
+        batch = sampler.sample(form)
+        assert batch.input_nodes.dtype == torch.int64
+        assert same_work(expected, batch) is None
+
+
+BAD = [
+    ([1, 20_000], "seeds holds the id 20000 at position 1"),
+    ([-1, 3], "seeds holds the id -1 at position 0"),
+    ([2**32 + 1], f"seeds holds the id {2**32 + 1}"),
+    ([3, 5, 3], "seeds holds an id twice"),
+    (torch.tensor([1.0]), "seeds must be int32 or int64"),
+]
+
+
+@pytest.mark.parametrize("topology", ["gpu", "uva"])
+@pytest.mark.parametrize("name", NAMES)
+def test_bad_seeds_are_named_and_the_next_batch_is_right(build, name, topology):
+    sampler = build(name, "floyd", topology, with_positions=True)
+    right = build("baseline", "floyd", device="cpu", with_positions=True)
+    for seeds, words in BAD:
+        with pytest.raises(UsageError, match=words):
+            sampler.sample(seeds)
+        assert same_work(right.sample(seeds_of(50)), sampler.sample(seeds_of(50))) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_broken_graph_is_an_error(build, name):
+    broken = (torch.tensor([0, 2, 4]), torch.tensor([0, 1, 7, 0], dtype=torch.int32))
+    with pytest.raises(DataError, match="indices"):
+        build(name, of=broken, fanouts=[2, 2]).sample([0, 1])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
+    build("baseline", topology="gpu").sample(seeds_of(10))  # what a first call loads is there
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    sampler = build(name, topology="uva")
+    taken = torch.cuda.memory_allocated() - before
+    assert taken <= 4 * 20_000 + 4096  # a dense map at most
+    assert sampler.sample(seeds_of(10)).input_nodes.is_cuda
+    sampler.close()
+
+
+def test_locked_memory_is_given_back(build):
+    first = build("baseline", topology="uva")
+    copy = first._locked[1].tensor
+    assert copy.is_pinned()
+    first.close()
+    assert not copy.is_pinned()
+    second = build("baseline", topology="uva")
+    copy = second._locked[1].tensor
+    del second._locked[:]  # nothing refers to it any longer
+    assert not copy.is_pinned()
+
+
+def test_the_default_pick_follows_where_sampling_runs(build):
+    assert build("baseline").pick == "reservoir"
+    assert build("baseline", topology="cpu").pick == "floyd"
+    assert build("gnnlab").pick == "fisher_yates"
+
+
+def test_the_printed_pgsampler_counts_what_it_loses(build):
+    printed = build(UNSOUND, unsafe=True, fanouts=[10, 10, 10])
+    sound = build("pgsampler", fanouts=[10, 10, 10])
+    seeds = seeds_of(2000)
+    for batch in range(20):
+        part, whole = (s.sample(seeds, batch=batch) for s in (printed, sound))
+        assert malformed(part) is None
+        assert part.sampled_edges <= whole.sampled_edges
+        assert printed.tasks.enqueued == printed.tasks.processed + printed.tasks.lost
+        if printed.tasks.lost == 0:
+            assert same_work(whole, part) is None
+    assert sound.lost_tasks == 0
+
+
+def test_fusion_needs_the_gpu(build):
+    with pytest.raises(UnsupportedError, match="does not sample on the CPU"):
+        build("dgl-fusion", topology="cpu")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pygs_loader(build, small_graph, name):
+    data = pytest.importorskip("torch_geometric.data")
+    loaders = pytest.importorskip("torch_geometric.loader")
+    pair = (small_graph.indptr, small_graph.indices)
+    adapter = build(name, of=pair).as_pyg()
+    edges = torch.stack([small_graph.indices.long(), small_graph.indices.long()])
+    whole = data.Data(x=small_graph.features, y=small_graph.labels, edge_index=edges)
+    loader = loaders.NodeLoader(
+        whole, adapter, input_nodes=small_graph.train_idx, batch_size=64, filter_per_worker=False
+    )
+    for batch in loader:
+        assert torch.equal(batch.x, small_graph.features[batch.n_id])
+        assert torch.equal(small_graph.indices[batch.e_id].long(), batch.n_id[batch.edge_index[0]])
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("model", ["gcn", NO_MODEL])
+def test_the_baseline_with_another_sampler(small_graph, name, topology, model):
+    if name == "dgl-fusion" and topology == "cpu":
+        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
+    digests = []
+    for device, sampler, options in (
+        ("cuda", name, {"topology": topology}),
+        ("cpu", "baseline", {}),
+    ):
+        cell = Cell(
+            "test", "baseline", small_graph.name, model, device=device, pick="floyd", seed=3,
+            batch_size=64, fanouts=(4, 3, 2), options={"sampler": sampler, **options},
+        )  # fmt: skip
+        system = Baseline(cell, small_graph)
+        system.setup()
+        report = system.check()
+        assert report.ok, report.reason
+        digests.append(report.digest)
+        sample = system.run_epoch(1)
+        assert sample.ok, sample.reason
+        assert system.recheck(2) == ""
+        system.close()
+    assert digests[0] == digests[1] != ""
+
+
+def test_the_gate_counts_by_weight(small_graph):
+    weights = torch.rand(small_graph.num_edges, generator=torch.Generator().manual_seed(5))
+    weights[::3] = 0
+    weighted = replace(small_graph, weights=weights)
+    for pick in ("weighted_alias", "weighted_prefix", "with_replacement", "random_walk"):
+        cell = Cell(
+            "test", "baseline", weighted.name, NO_MODEL, device="cuda", pick=pick, batch_size=64,
+            fanouts=(4, 3), options={"sampler": "fused-map"},
+        )  # fmt: skip
+        system = Baseline(cell, weighted)
+        system.setup()
+        assert system.check().ok
+        assert system.run_epoch(0).ok
+        system.close()
