@@ -143,10 +143,10 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
         for fanouts in ([15, 10, 5], [5, 10, 15]):
             for pick in ("reservoir", "floyd"):
 
-                def call(i: int, how: bool = False) -> list[Tensor]:
-                    return ops.sample(
-                        indptr, indices, seeds[i % count], fanouts, pick, [], [], "cumulative", KEY, i, how  # noqa: B023
-                    )  # fmt: skip
+                how = (fanouts, pick, [], [], "cumulative", KEY)
+
+                def call(i: int, positions: bool = False) -> list[Tensor]:
+                    return ops.sample(*graph, seeds[i % count], *how, i, positions)  # noqa: B023
 
                 right = ops.sample(
                     *on_host, seeds[1].cpu(), fanouts, pick, [], [], "cumulative", KEY, 1, True
