@@ -91,9 +91,9 @@ def test_ids_of_64_bits_and_seeds_from_anywhere(build, graph, name, topology):
 
 
 BAD = [
-    ([1, 20_000], "seeds holds the id 20000 at position 1"),
-    ([-1, 3], "seeds holds the id -1 at position 0"),
-    ([2**32 + 1], f"seeds holds the id {2**32 + 1}"),
+    ([1, 20_000], "seeds holds an id outside the graph"),
+    ([-1, 3], "seeds holds an id outside the graph"),
+    ([2**32 + 1], "seeds holds an id outside the graph"),
     ([3, 5, 3], "seeds holds an id twice"),
     (torch.tensor([1.0]), "seeds must be int32 or int64"),
 ]
