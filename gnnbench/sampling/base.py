@@ -71,6 +71,8 @@ class Sampler(ABC):
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
+        self._sampled_on = setting.sampled_on
+        self._key = (-1, 0)  # an epoch and its key: making one takes as long as a small launch
         self._locked: list[LockedCopy] = []
         self._indptr = self._place(setting.indptr, "indptr")
         self._indices = self._place(setting.indices, "indices")
@@ -143,13 +145,16 @@ class Sampler(ABC):
             DataError: the graph's offsets or ids are out of range.
         """
         setting = self.setting
+        epoch = whole("epoch", epoch, 0)
+        if epoch != self._key[0]:
+            self._key = (epoch, rng.key(setting.seed, epoch, "sample"))
         drawn = self.draw(
-            seed_tensor(seeds, setting.sampled_on),
-            key=rng.key(setting.seed, whole("epoch", epoch, 0), "sample"),
+            seed_tensor(seeds, self._sampled_on),
+            key=self._key[1],
             batch=whole("batch", batch, 0),
             with_positions=setting.with_positions if with_positions is None else with_positions,
         )
-        return drawn if setting.sampled_on == setting.device else drawn.to(setting.device)
+        return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
 
     @abstractmethod
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
