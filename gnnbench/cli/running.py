@@ -173,6 +173,8 @@ def _show_run(
         return
     if is_sampling(rows):
         tables = sampling_tables(rows, run.stages, run.kernels)
+        if not fits_terminal(tables[0]):
+            tables = sampling_tables(rows, run.stages, run.kernels, narrow=True)
     else:
         whole = cells_table(rows, different)
         tables = [whole] if fits_terminal(whole) else narrow_tables(rows, different)

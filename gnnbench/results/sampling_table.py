@@ -24,10 +24,10 @@ def is_sampling(rows: Sequence[Row]) -> bool:
 
 
 def sampling_tables(
-    rows: Sequence[Row], stages: Sequence[Row], kernels: Sequence[Row]
+    rows: Sequence[Row], stages: Sequence[Row], kernels: Sequence[Row], narrow: bool = False
 ) -> list[Table]:
-    """Times, then what was looked into."""
-    found = [samples_table(rows)]
+    """Times and comparison, then what was looked into; ``narrow``: each in 80 columns."""
+    found = _narrow(rows) if narrow else [samples_table(rows)]
     if stages:
         found.append(stages_table(stages))
     if kernels:
@@ -47,27 +47,52 @@ def edges_per_second(row: Row) -> float | None:
     return edges / time if time and edges is not None else None
 
 
+WHAT = ("dataset", "batch", "fanouts", "threads")
+TIMES = ("ms/batch", "+-", "device ms", "M edges/s")
+COMPARED = ("speed-up", "work", "verdict")
+
+
 def samples_table(rows: Sequence[Row]) -> Table:
     """One line per cell: time per batch, edges per second, ratio to the reference."""
-    table = _table(
-        "dataset", "batch", "fanouts", "threads", "system", "status", "ms/batch", "+-",
-        "device ms/batch", "M edges/s", "speed-up", "work", "verdict",
-    )  # fmt: skip
+    return _table((*WHAT, "system", "status", *TIMES, *COMPARED), [_line(r) for r in rows])
+
+
+def _narrow(rows: Sequence[Row]) -> list[Table]:
+    """Times, then comparison, for every dataset, batch size, fanouts and number of threads."""
+    groups: dict[str, list[dict[str, str]]] = {}
     for row in rows:
-        rate = edges_per_second(row)
-        name = system_label(row)
-        if row.get("stand_in_for"):
-            name += f" (for {row['stand_in_for']})"
-        table.add_row(
-            row["dataset"], str(row["batch_size"]), row["fanouts"], str(row["threads"]),
-            name + " (?)" * bool(row.get("doubtful")), row["status"],
-            _milliseconds(per_batch(row)),
-            half_width(row),
-            _milliseconds(per_batch(row, "device_time_s")),
-            "" if rate is None else f"{rate / 1e6:.3g}",
-            ratio(row, "sample_speedup"), row.get("work_class") or "", row.get("verdict") or "",
-        )  # fmt: skip
-    return table
+        line = _line(row)
+        title = "{dataset}, batch {batch}, {fanouts}, {threads} threads".format(**line)
+        groups.setdefault(title, []).append(line)
+    found = []
+    for title, lines in groups.items():
+        found.append(_table(("system", "status", *TIMES), lines, title))
+        compared = [line for line in lines if line["work"] or line["verdict"]]
+        if len(compared) > 1:
+            found.append(_table(("system", *COMPARED), compared))
+    return found
+
+
+def _line(row: Row) -> dict[str, str]:
+    rate = edges_per_second(row)
+    name = system_label(row)
+    if row.get("stand_in_for"):
+        name += f" (for {row['stand_in_for']})"
+    return {
+        "dataset": row["dataset"],
+        "batch": str(row["batch_size"]),
+        "fanouts": row["fanouts"],
+        "threads": str(row["threads"]),
+        "system": name + " (?)" * bool(row.get("doubtful")),
+        "status": row["status"],
+        "ms/batch": _milliseconds(per_batch(row)),
+        "+-": half_width(row),
+        "device ms": _milliseconds(per_batch(row, "device_time_s")),
+        "M edges/s": "" if rate is None else f"{rate / 1e6:.3g}",
+        "speed-up": ratio(row, "sample_speedup"),
+        "work": row.get("work_class") or "",
+        "verdict": row.get("verdict") or "",
+    }
 
 
 def stages_table(stages: Sequence[Row]) -> Table:
@@ -75,18 +100,18 @@ def stages_table(stages: Sequence[Row]) -> Table:
 
     Times are the device's where there is one, the host's else.
     """
-    table = _table("cell", "whole call", *(s.replace("_", " ") for s in STAGES), "memory", "ratio")
+    names = ("cell", "whole call", *(s.replace("_", " ") for s in STAGES), "memory", "ratio")
+    lines = []
     for cell in dict.fromkeys(r["id"] for r in stages):
         own = [r for r in stages if r["id"] == cell]
         whole = next(r for r in own if r["stage"] == WHOLE)
         times = [seconds(stage_time(own, stage)) for stage in STAGES]
         extra, times_blocks = whole.get("extra_bytes"), whole.get("extra_ratio")
-        table.add_row(
-            own[0]["cell"], seconds(_time(whole)), *times,
-            "" if extra is None else f"{extra / 2**20:.3g} MiB",
-            "" if times_blocks is None else f"{times_blocks:.2f}",
-        )  # fmt: skip
-    return table
+        memory = "" if extra is None else f"{extra / 2**20:.3g} MiB"
+        share = "" if times_blocks is None else f"{times_blocks:.2f}"
+        values = (own[0]["cell"], seconds(_time(whole)), *times, memory, share)
+        lines.append(dict(zip(names, values, strict=True)))
+    return _table(names, lines)
 
 
 def stage_time(rows: Sequence[Row], stage: str) -> float | None:
@@ -102,18 +127,18 @@ def _time(row: Row) -> float | None:
 
 def kernels_table(kernels: Sequence[Row], most: int = 3) -> Table:
     """The longest kernels of each cell; what the GPU does not tell says ``unknown``."""
-    table = _table(
-        "cell", "kernel", "calls", "device", "grid", "block", "registers", "occupancy"
-    )  # fmt: skip
+    names = ("cell", "kernel", "calls", "device", "grid", "block", "registers", "occupancy")
+    lines = []
     for cell in dict.fromkeys(r["id"] for r in kernels):
         for row in [r for r in kernels if r["id"] == cell][:most]:
             occupancy = row.get("occupancy")
-            table.add_row(
+            values = (
                 row["cell"], _short(row["kernel"]), f"{row['calls']:g}", seconds(row["device_s"]),
-                row["grid"], row["block"], _known(row.get("registers")),
+                row["grid"] or "unknown", row["block"] or "unknown", _known(row.get("registers")),
                 "unknown" if occupancy is None else f"{occupancy:.0%}",
             )  # fmt: skip
-    return table
+            lines.append(dict(zip(names, values, strict=True)))
+    return _table(names, lines)
 
 
 def ratio_lines(ratios: Sequence[Row]) -> list[str]:
@@ -130,11 +155,18 @@ def ratio_lines(ratios: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _table(*names: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def _table(names: Sequence[str], lines: Sequence[dict[str, str]], title: str = "") -> Table:
+    table = Table(
+        box=None, pad_edge=False, header_style="bold", title=title or None, title_justify="left"
+    )  # fmt: skip
     for name in names:
         left = name in ("dataset", "system", "status", "cell", "kernel", "work", "verdict")
-        table.add_column(name, justify="left" if left else "right", no_wrap=True)
+        table.add_column(
+            name, justify="left" if left else "right", overflow="fold",
+            no_wrap=name not in ("system", "cell", "kernel", "grid"),
+        )  # fmt: skip
+    for line in lines:
+        table.add_row(*(line[name] for name in names))
     return table
 
 

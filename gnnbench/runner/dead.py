@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
+from gnnbench.cell import NO_MODEL
 from gnnbench.results.schema import FEATURE_PATHS, PHASES
 
 Row = dict[str, Any]
@@ -29,6 +30,8 @@ def dead_options(rows: Sequence[Row], references: Mapping[str, str]) -> Iterator
     Yields the later row of each such couple with a sentence that names the settings.
     """
     for a, b in combinations([r for r in rows if r["status"] == "ok"], 2):
+        if a["model"] == NO_MODEL:  # samplers that draw the same edges differ in their time alone
+            continue
         if a["system"] != b["system"] or references[a["id"]] != references[b["id"]]:
             continue
         one, two = json.loads(a["options"]), json.loads(b["options"])

@@ -11,7 +11,7 @@ from gnnbench.systems.wholegraph import WholeGraph
 
 pytestmark = pytest.mark.gpu
 
-SAMPLERS = ["baseline", "fused-map", "pgsampler", "dgl-fusion", "fastsample"]
+SAMPLERS = ["baseline", "gnnlab", "fused-map", "pgsampler", "dgl-fusion", "fastsample"]
 
 
 @pytest.fixture(scope="module")

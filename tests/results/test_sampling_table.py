@@ -24,8 +24,8 @@ KERNELS = [
 ]  # fmt: skip
 
 
-def show(table):
-    console = Console(width=250, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+def show(table, width=250):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
     console.print(table)
     return console.export_text()
 
@@ -53,3 +53,13 @@ def test_kernels_say_what_is_unknown():
 def test_only_a_run_without_models_is_one_of_samples():
     assert tables.is_sampling([ROW]) and not tables.is_sampling([])
     assert not tables.is_sampling([ROW, {**ROW, "model": "gcn"}])
+
+
+def test_narrow_tables_hold_everything_in_eighty_columns():
+    reference = {**ROW, "options": "{}", "sample_speedup": None, "verdict": "reference"}
+    found = tables.sampling_tables([reference, ROW], STAGES, KERNELS, narrow=True)
+    text = "".join(show(table, 80) for table in found)
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    for expected in ("d, batch 8000, 15/10/5, 16 threads", "2.00x [1.90, 2.10]", "identical",
+                     "6.25e+03", "reference", "unknown", "3 MiB"):  # fmt: skip
+        assert expected in text, expected
