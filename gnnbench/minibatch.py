@@ -17,7 +17,7 @@ class Block:
     ``src_nodes`` global ids ``[num_src]`` (the graph's id dtype); the destinations come first, so
     ``src_nodes[:num_dst]`` are the destinations and local id ``v < num_dst`` is destination ``v``.
     ``positions`` int64 ``[num_edges]`` or None: each edge's offset in the graph's ``indices``.
-    ``weights`` float32 ``[num_edges]`` or None.
+    ``weights`` float32 ``[num_edges]`` or None: how often random walks visited the neighbour.
     """
 
     indptr: Tensor

@@ -199,8 +199,9 @@ class Baseline(TrainingSystem):
             key=rng.key(self.cell.seed, 0, "sample"),
         )
         timed, checked = self.sample(seeds, 0, 1), self.gate_sample(seeds, 1)
-        if same_work(timed, _bare(checked), self.frontier) is not None:
-            raise gate.Fault("the sampler as timed draws other edges than as checked")
+        fault = same_work(_bare(checked), timed, self.frontier)
+        if fault is not None:
+            raise gate.Fault(f"the sampler as timed draws other edges than as checked: {fault}")
 
     def work_digest(self, drawn: list[list[Hop]]) -> str:
         """SHA-256 of the gate's edges."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sampling_cases import CASES, NAMES, build
+from sampling_cases import CASES, INFOS, NAMES, build
 
 import gnnbench
 from gnnbench import rng
@@ -168,3 +168,20 @@ def test_gnnlabs_table_starts_anew_when_its_versions_are_used_up(small_graph):
         right = right_batch(sampler, seeds, 0, batch, True)
         assert same_work(right, sampler.sample(seeds, batch=batch)) is None
     assert sampler._table.version == 3
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("pick", ["floyd", "with_replacement", "weighted_prefix", "random_walk"])
+def test_all_samplers_agree_on_ogbn_arxiv(real_data, monkeypatch, pick):
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = gnnbench.load_dataset("ogbn_arxiv+sym")
+    seeds = graph.train_idx[torch.randperm(90_000, generator=torch.Generator().manual_seed(1))]
+    how = {"with_positions": pick != "random_walk"}
+    names = [s.name for s in INFOS if pick in s.picks["cpu"]]
+    first, *others = (build(name, graph, [15, 10, 5], pick, **how) for name in names)
+    assert len(others) >= 3
+    for number, part in enumerate(seeds.split(1024)[:2]):
+        right = first.sample(part, batch=number)
+        assert pick == "random_walk" or right.sampled_edges > 100_000
+        for sampler in others:
+            assert same_work(right, sampler.sample(part, batch=number)) is None
