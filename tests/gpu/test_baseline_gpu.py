@@ -108,8 +108,13 @@ def test_stale_features_and_wrong_edges_are_caught(make, small_graph, monkeypatc
     monkeypatch.setattr(system, "load", lambda drawn: right(drawn).roll(1, 0))
     assert "feature rows differ" in system.check().reason
     monkeypatch.undo()
-    sizes = system.hop_sizes
-    monkeypatch.setattr(system, "hop_sizes", lambda d: [(t, n - 1) for t, n in sizes(d)])
+    right = system.counted
+
+    def one_less(kept):
+        found = right(kept)
+        return found._replace(hops=[(dst, edges - 1) for dst, edges in found.hops])
+
+    monkeypatch.setattr(system, "counted", one_less)
     sample = system.run_epoch(0)
     assert not sample.ok and "timed batch 1" in sample.reason
 

@@ -1,5 +1,7 @@
 """Sampling cells on a GPU: the epoch's times, the look inside, WholeGraph where it is installed."""
 
+import gc
+
 import pytest
 import torch
 
@@ -51,6 +53,8 @@ def test_an_epoch_and_the_look_inside(sampler, graph):
 
 def test_the_order_is_no_memory_of_the_sampler(graph):
     """The baseline keeps nothing between batches: its peak is within its call."""
+    gc.collect()
+    of_other_tests = torch.cuda.memory_allocated()
     system = make(Baseline, graph, sampler="baseline")
     system.run_epoch(0)
     whole = system.profile(9)["stages"][0]
@@ -61,7 +65,7 @@ def test_the_order_is_no_memory_of_the_sampler(graph):
     drawn = system.sample(seeds, 0, 0)
     torch.cuda.synchronize()
     call = torch.cuda.max_memory_allocated() - before - spanned_bytes(system.block_tensors(drawn))
-    assert whole["extra_bytes"] == pytest.approx(call, rel=0.2, abs=1 << 16)
+    assert whole["extra_bytes"] - of_other_tests == pytest.approx(call, rel=0.2, abs=1 << 16)
 
 
 def test_wholegraph(graph):
