@@ -20,7 +20,13 @@ UNSOUND = "pgsampler-as-printed"
 INFOS = [s for s in gnnbench.samplers() if "cuda" in s.devices and s.name != UNSOUND]
 NAMES = [s.name for s in INFOS]
 CASES = [(s.name, p, f) for s in INFOS for p in s.picks["cuda"] for f in s.frontiers]
-TOPOLOGIES = ["gpu", "uva", "cpu"]
+# A sampler that only a GPU runs has no topology on the CPU.
+PLACES = [
+    (s.name, place)
+    for s in INFOS
+    for place in ("gpu", "uva", "cpu")
+    if place in ("gpu", "uva", *s.devices)
+]
 FANOUTS = [6, 4, 3]
 
 
@@ -57,11 +63,11 @@ def seeds_of(n: int, salt: int = 0) -> torch.Tensor:
     return torch.from_numpy(np.random.default_rng(salt).permutation(20_000)[:n])
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize(("name", "pick", "frontier"), CASES)
+@pytest.mark.parametrize(
+    ("name", "pick", "frontier", "topology"),
+    [(*case, place) for case in CASES for name, place in PLACES if name == case[0]],
+)
 def test_the_cpus_work(build, name, pick, frontier, topology):
-    if name == "dgl-fusion" and topology == "cpu":
-        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
     positions = pick != "random_walk"
     how = {"frontier": frontier, "with_positions": positions}
     ours = build(name, pick, topology, **how)
@@ -75,11 +81,8 @@ def test_the_cpus_work(build, name, pick, frontier, topology):
         assert fault is None
 
 
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "topology"), PLACES)
 def test_ids_of_64_bits_and_seeds_from_anywhere(build, graph, name, topology):
-    if name == "dgl-fusion" and topology == "cpu":
-        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
     sampler = build(name, "floyd", topology, of=(graph[0], graph[1].long()), with_positions=True)
     right = build("baseline", "floyd", device="cpu", with_positions=True)
     seeds = seeds_of(300)
@@ -166,28 +169,9 @@ def test_fusion_needs_the_gpu(build):
         build("dgl-fusion", topology="cpu")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_pygs_loader(build, small_graph, name):
-    data = pytest.importorskip("torch_geometric.data")
-    loaders = pytest.importorskip("torch_geometric.loader")
-    pair = (small_graph.indptr, small_graph.indices)
-    adapter = build(name, of=pair).as_pyg()
-    edges = torch.stack([small_graph.indices.long(), small_graph.indices.long()])
-    whole = data.Data(x=small_graph.features, y=small_graph.labels, edge_index=edges)
-    loader = loaders.NodeLoader(
-        whole, adapter, input_nodes=small_graph.train_idx, batch_size=64, filter_per_worker=False
-    )
-    for batch in loader:
-        assert torch.equal(batch.x, small_graph.features[batch.n_id])
-        assert torch.equal(small_graph.indices[batch.e_id].long(), batch.n_id[batch.edge_index[0]])
-
-
-@pytest.mark.parametrize("topology", TOPOLOGIES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "topology"), PLACES)
 @pytest.mark.parametrize("model", ["gcn", NO_MODEL])
 def test_the_baseline_with_another_sampler(small_graph, name, topology, model):
-    if name == "dgl-fusion" and topology == "cpu":
-        pytest.skip("dgl-fusion leaves the scheduling of tasks to a GPU")
     digests = []
     for device, sampler, options in (
         ("cuda", name, {"topology": topology}),
