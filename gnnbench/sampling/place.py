@@ -13,11 +13,12 @@ from gnnbench.sampling.arguments import whole
 class Place:
     """Counts the batches that a loader of another framework asks for.
 
-    Batches are numbered from 0 in the epoch that ``set_epoch`` named. Torch's loader hands them to
-    its worker processes in turn, so that worker w of n draws the batches w, w + n, w + 2n ...; a
-    batch has the same number, and so the same edges, for any number of workers. Worker processes
-    start with a copy of this object: without ``set_epoch`` before each epoch theirs begin with the
-    same batch again, while a loader without workers goes on counting.
+    Batches are numbered from 0 in the epoch that ``set_epoch`` named. Torch's loader asks its
+    worker processes in turn, so that worker w of n draws the batches w, w + n, w + 2n ...: the
+    batch that the loader yields as number i is batch i, for any number of workers. (With PyG it has
+    the same seeds, too, and so the same edges; DGL gives each worker a stretch of the seeds.)
+    Worker processes start with a copy of this object: without ``set_epoch`` before each epoch
+    theirs begin with the same batch again, while a loader without workers goes on counting.
     """
 
     def __init__(self) -> None:

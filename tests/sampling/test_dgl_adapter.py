@@ -117,6 +117,35 @@ def test_a_graph_whose_edges_lie_in_another_order(small_graph):
             assert torch.equal(block.dstdata[dgl.NID][dst], ends[1])
 
 
+@pytest.mark.parametrize("id_dtype", [torch.int32, torch.int64])
+def test_the_blocks_have_the_graphs_id_type(id_dtype, small_graph):
+    """Whatever the sampler's is; DGL refuses to mix them."""
+    g = graph_of(small_graph)
+    g = g.int() if id_dtype == torch.int32 else g
+    seeds = small_graph.train_idx.to(id_dtype)
+    for indices in (small_graph.indices, small_graph.indices.long()):
+        adapter = build("fused-map", (small_graph.indptr, indices), [4, 3]).as_dgl()
+        for nodes, _, blocks in loader(g, seeds, adapter):
+            assert nodes.dtype == blocks[0].idtype == blocks[0].edata[dgl.EID].dtype == id_dtype
+            assert torch.equal(blocks[0].srcdata["feat"], small_graph.features[nodes.long()])
+
+
+def test_the_batches_of_workers_are_numbered_as_they_come(small_graph):
+    adapter = build("fused-map", wide(small_graph), [4, 3]).as_dgl()
+    adapter.set_epoch(1)
+    batches = dgl.dataloading.DataLoader(
+        graph_of(small_graph), small_graph.train_idx, adapter, batch_size=32, num_workers=2
+    )
+    sampler = build("fused-map", wide(small_graph), [4, 3], with_positions=True)
+    count = 0
+    for number, (_, seeds, blocks) in enumerate(batches):
+        right = sampler.sample(seeds, epoch=1, batch=number)
+        for ours, block in zip(blocks, right.blocks, strict=True):
+            assert sorted(ours.edata[dgl.EID].tolist()) == sorted(block.positions.tolist())
+        count += len(seeds)
+    assert count == 200
+
+
 def test_what_cannot_be(small_graph):
     g = graph_of(small_graph)
     adapter = build("baseline", wide(small_graph), [4, 3]).as_dgl()
