@@ -1,5 +1,8 @@
 """Every sampler with every pick and frontier that it has on the CPU."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 import gnnbench
@@ -25,3 +28,14 @@ def build(name, graph, fanouts, pick=None, **how):
     if pick in WEIGHTED and "weights" not in how:
         how["weights"] = weights_of(graph)
     return gnnbench.build_sampler(name, graph, fanouts, pick=pick, **how)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Threads that wait for one another over tiny layers would take most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from sampling_cases import CASES, NAMES, build
+from sampling_cases import CASES, NAMES, build, one_thread
 
 import gnnbench
 from gnnbench.errors import MissingError, UsageError
@@ -76,6 +76,7 @@ class Net(torch.nn.Module):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@one_thread()
 def test_a_training_loop_with_prefetched_features(name, small_graph):
     torch.manual_seed(0)
     adapter = build(name, wide(small_graph), [5, 5]).as_dgl(

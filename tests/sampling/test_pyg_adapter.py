@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from sampling_cases import CASES, NAMES, build
+from sampling_cases import CASES, NAMES, build, one_thread
 
 import gnnbench
 from gnnbench.errors import UnsupportedError, UsageError
@@ -69,6 +69,7 @@ def test_batches_are_the_samplers(name, pick, frontier, small_graph):
 @pytest.mark.parametrize(
     ("name", "frontier"), [*((name, "cumulative") for name in NAMES), ("fused-map", "new")]
 )
+@one_thread()
 def test_a_training_loop(name, frontier, small_graph):
     torch.manual_seed(0)
     adapter = build(name, small_graph, [5, 5], frontier=frontier).as_pyg()

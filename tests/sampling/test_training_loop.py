@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from sampling_cases import INFOS, build
+from sampling_cases import INFOS, build, one_thread
 
 from gnnbench.ops.aggregate import aggregate
 
@@ -24,6 +24,7 @@ class Sage(torch.nn.Module):
 
 
 @pytest.mark.parametrize(("name", "frontier"), [(s.name, f) for s in INFOS for f in s.frontiers])
+@one_thread()
 def test_it_learns(name, frontier, small_graph):
     torch.manual_seed(0)
     sampler = build(name, small_graph, [5, 5], frontier=frontier)
