@@ -124,9 +124,10 @@ __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter
   if (lane == 0 && asked) of_warp = atomicAdd(&shared.asked, asked);
   of_warp = __shfl_sync(kAllLanes, of_warp, 0);
   __syncthreads();
-  if (threadIdx.x == 0 && shared.asked) {
-    shared.base = static_cast<uint32_t>(atomicAdd(counter, static_cast<int32_t>(shared.asked)));
-    shared.asked = 0;
+  if (threadIdx.x == 0) {
+    // Exchanged, not read: a plain read may be done ahead by all threads, beside this write.
+    const uint32_t all = atomicExch(&shared.asked, 0u);
+    if (all) shared.base = static_cast<uint32_t>(atomicAdd(counter, static_cast<int32_t>(all)));
   }
   __syncthreads();
 #pragma unroll
