@@ -3,18 +3,15 @@
 // claimed on the spot, and what is written is the block; a list of sampled edges never exists.
 //
 // Two parallel passes a hop:
-//   sample  chunks of rows: pick, fetch, look up or claim, write the local id or the claim's code
-//   settle  claims are numbered: codes become ids, and the new nodes' rows are read for the next
-//           hop; after the last hop the map is cleared, touched entries only
+//   sample  chunks of rows: pick, fetch, look up or claim, write local ids
+//   settle  ids are closed up where workers left gaps, which few are; the new nodes' rows are read
+//           for the next hop; after the last hop the map is cleared, touched entries only
 //
-// With one worker ids are final at once, in order of first occurrence. With more, a claim in the
-// dense map is a plain store: where two workers claim one node the last store wins, and settling
-// finds the claims that did not (their entry is another's) and drops them. That costs one load per
-// new node, where an atomic exchange would hold up every claim.
+// With one worker ids are in order of first occurrence, with more in an order of chance.
 //
-// The floor of a batch: per node 16 bytes of indptr and three accesses to the map (claim, name,
-// clear), per edge an entry of indices and one of the map, all at random; per edge 4 bytes written,
-// with several workers twice; per row longer than the fanout ceil(fanout / 4) Philox blocks and, of
+// The floor of a batch: per node 16 bytes of indptr and two accesses to the map (claim, clear), per
+// edge an entry of indices and one of the map, all at random; per edge 4 bytes written; per row
+// longer than the fanout ceil(fanout / 4) Philox blocks and, of
 // Floyd, fanout^2 / 2 comparisons, an eighth of that in vector lanes. On a graph within the last
 // cache instructions and mispredicted branches are what it comes to: the inner loops have no
 // branch that depends on the data.
@@ -47,7 +44,7 @@ inline int64_t fused_workers(int64_t n, uint32_t fanout) {
 
 struct FusedFault {
   enum Kind { kNone, kRepeatedSeed, kBadRow, kBadIndices, kBadTables } kind = kNone;
-  int64_t where = 0;  // kRepeatedSeed: its position; kBadRow: the node
+  int64_t where = 0;  // kBadRow: the node
 };
 
 template <class Id>
@@ -77,7 +74,7 @@ struct FusedNext {
   int64_t first;          // its first destination among the nodes
   const Id* known;        // [hop.known]
   const Row* known_rows;  // [hop.known - first]
-  int64_t total;          // of nodes: claims.number(hop.known)
+  int64_t total;          // of nodes: claims.close_up(hop.known)
   Id* nodes;              // [total]
   Row* rows;              // [total - first]
   int64_t* sums;          // [num_chunks(total - first, fused_rows)], edges of each chunk
@@ -96,66 +93,77 @@ FusedFault fused_seeds(const Map& map, const Id* seeds, int64_t n);
 template <class Map, class Id>
 FusedFault fused_sample(const Map& map, const FusedHop<Id>& hop);
 
-// The settling pass; lowers next.total by the claims that were dropped.
+// The settling pass.
 template <class Map, class Id>
-FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, FusedNext<Id>& next);
+FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next);
 
-// FastSample's map: entry v is node v's local id, a claim's code or kUnclaimed.
+// Closes up local ids: those from known + dense on become what `bases` says.
+void settle_ids(const int32_t* bases, int64_t known, int64_t dense, int32_t* indices, int64_t n);
+
+// Asks for a line that another worker may hold, to write to it. The instruction is not in the
+// compilers' least x86-64, and nothing where a processor does not know it.
+inline void prefetch_to_own(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+// FastSample's map: entry v is node v's local id or kUnclaimed.
 template <class Id>
 struct DenseMap {
-  static constexpr bool kMayLose = true;
   static constexpr int64_t kClaimAhead = 48;  // keys between a prefetch and its use
 
   int32_t* ids;  // [num_nodes]
 
   void prefetch(Id node) const { __builtin_prefetch(ids + node, 1); }
-  int32_t get(Id node) const { return entry(node).load(std::memory_order_relaxed); }
-  void set(Id node, int32_t id) const { entry(node).store(id, std::memory_order_relaxed); }
-  void clear(Id node) const { set(node, kUnclaimed); }
-  bool owns(Id node, int32_t code) const { return get(node) == code; }
+  void clear(Id node) const { ids[node] = kUnclaimed; }
+  void name(Id node, int32_t id) const { ids[node] = id; }
 
-  bool name(Id node, int32_t code, int32_t id) const {
-    const bool owned = owns(node, code);
-    if (owned) set(node, id);
-    return owned;
-  }
-
-  // No branch on whether a node is known: written with masks, since a compiler makes branches of
-  // conditions. Shared lines that are only read must stay in every worker's cache, so a known node
-  // stores to a spare place then.
+  // No branch on whether a node is known: masks, since a compiler makes branches of conditions.
+  // Shared, what looks unknown is listed first, then claimed: only that pays for an exchange.
   template <bool kShared>
   int64_t claim(const Id* keys, int64_t n, int32_t first, Id* fresh, int32_t* out) const {
     int32_t* const map = ids;
-    int32_t spare = 0;
-    const intptr_t from_spare =
-        reinterpret_cast<intptr_t>(map) - reinterpret_cast<intptr_t>(&spare);
+    const auto select = [](bool condition, int32_t yes, int32_t no) {
+      const int32_t mask = -static_cast<int32_t>(condition);
+      return (yes & mask) | (no & ~mask);
+    };
+    const auto ahead = [&](int64_t e) { return map + keys[std::min(e + kClaimAhead, n - 1)]; };
     int64_t claimed = 0;
-    for (int64_t e = 0; e < n; ++e) {
-      __builtin_prefetch(map + keys[std::min(e + kClaimAhead, n - 1)], 1);
-      const Id key = keys[e];
-      const int32_t found = std::atomic_ref(map[key]).load(std::memory_order_relaxed);
-      const int32_t rank = static_cast<int32_t>(claimed);
-      const int32_t mine = kShared ? first - rank : first + rank;
-      const bool unknown = found == kUnclaimed;
-      const int32_t mask = -static_cast<int32_t>(unknown);
-      const int32_t id = (mine & mask) | (found & ~mask);
-      if constexpr (kShared) {
-        const intptr_t offset = from_spare + static_cast<intptr_t>(key) * 4;
-        auto* const to = reinterpret_cast<int32_t*>(reinterpret_cast<intptr_t>(&spare) +
-                                                    (offset & static_cast<intptr_t>(mask)));
-        std::atomic_ref(*to).store(id, std::memory_order_relaxed);
-      } else {
-        map[key] = id;
+    if constexpr (kShared) {
+      uint16_t unknown[kClaimBlock + 1];
+      int64_t count = 0;
+      for (int64_t e = 0; e < n; ++e) {
+        __builtin_prefetch(ahead(e), 1);
+        out[e] = std::atomic_ref(map[keys[e]]).load(std::memory_order_relaxed);
+        unknown[count] = static_cast<uint16_t>(e);
+        count += out[e] == kUnclaimed;
       }
-      out[e] = id;
-      fresh[claimed] = key;
-      claimed += unknown;
+      for (int64_t i = 0; i < count; ++i) {
+        prefetch_to_own(map + keys[unknown[std::min(i + kClaimAhead / 2, count - 1)]]);
+        const Id key = keys[unknown[i]];
+        const int32_t mine = first + static_cast<int32_t>(claimed);
+        int32_t found = kUnclaimed;
+        const bool won = std::atomic_ref(map[key]).compare_exchange_strong(
+            found, mine, std::memory_order_relaxed);
+        out[unknown[i]] = select(won, mine, found);
+        fresh[claimed] = key;
+        claimed += won;
+      }
+    } else {
+      for (int64_t e = 0; e < n; ++e) {
+        __builtin_prefetch(ahead(e), 1);
+        const Id key = keys[e];
+        const bool unknown = map[key] == kUnclaimed;
+        map[key] = out[e] = select(unknown, first + static_cast<int32_t>(claimed), map[key]);
+        fresh[claimed] = key;
+        claimed += unknown;
+      }
     }
     return claimed;
   }
-
- private:
-  std::atomic_ref<int32_t> entry(Id node) const { return std::atomic_ref(ids[node]); }
 };
 
 }  // namespace gnnbench

@@ -1,14 +1,13 @@
 // Nodes first seen in a hop, by the workers that saw them.
 //
-// A worker reserves blocks of the pool, so that it hands out names without asking the others; what
-// it writes for a node that it claims is the node's place in the pool. Once the hop is over the
-// blocks are numbered and a place becomes a local id:
+// A worker reserves blocks of a pool, so that it hands out ids without asking the others: known +
+// place. Places are left out only where a worker's last block is not full, so that hardly any id
+// changes when the pool is closed up once the hop is over:
 //
-//   place          block * kClaimBlock + i             as a code: -2 - place (-1 is 'nobody's')
-//   local id       bases[block] + i
-//
-//   nodes   | a b c d .. | e f . .   | g h i j .. | k . . .   |     every block full but the last
-//   filled    kClaimBlock  2           kClaimBlock  1               of each worker
+//   nodes    | a b c d .. | e f . .   | g h i j .. | k . . .   |     place = block * kClaimBlock +
+//   i filled     kClaimBlock  2           kClaimBlock  1 final id   known + place .......... |
+//   bases[block] + i
+//                                     dense: the first place left out
 #pragma once
 
 #include <atomic>
@@ -28,16 +27,20 @@ template <class Id>
 struct Claims {
   Id* nodes;        // [claim_blocks(...) * kClaimBlock]
   int32_t* filled;  // [claim_blocks(...)]
-  int32_t* bases;   // [claim_blocks(...)], once numbered
+  int32_t* bases;   // [claim_blocks(...)], once closed up
   std::atomic<int64_t> blocks{0};
+  int64_t dense = 0;
 
-  // Local ids from `known` on; returns the first that is left.
-  int64_t number(int64_t known) {
+  // Sets bases and dense; returns the number of ids, `known` and new.
+  int64_t close_up(int64_t known) {
+    int64_t next = known;
+    dense = 0;
     for (int64_t b = 0, n = blocks.load(); b < n; ++b) {
-      bases[b] = static_cast<int32_t>(known);
-      known += filled[b];
+      bases[b] = static_cast<int32_t>(next);
+      if (next == known + b * kClaimBlock) dense = next + filled[b] - known;
+      next += filled[b];
     }
-    return known;
+    return next;
   }
 
   template <class F>
@@ -49,8 +52,6 @@ struct Claims {
 };
 
 constexpr int32_t kUnclaimed = -1;
-
-inline int32_t claim_code(int64_t place) { return static_cast<int32_t>(-2 - place); }
 
 // One worker's hold on the pool. A block is marked as filled when it is left.
 template <class Id>

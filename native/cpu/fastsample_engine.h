@@ -2,12 +2,10 @@
 //
 //   prefetch(node)
 //   claim<shared>(keys, n, first, fresh, out) -> how many of the keys were unknown
-//       out[e] = the id or code of keys[e]; unknown ones get first, first + 1, ... (ids, not
-//       shared) or first, first - 1, ... (codes, shared) and are noted in fresh, which has room for
-//       n
-//   name(node, code, id) -> whether the node's claim is the one of that code; if so it gets the id
+//       out[e] = the id of keys[e]; unknown ones get first, first + 1, ... and are noted in fresh,
+//       which has room for n
+//   name(node, id)   changes a claimed node's id
 //   clear(node)
-//   kMayLose: whether it can be another one's; then also owns(node, code), get(node), set(node, id)
 #pragma once
 
 #include <cstring>
@@ -58,14 +56,13 @@ void on_workers(int64_t workers, int64_t tasks, const Body& body) {
   run_workers(workers, work, &context);
 }
 
-// Looks up or claims `n` neighbours and writes their codes.
+// Looks up or claims `n` neighbours and writes their ids.
 template <bool kShared, class Map, class Id>
 void map_edges(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer, const Id* keys,
                int64_t n, int32_t* out) {
   while (n > 0) {
     const int64_t run = std::min(n, claimer.room());
-    const int64_t place = claimer.place();
-    const int32_t first = kShared ? claim_code(place) : static_cast<int32_t>(hop.known + place);
+    const int32_t first = static_cast<int32_t>(hop.known + claimer.place());
     claimer.advance(map.template claim<kShared>(keys, run, first, claimer.nodes(), out));
     keys += run;
     out += run;
@@ -303,7 +300,7 @@ FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* no
                          Row* rows, int64_t* sums) {
   std::fill_n(sums, num_chunks(n, fused_rows(draws.fanout)), 0);
   FaultBox box;
-  parallel_chunks(n, kFusedTask, [&](int64_t, int64_t begin, int64_t end) {
+  parallel_chunks(n, kFusedTask / 4, [&](int64_t, int64_t begin, int64_t end) {
     ChunkSums sum(sums, draws.fanout);
     for (int64_t i = begin; i < end; ++i) {
       if (i + kFusedAhead < end) __builtin_prefetch(csc.indptr + nodes[i + kFusedAhead]);
@@ -319,44 +316,42 @@ FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* no
 
 template <class Map, class Id>
 FusedFault fused_seeds(const Map& map, const Id* seeds, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    if (i + kFusedAhead < n) map.prefetch(seeds[i + kFusedAhead]);
-    Id fresh;
-    int32_t id;
-    if (map.template claim<false>(seeds + i, 1, static_cast<int32_t>(i), &fresh, &id) == 0) {
-      return {FusedFault::kRepeatedSeed, i};
+  constexpr int64_t kPiece = 256;
+  Id fresh[kPiece + 1];
+  int32_t ids[kPiece];
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t count = std::min(n - begin, kPiece);
+    const int32_t first = static_cast<int32_t>(begin);
+    if (map.template claim<false>(seeds + begin, count, first, fresh, ids) < count) {
+      return {FusedFault::kRepeatedSeed};
     }
   }
   return {};
 }
 
-// One block of claims: names, nodes and rows.
-template <bool kShared, class Map, class Id>
-bool settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next, int64_t block,
+template <class Map, class Id>
+void clear_nodes(const Map& map, const Id* nodes, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    map.prefetch(nodes[std::min(i + kFusedAhead, n - 1)]);
+    map.clear(nodes[i]);
+  }
+}
+
+// One block of claims: nodes and rows, and ids where the block had to be moved up.
+template <class Map, class Id>
+void settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next, int64_t block,
                   FaultBox& box) {
   const Claims<Id>& claims = *hop.claims;
-  const int64_t place = block * kClaimBlock;
-  const Id* const fresh = claims.nodes + place;
+  const Id* const fresh = claims.nodes + block * kClaimBlock;
   const int64_t n = claims.filled[block], base = claims.bases[block];
-  bool won = true;
   std::copy_n(fresh, n, next.nodes + base);
-  if (next.last) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (i + kFusedAhead < n) map.prefetch(fresh[i + kFusedAhead]);
-      if constexpr (kShared && Map::kMayLose) won &= map.owns(fresh[i], claim_code(place + i));
-      map.clear(fresh[i]);
-    }
-    return won;
+  if (next.last) return clear_nodes(map, fresh, n);
+  if (base != hop.known + block * kClaimBlock) {
+    for (int64_t i = 0; i < n; ++i) map.name(fresh[i], static_cast<int32_t>(base + i));
   }
   ChunkSums sum(next.sums, next.draws.fanout);
   for (int64_t i = 0; i < n; ++i) {
-    if (i + kFusedAhead < n) {
-      if (kShared) map.prefetch(fresh[i + kFusedAhead]);
-      __builtin_prefetch(hop.csc.indptr + fresh[i + kFusedAhead]);
-    }
-    if (kShared) {
-      won &= map.name(fresh[i], claim_code(place + i), static_cast<int32_t>(base + i));
-    }
+    if (i + kFusedAhead < n) __builtin_prefetch(hop.csc.indptr + fresh[i + kFusedAhead]);
     Row& row = next.rows[base + i - next.first];
     if (!read_row(hop.csc, next.draws, fresh[i], row)) {
       box.tell({FusedFault::kBadRow, fresh[i]});
@@ -364,20 +359,13 @@ bool settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& 
     }
     sum.add(base + i - next.first, row.count);
   }
-  return won;
 }
 
 // Nodes known before the hop.
 template <class Map, class Id>
 void settle_known(const Map& map, const FusedNext<Id>& next, int64_t begin, int64_t end) {
   std::copy(next.known + begin, next.known + end, next.nodes + begin);
-  if (next.last) {
-    for (int64_t i = begin; i < end; ++i) {
-      if (i + kFusedAhead < end) map.prefetch(next.known[i + kFusedAhead]);
-      map.clear(next.known[i]);
-    }
-    return;
-  }
+  if (next.last) return clear_nodes(map, next.known + begin, end - begin);
   ChunkSums sum(next.sums, next.draws.fanout);
   for (int64_t i = std::max(begin, next.first); i < end; ++i) {
     Row row = next.known_rows[i - next.first];
@@ -387,82 +375,32 @@ void settle_known(const Map& map, const FusedNext<Id>& next, int64_t begin, int6
   }
 }
 
-// Codes become local ids.
-template <class Id>
-void settle_edges(const Claims<Id>& claims, int32_t* indices, int64_t n) {
-  const int32_t* const bases = claims.bases;
-  for (int64_t e = 0; e < n; ++e) {
-    const int32_t code = indices[e];
-    const uint32_t place = code < 0 ? static_cast<uint32_t>(-2 - code) : 0;
-    const int32_t id = bases[place / kClaimBlock] + static_cast<int32_t>(place % kClaimBlock);
-    indices[e] = code < 0 ? id : code;
-  }
-}
-
-// Drops the claims that did not win, in the order of the others. Rare, so by one thread.
 template <class Map, class Id>
-FusedFault drop_lost(const Map& map, const FusedHop<Id>& hop, FusedNext<Id>& next) {
-  const int64_t known = hop.known;
-  Id* const fresh = next.nodes + known;
-  const int64_t n = next.total - known;
-  auto* const renamed = reinterpret_cast<int32_t*>(hop.claims->nodes);         // settled, so free
-  for (int64_t i = 0; i < n; ++i) map.set(fresh[i], static_cast<int32_t>(i));  // the last one wins
-  int32_t kept = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (map.get(fresh[i]) == i) renamed[i] = static_cast<int32_t>(known) + kept++;
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    if (map.get(fresh[i]) != i) renamed[i] = renamed[map.get(fresh[i])];
-  }
-  for (int64_t e = 0; e < hop.edges; ++e) {
-    if (hop.indices[e] >= known) hop.indices[e] = renamed[hop.indices[e] - known];
-  }
-  for (int64_t i = 0; i < n; ++i) {
-    if (map.get(fresh[i]) == i) fresh[renamed[i] - known] = fresh[i];
-  }
-  next.total = known + kept;
-  for (int64_t i = 0; i < kept; ++i) {
-    map.set(fresh[i], next.last ? kUnclaimed : static_cast<int32_t>(known + i));
-  }
-  if (next.last) return {};
-  return fused_rows_of(hop.csc, next.draws, next.nodes + next.first, next.total - next.first,
-                       next.rows, next.sums);
-}
-
-template <bool kShared, class Map, class Id>
-FusedFault settle_pass(const Map& map, const FusedHop<Id>& hop, FusedNext<Id>& next) {
-  const int64_t blocks = hop.claims->blocks.load();
+FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next) {
+  const int64_t blocks = hop.claims->blocks.load(), dense = hop.claims->dense;
   const int64_t of_known = num_chunks(hop.known, kFusedTask);
-  const int64_t of_edges = kShared ? num_chunks(hop.edges, kFusedEdgeTask) : 0;
-  const int64_t tasks = blocks + of_known + of_edges;
+  const bool moved = next.total > hop.known + dense;
+  const int64_t tasks = blocks + of_known + (moved ? num_chunks(hop.edges, kFusedEdgeTask) : 0);
   if (!next.last) {
     std::fill_n(next.sums, num_chunks(next.total - next.first, fused_rows(next.draws.fanout)), 0);
   }
   FaultBox box;
-  std::atomic<bool> lost{false};
   const int64_t workers = std::clamp<int64_t>(tasks / 2, 1, num_threads());
   on_workers(workers, tasks, [&](int64_t, auto take) {
     for (int64_t task; (task = take()) >= 0;) {
       if (task < blocks) {
-        if (!settle_block<kShared>(map, hop, next, task, box)) lost = true;
+        settle_block(map, hop, next, task, box);
       } else if (task < blocks + of_known) {
         const int64_t begin = (task - blocks) * kFusedTask;
         settle_known(map, next, begin, std::min(hop.known, begin + kFusedTask));
       } else {
         const int64_t begin = (task - blocks - of_known) * kFusedEdgeTask;
-        settle_edges(*hop.claims, hop.indices + begin, std::min(hop.edges - begin, kFusedEdgeTask));
+        settle_ids(hop.claims->bases, hop.known, dense, hop.indices + begin,
+                   std::min(hop.edges - begin, kFusedEdgeTask));
       }
     }
   });
-  if constexpr (kShared && Map::kMayLose) {
-    if (lost && !box.any()) return drop_lost(map, hop, next);
-  }
   return box.get();
-}
-
-template <class Map, class Id>
-FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, FusedNext<Id>& next) {
-  return hop.workers > 1 ? settle_pass<true>(map, hop, next) : settle_pass<false>(map, hop, next);
 }
 
 }  // namespace gnnbench

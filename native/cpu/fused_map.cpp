@@ -30,8 +30,8 @@ template FusedFault fused_seeds(const FusedMap<int64_t>&, const int64_t*, int64_
 template FusedFault fused_sample(const FusedMap<int32_t>&, const FusedHop<int32_t>&);
 template FusedFault fused_sample(const FusedMap<int64_t>&, const FusedHop<int64_t>&);
 template FusedFault fused_settle(const FusedMap<int32_t>&, const FusedHop<int32_t>&,
-                                 FusedNext<int32_t>&);
+                                 const FusedNext<int32_t>&);
 template FusedFault fused_settle(const FusedMap<int64_t>&, const FusedHop<int64_t>&,
-                                 FusedNext<int64_t>&);
+                                 const FusedNext<int64_t>&);
 
 }  // namespace gnnbench

@@ -30,7 +30,6 @@ constexpr int64_t kFusedMapSlotBytes = sizeof(Id) == 4 ? 8 : 12;
 template <class Id>
 class FusedMap {
  public:
-  static constexpr bool kMayLose = false;
   static constexpr int64_t kClaimAhead = 16;  // keys between a prefetch and its use
 
   FusedMap() = default;
@@ -49,8 +48,7 @@ class FusedMap {
     int64_t claimed = 0;
     for (int64_t e = 0; e < n; ++e) {
       prefetch(keys[std::min(e + kClaimAhead, n - 1)]);
-      const int32_t rank = static_cast<int32_t>(claimed);
-      const int32_t mine = kShared ? first - rank : first + rank;
+      const int32_t mine = first + static_cast<int32_t>(claimed);
       const int32_t id = insert<kShared>(keys[e], mine);
       out[e] = id;
       fresh[claimed] = keys[e];
@@ -59,8 +57,7 @@ class FusedMap {
     return claimed;
   }
 
-  // The claim is always the node's own.
-  bool name(Id node, int32_t, int32_t id) const {
+  void name(Id node, int32_t id) const {
     uint64_t at = slot(node);
     while (!holds(load(at), node)) at = (at + 1) & mask_;
     if constexpr (kPacked) {
@@ -68,7 +65,6 @@ class FusedMap {
     } else {
       std::atomic_ref(ids_[at]).store(id, std::memory_order_relaxed);
     }
-    return true;
   }
 
   void clear(Id) const {}  // the memory is given up instead

@@ -132,7 +132,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
 
     FusedNext<Id> next{};
     next.last = h + 1 == num_hops;
-    next.total = pool.claims.number(known);
+    next.total = pool.claims.close_up(known);
     next.first = task.only_new ? known : 0;
     next.known = data<const Id>(nodes);
     next.known_rows = rows.ptr;
@@ -148,7 +148,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     check_fused(fused_settle(maps.map(), hop, next), csc.num_nodes);
     trace_mark(Stage::kIdMap, static_cast<int>(h));
 
-    nodes = next.total == named.numel() ? named : prefix(named, next.total);
+    nodes = named;
     forget_claims.armed = false;
     data<int64_t>(taken)[2 * h] = next.total;
     data<int64_t>(taken)[2 * h + 1] = edges;
