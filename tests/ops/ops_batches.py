@@ -142,7 +142,7 @@ def check_threads(face: Face, pick: str, frontier: str, dtype: torch.dtype) -> N
     order = rng.permutation(6000, KEY)
     for batch in range(2):
         how = options(graph, pick, frontier=frontier, batch=batch)
-        args = (*graph, order[batch * 900 : (batch + 1) * 900], [8, 6, 4])
+        args = (*graph, order[batch * 400 : (batch + 1) * 400], [8, 4])
         right = sampler.sample(*args, **how)
         for n in (1, 2, 3, 4):
             with threads(n):
