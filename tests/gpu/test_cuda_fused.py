@@ -285,6 +285,15 @@ def test_broken_indptr(sampler, broken):
     assert bool((run.dense == -1).all())
 
 
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_rows_that_overlap(sampler):
+    csc = Csc(torch.tensor([0, 4, 0, 4]), torch.tensor([0, 2, 0, 2], dtype=torch.int32))
+    run = OnGpu(sampler, csc)  # the row between them is never looked at
+    with pytest.raises(DataError, match="indptr is broken"):
+        run(torch.tensor([0, 2]), [4, 4], PickSpec.of("floyd"), "cumulative")
+    assert bool((run.dense == -1).all())
+
+
 def test_usage_errors():
     csc = skewed(50, torch.int32, seed=0)
     graph = (csc.indptr.cuda(), csc.indices.cuda())

@@ -47,7 +47,7 @@ std::vector<Room> plan(const FusedRequest& q, const std::vector<int64_t>& capaci
 }
 
 // A larger capacity for a batch that did not fit `rooms`. Up to the hop that overflowed the numbers
-// are known, of that hop its edges; each time one hop more fits.
+// are known, of that hop its edges; each time one hop more fits, or the batch is refused.
 std::vector<int64_t> larger(const FusedRequest& q, const std::vector<Room>& rooms,
                             const int64_t* sizes) {
   std::vector<int64_t> capacity;
@@ -63,6 +63,12 @@ std::vector<int64_t> larger(const FusedRequest& q, const std::vector<Room>& room
     }
     if (q.only_new) all_edges += edges;
     if (std::max(edges, all_edges) > kFusedMaxEdges) fail_edges(std::max(edges, all_edges));
+    if (without_replacement(q.pick.pick) && edges > q.indices.numel()) {  // rows overlap
+      check_hop_fault(kHopBadIndptr, q.indptr.numel() - 1, "seeds");
+    }
+    if (room.nodes == kMostNodes && nodes > kMostNodes) {
+      fail("a batch of more than ", kMostNodes, " nodes does not fit one map");
+    }
     fits = nodes <= room.nodes && edges <= room.edges;
     known = fits ? nodes : known + edges;
     capacity.push_back(known);
