@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "bindings/cuda/common.h"
-#include "bindings/cuda/trace.h"
+#include "bindings/cuda/stages.h"
 #include "bindings/pgsampler_args.h"
 #include "cuda/persistent.h"
 
@@ -222,19 +221,13 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   const TaskSchedule schedule = schedule_of(variant);
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
   const OnDevice on(seeds, "pgsampler");
-  const auto address = [&on](const Tensor& t, const char* name) {
-    return on.template pointer<void>(t, name);
-  };
-  const PickSpec spec = pick_spec(pick, tables, walk, indices.numel(), address);
+  const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
   const uint32_t number = check_u32(batch, "batch", int64_t{1} << 32);
   const auto go = [&](auto id) {
     using Id = decltype(id);
-    const Csc<Id> graph{on.template pointer<int64_t>(indptr, "indptr"),
-                        on.template pointer<Id>(indices, "indices"), indptr.numel() - 1,
-                        indices.numel()};
-    return run<Id>(on, graph, spec, seeds, fanouts, static_cast<uint64_t>(key), number,
-                   with_positions, schedule, fetch, capacity);
+    return run<Id>(on, csc_of<Id>(on, indptr, indices), spec, seeds, fanouts,
+                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, capacity);
   };
   return indices.scalar_type() == ScalarType::Int ? go(int32_t{}) : go(int64_t{});
 }

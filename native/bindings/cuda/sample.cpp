@@ -1,58 +1,9 @@
 // A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
-#include <vector>
-
-#include "bindings/cuda/stages.h"
+#include "bindings/cuda/whole_batch.h"
 
 namespace gnnbench::cuda {
 namespace {
-
-Tensor prefix(Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); }
-
-// Copies `from` to offset `at` (in elements) of `to`, on the stream.
-void place(const OnDevice& on, const Tensor& from, int64_t at, const Tensor& to) {
-  const size_t size = from.element_size();
-  const size_t bytes = static_cast<size_t>(from.numel()) * size;
-  if (bytes == 0) return;
-  GNNBENCH_CUDA_CALL(on.launch(),
-                     cudaMemcpyAsync(data<char>(to) + at * size, from.data_ptr(), bytes,
-                                     cudaMemcpyDeviceToDevice, on.launch().stream));
-}
-
-// `carried` is what goes with each edge: positions, the weights of random walks, or nothing.
-struct Hop {
-  Tensor indptr, local, src_nodes, carried;
-  int64_t rows;  // of this hop alone
-};
-
-// With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
-std::vector<Hop> join(const OnDevice& on, const std::vector<Hop>& hops) {
-  int64_t rows = 0, edges = 0, carried = 0;
-  for (const Hop& hop : hops) {
-    rows += hop.rows;
-    edges += hop.local.numel();
-    carried += hop.carried.numel();
-  }
-  const Hop& last = hops.back();
-  Tensor indptr = on.empty({rows + 1}, ScalarType::Int);
-  Tensor indices = on.empty({edges}, ScalarType::Int);
-  Tensor with = on.empty({carried}, last.carried.scalar_type());
-  Tensor nodes = last.src_nodes;
-  std::vector<Hop> out;
-  rows = edges = carried = 0;
-  for (const Hop& hop : hops) {
-    // The offsets already count on from the hop before; its last one is this hop's first.
-    place(on, hop.indptr, rows, indptr);
-    place(on, hop.local, edges, indices);
-    place(on, hop.carried, carried, with);
-    rows += hop.rows;
-    edges += hop.local.numel();
-    carried += hop.carried.numel();
-    out.push_back({prefix(indptr, rows + 1), prefix(indices, edges),
-                   prefix(nodes, hop.src_nodes.numel()), prefix(with, carried), rows});
-  }
-  return out;
-}
 
 template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& indices,
@@ -65,7 +16,7 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
   Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
   int64_t first = 0;  // of the hop's destinations among the known nodes
   int64_t total = 0;
-  std::vector<Hop> hops;
+  std::vector<BatchHop> hops;
   for (size_t h = 0; h < fanouts.size(); ++h) {
     draws.hop = static_cast<uint32_t>(h);
     draws.fanout = static_cast<uint32_t>(fanouts[h]);
@@ -87,16 +38,7 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
     if (only_new) first = count;
     dst = Vertices{data<const Id>(known) + first, sizeof(Id) == 8};
   }
-  if (only_new) {
-    hops = join(on, hops);
-    trace_mark(on.launch(), Stage::kBlock, kWholeBatch);
-  }
-  std::vector<Tensor> out;
-  for (const Hop& hop : hops) {
-    for (const Tensor& t : {hop.indptr, hop.local, hop.src_nodes}) out.push_back(t);
-    if (walks || with_positions) out.push_back(hop.carried);
-  }
-  return out;
+  return answer(on, std::move(hops), only_new, walks || with_positions);
 }
 
 std::vector<Tensor> sample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
