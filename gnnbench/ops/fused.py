@@ -19,10 +19,12 @@ from gnnbench.ops.sampler import mini_batch
 class HighWater:
     """The most that batches took, and from it what to allocate for the next: 1.25 times as much.
 
-    Numbers come in pairs, a hop each: its nodes (destinations and sources) and its edges.
+    For the fused samplers numbers come in pairs, a hop each: its nodes (destinations and sources)
+    and its edges.
     """
 
     MARGIN = 1.25
+    MOST = 2**31 - 1  # of anything in a block
 
     def __init__(self) -> None:
         self._most: list[int] = []
@@ -40,7 +42,7 @@ class HighWater:
         elif all(new <= old for new, old in zip(took, self._most, strict=True)):
             return
         self._most = [max(pair) for pair in zip(took, self._most, strict=True)]
-        self._capacity = [int(self.MARGIN * most) + 1 for most in self._most]
+        self._capacity = [min(int(self.MARGIN * most) + 1, self.MOST) for most in self._most]
 
 
 def fused_map(
@@ -176,11 +178,15 @@ class CapturedFusedMap:
         into memory of its own. Raises as that.
         """
         count = seeds.numel()
-        if seeds.dim() != 1 or seeds.dtype.is_floating_point or count > self._seeds.numel():
+        is_ids = seeds.dtype in (torch.int32, torch.int64) and seeds.dim() == 1
+        if not is_ids or count > self._seeds.numel():
             raise UsageError(
                 f"seeds must be ids in one dimension, at most {self._seeds.numel()} as recorded; "
                 f"they are {seeds.dtype} {list(seeds.shape)}"
             )
+        if not 0 <= batch < 2**32:  # the kernels would cut it to 32 bits
+            raise UsageError(f"batch must be at least 0 and below 2^32, it is {batch}")
+        seeds = seeds.to(self._seeds.device)
         with torch.cuda.device(self._seeds.device):
             self._seeds[:count].copy_(seeds, non_blocking=True)
             self._host_place.numpy()[:] = key, batch, count
@@ -190,7 +196,7 @@ class CapturedFusedMap:
         if fault:  # too large, or broken: then this raises the error
             mini, _ = fused_map(
                 *self._graph,
-                seeds.to(self._seeds.device),
+                seeds,
                 self._fanouts,
                 pick=self._pick,
                 frontier=self._frontier,

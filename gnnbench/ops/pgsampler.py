@@ -18,7 +18,6 @@ from gnnbench.ops.sampler import mini_batch
 # fusion:     "DGL+Fusion" of section V-D, a block of the GPU per possible task; CUDA only.
 # as_printed: Algorithm 1 as it is printed. Unsound: it loses tasks.
 VARIANTS = ("persistent", "fusion", "as_printed")
-MAX_HOPS = 31
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,8 @@ def test_errors():
     ):
         with pytest.raises(UsageError, match=text):
             sampler.sample(torch.tensor(seeds, device="cuda"), key=1, batch=0)
+    with pytest.raises(UsageError, match="batch must be at least 0 and below"):
+        sampler.sample(torch.arange(10), key=1, batch=2**32)
     good = torch.arange(10)
     got = sampler.sample(good.cuda(), key=1, batch=0)
     assert same_work(expected_of(csc, good, [5], 1, 0), got) is None

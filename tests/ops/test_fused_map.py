@@ -12,13 +12,23 @@ from ops_batches import BAD, check_bad, options, threads
 from ops_graphs import FRONTIERS, INDICES, INDPTR
 
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import fused_map
+from gnnbench.ops.fused import HighWater, fused_map
 from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT
 
 
 def sample(*args: Any, **how: Any) -> MiniBatch:
     """A face without what was taken."""
     return fused_map(*args, **how)[0]
+
+
+def test_room_is_the_most_that_was_taken_and_a_quarter() -> None:
+    mark = HighWater()
+    assert mark.capacity == []
+    for took in ([8, 100], [4, 200], [2, 2]):
+        mark.see(took)
+    assert mark.capacity == [11, 251]
+    mark.see([2**31 - 2, 0])  # no more than a block can hold
+    assert mark.capacity == [2**31 - 1, 251]
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
