@@ -68,10 +68,16 @@ def topology_of(graph: Any) -> Topology:
 def _tensor(name: str, values: Any) -> Tensor:
     if not isinstance(values, (Tensor, np.ndarray)):
         raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
-    tensor = torch.as_tensor(values)
+    tensor = torch.as_tensor(_forward(values))
     if tensor.ndim != 1:
         raise UsageError(f"{name} must have one dimension, it has {tensor.ndim}")
     return tensor.contiguous()
+
+
+def _forward(values: Any) -> Any:
+    """``values``, copied where it is an array that runs backwards, which torch does not take."""
+    backwards = isinstance(values, np.ndarray) and any(step < 0 for step in values.strides)
+    return values.copy() if backwards else values
 
 
 def _dtype(tensor: Tensor) -> str:
@@ -95,7 +101,7 @@ def seed_tensor(seeds: Any, device: torch.device) -> Tensor:
             raise UsageError(f"seeds must be whole numbers, they are {array.dtype}")
         if array.dtype not in (np.int32, np.int64):
             array = array.astype(np.int64)
-        seeds = torch.from_numpy(array)
+        seeds = torch.from_numpy(_forward(array))
     if seeds.dtype not in IDS:
         raise UsageError(f"seeds must be int32 or int64, they are {_dtype(seeds)}")
     if seeds.ndim != 1:

@@ -65,6 +65,7 @@ def test_seeds_in_every_form(name, small_graph):
     forms = (
         [5, 0, 17], (5, 0, 17), np.array([5, 0, 17]), np.array([5, 0, 17], np.uint8),
         torch.tensor([5, 0, 17], dtype=torch.int32), torch.tensor([5, 9, 0, 9, 17])[::2],
+        np.array([17, 0, 5])[::-1],
     )  # fmt: skip
     for seeds in forms:
         assert same_work(right, sampler.sample(seeds)) is None
