@@ -24,6 +24,7 @@ class LockedCopy:
         if size == 0:
             return
         with torch.cuda.device(torch.device(device)):
+            reader = torch.cuda.current_device()
             code = int(torch.cuda.cudart().cudaHostRegister(copy.data_ptr(), size, 0))
         if code != 0:
             self._tensor = None
@@ -31,7 +32,7 @@ class LockedCopy:
                 f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
                 f" {code})"
             )
-        self._unlock = weakref.finalize(self, _unlock, copy)
+        self._unlock = weakref.finalize(self, _unlock, copy, reader)
         self._unlock.atexit = False  # the process gives its memory back anyhow
 
     @property
@@ -47,6 +48,6 @@ class LockedCopy:
             self._unlock()
 
 
-def _unlock(copy: Tensor) -> None:
-    torch.cuda.synchronize()
+def _unlock(copy: Tensor, reader: int) -> None:
+    torch.cuda.synchronize(reader)
     torch.cuda.cudart().cudaHostUnregister(copy.data_ptr())
