@@ -117,7 +117,7 @@ struct DenseMap {
 
   int32_t* ids;  // [num_nodes]
 
-  void prefetch(Id node) const { __builtin_prefetch(ids + node, 1); }
+  void prefetch(Id node) const { prefetch_to_own(ids + node); }
   void clear(Id node) const { ids[node] = kUnclaimed; }
   void name(Id node, int32_t id) const { ids[node] = id; }
 
