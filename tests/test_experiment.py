@@ -281,7 +281,7 @@ def test_committed_results_keep_their_definitions_hashes():
     [
         ("smoke", 8, 1), ("laptop", 8, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
         ("fastsample-grid", 6 * 4, 1), ("gpu", 28, 1),
-        ("pgsampler", 8, 2), ("pgsampler-grid", 4 * 6 * 3, 1),
+        ("pgsampler", 8, 2), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip
 def test_the_sampling_definition(profile, cells, couples):
