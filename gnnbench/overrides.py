@@ -12,6 +12,8 @@ from gnnbench import names
 from gnnbench.errors import UsageError
 from gnnbench.experiment import AXES, Experiment, Measure, Raw, merge
 
+OPTION = "options."  # begins the name of an axis that varies an option
+
 
 @dataclass(frozen=True)
 class Overrides:
@@ -34,7 +36,9 @@ def as_definition(
     """Partial definition for ``gnnbench.experiment.resolve``.
 
     ``key=value`` may set an axis, a field of ``[measure]``, ``reference``, ``system.option`` or an
-    option of every selected system that knows it. Raises ``UsageError`` for an unknown key.
+    option of every selected system that knows it. An option that the chosen profile varies takes
+    the value, or the list of values, in place of its axis. Raises ``UsageError`` for an unknown
+    key, and for one system's option where the axis is other systems' as well.
     """
     axes: Raw = {
         "system": list(over.systems),
@@ -48,9 +52,18 @@ def as_definition(
     if over.repeats:
         raw["measure"] = {"min_rounds": over.repeats, "max_rounds": over.repeats}
     systems = list(over.systems) or _systems(experiment)
+    varied = _varied_options(experiment, over.profile or experiment.default_profile)
     for text in over.options:
-        raw = merge(raw, _option(text, systems, known_options))
+        raw = merge(raw, _option(text, systems, known_options, varied))
     return raw
+
+
+def _varied_options(experiment: Experiment, profile: str) -> set[str]:
+    """Options that are axes of an experiment or of its profile."""
+    tables = [experiment.axes, experiment.zip]
+    if (chosen := experiment.profiles.get(profile)) is not None:
+        tables += [chosen.axes, chosen.zip]
+    return {axis[len(OPTION) :] for table in tables for axis in table if axis.startswith(OPTION)}
 
 
 def _systems(experiment: Experiment) -> list[str]:
@@ -68,7 +81,12 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _option(text: str, systems: list[str], known_options: Callable[[str], Collection[str]]) -> Raw:
+def _option(
+    text: str,
+    systems: list[str],
+    known_options: Callable[[str], Collection[str]],
+    varied: Collection[str],
+) -> Raw:
     key, equals, right = text.partition("=")
     key = key.strip()
     if not equals or not key:
@@ -88,12 +106,21 @@ def _option(text: str, systems: list[str], known_options: Callable[[str], Collec
             raise UsageError(
                 f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
             )
-        return {"systems": {system: {option: value}}}
+        if option not in varied:
+            return {"systems": {system: {option: value}}}
+        if others := [s for s in systems if s != system and option in known_options(s)]:
+            raise UsageError(
+                f"'{option}' varies for {', '.join(others)} as well as for {system}; set it for"
+                f" all: -o {option}={right.strip()}"
+            )
+        return {"axes": {OPTION + option: _axis_values(option, value)}}
     knowing = [s for s in systems if key in known_options(s)]
     if not knowing:
         known = {*AXES, *Measure.model_fields, "reference"}
         known |= {o for s in systems for o in known_options(s)}
         raise UsageError(f"unknown option '{key}'; {names.suggestion(key, known)}")
+    if key in varied:
+        return {"axes": {OPTION + key: _axis_values(key, value)}}
     return {"systems": {s: {key: value} for s in knowing}}
 
 

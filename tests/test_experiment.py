@@ -218,6 +218,40 @@ def test_options_of_the_command_line(tmp_path, option, expected):
 
 
 @pytest.mark.parametrize(
+    "option,seen",
+    [
+        ("a.id_type=int64", ["int64"]),
+        ("id_type=int64", ["int64"]),
+        ('a.id_type=["x", "y"]', ["x", "y"]),
+    ],
+)
+@pytest.mark.parametrize("place", ["axes", "zip", "profile"])
+def test_an_option_that_varies_is_replaced(tmp_path, option, seen, place):
+    text, line = SMALL, '"options.id_type" = ["int32", "int16"]'
+    if place == "axes":
+        text = SMALL.replace('model = ["m"]', f'model = ["m"]\n{line}')
+    elif place == "zip":
+        text += f"[zip]\n{line}\n"
+    else:
+        text += f"[profiles.p]\naxes.{line}\n"
+    profile = "p" if place == "profile" else ""
+    loaded = ex.load(write(tmp_path, text))
+    over = as_definition(Overrides(profile=profile, options=(option,)), loaded, knows)
+    cells = ex.expand(ex.resolve(loaded, profile, over), knows)
+    assert list(dict.fromkeys(c.options["id_type"] for c in cells if c.system == "a")) == seen
+
+
+def test_an_option_that_varies_for_two_systems_is_set_for_both(tmp_path):
+    text = SMALL.replace('model = ["m"]', 'model = ["m"]\n"options.fused" = [true, false]')
+    loaded = ex.load(write(tmp_path, text))
+    with pytest.raises(UsageError, match=r"varies for b as well as for a; .* -o fused=true"):
+        as_definition(Overrides(options=("a.fused=true",)), loaded, knows)
+    over = as_definition(Overrides(options=("fused=true",)), loaded, knows)
+    found = ex.expand(ex.resolve(loaded, "", over), knows)
+    assert {(c.system, c.options["fused"]) for c in found} == {("a", True), ("b", True)}
+
+
+@pytest.mark.parametrize(
     "option,message",
     [
         ("fanout=3", "unknown option 'fanout'; did you mean 'fanouts'"),
