@@ -123,8 +123,8 @@ CELLS: tuple[Column, ...] = (
         "verdict",
         "str",
         "",
-        "faster, slower or tie (the interval holds 1 or reaches into noise_floor); empty without a "
-        "ratio",
+        "faster, slower or tie (the interval holds 1 or reaches into noise_floor), by speedup, or "
+        "by sample_speedup where the model is none; empty without a ratio",
     ),
     Column(
         "loss", "float", "", "mean training loss of the last measured epoch; empty without a model"

@@ -209,6 +209,7 @@ def _comparison(
     }
     if work == "different":
         return row
+    judged = "sample_" if cell.model == NO_MODEL else ""
     for name, key in (("", "wall_s"), *((f"{p}_", f"{p}_time_s") for p in PHASES)):
         found = ratio(lambda s, k=key: s[k] or 0.0)  # type: ignore[misc]
         row |= {
@@ -216,7 +217,7 @@ def _comparison(
             f"{name}speedup_ci_low": found.low,
             f"{name}speedup_ci_high": found.high,
         }
-        if not name:
+        if name == judged:
             row["verdict"] = verdict(found, floor or 0.0)
     return row
 

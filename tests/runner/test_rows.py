@@ -25,18 +25,18 @@ def ledger(tmp_path):
     found.close()
 
 
-def add(ledger, cell, number, wall, attempt=1, warmup=False, foreign=0.0):
+def add(ledger, cell, number, wall, attempt=1, warmup=False, foreign=0.0, pair=PAIR, share=0.5):
     answer = {
         "epoch": number, "wall_s": wall, "batches": 2, "seeds": 4, "sampled_edges": 8,
         "unique_nodes": 9, "h2d_bytes": 0, "loss": 1.0, "peak_alloc_bytes": 1,
-        "peak_rss_bytes": 1, "ok": True, "phases_s": {"sample": wall / 2},
+        "peak_rss_bytes": 1, "ok": True, "phases_s": {"sample": wall * share},
         "feature_bytes": {"host_copy": 5},
     }  # fmt: skip
     where = {
         "attempt": attempt, "worker": 1, "round": number, "order": 0, "warmup": warmup,
         "block_s": wall, "idle_cpu_s": 0.0, "foreign_cpu_s": foreign * wall,
     }  # fmt: skip
-    ledger.add_sample(PAIR, cell, where, answer)
+    ledger.add_sample(pair, cell, where, answer)
 
 
 def rows(ledger, **measure):
@@ -57,6 +57,20 @@ def test_ratios_pair_rounds_of_one_attempt_and_leave_warm_ups_out(ledger):
     assert (found["b"]["work_class"], found["a"]["n"]) == ("identical", 4)
     assert found["b"]["residual_s"] == pytest.approx(1.25)
     assert found["b"]["compute_time_s"] is None
+
+
+def test_the_verdict_of_sampling_alone_is_by_its_own_time(tmp_path):
+    cells = [Cell("e", name, "d", "none") for name in "ab"]
+    pair, sampling = Pair(cells[1], cells[0]), Ledger(tmp_path)
+    for cell, share in zip(cells, (0.5, 0.25), strict=True):
+        sampling.record("report", cell=cell.id, report={"check": CHECK})
+        for number in range(3):
+            add(sampling, cell, number, 1.0, pair=pair, share=share)
+    plan = Plan(cells, [pair], references=dict.fromkeys([c.id for c in cells], cells[0]))
+    found = {r["system"]: r for r in cell_rows(plan, sampling, Measure())}
+    sampling.close()
+    assert (found["b"]["speedup"], found["b"]["sample_speedup"]) == (1.0, 2.0)
+    assert found["b"]["verdict"] == "faster"
 
 
 def test_no_verdict_beside_an_unstable_reference(ledger):
