@@ -19,5 +19,7 @@ def suggestion(name: str, known: Collection[str]) -> str:
 
 def check(kind: str, name: str, known: Collection[str]) -> None:
     """Raise ``UsageError`` unless ``name`` is known."""
+    if not isinstance(name, str):
+        raise UsageError(f"{kind} must be a name, not {name!r}")
     if name not in known:
         raise UsageError(f"unknown {kind} '{name}'; {suggestion(name, known)}")

@@ -17,8 +17,8 @@ Topology = tuple[Tensor, Tensor]
 IDS = (torch.int32, torch.int64)
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """``value`` as an int. Raises ``UsageError`` for another type or below ``least``."""
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """``value`` as an int. Raises ``UsageError`` unless it is one of ``least`` to ``most``."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -27,18 +27,29 @@ def whole(name: str, value: Any, least: int) -> int:
         raise UsageError(f"{name} must be a whole number, not {value!r}") from None
     if number < least:
         raise UsageError(f"{name} must be at least {least}, it is {number}")
+    if most is not None and number > most:
+        raise UsageError(f"{name} must be at most {most}, it is {number}")
     return number
 
 
+def yes_or_no(name: str, value: Any) -> bool:
+    """``value`` as a bool. Raises ``UsageError`` for another type."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise UsageError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
 def fanout_list(fanouts: Any) -> tuple[int, ...]:
-    """Neighbours per destination and hop. Raises ``UsageError`` unless each is at least 1."""
-    if isinstance(fanouts, str) or not isinstance(fanouts, (Sequence, np.ndarray)):
+    """Neighbours per destination and hop. Raises ``UsageError`` unless each is 1 to 2^31 - 1."""
+    if isinstance(fanouts, np.ndarray) and fanouts.ndim > 0:
+        fanouts = list(fanouts)
+    if isinstance(fanouts, str) or not isinstance(fanouts, Sequence):
         raise UsageError(
             f"fanouts must be a list of whole numbers from the seeds outwards, not {fanouts!r}"
         )
     if len(fanouts) == 0:
         raise UsageError("fanouts is empty; give one number for each hop, as in [15, 10, 5]")
-    return tuple(whole(f"fanouts[{at}]", value, 1) for at, value in enumerate(fanouts))
+    return tuple(whole(f"fanouts[{at}]", value, 1, 2**31 - 1) for at, value in enumerate(fanouts))
 
 
 def topology_of(graph: Any) -> Topology:

@@ -15,7 +15,7 @@ from gnnbench import names, rng
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.sampling.arguments import seed_tensor, whole
+from gnnbench.sampling.arguments import seed_tensor, whole, yes_or_no
 from gnnbench.stages.locked import LockedCopy
 
 if TYPE_CHECKING:
@@ -151,8 +151,12 @@ class Sampler(ABC):
         drawn = self.draw(
             seed_tensor(seeds, self._sampled_on),
             key=self._key[1],
-            batch=whole("batch", batch, 0),
-            with_positions=setting.with_positions if with_positions is None else with_positions,
+            batch=whole("batch", batch, 0, 2**32 - 1),
+            with_positions=(
+                setting.with_positions
+                if with_positions is None
+                else yes_or_no("with_positions", with_positions)
+            ),
         )
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
 

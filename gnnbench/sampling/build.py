@@ -13,7 +13,7 @@ from gnnbench import names
 from gnnbench.data.graph import Graph
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.ops.picks import WEIGHTED, PickSpec
-from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole
+from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
 from gnnbench.sampling.base import TOPOLOGIES, Sampler, Setting
 from gnnbench.sampling.registry import sampler_class
 from gnnbench.systems.native import native_missing
@@ -94,7 +94,7 @@ def build_sampler(
         whole("seed", seed, 0),
         target,
         place,
-        bool(with_positions),
+        yes_or_no("with_positions", with_positions),
     )
     return cls(setting, **options)
 
