@@ -142,7 +142,6 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
         ]
         for fanouts in ([15, 10, 5], [5, 10, 15]):
             for pick in ("reservoir", "floyd"):
-
                 how = (fanouts, pick, [], [], "cumulative", KEY)
 
                 def call(i: int, positions: bool = False) -> list[Tensor]:
