@@ -1,13 +1,14 @@
-"""What the systems on our native operators need."""
+"""What stages on our native operators need."""
 
 from __future__ import annotations
 
-from gnnbench.ops.library import has_cuda_library, native_info
-from gnnbench.systems.base import Missing
+from gnnbench.composition.missing import Missing
 
 
 def native_missing(device: str = "cpu") -> Missing | None:
     """The CPU library must be built; for ``cuda`` the CUDA library too, and a GPU be there."""
+    from gnnbench.ops.library import has_cuda_library, native_info
+
     info = native_info()
     if not info["cpu_built"]:
         return Missing("the native library is not built", "make install")
