@@ -19,7 +19,7 @@ def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[Any]]:
     the weights as ``"weights"``, each where the batch carries them (positions are the edge ids of a
     DGL graph made from the same CSC). Raises ``MissingError`` where DGL is not installed.
     """
-    from gnnbench.systems.dgl_import import require_dgl
+    from gnnbench.foreign.dgl_import import require_dgl
 
     dgl = require_dgl()
     blocks = []

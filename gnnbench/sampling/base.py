@@ -158,6 +158,7 @@ class Sampler(ABC):
                 else yes_or_no("with_positions", with_positions)
             ),
         )
+        drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
 
     @abstractmethod

@@ -10,7 +10,7 @@ from gnnbench.convert import to_dgl
 from gnnbench.errors import UsageError
 from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.place import Place, check_edge_ids
-from gnnbench.systems.dgl_import import require_dgl
+from gnnbench.foreign.dgl_import import require_dgl
 
 dgl: Any = require_dgl()
 BlockSampler: Any = dgl.dataloading.BlockSampler

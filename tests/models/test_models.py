@@ -33,7 +33,7 @@ def forms(framework):
     if missing := cls.missing("cpu"):
         pytest.skip(f"{framework}: {missing.reason}")
     if framework == "dgl":
-        from gnnbench.systems.dgl_import import import_dgl
+        from gnnbench.foreign.dgl_import import import_dgl
 
         system = object.__new__(cls)
         system._dgl = import_dgl()

@@ -78,7 +78,8 @@ class NativeSampler(SamplerSpec):
 
     def build(self, job: Job) -> NativeStage:
         """The stage around the library's sampler."""
-        return NativeStage(self, job)
+        leaves = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"
+        return (OffDevice if leaves else NativeStage)(self, job)
 
     def own(self) -> dict[str, Any]:
         """The sampler's own options."""
@@ -134,26 +135,10 @@ class NativeStage(SamplerStage):
             weights="graph" if weighted else None,
             **spec.own(),
         )
-        # What stays in the GPU's memory is not counted: a batch takes no longer than the counting.
-        leaves = job.device.type == "cuda" and spec.topology != "gpu"
-        if leaves:
-            self.sample = self._sample_and_count  # type: ignore[method-assign]
-        self._where = "zero_copy" if spec.topology == "uva" else "host"
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
         """One dispatch for all hops."""
         return self.sampler.sample(seeds, epoch, number)
-
-    def _sample_and_count(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
-        batch = self.sampler.sample(seeds, epoch, number)
-        counts, ids = self.job.counts, self.job.graph.indices.element_size()
-        sizes = batch.sizes()
-        rows = sum(dst.numel() for dst, _ in sizes.hops)
-        counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSETS + sizes.num_edges * ids, self._where)
-        if self._where == "host":
-            moved = sum(t.numel() * t.element_size() for t in batch.tensors())
-            counts.add("sampler", BLOCK_BYTES, moved, "host_copy")
-        return batch
 
     def checked(self, seeds: Tensor, number: int) -> MiniBatch:
         """The same draw, with the edges' positions; random walks have visits instead."""
@@ -203,6 +188,29 @@ class NativeStage(SamplerStage):
     def close(self) -> None:
         """Unlock what the sampler locked."""
         self.sampler.close()
+
+
+class OffDevice(NativeStage):
+    """A sampler whose graph is not in the GPU's memory: it counts what it moves.
+
+    One whose graph is there counts nothing: a batch takes no longer than the counting.
+    """
+
+    def __init__(self, spec: NativeSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        self._where = "zero_copy" if spec.topology == "uva" else "host"
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
+        """One dispatch for all hops, and its bytes."""
+        batch = super().sample(seeds, epoch, number)
+        counts, ids = self.job.counts, self.job.graph.indices.element_size()
+        sizes = batch.sizes()
+        rows = sum(dst.numel() for dst, _ in sizes.hops)
+        counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSETS + sizes.num_edges * ids, self._where)
+        if self._where == "host":
+            moved = sum(t.numel() * t.element_size() for t in batch.tensors())
+            counts.add("sampler", BLOCK_BYTES, moved, "host_copy")
+        return batch
 
 
 def _bare(batch: MiniBatch) -> MiniBatch:

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from gnnbench.errors import MissingError
-from gnnbench.systems.base import Missing
+from gnnbench.composition.missing import Missing
 
 
 def dgl_missing() -> Missing | None:
