@@ -1,4 +1,4 @@
-"""A look inside a system's samples, apart from their timing: stages by hop, memory, kernels."""
+"""A look inside a sampler's batches, apart from their timing: stages by hop, memory, kernels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import cycle, islice
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnnbench.minibatch import Batch
 from gnnbench.ops.trace import Mark, traced
 
-if TYPE_CHECKING:
-    from gnnbench.systems.training import TrainingSystem
+from gnnbench.stages.job import Job
+from gnnbench.stages.order import Order
+from gnnbench.stages.sampler.base import SamplerStage
 
 Row = dict[str, Any]
 
@@ -28,30 +31,51 @@ KERNEL_BATCHES = 10
 WHOLE = "batch"  # the stage that is the whole call
 
 
-def profile_samples(system: TrainingSystem, epoch: int) -> dict[str, list[Row]]:
+@dataclass(frozen=True)
+class _Look:
+    """What is looked into."""
+
+    job: Job
+    sampler: SamplerStage
+    order: Order
+    epoch: int
+
+    def sample(self, seeds: Tensor, number: int) -> Batch:
+        """One batch as timed."""
+        return self.sampler.sample(seeds, self.epoch, number)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether there is device time and memory to look at."""
+        return self.job.device.type == "cuda"
+
+    def batches(self) -> Iterator[tuple[Tensor, int]]:
+        """The epoch's batches, over and over, each with its number."""
+        id_type = self.job.graph.indices.dtype
+        drawn = [b.to(id_type) for b in self.order.batches(self.epoch, self.job.device)]
+        return cycle([(seeds, number) for number, seeds in enumerate(drawn)])
+
+
+def profile_samples(
+    job: Job, sampler: SamplerStage, order: Order, epoch: int
+) -> dict[str, list[Row]]:
     """Rows of ``stages.csv`` and ``kernels.csv`` without the cell's id; medians per batch.
 
     The batches of ``epoch`` are sampled in three passes: plainly (whole calls, memory), with the
     native trace on where the sampler is native (stages), and under torch's profiler on a GPU.
     """
-    todo = _batches(system, epoch)
+    look = _Look(job, sampler, order, epoch)
+    todo = look.batches()
     for seeds, number in islice(todo, WARM_UP):
-        system.sample(seeds, epoch, number)
-    whole, hops = _whole_calls(system, epoch, islice(todo, BATCHES))
+        look.sample(seeds, number)
+    whole, hops = _whole_calls(look, islice(todo, BATCHES))
     stages = [whole]
-    if system.framework == "native":
-        stages += _stages(system, epoch, islice(todo, BATCHES), hops)
+    if sampler.native:
+        stages += _stages(look, islice(todo, BATCHES), hops)
     kernels = []
-    if system.device.type == "cuda":
-        kernels = _kernels(system, epoch, list(islice(todo, KERNEL_BATCHES)))
+    if look.gpu:
+        kernels = _kernels(look, list(islice(todo, KERNEL_BATCHES)))
     return {"stages": stages, "kernels": kernels}
-
-
-def _batches(system: TrainingSystem, epoch: int) -> Iterator[tuple[Tensor, int]]:
-    """The epoch's batches, over and over, each with its number."""
-    id_type = system.graph.indices.dtype
-    drawn = [b.to(id_type) for b in system.order.batches(epoch, system.device)]
-    return cycle([(seeds, number) for number, seeds in enumerate(drawn)])
 
 
 def _median(values: Iterable[float]) -> float:
@@ -59,41 +83,41 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _whole_calls(
-    system: TrainingSystem, epoch: int, batches: Iterable[tuple[Tensor, int]]
+    look: _Look, batches: Iterable[tuple[Tensor, int]]
 ) -> tuple[Row, list[Row]]:
     """The row of the whole call; destinations and edges of each hop."""
-    gpu = system.device.type == "cuda"
+    gpu, on = look.gpu, look.job.device
     host, device, extra, sizes, counted = [], [], [], [], []
     for seeds, number in batches:
         if gpu:
-            torch.cuda.synchronize(system.device)
-            torch.cuda.reset_peak_memory_stats(system.device)
+            torch.cuda.synchronize(on)
+            torch.cuda.reset_peak_memory_stats(on)
             events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-            before = torch.cuda.memory_allocated(system.device)
+            before = torch.cuda.memory_allocated(on)
             events[0].record()
         begin = time.perf_counter()
-        drawn = system.sample(seeds, epoch, number)
+        drawn = look.sample(seeds, number)
         host.append(time.perf_counter() - begin)
         if gpu:
             events[1].record()
-            torch.cuda.synchronize(system.device)
+            torch.cuda.synchronize(on)
             device.append(events[0].elapsed_time(events[1]) / 1e3)
-        size = spanned_bytes(system.block_tensors(drawn))
+        size = spanned_bytes(drawn.tensors())
         sizes.append(size)
         if gpu:
-            peak = torch.cuda.max_memory_allocated(system.device)
+            peak = torch.cuda.max_memory_allocated(on)
             # What the sampler holds from one batch to the next counts: tables, buffers.
-            held = before - _others_bytes(system, seeds, before)
+            held = before - _others_bytes(look, seeds, before)
             extra.append(peak - before + held - size)
-        found = system.counted_now(drawn)
-        counted.append((found.nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
+        found = drawn.sizes()
+        counted.append((found.num_nodes, [(dst.numel(), edges) for dst, edges in found.hops]))
         del drawn, found  # the next batch's peak is its own
     hops = [
         {
             "nodes": round(_median(by_hop[hop][0] for _, by_hop in counted)),
             "edges": round(_median(by_hop[hop][1] for _, by_hop in counted)),
         }
-        for hop in range(len(system.cell.fanouts))
+        for hop in range(len(look.job.cell.fanouts))
     ]
     block_bytes = round(_median(sizes))
     row: Row = {
@@ -114,12 +138,12 @@ def _whole_calls(
     return row, hops
 
 
-def _others_bytes(system: TrainingSystem, seeds: Tensor, allocated: int) -> int:
+def _others_bytes(look: _Look, seeds: Tensor, allocated: int) -> int:
     """Of the device memory in use what is the graph's and the batch order's."""
-    train = system.graph.train_idx
-    epoch_seeds = min(train.numel(), (system.cell.max_batches or train.numel()) * seeds.numel())
+    train, cell = look.job.graph.train_idx, look.job.cell
+    epoch_seeds = min(train.numel(), (cell.max_batches or train.numel()) * seeds.numel())
     order = train.numel() * train.element_size() + epoch_seeds * seeds.element_size()
-    return min(allocated, system.graph_bytes() + order)
+    return min(allocated, look.sampler.graph_bytes() + order)
 
 
 def spanned_bytes(tensors: Sequence[Tensor]) -> int:
@@ -137,16 +161,13 @@ def spanned_bytes(tensors: Sequence[Tensor]) -> int:
 
 
 def _stages(
-    system: TrainingSystem,
-    epoch: int,
-    batches: Iterable[tuple[Tensor, int]],
-    hops: Sequence[Row],
+    look: _Look, batches: Iterable[tuple[Tensor, int]], hops: Sequence[Row]
 ) -> list[Row]:
     host: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     device: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
-    count, where = 0, system.sampled_on()
+    count, where = 0, look.sampler.sampled_on
     for seeds, number in batches:
-        _, marks = traced(lambda s=seeds, n=number: system.sample(s, epoch, n), where)  # type: ignore[misc]
+        _, marks = traced(lambda s=seeds, n=number: look.sample(s, n), where)  # type: ignore[misc]
         count += 1
         for key, (host_s, device_s) in _summed(marks).items():
             host[key].append(host_s)
@@ -174,17 +195,15 @@ def _summed(marks: Iterable[Mark]) -> dict[tuple[str, int], tuple[float, float]]
     return found
 
 
-def _kernels(
-    system: TrainingSystem, epoch: int, batches: Sequence[tuple[Tensor, int]]
-) -> list[Row]:
+def _kernels(look: _Look, batches: Sequence[tuple[Tensor, int]]) -> list[Row]:
     """Kernels by name, as the CUDA profiling interface reports them; none where it does not run."""
     from torch.profiler import ProfilerActivity, profile
 
-    torch.cuda.synchronize(system.device)
+    torch.cuda.synchronize(look.job.device)
     with profile(activities=[ProfilerActivity.CUDA]) as profiler:
         for seeds, number in batches:
-            system.sample(seeds, epoch, number)
-        torch.cuda.synchronize(system.device)
+            look.sample(seeds, number)
+        torch.cuda.synchronize(look.job.device)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))

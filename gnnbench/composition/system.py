@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from gnnbench import names
 from gnnbench.cell import Cell
+from gnnbench.composition.missing import Missing
 from gnnbench.errors import UsageError
+from gnnbench.stages.spec import Setting
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.data.graph import Graph
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Why a system cannot run here, and the exact way to get what is missing."""
-
-    reason: str
-    fix: str
+    from gnnbench.measure.timeline import Timeline
 
 
 @dataclass
@@ -30,7 +25,8 @@ class CheckReport:
     ``digest`` is the SHA-256 over the sampled (destination, position) multisets of the gate's
     batches, hop by hop, or "" for a foreign sampler. ``edges_per_seed`` and ``nodes_per_seed`` are
     means over the gate's batches; ``law`` names the inclusion law of the picks
-    (``without-replacement`` ...). Comparisons derive their work class from these.
+    (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
+    that the suite's own gate looked at the work: not so where a system answers for itself.
     """
 
     ok: bool
@@ -42,6 +38,7 @@ class CheckReport:
     edges_per_seed: float
     nodes_per_seed: float
     details: dict[str, Any] = field(default_factory=dict)
+    verified: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""
@@ -49,30 +46,24 @@ class CheckReport:
 
 
 @dataclass
-class EpochSample:
-    """One measured epoch. Times in seconds, memory in bytes, counts summed over the batches.
+class EpochReport:
+    """What an audit found of the epoch that was run last. Counts are sums over its batches.
 
-    ``wall_s`` is measured around the whole epoch, never a sum of phases. ``phases_s`` holds
-    ``sample``, ``memory_io`` and ``compute``. Without a model (``none``) it holds ``sample`` alone,
-    the wall time of the sampler's calls; ``loss`` is None then, and on a GPU ``device_s`` is the
-    time between events around these calls. ``ok`` and ``reason`` tell whether the edge count of
-    every timed batch was right, recounted after the clock stopped.
+    ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
+    None without compute; ``peak_alloc_bytes`` is the peak of the device's allocator so far.
+    ``ok`` and ``reason`` tell whether every timed batch was right, looked at again.
     """
 
     epoch: int
-    wall_s: float
-    phases_s: dict[str, float]
     batches: int
     seeds: int
     sampled_edges: int
     unique_nodes: int
-    feature_bytes: dict[str, int]
-    h2d_bytes: int
     loss: float | None
-    peak_alloc_bytes: int
+    counts: list[list[Any]] = field(default_factory=list)
+    peak_alloc_bytes: int = 0
     ok: bool = True
     reason: str = ""
-    device_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""
@@ -80,28 +71,29 @@ class EpochSample:
 
 
 class System(ABC):
-    """A published system, wired together from stages, on one graph.
+    """A system with an epoch loop of its own, on one graph.
+
+    Most systems are recipes (``gnnbench.composition.recipe``) and need none of this. What this
+    offers runs as well, but the suite cannot vouch for its work: its rows say ``unverified``.
 
     Life of an object inside a worker process: constructed, ``setup``, ``check``, then ``run_epoch``
-    any number of times (the same epoch number may come twice), ``recheck`` in between, ``close``.
-    The harness holds its own clock against ``wall_s``: a system that recounts within ``run_epoch``
-    calls ``clock_stopped`` first. Errors raised:
-    ``UsageError`` for a setting that the system does not know, ``UnsupportedError`` for one that it
-    cannot do, ``MissingError`` for a backend that is not there.
+    followed by ``audit`` any number of times (the same epoch number may come twice), ``recheck`` in
+    between, ``close``. The clock is the harness's: it runs around ``run_epoch`` until all devices
+    and threads are quiet. Errors raised: ``UsageError`` for a setting that the system does not
+    know, ``UnsupportedError`` for one that it cannot do, ``MissingError`` for a backend that is not
+    there.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
-    options: ClassVar[dict[str, str]] = {}  # option name -> one line of help
-    option_values: ClassVar[dict[str, tuple[Any, ...]]] = {}  # option name -> what it may be
+    options: ClassVar[dict[str, Setting]] = {}
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         self.cell = cell
         self.graph = graph
-        self.on_clock_stopped: Callable[[], None] | None = None
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -109,19 +101,14 @@ class System(ABC):
         return None
 
     @classmethod
-    def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise ``UsageError`` for an option that is not there or a value that it cannot take."""
-        for option, value in options.items():
+    def resolved(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with every default put in. Raises ``UsageError`` for what is not one."""
+        for option, value in settings.items():
             if option not in cls.options:
-                known = ", ".join(cls.options) or "none"
-                raise UsageError(f"system '{cls.name}' has no option '{option}'; it has: {known}")
-            allowed = cls.option_values.get(option, (value,))
-            if not any(type(value) is type(a) and value == a for a in allowed):
-                choice = ", ".join(json.dumps(a).strip('"') for a in allowed)
-                raise UsageError(
-                    f"option '{option}' of system '{cls.name}' cannot be '{value}';"
-                    f" it is one of: {choice}"
-                )
+                known = names.suggestion(option, cls.options)
+                raise UsageError(f"system '{cls.name}' has no setting '{option}'; {known}")
+            cls.options[option].check(cls.name, value)
+        return {k: settings.get(k, o.default) for k, o in cls.options.items()}
 
     @abstractmethod
     def setup(self) -> None:
@@ -132,8 +119,12 @@ class System(ABC):
         """Run the correctness gate; never raises for wrong results, it reports them."""
 
     @abstractmethod
-    def run_epoch(self, epoch: int) -> EpochSample:
-        """Train one epoch and measure it."""
+    def run_epoch(self, epoch: int, timeline: Timeline) -> None:
+        """Run one epoch, a span of ``timeline`` for every phase of a batch."""
+
+    @abstractmethod
+    def audit(self, epoch: int) -> EpochReport:
+        """Count and check what the last ``run_epoch`` did; no part of it is timed."""
 
     def recheck(self, epoch: int) -> str:
         """Check again what the gate checked, after timing, on the seeds of ``epoch``.
@@ -146,17 +137,9 @@ class System(ABC):
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
 
         Returns rows of ``stages`` and of ``kernels`` (columns as in ``gnnbench.results.schema``,
-        without the cell's id), or nothing. Asked of cells without a model once they are measured.
+        without the cell's id), or nothing. Asked of cells that only sample, once measured.
         """
         return {}
-
-    def clock_stopped(self) -> None:
-        """To be called in ``run_epoch`` when its clock has stopped and before anything else.
-
-        What follows (counting again) is then no part of the epoch for the harness's clock either.
-        """
-        if self.on_clock_stopped is not None:
-            self.on_clock_stopped()
 
     def close(self) -> None:  # noqa: B027
         """Give back what ``setup`` took."""

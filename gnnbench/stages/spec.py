@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 
 from gnnbench import names
-from gnnbench.errors import UsageError
+from gnnbench.composition.missing import Missing
+from gnnbench.errors import UnsupportedError, UsageError
 
 HELP, CHOICES = "help", "choices"
 
@@ -62,6 +63,21 @@ class Spec:
     kind: ClassVar[str]
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")  # of the cells that it can serve
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """None where the stage can run on this machine's ``device``; must be cheap."""
+        return None
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in. Raises ``UnsupportedError``."""
+        if device not in self.devices:
+            raise UnsupportedError(
+                f"{self.kind} '{self.name}' does not run on {device}; it does on:"
+                f" {', '.join(self.devices)}"
+            )
+        return self
 
     def __post_init__(self) -> None:
         for known in self.settings().values():

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.composition.missing import Missing
-from gnnbench.errors import UnsupportedError
 from gnnbench.stages.counts import measure
 from gnnbench.stages.spec import Spec
 
@@ -48,21 +46,6 @@ class StoreSpec(Spec):
     """A feature store as a recipe names it."""
 
     kind: ClassVar[str] = "features"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """None where the store can run on this machine's ``device``; must be cheap."""
-        return None
-
-    def resolved(self, device: str) -> Self:
-        """The same with every default put in. Raises ``UnsupportedError``."""
-        if device not in self.devices:
-            raise UnsupportedError(
-                f"features={self.name} needs --device {' or '.join(self.devices)}"
-            )
-        return self
-
     @abstractmethod
     def build(self, job: Job) -> FeatureStore:
         """The store of a cell."""

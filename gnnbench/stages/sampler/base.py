@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.spec import Spec, setting
 
@@ -41,15 +40,10 @@ class SamplerSpec(Spec):
     def picks_on(self, device: str) -> tuple[str, ...]:
         """The pick functions on a cell's device, the default first."""
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """None where the sampler can run on this machine's ``device``; must be cheap."""
-        return None
-
     def resolved(self, device: str) -> Self:
         """The same with every default put in. Raises ``UnsupportedError``."""
         return replace(
-            self,
+            super().resolved(device),
             pick=self._chosen("pick", self.picks_on(device)),
             frontier=self._chosen("frontier", self.frontiers),
         )

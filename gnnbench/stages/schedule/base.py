@@ -5,10 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.cell import Until
-from gnnbench.errors import UnsupportedError
 from gnnbench.stages.spec import Spec
 
 if TYPE_CHECKING:
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
 class Stages:
     """The stages of one system; those that ``until`` leaves out are None.
 
-    ``keep`` is to be called with every batch once its phases are run: the audit recounts it.
+    ``keep`` is to be called with every batch and its rows once its phases are run: the audit looks at
+    them again.
     """
 
     sampler: SamplerStage
     store: FeatureStore | None
     trainer: Trainer | None
-    keep: Callable[[Batch], None]
+    keep: Callable[[Batch, Tensor | None], None]
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,6 @@ class ScheduleSpec(Spec):
     """A schedule as a recipe names it; it runs an epoch, and leaves the clock to the timeline."""
 
     kind: ClassVar[str] = "schedule"
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-
-    def resolved(self, device: str) -> Self:
-        """The same with every default put in. Raises ``UnsupportedError``."""
-        if device not in self.devices:
-            raise UnsupportedError(
-                f"schedule={self.name} needs --device {' or '.join(self.devices)}"
-            )
-        return self
-
     @abstractmethod
     def epoch(
         self,

@@ -34,7 +34,7 @@ class Serial(ScheduleSpec):
         if until is Until.SAMPLE:  # one phase: marks between its batches would tell nothing
             with timeline.span("sample"):
                 for number, seeds in enumerate(batches):
-                    keep(sampler.sample(seeds, epoch, number))
+                    keep(sampler.sample(seeds, epoch, number), None)
             return
         assert store is not None
         for number, seeds in enumerate(batches):
@@ -45,4 +45,4 @@ class Serial(ScheduleSpec):
             if trainer is not None:
                 with timeline.span("compute", number):
                     trainer.step(batch, rows)
-            keep(batch)
+            keep(batch, rows)
