@@ -30,7 +30,7 @@ def test_counts_are_summed_by_stage_name_and_place(moved):
 
 def test_a_name_has_one_meaning(moved):
     assert measure("moved", "B", "bytes moved") is moved
-    with pytest.raises(ValueError, match="'moved' is .* already"):
+    with pytest.raises(ValueError, match="'moved' is"):
         measure("moved", "s", "time moved")
 
 
