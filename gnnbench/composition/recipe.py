@@ -108,17 +108,19 @@ class Recipe:
 
     def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:
         """The stages that matter until there, as plain values; what a cell's id hashes."""
-        found: dict[str, Any] = {k: s.plain() for k, s in self.stages(until).items()}
+        found: dict[str, Any] = {
+            kind: spec.plain()
+            for kind, needed in NEEDED.items()
+            if until >= needed and (spec := getattr(self, kind)) is not None
+        }
         if until > Until.SAMPLE:
             found[DTYPE.name] = self.dtype
         return found
 
     def missing(self, device: str, until: Until = Until.COMPUTE) -> Missing | None:
         """What is not there of its stages on this machine's ``device``."""
-        for spec in self.stages(until).values():
-            if (found := spec.missing(device)) is not None:
-                return found
-        return None
+        specs = (getattr(self, kind) for kind, needed in NEEDED.items() if until >= needed)
+        return next((m for s in specs if s is not None and (m := s.missing(device))), None)
 
     @property
     def devices(self) -> tuple[str, ...]:
