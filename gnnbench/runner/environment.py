@@ -14,7 +14,7 @@ from gnnbench.cell import Cell, Until
 from gnnbench.composition.find import Named, Resolved, find
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError
-from gnnbench.models.names import MODELS
+from gnnbench.models.kinds import MODELS
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
 
@@ -57,7 +57,7 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
     found = system(name)
     if isinstance(found, Failure):
         return Availability(found)
-    if not found.composed and device not in found.devices:
+    if not recipe and device not in found.devices:
         able = ", ".join(found.devices)
         reason = f"system '{name}' does not run on '{device}'; give --device {able}"
         return Availability(Failure("unsupported", reason))

@@ -69,11 +69,10 @@ def make_plan(
     """
     plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()})
     for cell in grid.cells:
-        state = availability(cell)
+        reason = grid.unsupported.get(cell.id)
+        state = Availability(Failure("unsupported", reason)) if reason else availability(cell)
+        _add(plan, cell, state.failure)
         failure = state.failure
-        if failure is None and (reason := grid.unsupported.get(cell.id)):
-            failure = Failure("unsupported", reason)
-        _add(plan, cell, failure)
         if failure and state.stand_in and cell.system not in named:
             other = stand_in(cell, state.stand_in)
             if all(other.id != c.id for c in [*grid.cells, *plan.cells]):
