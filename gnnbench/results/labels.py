@@ -27,7 +27,7 @@ AXES = {
     "pick": "pick {}",
     "frontier": "frontier {}",
     "seed": "seed {}",
-    "max_batches": "{}",
+    "max_batches": "{}",  # a phrase of its own
 }
 # What a system may decide for itself: told by its name unless it varies for one of them.
 OWN = ("pick", "frontier")
@@ -124,18 +124,12 @@ def axis_value(row: Row, axis: str) -> str:
     if value is None and axis in OWN:  # a cell that was not run yet
         value = paths_of(row).get(SHORTHAND[axis])
     if axis == "max_batches":
-        return f"first {limit} batches" if (limit := limit_of(row)) else "whole epochs"
+        return f"at most {value} batches" if value else "whole epochs"
     if value == 0 and axis in ZERO:
         return ZERO[axis]
     if isinstance(value, list | tuple):
         return "/".join(map(str, value))
     return "" if value is None else str(value)
-
-
-def limit_of(row: Row) -> int:
-    """To how many batches an epoch is limited; 0 where that leaves it whole."""
-    limit, whole = row.get("max_batches") or 0, row.get("epoch_batches")
-    return limit if not whole or limit < whole else 0
 
 
 def paths_of(row: Row) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def test_equal_rows_are_told_by_their_system_alone():
         ("pick", "floyd", "reservoir", "pick reservoir"),
         ("frontier", "cumulative", "new", "frontier new"),
         ("seed", 0, 1, "seed 1"),
-        ("max_batches", 0, 3, "first 3 batches"),
+        ("max_batches", 0, 3, "at most 3 batches"),
     ],
 )
 def test_each_axis_that_varies_tells_rows_apart(axis, one, other, words):
@@ -88,10 +88,6 @@ def test_sampling_on_the_own_device_is_no_difference_beyond_the_device():
     assert told(gpu, row({"topology": "uva"}, device="cuda")) == [
         "baseline sampler.topology=gpu", "baseline sampler.topology=uva",
     ]  # fmt: skip
-
-
-def test_a_limit_beyond_the_epoch_is_none():
-    assert told(row(max_batches=9), row(max_batches=0)) == ["baseline"] * 2
 
 
 def test_who_vouches_for_itself_is_marked():
