@@ -10,7 +10,10 @@ import pytest
 
 COMMANDS = ["run", "plot", "calibrate", "compare", "list", "doctor", "data"]
 DATA = ["list", "info", "import", "prepare", "verify"]
-LARGE = {"torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil"}
+LARGE = {
+    "torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil",
+    "pydantic", "rich",
+}  # fmt: skip
 CODE = """
 import json, sys
 from gnnbench.cli import app
@@ -42,7 +45,6 @@ def test_help_imports_the_command_line_alone() -> None:
     text, modules = help_of()
     assert all(f"\n  {command} " in text for command in COMMANDS)
     check_few(modules)
-    assert not modules & {"pydantic", "rich"}
 
 
 @pytest.mark.parametrize(
