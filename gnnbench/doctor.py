@@ -186,7 +186,7 @@ def systems() -> list[Entry]:
             {
                 "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",
                 "missing": missing, "stand-in": stand_in,
-                "settings": ", ".join(system.settings()) if known else "",
+                "settings": ", ".join(system.options()) if known else "",
             }
         )  # fmt: skip
     return found

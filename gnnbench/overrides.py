@@ -82,9 +82,7 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _option(
-    text: str, raw: Raw, systems: list[str], known: Known, varied: Raw
-) -> Raw:
+def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) -> Raw:
     key, equals, right = text.partition("=")
     key = key.strip()
     if not equals or not key:

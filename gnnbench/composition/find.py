@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench import registry
 from gnnbench.cell import Cell, Until
-from gnnbench.composition.missing import Missing
 from gnnbench.composition.recipe import Recipe
 from gnnbench.composition.system import System
 from gnnbench.errors import UnsupportedError
-from gnnbench.stages.spec import Setting
+from gnnbench.missing import Missing
+from gnnbench.option import Option
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
@@ -65,11 +65,11 @@ class Named:
             return self.what.missing(device, until)
         return self.what.missing(device)
 
-    def settings(self, given: Mapping[str, Any] | None = None) -> dict[str, Setting]:
+    def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Option]:
         """What ``-o SYSTEM.PATH=VALUE`` may set, with the stages that ``given`` names."""
         if isinstance(self.what, Recipe):
             stages = {k: v for k, v in (given or {}).items() if "." not in k}
-            return self.what.changed(stages).settings()
+            return self.what.changed(stages).options()
         return dict(self.what.options)
 
     def resolved(self, given: Mapping[str, Any], device: str, until: Until) -> Resolved:

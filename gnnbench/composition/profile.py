@@ -8,8 +8,8 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import cycle, islice
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.trace import Mark, traced
-
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import Order
 from gnnbench.stages.sampler.base import SamplerStage
@@ -82,9 +81,7 @@ def _median(values: Iterable[float]) -> float:
     return statistics.median(values)
 
 
-def _whole_calls(
-    look: _Look, batches: Iterable[tuple[Tensor, int]]
-) -> tuple[Row, list[Row]]:
+def _whole_calls(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> tuple[Row, list[Row]]:
     """The row of the whole call; destinations and edges of each hop."""
     gpu, on = look.gpu, look.job.device
     host, device, extra, sizes, counted = [], [], [], [], []
@@ -160,9 +157,7 @@ def spanned_bytes(tensors: Sequence[Tensor]) -> int:
     return sum(high - low for low, high in spans.values())
 
 
-def _stages(
-    look: _Look, batches: Iterable[tuple[Tensor, int]], hops: Sequence[Row]
-) -> list[Row]:
+def _stages(look: _Look, batches: Iterable[tuple[Tensor, int]], hops: Sequence[Row]) -> list[Row]:
     host: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     device: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     count, where = 0, look.sampler.sampled_on

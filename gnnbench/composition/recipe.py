@@ -8,8 +8,9 @@ from typing import Any
 
 from gnnbench import names, registry
 from gnnbench.cell import Until
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.missing import Missing
+from gnnbench.option import Option
 from gnnbench.stages.aggregate import AggregateSpec, Csr
 from gnnbench.stages.features.base import StoreSpec
 from gnnbench.stages.features.host import Host
@@ -18,7 +19,7 @@ from gnnbench.stages.order import AsDrawn, OrderSpec
 from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.base import ScheduleSpec
 from gnnbench.stages.schedule.serial import Serial
-from gnnbench.stages.spec import Setting, Spec
+from gnnbench.stages.spec import Spec
 
 # How far an epoch must go for a stage to matter.
 NEEDED = {
@@ -28,7 +29,7 @@ NEEDED = {
     registry.AGGREGATE: Until.COMPUTE,
     registry.SCHEDULE: Until.SAMPLE,
 }
-DTYPE = Setting("dtype", "float32", "of features, weights and activations", ("float32",))
+DTYPE = Option("dtype", "float32", "of features, weights and activations", ("float32",))
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Recipe:
             if kind not in NEEDED:
                 raise UsageError(
                     f"system '{self.name}' has no setting '{path}';"
-                    f" {names.suggestion(path, recipe.settings())}"
+                    f" {names.suggestion(path, recipe.options())}"
                 )
             if not dot:
                 recipe = replace(recipe, **{kind: stage(kind, value)()})
@@ -90,15 +91,15 @@ class Recipe:
             recipe = replace(recipe, **{kind: spec.changed(name, value)})
         return recipe
 
-    def settings(self) -> dict[str, Setting]:
+    def options(self) -> dict[str, Option]:
         """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""
         found = {DTYPE.name: DTYPE}
         for kind in NEEDED:
             spec = getattr(self, kind)
             default = None if spec is None else spec.name
-            found[kind] = Setting(kind, default, f"the {kind} stage", registry.known(kind))
+            found[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
             if spec is not None:
-                found |= {f"{kind}.{name}": s for name, s in spec.settings().items()}
+                found |= {f"{kind}.{name}": s for name, s in spec.options().items()}
         return found
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:

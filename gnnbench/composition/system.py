@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench import names
 from gnnbench.cell import Cell
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import UsageError
-from gnnbench.stages.spec import Setting
+from gnnbench.missing import Missing
+from gnnbench.option import Option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.data.graph import Graph
@@ -88,7 +88,7 @@ class System(ABC):
     summary: ClassVar[str]
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
-    options: ClassVar[dict[str, Setting]] = {}
+    options: ClassVar[dict[str, Option]] = {}
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:

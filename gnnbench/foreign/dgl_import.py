@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from gnnbench.errors import MissingError
-from gnnbench.composition.missing import Missing
+from gnnbench.missing import Missing
 
 
 def dgl_missing() -> Missing | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import MissingError
+from gnnbench.missing import Missing
 
 
 def pyg_missing() -> Missing | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gnnbench.composition.missing import Missing
+from gnnbench.missing import Missing
 
 
 def native_missing(device: str = "cpu") -> Missing | None:

@@ -37,7 +37,7 @@ def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
     found = system(name)
     if isinstance(found, Failure):
         raise MissingError(found.reason)
-    return found.settings(given)
+    return found.options(given)
 
 
 def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
@@ -102,7 +102,7 @@ def dataset_state(name: str) -> Failure | None:
 
 
 def check_names(systems: Collection[str], models: Collection[str]) -> None:
-    """Raise ``UsageError`` for the first unknown name; any model goes where a system has its own."""
+    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe."""
     for name in systems:
         names.check("system", name, registry.known(registry.SYSTEM))
     if any(isinstance(found := system(s), Named) and found.composed for s in systems):

@@ -1,8 +1,8 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}``
-or ``{"ok": false, "status", "reason"}``.
+``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
+``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """

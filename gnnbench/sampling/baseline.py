@@ -16,7 +16,7 @@ class HopByHop(Sampler):
     Local ids are the order of first occurrence. The default pick is DGL's own on each device.
     """
 
-    name = "baseline"
+    name = "hop-by-hop"
     summary = "DGL: hop by hop, three-pass id map"
 
     @classmethod

@@ -6,9 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.composition.missing import Missing
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing, require_pyg
+from gnnbench.missing import Missing
 from gnnbench.ops.missing import native_missing
 from gnnbench.stages.spec import Spec
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.stages.counts import measure
+from gnnbench.stages.counts import CALLS, FEATURE_BYTES
 from gnnbench.stages.spec import Spec
 
 if TYPE_CHECKING:
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
 
     from gnnbench.minibatch import Batch
     from gnnbench.stages.job import Job
-
-FEATURE_BYTES = measure("feature_bytes", "B", "feature rows served, by the path that they took")
-CALLS = measure("calls", "", "calls of the stage that moved or read something")
 
 
 class FeatureStore(ABC):
@@ -37,7 +34,7 @@ class FeatureStore(ABC):
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
         self._counts.add("features", CALLS, 1, where)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Give back what the store took."""
 
 
@@ -46,6 +43,7 @@ class StoreSpec(Spec):
     """A feature store as a recipe names it."""
 
     kind: ClassVar[str] = "features"
+
     @abstractmethod
     def build(self, job: Job) -> FeatureStore:
         """The store of a cell."""

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather_zero_copy
+from gnnbench.ops.locked import LockedCopy
 from gnnbench.stages.features.base import FeatureStore, StoreSpec
 from gnnbench.stages.job import Job
-from gnnbench.stages.locked import LockedCopy
 
 
 @dataclass(frozen=True)

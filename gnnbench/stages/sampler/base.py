@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from gnnbench.errors import UnsupportedError
-from gnnbench.stages.spec import Spec, setting
+from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:
     import torch
@@ -33,8 +33,8 @@ class SamplerSpec(Spec):
     kind: ClassVar[str] = "sampler"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     frontiers: ClassVar[tuple[str, ...]] = ("cumulative",)
-    pick: str = setting(DEFAULT, "the pick function; default: the sampler's own on the device")
-    frontier: str = setting(DEFAULT, "cumulative or new; default: the sampler's own")
+    pick: str = option(DEFAULT, "the pick function; default: the sampler's own on the device")
+    frontier: str = option(DEFAULT, "cumulative or new; default: the sampler's own")
 
     @abstractmethod
     def picks_on(self, device: str) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class SamplerStage(ABC):
 
         return Law.of(self.pick, self.job.graph.indptr)
 
-    def check(self, seeds: Tensor) -> None:
+    def check(self, seeds: Tensor) -> None:  # noqa: B027
         """Raise ``gnnbench.check.gate.Fault`` when a check of the sampler's own fails."""
 
     def digest(self, batches: list[list[Hop]]) -> str:
@@ -108,8 +108,8 @@ class SamplerStage(ABC):
         """Bytes of the topology that torch's allocator holds on the device."""
         return 0
 
-    def gate_is_over(self) -> None:
+    def gate_is_over(self) -> None:  # noqa: B027
         """Give back what only the gate needed."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Give back what was taken."""

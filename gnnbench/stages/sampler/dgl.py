@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from gnnbench.check.gate import Fault
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.missing import Missing
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
-from gnnbench.stages.spec import setting
+from gnnbench.stages.spec import option
 
 ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
 
@@ -32,10 +32,10 @@ class DglSampler(SamplerSpec):
 
     name: ClassVar[str] = "dgl"
     summary: ClassVar[str] = "the real DGL: NeighborSampler"
-    fused: bool = setting(
+    fused: bool = option(
         True, "the fused sampler; false: sample_neighbors and to_block by hop", (True, False)
     )
-    id_type: str = setting("int64", "id type of DGL's graph", tuple(ID_TYPES))
+    id_type: str = option("int64", "id type of DGL's graph", tuple(ID_TYPES))
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:

@@ -15,21 +15,18 @@ from gnnbench.check import gate
 from gnnbench.check.hops import digest
 from gnnbench.check.law import Law
 from gnnbench.check.same import same_work
-from gnnbench.composition.missing import Missing
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Hop, MiniBatch
+from gnnbench.missing import Missing
 from gnnbench.ops.missing import native_missing
 from gnnbench.ops.picks import WEIGHTED
 from gnnbench.sampling.base import TOPOLOGIES, Sampler
 from gnnbench.sampling.build import build_sampler
-from gnnbench.stages.counts import measure
+from gnnbench.stages.counts import CALLS, TOPOLOGY_BYTES, measure
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
-from gnnbench.stages.spec import setting
+from gnnbench.stages.spec import option
 
-TOPOLOGY_BYTES = measure(
-    "topology_bytes", "B", "offsets and ids of drawn edges that were read where the graph is"
-)
 BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
 OFFSETS = 16  # bytes of a row's two offsets
 
@@ -40,7 +37,7 @@ class NativeSampler(SamplerSpec):
 
     library: ClassVar[type[Sampler]]
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
-    topology: str = setting(
+    topology: str = option(
         DEFAULT,
         "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
         " cpu: sampled there",
@@ -92,7 +89,7 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
     made = dataclasses.make_dataclass(
         library.__name__,
         [
-            (o.name, type(o.default), setting(o.default, o.help, o.choices))
+            (o.name, type(o.default), option(o.default, o.help, o.choices))
             for o in library.options.values()
         ],
         bases=(NativeSampler,),
@@ -207,6 +204,7 @@ class OffDevice(NativeStage):
         sizes = batch.sizes()
         rows = sum(dst.numel() for dst, _ in sizes.hops)
         counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSETS + sizes.num_edges * ids, self._where)
+        counts.add("sampler", CALLS, 1, self._where)
         if self._where == "host":
             moved = sum(t.numel() * t.element_size() for t in batch.tensors())
             counts.add("sampler", BLOCK_BYTES, moved, "host_copy")

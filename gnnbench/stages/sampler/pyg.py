@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gnnbench.composition.missing import Missing
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.missing import Missing
 from gnnbench.models.pyg_block import PygBlock
 from gnnbench.ops.missing import native_missing
 from gnnbench.sampling.build import build_sampler

@@ -16,13 +16,13 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from gnnbench.composition.missing import Missing
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.missing import Missing
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
-from gnnbench.stages.spec import setting
+from gnnbench.stages.spec import option
 
 MEMORY = ("continuous", "chunked", "distributed")
 
@@ -34,7 +34,7 @@ class WholeGraphSampler(SamplerSpec):
     name: ClassVar[str] = "wholegraph"
     summary: ClassVar[str] = "NVIDIA's WholeGraph: its multi-layer sampler on one GPU"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
-    memory: str = setting(MEMORY[0], "WholeMemory of the topology", MEMORY)
+    memory: str = option(MEMORY[0], "WholeMemory of the topology", MEMORY)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
