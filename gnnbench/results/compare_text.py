@@ -10,7 +10,7 @@ from rich.table import Table
 
 from gnnbench.measure import judged
 from gnnbench.results.compare import Compared, Comparison
-from gnnbench.results.table import seconds
+from gnnbench.results.units import seconds
 
 HEAD = ("cell", "judged by", "A", "B", "B is", "95 % interval", "verdict", "")
 

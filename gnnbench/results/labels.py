@@ -56,13 +56,13 @@ class Labels:
         name = separator.join([row["system"] + UNVERIFIED * unverified(row), *told])
         return name + (f"{separator}(for {row['stand_in_for']})" if row.get("stand_in_for") else "")
 
+    def values(self, row: Row) -> dict[str, str]:
+        """What varies of the axes; without those that the row lacks."""
+        return {axis: value for axis in self.axes if (value := axis_value(row, axis))}
+
     def varying(self, row: Row, but: Collection[str] = ()) -> dict[str, str]:
-        """What varies of the axes, in words; without those in ``but`` and those that it lacks."""
-        return {
-            axis: AXES[axis].format(value)
-            for axis in self.axes
-            if axis not in but and (value := axis_value(row, axis))
-        }
+        """The same in words, without those in ``but``."""
+        return {a: AXES[a].format(v) for a, v in self.values(row).items() if a not in but}
 
     def of(self, row: Row, but: Collection[str] = (), separator: str = ", ") -> str:
         """System and all that varies: ``baseline sampler=fused-map, batch 1024``."""
