@@ -173,12 +173,12 @@ def systems() -> list[Entry]:
     found: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
         system = environment.system(name)
-        known = not isinstance(system, Failure)
-        summary = system.summary if known else ""
+        known = None if isinstance(system, Failure) else system
+        summary = known.summary if known else ""
         states = {d: environment.availability(name, d, "sample").failure for d in DEVICES}
         able = [d for d, failure in states.items() if failure is None]
         # Of devices that it could run on: that it is no system for the others needs no mending.
-        meant = system.devices if known else DEVICES
+        meant = known.devices if known else DEVICES
         problem = next((f for d, f in states.items() if f and d in meant), None)
         missing = "" if able or problem is None else problem.reason
         stand_in = environment.availability(name, "cpu", "sample").stand_in
@@ -186,7 +186,7 @@ def systems() -> list[Entry]:
             {
                 "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",
                 "missing": missing, "stand-in": stand_in,
-                "settings": ", ".join(system.options()) if known else "",
+                "settings": ", ".join(known.options()) if known else "",
             }
         )  # fmt: skip
     return found

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from torch import Tensor
 
 from gnnbench.check import gate
 from gnnbench.composition.system import CheckReport
+from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Hop
+from gnnbench.stages.job import Job
+from gnnbench.stages.order import Order
+from gnnbench.stages.schedule.base import Stages
 
-if TYPE_CHECKING:
-    from gnnbench.composition.composed import Composed
+
+class Gated(Protocol):
+    """What the gate looks at of a composition."""
+
+    job: Job
+    order: Order
+    stages: Stages
+    trainer: Trainer | None
 
 
-def check(system: Composed) -> CheckReport:
+def check(system: Gated) -> CheckReport:
     """Structure of consecutive batches; feature bits; forward and backward on a fixed block.
 
     An epoch that ends before features or compute leaves out what belongs to them.
     """
     sampler, job = system.stages.sampler, system.job
     cell, graph = job.cell, job.graph
-    store, trainer = system.stages.store, system.stages.trainer
+    store, trainer = system.stages.store, system.trainer
     report = CheckReport(
         True, "", sampler.pick, sampler.frontier, sampler.law.name, "", 0.0, 0.0, {"batches": 0},
         verified=True,
@@ -62,7 +72,7 @@ def check(system: Composed) -> CheckReport:
     return report
 
 
-def recheck(system: Composed, epoch: int) -> str:
+def recheck(system: Gated, epoch: int) -> str:
     """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
     sampler, store = system.stages.sampler, system.stages.store
     try:
@@ -79,7 +89,7 @@ def recheck(system: Composed, epoch: int) -> str:
     return ""
 
 
-def check_structure(system: Composed, seeds: Tensor, hops: list[Hop]) -> None:
+def check_structure(system: Gated, seeds: Tensor, hops: list[Hop]) -> None:
     """Raise ``gate.Fault`` unless the hops obey the sampler's law."""
     sampler, job = system.stages.sampler, system.job
     gate.check_structure(

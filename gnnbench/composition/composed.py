@@ -34,6 +34,7 @@ class Composed(System):
     """
 
     stages: Stages
+    trainer: Trainer | None = None
 
     def __init__(self, cell: Cell, graph: Graph, recipe: Recipe | None = None) -> None:
         super().__init__(cell, graph)
@@ -58,7 +59,7 @@ class Composed(System):
             self.stages.store = recipe.features.build(job)
         if until >= Until.COMPUTE:
             assert recipe.aggregate is not None
-            self.stages.trainer = Trainer(job, recipe.aggregate.build())
+            self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         self._kept.append(batch.sizes())
@@ -91,7 +92,7 @@ class Composed(System):
         kept, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
-        sampler, trainer = self.stages.sampler, self.stages.trainer
+        sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
         reason = recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:

@@ -83,7 +83,8 @@ class Recipe:
                     f" {names.suggestion(path, recipe.options())}"
                 )
             if not dot:
-                recipe = replace(recipe, **{kind: stage(kind, value)()})
+                new: dict[str, Any] = {kind: stage(kind, value)()}
+                recipe = replace(recipe, **new)
                 continue
             spec = getattr(recipe, kind)
             if spec is None:
@@ -104,7 +105,7 @@ class Recipe:
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
         """The same with every default put in for a device. Raises ``UnsupportedError``."""
-        made = {kind: spec.resolved(device) for kind, spec in self.stages(until).items()}
+        made: dict[str, Any] = {k: s.resolved(device) for k, s in self.stages(until).items()}
         return replace(self, **made)
 
     def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:

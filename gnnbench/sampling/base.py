@@ -112,7 +112,7 @@ class Sampler(ABC):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise ``UsageError`` for an option that the sampler has not, or a value that is illegal."""
+        """Raise ``UsageError`` for an option that the sampler has not, or an illegal value."""
         for option, value in options.items():
             if option not in cls.options:
                 known = names.suggestion(option, cls.options)

@@ -4,11 +4,11 @@ import gc
 
 import pytest
 import torch
+from gnnbench.systems.profile import spanned_bytes
 
 from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.data.prepare import load_dataset
 from gnnbench.systems.baseline import Baseline
-from gnnbench.systems.profile import spanned_bytes
 from gnnbench.systems.wholegraph import WholeGraph
 
 pytestmark = pytest.mark.gpu
