@@ -31,7 +31,7 @@ OURS: dict[str, dict[str, str]] = {
         "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
     },
     SAMPLER: {
-        "hop-by-hop": "gnnbench.sampling.baseline:HopByHop",
+        "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
         "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
         "fused-map": "gnnbench.sampling.fused_map:FusedMap",
         "fastsample": "gnnbench.sampling.fastsample:FastSample",
