@@ -60,6 +60,9 @@ OURS: dict[str, dict[str, str]] = {
 }
 
 
+RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
+
+
 def extra_variable(kind: str) -> str:
     """Name of the environment variable that adds to a kind."""
     return f"GNNBENCH_EXTRA_{GROUPS[kind].upper()}"
@@ -92,5 +95,5 @@ def load(kind: str, name: str) -> Any:
 
     What a third party's module raises on import is passed on.
     """
-    names.check(kind, name, entries(kind))
+    names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
     return entries(kind)[name].load()

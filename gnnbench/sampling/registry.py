@@ -37,7 +37,7 @@ def sampler_names() -> list[str]:
 
 def sampler_class(name: str) -> type[Sampler]:
     """Class of a sampler. Raises ``UsageError`` for an unknown name and suggests the nearest."""
-    names.check("sampler", name, sampler_names())
+    names.check("sampler", name, sampler_names(), registry.RENAMED[registry.SAMPLER])
     loaded = registry.load(registry.SAMPLER, name)
     if not (isinstance(loaded, type) and issubclass(loaded, Sampler)):
         raise UsageError(f"sampler '{name}' is no gnnbench.Sampler; it serves in recipes only")

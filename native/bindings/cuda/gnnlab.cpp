@@ -1,5 +1,6 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
 #include "bindings/gnnlab_args.h"
 #include "cuda/versioned.h"
@@ -40,19 +41,14 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  int32_t fresh_and_fault[2];
-  on.read_back(hop.ranks + n, fresh_and_fault, 2);
-  const auto [fresh, found] = fresh_and_fault;
-  if (found == kVersionedHopFault) {
-    int64_t hop_fault;
-    on.read_back(edges.fault, &hop_fault, 1);
-    check_hop_fault(hop_fault, num_nodes, "seeds");
-  }
+  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}, {edges.fault, 1}});
+  const int64_t fresh = told[0], found = told[1];
+  if (found == kVersionedHopFault) check_hop_fault(told[2], num_nodes, "seeds");
   if (found == kVersionedRepeatedSeed) {
     fail("seeds holds an id twice; every destination must be unique");
   }
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);
-  place(on, known, 0, nodes);
+  copy_all(launch, {place(known, 0, nodes)});
   versioned_finish(launch, hop, data<Id>(nodes));
   return nodes;
 }
@@ -61,8 +57,9 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, Task& task) {
   const Csc<Id> graph = csc_of<Id>(on, task.indptr, task.indices);
   const bool walks = task.draws.spec.pick == Pick::kRandomWalk;
-  Tensor need = torch::stable::empty({1}, ScalarType::Long);
-  int64_t& needed = data<int64_t>(need)[0] = 0;
+  const int64_t nothing = 0;
+  Tensor need = host_numbers(&nothing, 1);
+  int64_t& needed = data<int64_t>(need)[0];
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
   const Tensor& seeds = task.seeds;
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
