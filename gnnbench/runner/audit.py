@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.cell import Cell
 
 Record = Mapping[str, Any]
 
@@ -31,10 +31,9 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
     if answer["epoch"] != epoch:
         return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
-    if cell.model == NO_MODEL and answer["loss"] is not None:
+    if not cell.trains and answer["loss"] is not None:
         return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
-    trains = cell.model != NO_MODEL
-    if trains and (answer["loss"] is None or not math.isfinite(answer["loss"])):
+    if cell.trains and (answer["loss"] is None or not math.isfinite(answer["loss"])):
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
