@@ -30,6 +30,8 @@ PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, an
 PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
 H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
 
+OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))
+
 
 def metric(
     cell: str,
@@ -41,18 +43,18 @@ def metric(
     n: int | None = None,
 ) -> Row:
     """One row; an estimate brings its interval and its number of samples."""
-    low = high = None
-    if isinstance(value, Estimate):
-        value, low, high, n = value.median, value.low, value.high, value.n
+    known = value if isinstance(value, Estimate) else None
     return {
-        "id": cell, "stage": stage, "name": what.name, "where": where, "value": float(value),
-        "low": _known(low), "high": _known(high), "n": n, "unit": what.unit,
-        "description": what.description,
+        "id": cell, "stage": stage, "name": what.name, "where": where,
+        "value": known.median if known else value,
+        "low": _number(known.low) if known else None,
+        "high": _number(known.high) if known else None,
+        "n": known.n if known else n, "unit": what.unit, "description": what.description,
     }  # fmt: skip
 
 
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def meaning(name: str) -> Measure:

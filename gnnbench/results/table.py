@@ -116,8 +116,10 @@ def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
         if not different:
             return ""
         judged = Until.SAMPLE.word if row["until"] == Until.SAMPLE.word else m.EPOCH
-        found = [known.value(row["id"], stage or judged, w) for w in (m.PER_EDGE, m.PER_BATCH)]
-        return "" if None in found else "{:.2f}x/edge {:.2f}x/batch".format(*found)
+        edge, batch = (
+            known.value(row["id"], stage or judged, w) for w in (m.PER_EDGE, m.PER_BATCH)
+        )
+        return "" if edge is None or batch is None else f"{edge:.2f}x/edge {batch:.2f}x/batch"
     if not stage:
         return ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high")))
     told = known.row(row["id"], stage, m.SPEEDUP)

@@ -1,5 +1,7 @@
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 UNITS = {"s": "_s", "B": "bytes"}
 
 
-@pytest.mark.parametrize("columns", [schema.CELLS, schema.SAMPLES])
+@pytest.mark.parametrize("columns", [columns for _, columns in schema.TABLES.values()])
 def test_names_are_unique_snake_case_and_carry_their_unit(columns):
     names = schema.column_names(columns)
     assert len(names) == len(set(names))
@@ -23,19 +25,27 @@ def test_names_are_unique_snake_case_and_carry_their_unit(columns):
             assert UNITS[column.unit] in column.name
 
 
-def test_columns_that_readers_rely_on_are_there():
-    names = set(schema.column_names(schema.CELLS))
-    assert names >= {
-        "system", "dataset", "model", "device", "pick", "frontier", "work_class",
-        "sample_time_s", "memory_io_time_s", "compute_time_s", "epoch_wall_s", "sampled_edges",
-        "unique_nodes", "h2d_bytes", "peak_alloc_bytes", "n", "ci_low_s", "ci_high_s", "status",
-        "reason", "residual_s", "feature_bytes_host_copy",
+def test_the_first_table_holds_identity_times_work_and_ratio_and_nothing_else():
+    names = schema.column_names(schema.CELLS)
+    assert names[0] == "id" and names[-1] == "schema_version" and len(names) < 60
+    assert set(names) >= {
+        "system", "dataset", "until", "model", "device", "pick", "frontier", "recipe", "threads",
+        "sample_time_s", "memory_io_time_s", "compute_time_s", "overlap_s", "idle_s",
+        "epoch_wall_s", "judged_s", "sampled_edges", "unique_nodes", "n", "ci_low_s", "ci_high_s",
+        "work_class", "verified", "ratio", "verdict", "status", "reason",
     }  # fmt: skip
+    assert not any("bytes" in name or "speedup" in name for name in names)
 
 
 def test_document_is_what_the_code_says():
     document = ROOT / "results" / "SCHEMA.md"
-    assert document.read_text() == schema.markdown(), (
+    told = subprocess.run(
+        [sys.executable, "-m", "gnnbench.results.schema"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert document.read_text() == told.stdout, (
         "run 'python -m gnnbench.results.schema > results/SCHEMA.md'"
     )
 
@@ -65,6 +75,10 @@ def test_foreign_and_damaged_tables_are_refused(tmp_path):
         reader.read(tmp_path)
     path.write_text("id,n\na,many\n")
     with pytest.raises(UsageError, match="damaged"):
+        reader.read(tmp_path)
+    row = {"id": "a", "schema_version": schema.VERSION + 1}
+    writer.write_csv(path, schema.CELLS, [row])
+    with pytest.raises(UsageError, match="newer gnnbench"):
         reader.read(tmp_path)
     with pytest.raises(UsageError, match=r"no cells\.csv"):
         reader.read(tmp_path / "nowhere")
