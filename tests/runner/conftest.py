@@ -8,13 +8,13 @@ from fakes import FAKES, fake_environment
 def fakes(monkeypatch):
     """Registers the fakes in this process and in workers; the tree may change meanwhile."""
     from gnnbench.measure import machine
+    from gnnbench import registry
     from gnnbench.runner import environment
-    from gnnbench.systems import registry
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    caches = (registry._entries, environment.availability, environment.dataset_state)
+    caches = (registry.entries, environment.availability, environment.dataset_state)
     for cache in caches:
         cache.cache_clear()
     yield sorted(FAKES)
