@@ -42,8 +42,9 @@ class Cell:
     ``fanouts`` go from the seeds outwards. ``until`` is how far an epoch goes: ``sample``,
     ``memory_io`` or ``compute``; without compute ``model`` is ``""`` and ``hidden`` and
     ``learning_rate`` are 0. ``device`` is ``cpu`` or ``cuda``. ``recipe`` is the system's resolved
-    recipe as plain values, stage by stage (``{"sampler": {"name": "fused-map", ...}, ...}``), without
-    the stages that ``until`` leaves out; of a system with an epoch loop of its own its settings.
+    recipe as plain values, stage by stage (``{"sampler": {"name": "fused-map", ...}, ...}``),
+    without the stages that ``until`` leaves out; of a system with an epoch loop of its own
+    (``composed`` is false) its options.
     ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says so.
     ``replica`` tells equal cells apart that are to be measured against one another.
     """
@@ -62,7 +63,7 @@ class Cell:
     threads: int = 0
     max_batches: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
-    composed: bool = True  # False: the system has an epoch loop of its own, named by `system`
+    composed: bool = True
     replica: int = 0
 
     @property

@@ -2,12 +2,14 @@
 
 A definition has ``schema_version = 1``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
 move together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
-matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (a
-system's own settings), ``[profiles.<name>]`` (overrides of all these) and may say
-``extends = "name"``: tables are merged, anything else is replaced. An axis ``options.<key>`` varies
-a setting of the systems that know it. ``reference`` and ``compare`` (couples measured beside one
-another, over and above the reference) name cells by what sets them apart: ``"dgl fused=true"``,
-``"baseline threads=1"``. Written back resolved it is a definition again, with the same hash.
+matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (its
+stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
+``[profiles.<name>]`` (overrides of all these) and may say ``extends = "name"``: tables are merged,
+anything else is replaced. An axis ``"<system>.<path>"`` varies a stage or a field of one system's
+recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how far an epoch goes.
+``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
+name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. Written
+back resolved it is a definition again, with the same hash.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ import hashlib
 import itertools
 import json
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from gnnbench import names
-from gnnbench.cell import Cell
+from gnnbench.cell import PHASES, Cell, Until
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
 
@@ -36,6 +39,7 @@ AXES: dict[str, Any] = {
     "system": Name,
     "dataset": Name,
     "model": Name,
+    "until": Literal[PHASES],
     "device": Literal["cpu", "cuda", "auto"],
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
@@ -46,7 +50,9 @@ AXES: dict[str, Any] = {
     "seed": Natural,
     "threads": Natural,
 }
-REQUIRED = ("system", "dataset", "model")
+SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
+REQUIRED = ("system", "dataset")
+DEFAULT = "default"  # of the axes pick and frontier: each sampler's own
 
 
 class Strict(BaseModel):
@@ -92,6 +98,20 @@ class Constraint(Strict):
         table = self.include if self.include is not None else self.exclude
         hit = all(_equal(combination.get(axis), value) for axis, value in (table or {}).items())
         return hit if self.include is not None else not hit
+
+
+def flattened(table: Raw) -> Raw:
+    """Nested tables by paths; a stage written as a table has its name under ``name``."""
+    found: Raw = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            inner = flattened(value)
+            if "name" in inner:
+                found[key] = inner.pop("name")
+            found |= {f"{key}.{k}": v for k, v in inner.items()}
+        else:
+            found[key] = value
+    return found
 
 
 def _equal(have: Any, wanted: Any) -> bool:
@@ -159,6 +179,10 @@ class Experiment(Overridable):
         unused = set() if self.compare else {"compare"}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
+    def paths(self) -> list[str]:
+        """Axes that vary a path of one system's recipe."""
+        return [axis for axis in [*self.axes, *self.zip] if "." in axis]
+
     def axis(self, name: str) -> list[Any]:
         """Distinct values of an axis over the whole grid, in order."""
         values = self.zip.get(name, self.axes.get(name, []))
@@ -166,7 +190,10 @@ class Experiment(Overridable):
 
 
 def _check_axis(axis: str, values: list[Any]) -> None:
-    if axis.startswith("options.") and len(axis) > len("options."):
+    system, dot, path = axis.partition(".")
+    if system == "options":
+        raise ValueError(f"axis '{axis}' is to name whose it is: '<system>.<path>'")
+    if dot and system and path:
         return
     if axis not in AXES:
         raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
@@ -216,6 +243,7 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
         raise UsageError(f"'{path.name}' is not TOML: {error}") from None
     if "schema_version" not in raw:
         raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 1'")
+    raw = with_paths(raw)
     parent = raw.pop("extends", None)
     raw.setdefault("name", path.stem)
     if parent is None:
@@ -223,6 +251,21 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
     if not isinstance(parent, str):
         raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
     return merge(_load_raw(_find(parent, path.parent), (*seen, path.resolve())), raw)
+
+
+def with_paths(raw: Raw) -> Raw:
+    """A partial definition whose axes and systems' settings are written by paths."""
+    raw = dict(raw)
+    for table in ("axes", "zip"):
+        if isinstance(raw.get(table), dict):
+            raw[table] = flattened(raw[table])
+    for table, inner in (("systems", flattened), ("profiles", with_paths)):
+        if isinstance(raw.get(table), dict):
+            raw[table] = {
+                name: inner(value) if isinstance(value, dict) else value
+                for name, value in raw[table].items()
+            }
+    return raw
 
 
 def merge(base: Raw, over: Raw) -> Raw:
@@ -310,46 +353,102 @@ def _auto_device() -> str:
 
     if not machine.gpus():
         return "cpu"
-    from gnnbench.systems.native import native_missing
+    from gnnbench.ops.missing import native_missing
 
     return "cpu" if native_missing("cuda") else "cuda"
 
 
-def expand(experiment: Experiment, known_options: Callable[[str], Collection[str]]) -> list[Cell]:
-    """Cells of a resolved definition, those of one comparison beside each other, no duplicates.
+@dataclass(frozen=True)
+class Grid:
+    """Cells of a definition, those of one comparison beside each other, none twice.
 
-    ``known_options`` gives the option names of a system; an ``options.*`` axis varies only the
-    systems that know the option.
+    ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
+    cell cannot run as asked.
     """
-    cells: dict[str, Cell] = {}
+
+    cells: list[Cell]
+    names: dict[str, list[str]]
+    unsupported: dict[str, str]
+
+
+class Resolution(Protocol):
+    """What a system makes of its settings (``gnnbench.composition.find.Resolved``)."""
+
+    @property
+    def recipe(self) -> Raw:
+        """The resolved recipe as plain values."""
+        ...
+
+    @property
+    def unsupported(self) -> str:
+        """Why it cannot run as asked, or ""."""
+        ...
+
+    @property
+    def composed(self) -> bool:
+        """Whether the recipe alone says what the system does."""
+        ...
+
+
+Resolver = Callable[[str, Raw, str, Until], Resolution]
+
+
+def expand(experiment: Experiment, resolve: Resolver) -> Grid:
+    """Cells of a resolved definition.
+
+    ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
+    where it does.
+    """
+    grid = Grid([], {}, {})
     for combination in _combinations(experiment):
         if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
             continue
         includes = [c for c in experiment.constraints if c.include is not None]
         if includes and not any(c.keeps(combination) for c in includes):
             continue
-        system = combination["system"]
-        options = dict(experiment.systems.get(system, {}))
-        values: Raw = {}
-        for axis, value in combination.items():
-            kind, _, option = axis.partition(".")
-            if not option:
-                values[axis] = tuple(value) if kind == "fanouts" else value
-            elif option in known_options(system):
-                options[option] = value
-        cell = Cell(
-            experiment=experiment.name,
-            options=options,
-            max_batches=experiment.measure.max_batches,
-            **values,
-        )
-        cells.setdefault(cell.id, cell)
-    return list(cells.values())
+        cell, unsupported = _cell(experiment, combination, resolve)
+        names_of = grid.names.setdefault(cell.id, [])
+        if not names_of:
+            grid.cells.append(cell)
+        if cell.system not in names_of:
+            names_of.append(cell.system)
+        if unsupported:
+            grid.unsupported[cell.id] = unsupported
+    return grid
+
+
+def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[Cell, str]:
+    system = combination["system"]
+    settings = dict(experiment.systems.get(system, {}))
+    values: Raw = {}
+    for axis, value in combination.items():
+        if axis in SAMPLERS:
+            if value != DEFAULT:
+                settings[f"sampler.{axis}"] = value
+        elif axis in AXES:
+            values[axis] = tuple(value) if axis == "fanouts" else value
+        elif axis.partition(".")[0] == system:
+            settings[axis.partition(".")[2]] = value
+    until = Until.of(values.setdefault("until", Until.COMPUTE.word))
+    if until < Until.COMPUTE:
+        values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
+    elif "model" not in values:
+        raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    found = resolve(system, settings, values.get("device", "cpu"), until)
+    cell = Cell(
+        experiment=experiment.name,
+        recipe=found.recipe,
+        composed=found.composed,
+        max_batches=experiment.measure.max_batches,
+        **values,
+    )
+    return cell, found.unsupported
 
 
 def _combinations(experiment: Experiment) -> Iterator[Raw]:
-    order = ["dataset", "model", *(a for a in experiment.axes if a not in REQUIRED), "system"]
-    axes = [a for a in order if a in experiment.axes]
+    first, last = ["dataset", "model"], ["system"]
+    between = [a for a in experiment.axes if a not in [*first, *last]]
+    axes = [a for a in [*first, *between, *last] if a in experiment.axes]
     rows: list[Raw] = [{}]
     if experiment.zip:
         rows = [

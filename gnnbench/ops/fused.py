@@ -61,7 +61,7 @@ def fused_map(
     """Sample a mini-batch over one hash table that hands out local ids while it is filled.
 
     FastGL's Fused-Map (ASPLOS'24, section 4.3, Algorithm 2 without its misprints). On a GPU the
-    host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.sample`;
+    host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.hop_by_hop`;
     local ids beyond the seeds come in any order. On a GPU the tensors of a batch share memory.
 
     ``capacity``, of :class:`HighWater`, is what a GPU allocates for, two numbers a hop; without it

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gnnbench.cell import Cell
+from gnnbench.cell import Cell, phases
 
 Record = Mapping[str, Any]
 
@@ -37,6 +37,8 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
+    if missing := [p for p in phases(cell.until) if answer[f"{p}_time_s"] is None]:
+        return f"epoch {epoch} has no span of the phase {missing[0]}"
     train = facts.get("train_nodes")
     if not train:
         return ""

@@ -1,8 +1,8 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``recheck``, ``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}``
-or ``{"ok": false, "status", "reason"}``.
+``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
+``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -37,20 +37,20 @@ class Worker:
 
     def open(self, command: dict[str, Any]) -> dict[str, Any]:
         """Import the system, open the graph, construct; returns the graph's facts."""
-        from gnnbench.systems import registry
+        from gnnbench.composition.find import find
 
         cell = Cell.from_json(command["cell"])
-        system = registry.get(cell.system)
-        graph: Any = open_graph(cell.dataset) if system.needs_graph else None
+        found = find(cell.system)
+        graph: Any = open_graph(cell.dataset) if found.needs_graph else None
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
-        self.system = system(cell, graph)
+        self.system = found.build(cell, graph)
         return {} if graph is None else graph_facts(graph)
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Make a dataset ready on disk and check every byte, so that workers only map it."""
         from gnnbench.data.prepare import prepare
-        from gnnbench.data.store import verify
+        from gnnbench.data.store.reader import verify
 
         try:
             report = verify(prepare(command["dataset"]))
@@ -73,13 +73,20 @@ class Worker:
         return {**report.to_json(), "seconds": time.perf_counter() - start}
 
     def epoch(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run one epoch, measured by the system and by the harness."""
+        """Run one epoch under the harness's clock, until its work is done and all is quiet."""
+        from gnnbench.measure.timeline import Timeline
+
+        timeline = Timeline.on(self.system.cell.device)
+        timeline.start()
         clock = OuterClock()
-        self.system.on_clock_stopped = clock.stop
-        sample = self.system.run_epoch(command["epoch"])
-        outer_s = clock.seconds
+        self.system.run_epoch(command["epoch"], timeline)
+        timeline.stop()
+        return {**timeline.sweep().to_json(), "outer_s": clock.seconds}
+
+    def audit(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Count and check what the last epoch did."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {**sample.to_json(), "outer_s": outer_s, "peak_rss_bytes": peak}
+        return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
 
     def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
         """Check again, after timing, on seeds that were not timed."""
@@ -141,6 +148,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "setup": worker.setup,
         "check": worker.check,
         "epoch": worker.epoch,
+        "audit": worker.audit,
         "recheck": worker.recheck,
         "profile": worker.profile,
         "close": worker.close,

@@ -69,5 +69,5 @@ class Counts:
 # What more than one stage, or the reader of older results, speaks of.
 FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by where they were")
 TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of the graph's structure read, likewise")
-CALLS = measure("calls", "", "operators launched or copies made, likewise")
+CALLS = measure("calls", "", "calls of the stage that read or moved something, likewise")
 DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch's samples")

@@ -56,9 +56,8 @@ __global__ void walk_kernel(Csc<Id> graph, Vertices dst, int64_t n, HopDraws dra
   for (int64_t row = thread; row < n; row += threads) {
     if (offsets[row] == 0) continue;  // without in-neighbours
     const int64_t vertex = dst[row];
-    const uint32_t kept =
-        pick_random_walk(graph.indptr, graph.indices, graph.num_nodes, graph.num_edges, vertex,
-                         draws.spec.walk, draws.fanout, CachedDraws{draws.of(vertex)}, ids, counts);
+    const uint32_t kept = pick_random_walk(graph, vertex, draws.spec.walk, draws.fanout,
+                                           CachedDraws{draws.of(vertex)}, ids, counts);
     if (kept == kBadWalk || kept == kBadWalkRow) {
       *fault = kept == kBadWalk ? kHopBadIndices : kHopBadIndptr;
       offsets[row] = 0;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cuda/launch.h"
+#include "gnnbench/csc.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench::cuda {
@@ -34,14 +35,6 @@ struct Vertices {
   GNNBENCH_HD int64_t operator[](int64_t i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
-};
-
-template <class Id>
-struct Csc {
-  const int64_t* indptr;  // [num_nodes + 1]
-  const Id* indices;      // [num_edges]
-  int64_t num_nodes;
-  int64_t num_edges;
 };
 
 // What the passes of a hop found wrong, left in offsets[n + 1] (0: nothing): the first two by the

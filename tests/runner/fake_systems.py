@@ -5,8 +5,9 @@ import signal
 import time
 from pathlib import Path
 
-from gnnbench.errors import MissingError, UnsupportedError
 from gnnbench.systems.base import CheckReport, EpochSample, Missing, System
+
+from gnnbench.errors import MissingError, UnsupportedError
 
 
 class Fake(System):

@@ -4,12 +4,12 @@ import json
 
 import pytest
 from fakes import by_system
+from gnnbench.results.sampling_table import ratio_lines
 
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.results import reader
 from gnnbench.results.labels import fits, parse_label
-from gnnbench.results.sampling_table import ratio_lines
 from gnnbench.runner import campaign
 from gnnbench.runner.launch import make_request
 

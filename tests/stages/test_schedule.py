@@ -4,9 +4,9 @@ import time
 
 import pytest
 import torch
+from gnnbench.stages.clock import PHASES, HostClock, clock_for
 
 from gnnbench import rng
-from gnnbench.stages.clock import PHASES, HostClock, clock_for
 from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.schedule import run_sampling, run_serial
 

@@ -14,10 +14,10 @@ from itertools import repeat
 from pathlib import Path
 
 import torch
+from gnnbench.stages.clock import clock_for
 
 from gnnbench.cell import Cell
 from gnnbench.data.prepare import load_dataset, prepare
-from gnnbench.stages.clock import clock_for
 from gnnbench.stages.schedule import run_serial
 from gnnbench.systems.baseline import Baseline
 

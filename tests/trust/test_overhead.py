@@ -5,9 +5,9 @@ from collections import Counter
 from pathlib import Path
 
 import torch
+from gnnbench.stages.clock import HostClock
 
 from gnnbench.stages import schedule
-from gnnbench.stages.clock import HostClock
 
 PACKAGE = str(Path(schedule.__file__).parents[1])
 

@@ -1,5 +1,6 @@
 #include <tuple>
 
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
 
 namespace gnnbench::cuda {
@@ -27,14 +28,10 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
   // Host synchronisation, one a map: the number of nodes sizes src_nodes.
-  int32_t count_and_fault[2];
-  on.read_back(scratch.ranks + n, count_and_fault, 2);
-  const auto [num_src, fault] = count_and_fault;
-  if (fault == kIdMapHopFault) {
-    int64_t hop_fault;
-    on.read_back(hop->fault, &hop_fault, 1);
-    check_hop_fault(hop_fault, num_nodes, dst_name);
-  }
+  const Numbers of_hop(hop == nullptr ? nullptr : hop->fault, hop == nullptr ? 0 : 1);
+  const int64_t* const told = read_numbers(on, {{scratch.ranks + n, 2}, of_hop});
+  const int64_t num_src = told[0], fault = told[1];
+  if (fault == kIdMapHopFault) check_hop_fault(told[2], num_nodes, dst_name);
   if (fault == kIdMapNegative) fail(dst_name, " or neighbors holds a negative id");
   if (fault == kIdMapRepeatedDst) {
     fail(dst_name, " holds an id twice; every destination must be unique");

@@ -1,5 +1,6 @@
 #include <tuple>
 
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
 
 namespace gnnbench::cuda {
@@ -24,10 +25,9 @@ namespace {
 // Host synchronisation, one a hop: the number of edges sizes the outputs.
 int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const HopDraws& draws,
                    int64_t num_nodes, const char* dst_name) {
-  int64_t count_and_fault[2];
-  on.read_back(offsets + n, count_and_fault, 2);
-  const auto [edges, fault] = count_and_fault;
-  check_hop_fault(fault, num_nodes, dst_name);
+  const int64_t* const told = read_numbers(on, {{offsets + n, 2}});
+  const int64_t edges = told[0];
+  check_hop_fault(told[1], num_nodes, dst_name);
   if (edges > INT32_MAX) {
     fail("hop ", draws.hop, " draws ", edges,
          " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
@@ -105,9 +105,7 @@ Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, cons
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
   // Host synchronisation: alone, the operator must tell a broken graph before it returns.
-  int64_t fault;
-  on.read_back(e.fault, &fault, 1);
-  check_hop_fault(fault, graph.num_nodes, "dst");
+  check_hop_fault(*read_numbers(on, {{e.fault, 1}}), graph.num_nodes, "dst");
   return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 
