@@ -50,13 +50,21 @@ def observer():
 
 @pytest.fixture
 def launch(fakes, tmp_path, observer):
-    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome."""
+    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
+
+    The option ``speed=...`` goes to each of them.
+    """
     from gnnbench.overrides import Overrides
     from gnnbench.runner import campaign
     from gnnbench.runner.launch import make_request
 
     def run(systems, named=True, resume=False, force=False, out=None, more=None, **over):
-        options = ("reference=fake", *over.pop("options", ()))
+        mine = [
+            f"{system}.{option}" if option.startswith("speed=") else option
+            for option in over.pop("options", ())
+            for system in (systems.split(",") if option.startswith("speed=") else [""])
+        ]
+        options = ("reference=fake", *mine)
         over.setdefault("repeats", 2)
         over.setdefault("profile", "smoke")
         definition = tmp_path / "fakes.toml"

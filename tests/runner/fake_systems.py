@@ -5,9 +5,11 @@ import signal
 import time
 from pathlib import Path
 
-from gnnbench.systems.base import CheckReport, EpochSample, Missing, System
-
+from gnnbench.cell import phases
+from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.errors import MissingError, UnsupportedError
+from gnnbench.missing import Missing
+from gnnbench.option import Option
 
 
 class Fake(System):
