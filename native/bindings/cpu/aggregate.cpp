@@ -1,6 +1,6 @@
 #include "cpu/aggregate.h"
 
-#include "bindings/cpu/hop.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {
@@ -52,16 +52,11 @@ BlockView check_block(const Tensor& indptr, const Tensor& indices, int64_t num_d
   return block;
 }
 
-Tensor empty_rows(int64_t rows, int64_t dim, ScalarType type) {
-  return torch::stable::empty({rows, dim}, type, std::nullopt,
-                              torch::stable::Device(torch::headeronly::DeviceType::CPU));
-}
-
 Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, std::string mode) {
   check_values(x, "x");
   const Mode m = mode_from_name(mode);
   const BlockView block = check_block(indptr, indices, num_dst, x.size(0));
-  Tensor out = empty_rows(num_dst, x.size(1), x.scalar_type());
+  Tensor out = empty_cpu({num_dst, x.size(1)}, x.scalar_type());
   if (x.scalar_type() == ScalarType::Float) {
     aggregate(block, data<const float>(x), x.size(1), m, data<float>(out));
   } else {
@@ -87,7 +82,7 @@ Tensor aggregate_backward_cpu(Tensor indptr, Tensor indices, Tensor grad, int64_
   check_values(grad, "grad");
   const Mode m = mode_from_name(mode);
   const BlockView block = check_block(indptr, indices, grad.size(0), num_src);
-  Tensor grad_x = empty_rows(num_src, grad.size(1), grad.scalar_type());
+  Tensor grad_x = empty_cpu({num_src, grad.size(1)}, grad.scalar_type());
   if (grad.scalar_type() == ScalarType::Float) {
     backward<float>(block, grad, num_src, m, grad_x);
   } else {

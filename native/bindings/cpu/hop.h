@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "bindings/cpu/memory.h"
 #include "bindings/cpu/trace.h"
 #include "bindings/pick_spec.h"
 #include "cpu/id_map.h"
@@ -11,30 +12,6 @@
 #include "cpu/walk_hop.h"
 
 namespace gnnbench {
-
-inline Tensor empty_cpu(int64_t n, ScalarType type) {
-  return torch::stable::empty({n}, type, std::nullopt,
-                              torch::stable::Device(torch::headeronly::DeviceType::CPU));
-}
-
-template <class T>
-T* data(const Tensor& t) {
-  return static_cast<T*>(t.data_ptr());
-}
-
-// Scratch memory comes from torch's allocator.
-template <class T>
-struct Scratch {
-  Tensor tensor;
-  T* ptr;
-  explicit Scratch(int64_t n)
-      : tensor(
-            empty_cpu(std::max<int64_t>(n, 1) * static_cast<int64_t>(sizeof(T)), ScalarType::Byte)),
-        ptr(data<T>(tensor)) {}
-};
-
-template <class Id>
-constexpr ScalarType kIdType = sizeof(Id) == 4 ? ScalarType::Int : ScalarType::Long;
 
 template <class Id>
 Csc<Id> csc_of(const Tensor& indptr, const Tensor& indices) {
@@ -129,7 +106,7 @@ Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t 
   const int64_t keys = num_dst + num_neighbors;
   if (keys > INT32_MAX) fail(keys, " ids in one hop do not fit int32 local ids");
   const IdMapSize size = id_map_size(keys, bound);
-  const Scratch<uint64_t> table((size.bytes() + 7) / 8);
+  const Scratch<uint8_t> table(size.bytes());
   const Scratch<uint8_t> first(num_neighbors);
   const Scratch<int64_t> starts(num_chunks(num_neighbors, kKeyChunk));
   Tensor local = empty_cpu(num_neighbors, ScalarType::Int);

@@ -1,9 +1,10 @@
 // PGSampler on torch's threads.
+#include "cpu/pgsampler.h"
+
 #include <vector>
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/pgsampler_args.h"
-#include "cpu/pgsampler.h"
 
 namespace gnnbench {
 namespace {
@@ -19,6 +20,13 @@ void check_tasks(TaskError error, int64_t num_nodes) {
     case TaskError::kBadIndices: return check_picked(PickFault::kBadIndices, num_nodes);
     case TaskError::kBadTables: return check_picked(PickFault::kBadTables, num_nodes);
   }
+}
+
+// A tensor of its own, so that keeping it does not keep the rest.
+Tensor copy(const Tensor& from, int64_t n) {
+  Tensor out = empty_cpu(n, from.scalar_type());
+  if (n > 0) std::memcpy(out.data_ptr(), from.data_ptr(), n * from.element_size());
+  return out;
 }
 
 template <class Id>
@@ -48,7 +56,8 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
     const int64_t n = sampler.edges(h);
     if (n > INT32_MAX) fail("hop ", h, " draws ", n, " edges, int32 blocks hold 2^31 - 1");
     BatchHop hop{empty_cpu(sampler.sources(h - 1) + 1, ScalarType::Int),
-                 empty_cpu(n, ScalarType::Int), prefix(src_nodes, sampler.sources(h)),
+                 empty_cpu(n, ScalarType::Int),
+                 h + 1 < hops ? copy(src_nodes, sampler.sources(h)) : src_nodes,
                  empty_cpu(task.with_positions ? n : 0, ScalarType::Long)};
     sampler.block(h, local_of.ptr, data<int32_t>(hop.indptr), data<int32_t>(hop.local),
                   task.with_positions ? data<int64_t>(hop.carried) : nullptr);

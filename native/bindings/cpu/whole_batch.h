@@ -33,8 +33,6 @@ struct BatchHop {
   Tensor indptr, local, src_nodes, carried;
 };
 
-inline Tensor prefix(Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); }
-
 // With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
 inline std::vector<BatchHop> join_hops(const std::vector<BatchHop>& hops) {
   int64_t rows = 0, edges = 0, carried = 0;
