@@ -18,10 +18,7 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   for (int64_t i = 0, n = seeds.numel(); i < n; ++i) {
     const int64_t id =
         narrow ? static_cast<const int32_t*>(from)[i] : static_cast<const int64_t*>(from)[i];
-    if (id < 0 || id >= num_nodes) {
-      fail("seeds holds the id ", id, " at position ", i, ", the graph has the nodes 0 to ",
-           num_nodes - 1);
-    }
+    if (id < 0 || id >= num_nodes) fail_bad_seed(id, i, num_nodes, "seeds");
     to[i] = static_cast<Id>(id);
   }
   return out;
