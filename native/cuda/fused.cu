@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
     job.control->key = job.place ? static_cast<uint64_t>(job.place[0]) : job.key;
     job.control->batch = job.place ? static_cast<uint64_t>(job.place[1]) : job.batch;
     state.nodes = static_cast<int32_t>(count);
-    if (!sound) atomicOr(&state.faults, kFusedBadSeed);
+    if (!sound) tell_fault(&state.faults, Fault::kBadSeed);
   }
   if (i >= count) return;
   const int64_t id = job.seeds[i];
@@ -83,11 +83,11 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
   job.nodes[i] = static_cast<Id>(sound ? id : -1);
   uint32_t at = 0;
   if (!sound) {
-    tell_fault(state, kFusedBadSeed);
+    tell_fault(&state.faults, Fault::kBadSeed);
   } else if (job.map.enter(static_cast<Id>(id), i, &at) == kNew) {
     job.map.name(at, static_cast<Id>(id), static_cast<uint32_t>(i), true);
   } else {
-    tell_fault(state, kFusedRepeatedSeed);
+    tell_fault(&state.faults, Fault::kRepeatedSeed);
   }
 }
 
@@ -211,9 +211,9 @@ __global__ void __launch_bounds__(kThreads)
   for (int u = 0; u < kUnroll; ++u) {
     const int64_t e = first + u * kThreads;
     mine[u] = 0;
-    if (e < n && ids[u] < 0) tell_fault(state, kFusedBadIndices);
+    if (e < n && ids[u] < 0) tell_fault(&state.faults, Fault::kNegativeId);
     if (e < n && ids[u] >= 0) mine[u] = map.enter(ids[u], e, &at[u]);
-    if (mine[u] == kNoRoom) tell_fault(state, kFusedOverflow);
+    if (mine[u] == kNoRoom) tell_fault(&state.faults, Fault::kNodesFull);
     is_new[u] = mine[u] == kNew;
   }
   uint32_t numbers[kUnroll];
@@ -226,7 +226,7 @@ __global__ void __launch_bounds__(kThreads)
       mine[u] = static_cast<int32_t>(number);
       const bool fits = number < node_room;
       if (fits) nodes[number] = ids[u];
-      if (!fits) tell_fault(state, kFusedOverflow);
+      if (!fits) tell_fault(&state.faults, Fault::kNodesFull);
       map.name(at[u], ids[u], number, fits);
     }
     if (e < n) names.local[e] = mine[u];

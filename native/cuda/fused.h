@@ -22,21 +22,11 @@ namespace gnnbench::cuda {
 constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // of a hop, 'new': of a batch
 constexpr int64_t kFusedMaxSlots = INT32_MAX - 16;
 
-// What can be wrong with a batch, or-ed; kFusedOverflow: it needs more than its capacity.
-enum FusedFault : uint32_t {
-  kFusedOverflow = 1,
-  kFusedBadSeed = 2,
-  kFusedRepeatedSeed = 4,
-  kFusedBadIndptr = 8,
-  kFusedBadIndices = 16,
-  kFusedBadTables = 32,
-};
-
 // What one launch leaves for those after it: state 0 is of the seeds, h + 1 of hop h.
 struct alignas(16) FusedState {
   int64_t edges;    // drawn in the hop
   int32_t nodes;    // new ones
-  uint32_t faults;  // FusedFault
+  uint32_t faults;  // Fault, or-ed
 };
 
 struct alignas(16) FusedControl {

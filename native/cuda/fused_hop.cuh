@@ -13,8 +13,12 @@
 
 #include <algorithm>
 
-#include "cuda/fused_pick.cuh"
 #include "cuda/fused_table.cuh"
+#include "cuda/pick/fisher_yates.cuh"
+#include "cuda/pick/floyd.cuh"
+#include "cuda/pick/independent.cuh"
+#include "cuda/pick/reservoir.cuh"
+#include "cuda/pick/walk.cuh"
 
 namespace gnnbench::cuda {
 
@@ -25,7 +29,7 @@ constexpr size_t kTileBytes = 24 << 10;     // of shared memory, if a row allows
 constexpr size_t kMostRowBytes = 64 << 10;  // what every GPU from compute capability 8.0 on has
 
 template <class Map>
-struct HopJob {
+struct FusedHopJob {
   using Id = typename Map::Id;
   Csc<Id> graph;
   WeightTables tables;
@@ -134,37 +138,38 @@ __device__ inline void new_numbers(const bool (&wants)[kCount], int32_t* counter
   for (int i = 0; i < kCount; ++i) numbers[i] += shared.base + of_warp;
 }
 
-__device__ inline void tell_fault(FusedState& state, uint32_t fault) {
-  if ((load_relaxed(&state.faults) & fault) != fault) atomicOr(&state.faults, fault);
-}
-
 // ---- the kernel ----
 
-// `row_slots` is the row's shared memory.
-template <Pick kPick, class Id>
-__device__ inline void pick_row(const Group& g, const PickRow& row, uint32_t fanout,
-                                const Draws& draws, const WeightTables& tables, uint32_t* slots) {
+// Fills a row's slots; of a hub's reservoir the whole block makes the offers. `spec.pick` is kPick.
+template <Pick kPick>
+__device__ inline void pick_slots(const Lanes& g, const CscRow& row, bool picks, uint32_t fanout,
+                                  const Draws& draws, const PickSpec& spec, uint32_t* slots) {
   if constexpr (kPick == Pick::kFloyd) {
-    if (!__any_sync(kAllLanes, row.picks)) return;
-    fanout <= 32 ? floyd_lanes(g, row, fanout, draws, slots)
-                 : floyd_warp(g, row, fanout, draws, slots);
+    if (!__any_sync(kAllLanes, picks)) return;
+    fanout <= 32 ? floyd_lanes(g, picks, row.degree, fanout, draws, slots)
+                 : floyd_warp(g.lane, row.degree, fanout, draws, slots);
   } else if constexpr (kPick == Pick::kFisherYates) {
-    if (!__any_sync(kAllLanes, row.picks)) return;
-    fanout <= 32 ? fisher_yates_lanes(g, row, fanout, draws, slots)
-                 : fisher_yates_warp(g, row, fanout, draws, slots);
+    if (!__any_sync(kAllLanes, picks)) return;
+    fanout <= 32 ? fisher_yates_lanes(g, picks, row.degree, fanout, draws, slots)
+                 : fisher_yates_warp(g.lane, row.degree, fanout, draws, slots, slots + fanout,
+                                     slots + 2 * fanout);
   } else if constexpr (kPick == Pick::kReservoir) {
-    for (uint32_t s = g.lane; row.picks && s < fanout; s += g.width) slots[s] = s;
+    if (picks) fill_slots(g, fanout, slots);
     __syncwarp();
-    if (row.picks && row.degree <= kHubDegree) {
-      reservoir_offers(g.lane, g.width, row.degree, fanout, draws, slots);
+    if (picks && row.degree <= kHubDegree) {
+      offer_draws(g, draws, 0, row.degree - fanout, fanout, slots);
     }
-  } else {
-    independent_lanes<kPick>(g, row, fanout, draws, tables, slots);
+  } else if (picks) {
+    CachedDraws drawn{draws};
+    for (uint32_t s = g.lane; s < fanout; s += g.width) {
+      slots[s] = independent_slot(spec, row, s, drawn);
+    }
   }
 }
 
 template <Pick kPick, class Map>
-__global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant__ HopJob<Map> job) {
+__global__ void __launch_bounds__(kHopThreads)
+    hop_kernel(const __grid_constant__ FusedHopJob<Map> job) {
   using Id = typename Map::Id;
   constexpr bool kWalks = kPick == Pick::kRandomWalk;
   const bool without = without_replacement(kPick);
@@ -190,24 +195,21 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
   const uint32_t tile_rows = min(job.tile_rows, rows - tile_begin);
 
   // Rows.
-  const Group g{1u << job.width_log, threadIdx.x & ((1u << job.width_log) - 1)};
+  const PickSpec spec{kPick, job.tables, job.walk};
+  const Lanes g{1u << job.width_log, threadIdx.x & ((1u << job.width_log) - 1)};
   const uint32_t group = threadIdx.x >> job.width_log;
   int64_t vertex = 0;
-  PickRow row{0, 0, false};
+  CscRow row{0, 0};
   uint32_t count = 0;
   if (group < tile_rows) {
     vertex = job.nodes[start.first + tile_begin + group];
-    row.begin = job.graph.indptr[vertex];
-    const int64_t end = job.graph.indptr[vertex + 1];
-    if (row.begin < 0 || end < row.begin || end > job.graph.num_edges ||
-        end - row.begin > static_cast<int64_t>(UINT32_MAX)) {
-      tell_fault(state, kFusedBadIndptr);
+    if (job.graph.read_row(vertex, row)) {
+      count = pick_count(spec, row.begin, row.degree, job.fanout);
     } else {
-      row.degree = static_cast<uint32_t>(end - row.begin);
-      count = pick_count(PickSpec{kPick, job.tables, job.walk}, row.begin, row.degree, job.fanout);
+      tell_fault(&state.faults, Fault::kBadRow);
     }
   }
-  row.picks = without ? row.degree > job.fanout : count > 0;
+  const bool picks = without ? row.degree > job.fanout : count > 0;
   const Draws draws{job.control->key, static_cast<uint64_t>(vertex), job.hop,
                     static_cast<uint32_t>(job.control->batch)};
   // Rows that are taken whole have no memory where a fanout exceeds every degree.
@@ -215,11 +217,9 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
   uint32_t* const slots = reinterpret_cast<uint32_t*>(memory);
   const Visits<Id> visits(memory, kWalks ? job.walk.visits() : 0);
   if constexpr (kWalks) {  // how many nodes a row gets shows after its walks only
-    const WalkFault fault = walk_lanes(g, job.graph, vertex, row.picks, job.walk, draws, visits);
-    if (fault != WalkFault::kNone) {
-      tell_fault(state, fault == WalkFault::kBadRow ? kFusedBadIndptr : kFusedBadIndices);
-    }
-    count = rank_visits(g, row.picks, job.walk.visits(), job.fanout, visits);
+    const Fault fault = walk_lanes(g, job.graph, vertex, row, picks, job.walk, draws, visits);
+    if (fault != Fault::kNone) tell_fault(&state.faults, fault);
+    count = rank_visits(g, picks, job.walk.visits(), job.fanout, visits);
   }
 
   // Offsets within the tile, its sum.
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
   if (g.lane == 0 && group < job.tile_rows) {
     row_offsets[group] = count;
     if constexpr (kPick == Pick::kReservoir) {
-      hub = row.picks && row.degree > kHubDegree;
+      hub = picks && row.degree > kHubDegree;
       hub_degrees[group] = hub ? row.degree : 0;
       hub_vertices[group] = vertex;
     }
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
   }
 
   if constexpr (!kWalks) {
-    pick_row<kPick, Id>(g, row, job.fanout, draws, job.tables, slots);
+    pick_slots<kPick>(g, row, picks, job.fanout, draws, spec, slots);
     if constexpr (kPick == Pick::kReservoir) {
       if (any_hub) {
         __syncthreads();
@@ -262,8 +262,8 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
           if (hub_degrees[r] == 0) continue;  // the same for all threads
           const Draws of_hub{draws.key, static_cast<uint64_t>(hub_vertices[r]), draws.hop,
                              draws.batch};
-          reservoir_offers(threadIdx.x, kHopThreads, hub_degrees[r], job.fanout, of_hub,
-                           reinterpret_cast<uint32_t*>(row_memory + r * job.row_bytes));
+          offer_draws(Block<kHopThreads>{}, of_hub, 0, hub_degrees[r] - job.fanout, job.fanout,
+                      reinterpret_cast<uint32_t*>(row_memory + r * job.row_bytes));
         }
         __syncthreads();
       }
@@ -272,9 +272,9 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
   }
 
   const auto position = [&](uint32_t s) {
-    uint32_t at = row.picks ? slots[s] : s;
+    uint32_t at = picks ? slots[s] : s;
     if (kPick == Pick::kWeightedAlias && at >= row.degree) {
-      tell_fault(state, kFusedBadTables);
+      tell_fault(&state.faults, Fault::kBadTables);
       at = 0;
     }
     return row.begin + at;
@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
           const int64_t total = static_cast<int64_t>(before + sum);
           indptr[tile_rows] = static_cast<int32_t>(start.edges + total);
           state.edges = total;
-          if (total > job.edge_capacity) tell_fault(state, kFusedOverflow);
+          if (total > job.edge_capacity) tell_fault(&state.faults, Fault::kEdgesFull);
         }
       }
     }
@@ -313,14 +313,14 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
     const Id id = next;
     next = neighbor(s + g.width);
     const bool fits = in_hop + s < job.edge_capacity;
-    const bool sound = id >= 0 && id < job.graph.num_nodes;
+    const bool sound = job.graph.has_node(id);
     const int64_t edge = start.edges + in_hop + s;
     int32_t local = 0;
     uint32_t at = 0;
     if (s < count) {
-      if (!sound) tell_fault(state, kFusedBadIndices);
+      if (!sound) tell_fault(&state.faults, Fault::kBadNeighbor);
       if (fits && sound) local = job.map.enter(id, edge, &at);
-      if (local == kNoRoom) tell_fault(state, kFusedOverflow);
+      if (local == kNoRoom) tell_fault(&state.faults, Fault::kNodesFull);
     }
     const bool is_new[1] = {local == kNew};
     uint32_t numbers[1];
@@ -330,7 +330,7 @@ __global__ void __launch_bounds__(kHopThreads) hop_kernel(const __grid_constant_
       local = static_cast<int32_t>(number);
       const bool recorded = number < job.node_room;
       if (recorded) job.nodes[number] = id;
-      if (number >= job.node_capacity) tell_fault(state, kFusedOverflow);
+      if (number >= job.node_capacity) tell_fault(&state.faults, Fault::kNodesFull);
       job.map.name(at, id, number, recorded);
     }
     if (s < count && fits) {
@@ -381,26 +381,26 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                 const FusedHop& hop, uint32_t number) {
   using Id = typename Map::Id;
   const HopShape shape = hop_shape(batch.pick, sizeof(Id), batch.graph.num_edges, hop.fanout);
-  const HopJob<Map> job{batch.graph,
-                        batch.pick.tables,
-                        batch.pick.walk,
-                        map,
-                        batch.control,
-                        batch.nodes,
-                        static_cast<uint32_t>(batch.node_room),
-                        static_cast<uint32_t>(hop.node_capacity),
-                        hop.edge_capacity,
-                        hop.indptr,
-                        hop.indices,
-                        hop.positions,
-                        hop.weights,
-                        hop.tiles,
-                        hop.fanout,
-                        number,
-                        shape.tile_rows,
-                        shape.row_bytes,
-                        shape.width_log,
-                        batch.only_new};
+  const FusedHopJob<Map> job{batch.graph,
+                             batch.pick.tables,
+                             batch.pick.walk,
+                             map,
+                             batch.control,
+                             batch.nodes,
+                             static_cast<uint32_t>(batch.node_room),
+                             static_cast<uint32_t>(hop.node_capacity),
+                             hop.edge_capacity,
+                             hop.indptr,
+                             hop.indices,
+                             hop.positions,
+                             hop.weights,
+                             hop.tiles,
+                             hop.fanout,
+                             number,
+                             shape.tile_rows,
+                             shape.row_bytes,
+                             shape.width_log,
+                             batch.only_new};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
   const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {

@@ -10,35 +10,13 @@
 //   else      a note, for resolve(note, indices) in a later launch; `indices` hold `edge`
 #pragma once
 
-#include <cuda/atomic>
-
+#include "cuda/common/atomics.cuh"
 #include "cuda/fused.h"
 
 namespace gnnbench::cuda {
 
 constexpr int32_t kNew = INT32_MIN;
 constexpr int32_t kNoRoom = INT32_MIN + 1;
-
-template <class T>
-using DeviceAtomic = ::cuda::atomic_ref<T, ::cuda::thread_scope_device>;
-
-template <class T>
-__device__ __forceinline__ T load_relaxed(T* at) {
-  return DeviceAtomic<T>(*at).load(::cuda::memory_order_relaxed);
-}
-
-template <class T>
-__device__ __forceinline__ void store_relaxed(T* at, T value) {
-  DeviceAtomic<T>(*at).store(value, ::cuda::memory_order_relaxed);
-}
-
-// What was there; `wanted` is there now if that was `expected`.
-template <class T>
-__device__ __forceinline__ T exchange_if(T* at, T expected, T wanted) {
-  DeviceAtomic<T>(*at).compare_exchange_strong(expected, wanted, ::cuda::memory_order_relaxed,
-                                               ::cuda::memory_order_relaxed);
-  return expected;
-}
 
 // Fibonacci hashing; the range by multiply and shift, so that any number of slots will do.
 __device__ __forceinline__ uint32_t home_of(uint64_t id, uint32_t slots) {

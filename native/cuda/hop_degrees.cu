@@ -1,3 +1,4 @@
+#include "cuda/common/atomics.cuh"
 #include "cuda/kernels.h"
 
 namespace gnnbench::cuda {
@@ -13,15 +14,13 @@ __global__ void degrees_kernel(Csc<Id> graph, Vertices dst, int64_t n, PickSpec 
   int64_t count = 0;
   if (i < n) {
     const int64_t v = dst[i];
-    if (v < 0 || v >= graph.num_nodes) {
-      offsets[n + 1] = kHopBadDst;
+    CscRow row;
+    if (!graph.has_node(v)) {
+      tell_fault(offsets + n + 1, Fault::kBadSeed);
+    } else if (!graph.read_row(v, row)) {
+      tell_fault(offsets + n + 1, Fault::kBadRow);
     } else {
-      const int64_t begin = graph.indptr[v], end = graph.indptr[v + 1];
-      if (begin < 0 || end < begin || end > graph.num_edges || end - begin > UINT32_MAX) {
-        offsets[n + 1] = kHopBadIndptr;
-      } else {
-        count = pick_count(spec, begin, static_cast<uint32_t>(end - begin), fanout);
-      }
+      count = pick_count(spec, row.begin, row.degree, fanout);
     }
   }
   offsets[i] = count;

@@ -1,6 +1,6 @@
-// Picks with replacement: no draw depends on another, so kGroup threads share a row and each runs
-// the sequential definition for one slot at a time.
+// Picks with replacement: kGroup threads share a row, each makes one slot at a time.
 #include "cuda/hop_row.cuh"
+#include "cuda/pick/independent.cuh"
 
 namespace gnnbench::cuda {
 namespace {
@@ -9,8 +9,7 @@ constexpr int kThreads = 128;
 constexpr int kGroup = 16;
 
 template <class Id, Pick kPick>
-__global__ void __launch_bounds__(kThreads) independent_kernel(HopJob<Id> job) {
-  constexpr uint32_t kDraws = kPick == Pick::kWithReplacement ? 1 : 2;  // of a slot
+__global__ void __launch_bounds__(kThreads, 16) independent_kernel(HopJob<Id> job) {
   constexpr int kRows = kThreads / kGroup;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRows + threadIdx.x / kGroup;
   if (row >= job.n) return;
@@ -18,13 +17,10 @@ __global__ void __launch_bounds__(kThreads) independent_kernel(HopJob<Id> job) {
   const uint32_t rank = threadIdx.x % kGroup;
   if (rank == 0) write_indptr(job, row, r.out);
   PickSpec spec = job.draws.spec;
-  spec.pick = kPick;  // known to the compiler: one case of pick_row is left
+  spec.pick = kPick;  // known to the compiler: one case of the pick is left
   CachedDraws draws{job.draws.of(r.vertex)};
   for (uint32_t s = rank; s < r.count; s += kGroup) {
-    uint32_t position = 0;
-    const auto draw = [&](uint32_t d) { return draws(kDraws * s + d); };
-    pick_row(spec, r.begin, r.degree, 1, draw, &position, &position);
-    write_slot(job, r, s, position);
+    write_slot(job, r, s, independent_slot(spec, r.row, s, draws));
   }
 }
 

@@ -1,7 +1,6 @@
-// Reservoir, as DGL's kernel: a row's threads share its draws; a slot keeps the largest position
-// that drew it (atomicMax), which is the last writer of the sequential loop. A warp takes a row,
-// and the whole block joins for rows of more than kBlockDegree.
+// Reservoir: a warp takes a row, and the whole block joins for rows of more than kBlockDegree.
 #include "cuda/hop_row.cuh"
+#include "cuda/pick/reservoir.cuh"
 
 namespace gnnbench::cuda {
 namespace {
@@ -11,41 +10,16 @@ constexpr int kWarps = kThreads / 32;
 constexpr uint32_t kBlockDegree = 2048;
 constexpr uint32_t kSharedFanout = 512;  // 8 KiB of slots a block
 
-__device__ __forceinline__ void offer(uint32_t* slots, uint32_t fanout, uint32_t degree,
-                                      uint32_t word, uint32_t position) {
-  if (position >= degree) return;
-  const uint32_t slot = bounded(word, position + 1);
-  if (slot < fanout) atomicMax(slots + slot, position);
-}
-
-template <bool kWholeBlock>
-__device__ void sync_team() {
-  if constexpr (kWholeBlock) {
-    __syncthreads();
-  } else {
-    __syncwarp();
-  }
-}
-
 // All threads of the team (a warp or the block) call it for the same row.
-template <bool kWholeBlock, class Id>
-__device__ void reservoir_row(const HopJob<Id>& job, const HopRow& r, uint32_t* slots) {
-  const uint32_t team = kWholeBlock ? kThreads : 32;
-  const uint32_t rank = kWholeBlock ? threadIdx.x : threadIdx.x % 32;
-  for (uint32_t s = rank; s < job.draws.fanout; s += team) slots[s] = s;
-  sync_team<kWholeBlock>();
-  const Draws draws = job.draws.of(r.vertex);
-  const uint32_t blocks = (r.degree - job.draws.fanout + 3) / 4;
-  for (uint32_t b = rank; b < blocks; b += team) {
-    const Philox4 words = draws.block(b);
-    const uint32_t position = job.draws.fanout + 4 * b;
-    offer(slots, job.draws.fanout, r.degree, words.x, position);
-    offer(slots, job.draws.fanout, r.degree, words.y, position + 1);
-    offer(slots, job.draws.fanout, r.degree, words.z, position + 2);
-    offer(slots, job.draws.fanout, r.degree, words.w, position + 3);
-  }
-  sync_team<kWholeBlock>();
-  for (uint32_t s = rank; s < job.draws.fanout; s += team) write_slot(job, r, s, slots[s]);
+template <class Team, class Id>
+__device__ void reservoir_row(const Team& team, const HopJob<Id>& job, const HopRow& r,
+                              uint32_t* slots) {
+  const uint32_t fanout = job.draws.fanout;
+  fill_slots(team, fanout, slots);
+  team.sync();
+  offer_draws(team, job.draws.of(r.vertex), 0, r.row.degree - fanout, fanout, slots);
+  team.sync();
+  for (uint32_t s = team.rank(); s < fanout; s += team.size()) write_slot(job, r, s, slots[s]);
 }
 
 template <class Id, bool kShared>
@@ -65,8 +39,8 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
     if (lane == 0) write_indptr(job, first + warp, r.out);
     if (!r.picks) {
       for (uint32_t s = lane; s < r.count; s += 32) write_slot(job, r, s, s);
-    } else if (r.degree <= kBlockDegree) {
-      reservoir_row<false>(job, r, slots_of(warp, r));
+    } else if (r.row.degree <= kBlockDegree) {
+      reservoir_row(whole_warp(), job, r, slots_of(warp, r));
     } else {
       is_large = true;
     }
@@ -76,7 +50,7 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
   for (int w = 0; w < kWarps; ++w) {
     if (!large[w]) continue;  // the same for all threads
     const HopRow r = load_row(job, first + w);
-    reservoir_row<true>(job, r, slots_of(w, r));
+    reservoir_row(Block<kThreads>{}, job, r, slots_of(w, r));
   }
 }
 

@@ -3,6 +3,7 @@
 // of pick.h slot by slot.
 #pragma once
 
+#include "cuda/common/atomics.cuh"
 #include "cuda/kernels.h"
 
 namespace gnnbench::cuda {
@@ -34,9 +35,8 @@ void hop_empty(Launch launch, int32_t* indptr, int32_t base);
 
 struct HopRow {
   int64_t vertex;
-  int64_t begin;  // in graph.indices
-  int64_t out;    // in the outputs
-  uint32_t degree;
+  CscRow row;
+  int64_t out;     // in the outputs
   uint32_t count;  // of edges
   bool picks;      // false: every position, in stored order, or none
 };
@@ -45,24 +45,23 @@ template <class Id>
 __device__ HopRow load_row(const HopJob<Id>& job, int64_t row) {
   HopRow r;
   r.vertex = job.dst[row];
-  r.begin = job.graph.indptr[r.vertex];
+  r.row = job.graph.sound_row(r.vertex);
   r.out = job.offsets[row];
-  r.degree = static_cast<uint32_t>(job.graph.indptr[r.vertex + 1] - r.begin);
   r.count = static_cast<uint32_t>(job.offsets[row + 1] - r.out);
-  r.picks = r.count > 0 && !takes_all(job.draws.spec.pick, r.degree, job.draws.fanout);
+  r.picks = r.count > 0 && !takes_all(job.draws.spec.pick, r.row.degree, job.draws.fanout);
   return r;
 }
 
 template <class Id>
 __device__ void write_slot(const HopJob<Id>& job, const HopRow& r, uint32_t slot,
                            uint32_t position) {
-  const int64_t from = r.begin + position, to = r.out + slot;
+  const int64_t from = r.row.begin + position, to = r.out + slot;
   Id neighbor = -1;
-  if (position >= r.degree) {
-    job.offsets[job.n + 1] = kHopBadTables;
+  if (position >= r.row.degree) {
+    tell_fault(job.offsets + job.n + 1, Fault::kBadTables);
   } else {
     neighbor = job.graph.indices[from];
-    if (neighbor < 0 || neighbor >= job.graph.num_nodes) job.offsets[job.n + 1] = kHopBadIndices;
+    if (!job.graph.has_node(neighbor)) tell_fault(job.offsets + job.n + 1, Fault::kBadNeighbor);
   }
   job.out.neighbors[to] = neighbor;
   if (job.out.positions != nullptr) job.out.positions[to] = from;
@@ -75,22 +74,5 @@ __device__ void write_indptr(const HopJob<Id>& job, int64_t row, int64_t offset)
     job.out.indptr[job.n] = job.out.base + static_cast<int32_t>(job.offsets[job.n]);
   }
 }
-
-// The same draws as Draws, four at a time: consecutive draws share a Philox block.
-struct CachedDraws {
-  Draws draws;
-  uint32_t index = 0xFFFFFFFFu;  // no block has it: draw / 4 < 2^30
-  Philox4 words = {};
-
-  __device__ uint32_t operator()(uint32_t draw) {
-    if ((draw >> 2) != index) {
-      index = draw >> 2;
-      words = draws.block(index);
-    }
-    const uint32_t low = draw & 1u ? words.y : words.x;
-    const uint32_t high = draw & 1u ? words.w : words.z;
-    return draw & 2u ? high : low;
-  }
-};
 
 }  // namespace gnnbench::cuda

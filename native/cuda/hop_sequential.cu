@@ -6,6 +6,8 @@
 // block writes out. Large ones: a warp takes a row, its slots in global memory, and looks through
 // the draws before with all its lanes.
 #include "cuda/hop_row.cuh"
+#include "cuda/pick/fisher_yates.cuh"
+#include "cuda/pick/floyd.cuh"
 
 namespace gnnbench::cuda {
 namespace {
@@ -14,7 +16,6 @@ constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
 constexpr uint32_t kSharedWords = 64;  // of a row at most: 32.5 KiB of slots a block
 constexpr int kWriters = 16;           // threads that write out one row
-constexpr uint32_t kAll = 0xFFFFFFFFu;
 
 int64_t words_of(Pick pick, uint32_t fanout) {
   return (pick == Pick::kFisherYates ? 3 : 1) * static_cast<int64_t>(fanout);
@@ -34,9 +35,9 @@ __global__ void __launch_bounds__(kThreads) thread_kernel(HopJob<Id> job, uint32
       uint32_t* slots = shared_slots + threadIdx.x * stride;
       const CachedDraws draws{job.draws.of(r.vertex)};
       if constexpr (kPick == Pick::kFloyd) {
-        pick_floyd(r.degree, fanout, draws, slots);
+        pick_floyd(r.row.degree, fanout, draws, slots);
       } else {
-        pick_fisher_yates(r.degree, fanout, draws, slots, slots + fanout);
+        pick_fisher_yates(r.row.degree, fanout, draws, slots, slots + fanout);
       }
     }
     rows[threadIdx.x] = r;
@@ -48,44 +49,6 @@ __global__ void __launch_bounds__(kThreads) thread_kernel(HopJob<Id> job, uint32
     for (uint32_t s = threadIdx.x % kWriters; s < r.count; s += kWriters) {
       write_slot(job, r, s, r.picks ? shared_slots[i * stride + s] : s);
     }
-  }
-}
-
-__device__ void floyd_warp(uint32_t degree, uint32_t fanout, CachedDraws draws, uint32_t* slots) {
-  const uint32_t lane = threadIdx.x % 32;
-  for (uint32_t s = 0; s < fanout; ++s) {
-    const uint32_t j = degree - fanout + s;
-    uint32_t value = bounded(draws(s), j + 1);
-    bool repeated = false;
-    for (uint32_t t = lane; t < s; t += 32) repeated |= slots[t] == value;
-    if (__any_sync(kAll, repeated)) value = j;
-    if (lane == 0) slots[s] = value;
-    __syncwarp();
-  }
-}
-
-__device__ void fisher_yates_warp(uint32_t degree, uint32_t fanout, CachedDraws draws,
-                                  uint32_t* slots, uint32_t* moved) {
-  const uint32_t lane = threadIdx.x % 32;
-  uint32_t* const filled = moved + fanout;
-  for (uint32_t s = 0; s < fanout; ++s) {
-    const uint32_t last = degree - 1 - s;
-    const uint32_t at = bounded(draws(s), degree - s);
-    uint32_t of_at = 0, of_last = 0;  // latest move of the entry, counted from one; 0: none
-    for (uint32_t t = lane; t < s; t += 32) {
-      const uint32_t entry = moved[t];
-      if (entry == at) of_at = t + 1;
-      if (entry == last) of_last = t + 1;
-    }
-    of_at = __reduce_max_sync(kAll, of_at);
-    of_last = __reduce_max_sync(kAll, of_last);
-    if (lane == 0) {
-      slots[s] = of_at == 0 ? at : filled[of_at - 1];
-      const uint32_t filler = of_last == 0 ? last : filled[of_last - 1];
-      moved[s] = at;
-      filled[s] = filler;
-    }
-    __syncwarp();
   }
 }
 
@@ -101,12 +64,12 @@ __global__ void __launch_bounds__(kThreads) warp_kernel(HopJob<Id> job) {
     return;
   }
   uint32_t* slots = job.slots + r.out;
-  const CachedDraws draws{job.draws.of(r.vertex)};
+  const Draws draws = job.draws.of(r.vertex);
   if constexpr (kPick == Pick::kFloyd) {
-    floyd_warp(r.degree, fanout, draws, slots);
+    floyd_warp(lane, r.row.degree, fanout, draws, slots);
   } else {
     uint32_t* moved = job.slots + job.offsets[job.n] + 2 * r.out;
-    fisher_yates_warp(r.degree, fanout, draws, slots, moved);
+    fisher_yates_warp(lane, r.row.degree, fanout, draws, slots, moved, moved + fanout);
   }
   for (uint32_t s = lane; s < fanout; s += 32) write_slot(job, r, s, slots[s]);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "cuda/hop_row.cuh"
+#include "cuda/pick/team.cuh"
 
 namespace gnnbench::cuda {
 namespace {
@@ -38,12 +39,14 @@ int64_t scratch_blocks(int64_t stride, int64_t n) {
 // Odd: no bank conflicts between the threads of a warp at the same visit.
 int64_t stride_of(const Walk& walk) { return walk.visits() | 1; }
 
+// Few threads run where the tallies are in global memory: their registers are no bound.
 template <class Id, bool kShared>
-__global__ void walk_kernel(Csc<Id> graph, Vertices dst, int64_t n, HopDraws draws,
-                            int64_t* offsets, Walked<Id> walked, int64_t stride) {
+__global__ void __launch_bounds__(kThreads, kShared ? 16 : 1)
+    walk_kernel(Csc<Id> graph, Vertices dst, int64_t n, HopDraws draws, int64_t* offsets,
+                Walked<Id> walked, int64_t stride) {
   extern __shared__ int64_t shared_tallies[];
   int64_t* const fault = offsets + n + 1;
-  if (*fault != kHopFine) return;  // of the degree pass, or of a row already walked
+  if (*fault != 0) return;  // of the degree pass, or of a row already walked
   const int64_t threads = static_cast<int64_t>(gridDim.x) * blockDim.x;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   // All ids, then all counts: both aligned.
@@ -59,7 +62,7 @@ __global__ void walk_kernel(Csc<Id> graph, Vertices dst, int64_t n, HopDraws dra
     const uint32_t kept = pick_random_walk(graph, vertex, draws.spec.walk, draws.fanout,
                                            CachedDraws{draws.of(vertex)}, ids, counts);
     if (kept == kBadWalk || kept == kBadWalkRow) {
-      *fault = kept == kBadWalk ? kHopBadIndices : kHopBadIndptr;
+      tell_fault(fault, kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
       offsets[row] = 0;
       continue;
     }

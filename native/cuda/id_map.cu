@@ -2,6 +2,7 @@
 // rank the first occurrences by a scan and compact them; map the neighbours. A key's local id is
 // its order of first occurrence, whatever the schedule. Each pass is a launch of its own, so a
 // pass sees all of the one before it.
+#include "cuda/common/atomics.cuh"
 #include "cuda/kernels.h"
 
 namespace gnnbench::cuda {
@@ -35,7 +36,7 @@ __global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, in
   if (i >= items.size()) return;
   const Id id = item(items, i);
   if (id < 0) {
-    scratch.ranks[items.size() + 1] = kIdMapNegative;
+    tell_fault(scratch.ranks + items.size() + 1, Fault::kNegativeId);
     scratch.slot_of[i] = 0;
     return;
   }
@@ -53,16 +54,13 @@ __global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, in
 
 template <class Id>
 __global__ void flag_kernel(IdMapScratch<Id> scratch, int64_t num_dst, int64_t n,
-                            const int64_t* hop_fault) {
+                            const int64_t* hop_faults) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i > n) return;
   const bool first = i < n && scratch.values[scratch.slot_of[i]] == static_cast<int32_t>(i);
-  // atomicMax: several faults may meet, and the largest is the one to tell.
-  int32_t* fault = scratch.ranks + n + 1;
-  if (i < num_dst && !first) atomicMax(fault, static_cast<int32_t>(kIdMapRepeatedDst));
-  if (i == n && hop_fault != nullptr && *hop_fault != kHopFine) {
-    atomicMax(fault, static_cast<int32_t>(kIdMapHopFault));
-  }
+  int32_t* faults = scratch.ranks + n + 1;
+  if (i < num_dst && !first) tell_fault(faults, Fault::kRepeatedSeed);
+  if (i == n && hop_faults != nullptr) tell_fault(faults, static_cast<Fault>(*hop_faults));
   scratch.ranks[i] = first;
 }
 
@@ -99,7 +97,7 @@ int64_t id_map_capacity(int64_t n) {
 
 template <class Id>
 void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
-                   const int64_t* hop_fault) {
+                   const int64_t* hop_faults) {
   const int64_t n = items.size();
   GNNBENCH_CUDA_CALL(launch,
                      cudaMemsetAsync(scratch.ranks + n + 1, 0, sizeof(int32_t), launch.stream));
@@ -113,7 +111,7 @@ void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch
     GNNBENCH_CUDA_LAUNCHED(launch, "insert_kernel");
   }
   flag_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(
-      scratch, items.num_dst, n, hop_fault);
+      scratch, items.num_dst, n, hop_faults);
   GNNBENCH_CUDA_LAUNCHED(launch, "flag_kernel");
 }
 

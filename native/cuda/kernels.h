@@ -8,7 +8,9 @@
 #include <cstdint>
 
 #include "cuda/launch.h"
+#include "gnnbench/aggregate.h"
 #include "gnnbench/csc.h"
+#include "gnnbench/fault.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench::cuda {
@@ -37,19 +39,9 @@ struct Vertices {
   }
 };
 
-// What the passes of a hop found wrong, left in offsets[n + 1] (0: nothing): the first two by the
-// degree pass, the others by the pick (of random walks kHopBadIndptr too).
-enum HopFault : int64_t {
-  kHopFine = 0,
-  kHopBadDst = 1,
-  kHopBadIndptr = 2,
-  kHopBadIndices = 3,
-  kHopBadTables = 4,  // an alias lies outside its row
-};
-
 // Degree pass: offsets is int64 [n + 2]; offsets[i] = pick_count of dst[i] for i < n,
-// offsets[n] = 0 and offsets[n + 1] = a HopFault. After an exclusive scan over n + 1 items
-// offsets[0..n] are the rows' output offsets.
+// offsets[n] = 0 and offsets[n + 1] = the hop's faults, here kBadSeed and kBadRow. After an
+// exclusive scan over n + 1 items offsets[0..n] are the rows' output offsets.
 template <class Id>
 void hop_degrees(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const PickSpec& spec,
                  uint32_t fanout, int64_t* offsets);
@@ -67,8 +59,7 @@ struct HopOut {
 int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges);
 
 // Pick pass over scanned offsets, of all picks but random_walk. Rows must be sound: call it only
-// after kHopFine was read. Leaves kHopBadIndices in offsets[n + 1] where a neighbour is not a node,
-// kHopBadTables where a table leads out of a row.
+// after no fault was read. Tells kBadNeighbor and kBadTables in offsets[n + 1].
 template <class Id>
 void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDraws& draws,
               int64_t* offsets, uint32_t* slots, HopOut<Id> out);
@@ -104,14 +95,6 @@ void hop_walk_compact(Launch launch, int64_t n, const int64_t* offsets, Walked<I
 // Most items one map takes: values start as bytes of 0x7F, which must be above every position.
 constexpr int64_t kIdMapMaxItems = 0x7F7F7F7F;
 
-// What an insertion found wrong, left in ranks[n + 1] (0: nothing).
-enum IdMapFault : int32_t {
-  kIdMapFine = 0,
-  kIdMapRepeatedDst = 1,
-  kIdMapNegative = 2,
-  kIdMapHopFault = 3,  // the hop that drew the neighbours had a fault
-};
-
 // Items are dst (each once) then neighbors; `n` of them, at most kIdMapMaxItems.
 template <class Id>
 struct IdMapItems {
@@ -137,12 +120,12 @@ struct IdMapScratch {
 int64_t id_map_capacity(int64_t n);
 
 // Pass 1 and the flags of pass 2: after an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
-// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] an
-// IdMapFault. `hop_fault`, where not null, is a HopFault on the device that is told with the map's
-// own.
+// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] the
+// faults: kNegativeId, kRepeatedSeed, and those of the hop that drew the neighbours, `hop_faults`
+// on the device, where not null.
 template <class Id>
 void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
-                   const int64_t* hop_fault);
+                   const int64_t* hop_faults);
 
 // Rest of pass 2 (compact) and pass 3 (map): src_nodes [ranks[n]], local int32 [num_neighbors].
 template <class Id>
@@ -157,8 +140,6 @@ void gather_rows(Launch launch, const void* table, int64_t num_rows, const Id* i
                  int64_t row_bytes, void* out);
 
 // ---- aggregate ----
-
-enum class Aggregate : int { kSum = 0, kMean = 1, kGcn = 2 };
 
 // out [num_dst, dim] from x [num_src, dim]; an index out of range fails a device assert. `Real` is
 // float or double.

@@ -2,6 +2,7 @@
 // that were new are ranked by a scan, compacted, and all are mapped. Each pass is a launch of its
 // own, so a pass sees all of the one before it. A new node's place among the new ones is that of
 // the neighbour whose thread inserted it.
+#include "cuda/common/atomics.cuh"
 #include "cuda/versioned.h"
 
 namespace gnnbench::cuda {
@@ -30,32 +31,30 @@ __device__ __forceinline__ Inserted insert(const VersionedTable& table, int64_t 
 }
 
 template <class Id>
-__global__ void seeds_kernel(VersionedTable table, const Id* seeds, int64_t n, int32_t* fault) {
+__global__ void seeds_kernel(VersionedTable table, const Id* seeds, int64_t n, int32_t* faults) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= n) return;
   const Inserted r = insert(table, seeds[i]);
   if (r.fresh) {
     table.ids[r.slot] = static_cast<int32_t>(i);
   } else {
-    *fault = kVersionedRepeatedSeed;
+    tell_fault(faults, Fault::kRepeatedSeed);
   }
 }
 
 template <class Id>
-__global__ void insert_kernel(VersionedHop<Id> hop, const int32_t* seeds_fault,
-                              const int64_t* hop_fault) {
+__global__ void insert_kernel(VersionedHop<Id> hop, const int32_t* seeds_faults,
+                              const int64_t* hop_faults) {
   const int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (e == hop.n) {
-    const bool seeds = seeds_fault != nullptr && *seeds_fault != kVersionedFine;
+    const int32_t seeds = seeds_faults != nullptr ? *seeds_faults : 0;
     hop.ranks[e] = 0;
-    hop.ranks[e + 1] = *hop_fault != kHopFine ? kVersionedHopFault
-                       : seeds                ? kVersionedRepeatedSeed
-                                              : kVersionedFine;
+    hop.ranks[e + 1] = seeds | static_cast<int32_t>(*hop_faults);
   }
   if (e >= hop.n) return;
   const int64_t id = hop.neighbors[e];
   // The fault of a broken graph is told at the next synchronisation; until then nothing is written.
-  const bool sound = id >= 0 && id < hop.num_nodes;
+  const bool sound = static_cast<uint64_t>(id) < static_cast<uint64_t>(hop.num_nodes);
   const Inserted r = sound ? insert(hop.table, id) : Inserted{0, false};
   hop.local[e] = static_cast<int32_t>(r.slot);
   hop.ranks[e] = r.fresh;
@@ -82,18 +81,19 @@ __global__ void map_kernel(VersionedHop<Id> hop) {
 
 template <class Id>
 void versioned_seeds(Launch launch, VersionedTable table, const Id* seeds, int64_t n,
-                     int32_t* fault) {
-  GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(fault, 0, sizeof(int32_t), launch.stream));
+                     int32_t* faults) {
+  GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(faults, 0, sizeof(int32_t), launch.stream));
   if (n == 0) return;
-  seeds_kernel<Id><<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(table, seeds, n, fault);
+  seeds_kernel<Id>
+      <<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(table, seeds, n, faults);
   GNNBENCH_CUDA_LAUNCHED(launch, "seeds_kernel");
 }
 
 template <class Id>
-void versioned_insert(Launch launch, VersionedHop<Id> hop, const int32_t* seeds_fault,
-                      const int64_t* hop_fault) {
+void versioned_insert(Launch launch, VersionedHop<Id> hop, const int32_t* seeds_faults,
+                      const int64_t* hop_faults) {
   insert_kernel<Id><<<blocks_for(hop.n + 1, kThreads), kThreads, 0, launch.stream>>>(
-      hop, seeds_fault, hop_fault);
+      hop, seeds_faults, hop_faults);
   GNNBENCH_CUDA_LAUNCHED(launch, "insert_kernel");
 }
 

@@ -7,13 +7,6 @@
 
 namespace gnnbench::cuda {
 
-// What the passes found wrong, left in ranks[n + 1] (0: nothing).
-enum VersionedFault : int32_t {
-  kVersionedFine = 0,
-  kVersionedRepeatedSeed = 1,
-  kVersionedHopFault = 2,  // the hop that drew the neighbours had a fault
-};
-
 // A hop's neighbours, and what its passes share.
 template <class Id>
 struct VersionedHop {
@@ -26,17 +19,17 @@ struct VersionedHop {
   int32_t* ranks;  // [n + 2]
 };
 
-// Inserts the seeds, whose places are their ids; a repeated one sets *fault, which is cleared here.
+// Inserts the seeds, whose places are their ids; kRepeatedSeed in *faults, which are cleared here.
 template <class Id>
 void versioned_seeds(Launch launch, VersionedTable table, const Id* seeds, int64_t n,
-                     int32_t* fault);
+                     int32_t* faults);
 
 // Insertion: after an exclusive scan over ranks[0..n] (n + 1 items) ranks[n] is the number of new
-// nodes, ranks[n + 1] a VersionedFault. `seeds_fault` is of versioned_seeds, or null; `hop_fault` a
-// HopFault on the device.
+// nodes, ranks[n + 1] the faults: `seeds_faults` of versioned_seeds, unless null, and `hop_faults`
+// of the hop that drew the neighbours, both on the device.
 template <class Id>
-void versioned_insert(Launch launch, VersionedHop<Id> hop, const int32_t* seeds_fault,
-                      const int64_t* hop_fault);
+void versioned_insert(Launch launch, VersionedHop<Id> hop, const int32_t* seeds_faults,
+                      const int64_t* hop_faults);
 
 // Compaction and mapping: nodes [known + ranks[n]] from `known` on, and local.
 template <class Id>

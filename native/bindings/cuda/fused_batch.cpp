@@ -3,6 +3,8 @@
 #include <atomic>
 #include <thread>
 
+#include "bindings/fault.h"
+
 namespace gnnbench::cuda {
 namespace {
 
@@ -64,7 +66,7 @@ std::vector<int64_t> larger(const FusedRequest& q, const std::vector<Room>& room
     if (q.only_new) all_edges += edges;
     if (std::max(edges, all_edges) > kFusedMaxEdges) fail_edges(std::max(edges, all_edges));
     if (without_replacement(q.pick.pick) && edges > q.indices.numel()) {  // rows overlap
-      check_hop_fault(kHopBadIndptr, q.indptr.numel() - 1, "seeds");
+      tell(Fault::kBadRow, q.indptr.numel() - 1);
     }
     if (room.nodes == kMostNodes && nodes > kMostNodes) {
       fail("a batch of more than ", kMostNodes, " nodes does not fit one map");
@@ -250,17 +252,6 @@ class Batch {
   FusedBatch<Id> batch_;
 };
 
-// Tells anything wrong but an overflow.
-void check_faults(uint32_t faults, int64_t num_nodes) {
-  if (faults & kFusedBadSeed) check_hop_fault(kHopBadDst, num_nodes, "seeds");
-  if (faults & kFusedRepeatedSeed) {
-    fail("seeds holds an id twice; every destination must be unique");
-  }
-  if (faults & kFusedBadIndptr) check_hop_fault(kHopBadIndptr, num_nodes, "seeds");
-  if (faults & kFusedBadTables) check_hop_fault(kHopBadTables, num_nodes, "seeds");
-  if (faults & kFusedBadIndices) check_hop_fault(kHopBadIndices, num_nodes, "seeds");
-}
-
 template <class Id>
 std::vector<Tensor> sample(const FusedRequest& q) {
   const Launch& launch = q.on.launch();
@@ -273,9 +264,9 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     batch.enqueue(box.open(launch, 2 * hops + 1));
     const int64_t* sizes = box.wait(launch);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
-    const uint32_t faults = static_cast<uint32_t>(sizes[2 * hops]);
-    check_faults(faults, q.indptr.numel() - 1);
-    if (faults & kFusedOverflow) {
+    const Fault faults = static_cast<Fault>(sizes[2 * hops]);
+    tell(faults, q.indptr.numel() - 1);
+    if (faults != Fault::kNone) {  // a room is full
       capacity = larger(q, rooms, sizes);
       continue;
     }

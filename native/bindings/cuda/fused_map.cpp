@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "bindings/cuda/fused_batch.h"
+#include "bindings/fault.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -63,10 +64,10 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
                           scratch.at<char>(table), bytes},
                data<Id>(nodes), node_room, box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
-  const int64_t faults = sizes[2 * hops];
-  if (faults & (kFusedBadSeed | kFusedBadIndices)) fail("dst or neighbors holds a negative id");
-  if (faults & kFusedRepeatedSeed) fail("dst holds an id twice; every destination must be unique");
-  if (faults & kFusedOverflow) return {};
+  Fault faults = static_cast<Fault>(sizes[2 * hops]);
+  if (has(faults, Fault::kBadSeed)) faults = Fault::kNegativeId;  // there is no graph to be outside
+  tell(faults, 0, "dst");
+  if (faults != Fault::kNone) return {};
   out[0] = view(nodes, 0, hops > 0 ? sizes[2 * (hops - 1)] : dst.numel());
   return out;
 }

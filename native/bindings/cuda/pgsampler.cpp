@@ -1,11 +1,13 @@
 // PGSampler: a whole batch by one sampling kernel. One host synchronisation, which reads the sizes;
 // a batch that did not fit is done again, larger.
+#include "cuda/pgsampler/pgsampler.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "bindings/cuda/stages.h"
+#include "bindings/fault.h"
 #include "bindings/pgsampler_args.h"
-#include "cuda/persistent.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -21,7 +23,7 @@ struct Capacity {
 // The most that a batch can take, or kFirstGuess. Rows that are split take a task per kChunkDraws
 // draws, and a row's draws are fewer than its edges.
 Capacity first_capacity(int64_t num_nodes, int64_t num_edges, int64_t seeds, const PickSpec& spec,
-                        const std::vector<int64_t>& fanouts) {
+                        const std::vector<int64_t>& fanouts, bool split_hubs) {
   const auto times = [](int64_t a, int64_t b) { return a > kMost / b ? kMost : a * b; };
   const bool each_once = without_replacement(spec.pick);
   const int64_t thrice = spec.pick == Pick::kFisherYates ? 3 : 1;
@@ -31,7 +33,7 @@ Capacity first_capacity(int64_t num_nodes, int64_t num_edges, int64_t seeds, con
     int64_t edges = times(rows, fanout);
     if (each_once) edges = std::min(edges, num_edges);
     most.queue += rows;
-    if (spec.pick == Pick::kReservoir) {
+    if (split_hubs && spec.pick == Pick::kReservoir) {
       most.queue += std::min<int64_t>(2 * (num_edges / kChunkDraws), int64_t{1} << 18);
     }
     most.edges += edges * thrice;
@@ -43,15 +45,15 @@ Capacity first_capacity(int64_t num_nodes, int64_t num_edges, int64_t seeds, con
 }
 
 // Doubles what was full. False where it cannot grow.
-bool grow(Capacity& capacity, uint32_t fault) {
+bool grow(Capacity& capacity, Fault full) {
   bool can = true;
   const auto twice = [&can](int64_t& entries) {
     can = can && entries < kMost;
     entries = std::min(kMost, 2 * entries + 1024);
   };
-  if (fault & kTaskQueueFull) twice(capacity.queue);
-  if (fault & kTaskEdgesFull) twice(capacity.edges);
-  if (fault & kTaskNodesFull) twice(capacity.nodes);
+  if (has(full, Fault::kTasksFull)) twice(capacity.queue);
+  if (has(full, Fault::kEdgesFull)) twice(capacity.edges);
+  if (has(full, Fault::kNodesFull)) twice(capacity.nodes);
   return can;
 }
 
@@ -61,22 +63,6 @@ TaskSchedule schedule_of(const std::string& variant) {
     case PgVariant::kFusion: return TaskSchedule::kFusion;
     default: return TaskSchedule::kAsPrinted;
   }
-}
-
-void tell_fault(uint32_t fault, int64_t num_nodes) {
-  if (fault & kTaskBadSeed) {
-    fail("seeds holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
-  }
-  if (fault & kTaskRepeatedSeed) fail("seeds holds an id twice; every destination must be unique");
-  if (fault & kTaskBadIndptr) {
-    fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-  }
-  if (fault & kTaskBadIndices) {
-    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-              num_nodes - 1);
-  }
-  if (fault & kTaskBadTables)
-    fail("weights holds the tables of another graph; make them anew with weight_tables");
 }
 
 // Everything of one attempt that lives on the device.
@@ -134,13 +120,13 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
 
   GNNBENCH_CUDA_CALL(
       launch, cudaMemsetAsync(a.zeroed.template at<char>(0), 0, a.zeroed.bytes(), launch.stream));
-  task_seeds(launch, job, seeds, num_seeds, blocks.local_of, blocks.src_nodes);
+  pgsampler_seeds(launch, job, seeds, num_seeds, blocks.local_of, blocks.src_nodes);
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
-  run_tasks(launch, job, schedule);
+  pgsampler_run(launch, job, schedule);
   trace_mark(launch, Stage::kPick, kWholeBatch);
-  task_local_ids(launch, job, blocks);
+  pgsampler_local_ids(launch, job, blocks);
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
-  task_blocks(launch, job, blocks, a.rest.template at<char>(scan_at), scan_bytes);
+  pgsampler_blocks(launch, job, blocks, a.rest.template at<char>(scan_at), scan_bytes);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
   on.read_back(job.control, &a.control, 1);  // the one host synchronisation
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
@@ -179,7 +165,7 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec& spec,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, uint64_t key,
                         uint32_t batch, bool with_positions, TaskSchedule schedule,
-                        uint32_t fetch_size, const std::vector<int64_t>& wanted) {
+                        uint32_t fetch_size, bool split_hubs, const std::vector<int64_t>& wanted) {
   const int64_t n = seeds.numel(), hops = static_cast<int64_t>(fanouts.size());
   TaskJob<Id> job{};
   job.graph = graph;
@@ -188,21 +174,23 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
   job.batch = batch;
   job.hops = static_cast<uint32_t>(hops);
   job.fetch_size = fetch_size;
+  job.split_hubs = split_hubs;
   job.layout = KnownLayout::of(static_cast<int>(hops));
   for (int64_t h = 0; h < hops; ++h) job.fanouts[h] = static_cast<uint32_t>(fanouts[h]);
 
-  Capacity capacity = first_capacity(graph.num_nodes, graph.num_edges, n, spec, fanouts);
+  Capacity capacity =
+      first_capacity(graph.num_nodes, graph.num_edges, n, spec, fanouts, split_hubs);
   if (!wanted.empty()) capacity = {std::max(wanted[0], n + 1), wanted[1], wanted[2]};
   for (int64_t attempts = 1;; ++attempts) {
     Attempt<Id> a =
         attempt(on, job, Vertices{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long}, n,
                 capacity, schedule, with_positions);
-    uint32_t fault = a.control.fault;
-    tell_fault(fault, graph.num_nodes);
+    Fault full = static_cast<Fault>(a.control.faults);
+    tell(full, graph.num_nodes);
     // As printed, a vertex whose task was lost is a destination all the same.
-    if (fault == 0 && rows_of(a.control, hops) > capacity.queue) fault = kTaskQueueFull;
-    if (fault == 0) return answer(a, hops, with_positions, attempts);
-    if (!grow(capacity, fault)) {
+    if (full == Fault::kNone && rows_of(a.control, hops) > capacity.queue) full = Fault::kTasksFull;
+    if (full == Fault::kNone) return answer(a, hops, with_positions, attempts);
+    if (!grow(capacity, full)) {
       fail("the batch takes more than ", kMost, " tasks or edges; take a smaller one or fanouts");
     }
   }
@@ -212,7 +200,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                    std::vector<int64_t> fanouts, std::string pick,
                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
                                    int64_t key, int64_t batch, bool with_positions,
-                                   std::string variant, int64_t fetch_size,
+                                   std::string variant, int64_t fetch_size, std::string hubs,
                                    std::vector<int64_t> capacity) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
@@ -220,6 +208,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_cuda({{seeds, "seeds"}});
   const TaskSchedule schedule = schedule_of(variant);
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
+  const bool split_hubs = splits_hubs(hubs);
   const OnDevice on(seeds, "pgsampler");
   const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
@@ -227,7 +216,8 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   const auto go = [&](auto id) {
     using Id = decltype(id);
     return run<Id>(on, csc_of<Id>(on, indptr, indices), spec, seeds, fanouts,
-                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, capacity);
+                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, split_hubs,
+                   capacity);
   };
   return indices.scalar_type() == ScalarType::Int ? go(int32_t{}) : go(int64_t{});
 }

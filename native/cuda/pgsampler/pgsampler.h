@@ -23,27 +23,15 @@ enum class TaskSchedule {
   kAsPrinted,   // Algorithm 1 as printed: unsound, tasks get lost
 };
 
-// Bits of Control::fault. Whatever sets one makes every worker leave.
-enum TaskFault : uint32_t {
-  kTaskBadSeed = 1,
-  kTaskRepeatedSeed = 2,
-  kTaskBadIndptr = 4,
-  kTaskBadIndices = 8,
-  kTaskBadTables = 16,
-  kTaskQueueFull = 32,
-  kTaskEdgesFull = 64,
-  kTaskNodesFull = 128,
-};
-
 // Counters of a batch, zeros at first. Those that all workers change have a line of their own.
 struct TaskControl {
   alignas(128) unsigned long long state;  // see gnnbench/task.h
   alignas(128) unsigned long long edges;  // reserved in `neighbors`
   alignas(128) uint32_t head;             // next ticket
   alignas(128) uint32_t nodes;            // entries of `nodes`
-  alignas(128) uint32_t fault;
-  uint32_t chunks;  // tasks that are parts of split rows
-  uint32_t stale;   // as printed: slots read before their task was written
+  alignas(128) uint32_t faults;  // Fault, or-ed; whatever sets one makes every worker leave
+  uint32_t chunks;               // tasks that are parts of split rows
+  uint32_t stale;                // as printed: slots read before their task was written
   // Filled by the building of blocks, by hop.
   alignas(128) unsigned long long hop_edges[kMaxTaskHops + 1];
   uint32_t found[kMaxTaskHops + 1];   // vertices met first as sources of hop h - 1; 0: the seeds
@@ -64,6 +52,7 @@ struct TaskJob {
   uint32_t hops;        // at most kMaxTaskHops
   uint32_t fetch_size;  // tickets taken at once, 1 to 32; the first time 1
   uint32_t fanouts[kMaxTaskHops];
+  bool split_hubs;  // rows of more than kChunkDraws draws become several tasks
   KnownLayout layout;
   uint32_t* known;
   unsigned long long* queue;
@@ -77,17 +66,17 @@ struct TaskJob {
   TaskControl* control;
 };
 
-// Draws of a reservoir row that one task takes; longer rows are split.
+// Draws of a reservoir row that one task takes, where longer rows are split.
 constexpr uint32_t kChunkDraws = 4096;
 
 // Seeds become tasks of hop 0 with the local ids 0 to n - 1.
 template <class Id>
-void task_seeds(Launch launch, const TaskJob<Id>& job, Vertices seeds, int64_t n, int32_t* local_of,
-                Id* src_nodes);
+void pgsampler_seeds(Launch launch, const TaskJob<Id>& job, Vertices seeds, int64_t n,
+                     int32_t* local_of, Id* src_nodes);
 
 // The sampling kernel.
 template <class Id>
-void run_tasks(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule);
+void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule);
 
 // Blocks of all hops, one after the other in each array; hop h has found[0] + .. + found[h] rows.
 template <class Id>
@@ -103,12 +92,12 @@ struct TaskBlocks {
 
 // Local ids: by the hop at which a vertex is first met, in any order within.
 template <class Id>
-void task_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks);
+void pgsampler_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks);
 
 // Rows in the order of local ids, offsets, local ids of the neighbours. `scratch` is for the scan
 // of indptr, scan_scratch_bytes<int32_t>(indptr_capacity).
 template <class Id>
-void task_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks, void* scratch,
-                 size_t scratch_bytes);
+void pgsampler_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks,
+                      void* scratch, size_t scratch_bytes);
 
 }  // namespace gnnbench::cuda

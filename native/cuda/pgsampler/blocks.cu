@@ -10,7 +10,9 @@
 //             |  0 c0 ..  sum |  0 c0 ..  sum | ..    the offsets of all hops
 //
 //   scan    and emit: rows to their places, neighbours renamed
-#include "cuda/persistent.h"
+#include <algorithm>
+
+#include "cuda/pgsampler/pgsampler.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -68,7 +70,7 @@ template <class Id>
 __global__ void __launch_bounds__(kThreads) tally_kernel(const __grid_constant__ TaskJob<Id> job) {
   __shared__ unsigned long long edges[kHops];
   __shared__ uint32_t found[kHops];
-  if (job.control->fault != 0) return;
+  if (job.control->faults != 0) return;
   if (threadIdx.x < kHops) edges[threadIdx.x] = 0, found[threadIdx.x] = 0;
   __syncthreads();
   const uint32_t first = blockIdx.x * kThreads + threadIdx.x, step = gridDim.x * kThreads;
@@ -105,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
     rank_kernel(const __grid_constant__ TaskJob<Id> job, const TaskBlocks<Id> blocks) {
   __shared__ Starts starts;
   __shared__ uint32_t here[kHops], before[kHops];
-  if (job.control->fault != 0) return;
+  if (job.control->faults != 0) return;
   const uint32_t n = job.control->nodes, first = blockIdx.x * kThreads;
   if (first >= n) return;
   if (threadIdx.x < kHops) here[threadIdx.x] = 0;
@@ -132,7 +134,7 @@ template <class Id>
 __global__ void __launch_bounds__(kThreads)
     count_kernel(const __grid_constant__ TaskJob<Id> job, const TaskBlocks<Id> blocks) {
   __shared__ Starts starts;
-  if (job.control->fault != 0) return;
+  if (job.control->faults != 0) return;
   const uint32_t n = queue_size(job), first = blockIdx.x * kThreads;
   if (first >= n && blockIdx.x > 0) return;
   find_starts(job, starts);
@@ -159,7 +161,7 @@ __global__ void __launch_bounds__(kThreads)
     emit_kernel(const __grid_constant__ TaskJob<Id> job, const TaskBlocks<Id> blocks,
                 uint32_t team) {
   __shared__ Starts starts;
-  if (job.control->fault != 0) return;
+  if (job.control->faults != 0) return;
   const uint32_t n = queue_size(job), rows = kThreads / team, first = blockIdx.x * rows;
   if (first >= n) return;
   find_starts(job, starts);
@@ -181,7 +183,7 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <class Id>
-void task_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks) {
+void pgsampler_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks) {
   int device = 0, processors = 0;
   GNNBENCH_CUDA_CALL(launch, cudaGetDevice(&device));
   GNNBENCH_CUDA_CALL(launch,
@@ -195,8 +197,8 @@ void task_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>&
 }
 
 template <class Id>
-void task_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks, void* scratch,
-                 size_t scratch_bytes) {
+void pgsampler_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks,
+                      void* scratch, size_t scratch_bytes) {
   if (blocks.rows_may_miss) {
     GNNBENCH_CUDA_CALL(
         launch,
@@ -215,11 +217,13 @@ void task_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& bl
   GNNBENCH_CUDA_LAUNCHED(launch, "emit_kernel");
 }
 
-template void task_local_ids<int32_t>(Launch, const TaskJob<int32_t>&, const TaskBlocks<int32_t>&);
-template void task_local_ids<int64_t>(Launch, const TaskJob<int64_t>&, const TaskBlocks<int64_t>&);
-template void task_blocks<int32_t>(Launch, const TaskJob<int32_t>&, const TaskBlocks<int32_t>&,
-                                   void*, size_t);
-template void task_blocks<int64_t>(Launch, const TaskJob<int64_t>&, const TaskBlocks<int64_t>&,
-                                   void*, size_t);
+template void pgsampler_local_ids<int32_t>(Launch, const TaskJob<int32_t>&,
+                                           const TaskBlocks<int32_t>&);
+template void pgsampler_local_ids<int64_t>(Launch, const TaskJob<int64_t>&,
+                                           const TaskBlocks<int64_t>&);
+template void pgsampler_blocks<int32_t>(Launch, const TaskJob<int32_t>&, const TaskBlocks<int32_t>&,
+                                        void*, size_t);
+template void pgsampler_blocks<int64_t>(Launch, const TaskJob<int64_t>&, const TaskBlocks<int64_t>&,
+                                        void*, size_t);
 
 }  // namespace gnnbench::cuda
