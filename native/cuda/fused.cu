@@ -4,7 +4,7 @@ namespace gnnbench::cuda {
 
 #define GNNBENCH_HOPS_OF(Map)                                                          \
   extern template void launch_hop<Map>(Launch, const FusedBatch<Map::Id>&, const Map&, \
-                                       const FusedHop&, uint32_t)
+                                       const FusedHop&, uint32_t, Letter)
 GNNBENCH_HOPS_OF(PackedTable);
 GNNBENCH_HOPS_OF(WideTable);
 GNNBENCH_HOPS_OF(DenseMap<int32_t>);
@@ -111,23 +111,21 @@ struct FinishJob {
   Id* nodes;
   int64_t node_room;
   Piece pieces[kPieces];  // one for each blockIdx.y
-  FusedSizes sizes;       // null where an earlier launch told them
+  Letter sizes;           // null where an earlier launch told them
   bool last;              // launch of the batch: dense entries may be reset
 };
 
 __device__ void tell_sizes(const FusedControl* control, uint32_t hops, uint32_t faults,
-                           const FusedSizes& out) {
+                           const Letter& out) {
   int64_t known = control->states[0].nodes;
   for (uint32_t h = 0; h < hops; ++h) {
     const FusedState state = control->states[h + 1];
     known += state.nodes;
-    out.sizes[2 * h] = known;
-    out.sizes[2 * h + 1] = state.edges;
+    out.numbers[2 * h] = known;
+    out.numbers[2 * h + 1] = state.edges;
   }
-  out.sizes[2 * hops] = faults;
-  if (out.ready == nullptr) return;
-  ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_system>(*out.ready)
-      .store(out.ticket, ::cuda::memory_order_release);
+  out.numbers[2 * hops] = faults;
+  seal(out);
 }
 
 template <class Id>
@@ -146,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   const int64_t threads = static_cast<int64_t>(gridDim.x) * kThreads;
-  if (thread == 0 && blockIdx.y == 0 && job.sizes.sizes != nullptr) {
+  if (thread == 0 && blockIdx.y == 0 && job.sizes.numbers != nullptr) {
     tell_sizes(job.control, job.hops, faults, job.sizes);
   }
   if (faults == 0) {
@@ -259,13 +257,15 @@ void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear) {
 }
 
 template <class Id>
-void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number) {
-  with_map<Id>(batch.table, [&](const auto& map) { launch_hop(launch, batch, map, hop, number); });
+void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number,
+               Letter before) {
+  with_map<Id>(batch.table,
+               [&](const auto& map) { launch_hop(launch, batch, map, hop, number, before); });
 }
 
 template <class Id>
 void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
-                  FusedSizes sizes) {
+                  Letter sizes) {
   with_map<Id>(batch.table, [&](const auto& map) {
     const uint32_t pieces = batch.only_new ? 1 : count;
     for (uint32_t begin = 0; begin < pieces; begin += kPieces) {
@@ -276,7 +276,7 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
                                                  batch.nodes,
                                                  batch.node_room,
                                                  {},
-                                                 begin == 0 ? sizes : FusedSizes{},
+                                                 begin == 0 ? sizes : Letter{},
                                                  begin + here == pieces};
       int64_t most = 0;  // edges of a piece
       for (uint32_t p = 0; p < here; ++p) {
@@ -294,7 +294,7 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, FusedSizes sizes) {
+                  Id* nodes, int64_t node_room, Letter sizes) {
   constexpr int64_t kAnyNode = sizeof(Id) == 4 ? INT32_MAX : INT64_MAX;
   clear_memory(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
@@ -321,14 +321,14 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
   });
 }
 
-#define GNNBENCH_FUSED_OF(Id)                                                                \
-  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                  \
-  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                  \
-  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);     \
-  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
-                                 FusedSizes);                                                \
-  template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t, \
-                                 FusedTable, FusedControl*, FusedClear, Id*, int64_t, FusedSizes)
+#define GNNBENCH_FUSED_OF(Id)                                                                    \
+  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                      \
+  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                      \
+  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t, Letter); \
+  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,       \
+                                 Letter);                                                        \
+  template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t,     \
+                                 FusedTable, FusedControl*, FusedClear, Id*, int64_t, Letter)
 GNNBENCH_FUSED_OF(int32_t);
 GNNBENCH_FUSED_OF(int64_t);
 #undef GNNBENCH_FUSED_OF

@@ -2,8 +2,9 @@
 // whole batch enqueued without the host hearing of it. Plain pointers, no torch.
 //
 //   begin    clears what a batch needs; the seeds become the nodes 0, 1, ...
-//   hop      one kernel: picks, offsets, neighbours, new ids, local ids
-//   finish   tells the sizes; then gives the edges that met a node while it was named their ids
+//   hop      one kernel: picks, offsets, neighbours, new ids, local ids; tells the hop before's
+//   sizes finish   tells all sizes; then gives the edges that met a node while it was named their
+//   ids
 //
 // One map serves all hops: a node keeps its id, so only new neighbours get one, consecutive blocks
 // nest and share one array of nodes.
@@ -15,12 +16,9 @@
 #pragma once
 
 #include "cuda/kernels.h"
+#include "cuda/mailbox.h"
 
 namespace gnnbench::cuda {
-
-// Notes of the maps share int32 with local ids, see fused_table.cuh.
-constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // of a hop, 'new': of a batch
-constexpr int64_t kFusedMaxSlots = INT32_MAX - 16;
 
 // What one launch leaves for those after it: state 0 is of the seeds, h + 1 of hop h.
 struct alignas(16) FusedState {
@@ -97,21 +95,16 @@ int64_t fused_tile_rows(const PickSpec& pick, int64_t num_edges, uint32_t fanout
 template <class Id>
 void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear);
 
+// `before` is where the sizes of the hop before are told, as numbers of that hop; sealed by it.
 template <class Id>
-void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number);
+void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number,
+               Letter before);
 
-// Where the sizes go: int64 [2 hops + 1], per hop the nodes known after it and its edges, at last
-// the faults. With `ready`, both in mapped host memory, *ready becomes `ticket` when they are
-// there.
-struct FusedSizes {
-  int64_t* sizes;
-  uint64_t* ready;
-  uint64_t ticket;
-};
-
+// Tells the sizes, int64 [2 hops + 1]: per hop the nodes known after it and its edges, at last the
+// faults. A hop's own are told before, while the next one is drawn, unless a fault ended the batch.
 template <class Id>
 void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
-                  FusedSizes sizes);
+                  Letter sizes);
 
 // ---- the id map alone ----
 
@@ -128,6 +121,6 @@ struct FusedNames {
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, FusedSizes sizes);
+                  Id* nodes, int64_t node_room, Letter sizes);
 
 }  // namespace gnnbench::cuda

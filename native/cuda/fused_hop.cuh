@@ -19,6 +19,7 @@
 #include "cuda/pick/independent.cuh"
 #include "cuda/pick/reservoir.cuh"
 #include "cuda/pick/walk.cuh"
+#include "cuda/seal.cuh"
 
 namespace gnnbench::cuda {
 
@@ -51,6 +52,7 @@ struct FusedHopJob {
   uint32_t row_bytes;  // of shared memory
   uint32_t width_log;  // of a group
   bool only_new;
+  Letter before;  // of the hop before
 };
 
 // What the launches before this one left.
@@ -342,6 +344,13 @@ __global__ void __launch_bounds__(kHopThreads)
       }
     }
   }
+
+  // By a block that is done early, and has let no other one wait.
+  if (blockIdx.x == 0 && threadIdx.x == 0 && job.before.ready != nullptr) {
+    job.before.numbers[0] = start.known;
+    job.before.numbers[1] = job.control->states[job.hop].edges;
+    seal(job.before);
+  }
 }
 
 // ---- the launcher ----
@@ -378,7 +387,7 @@ inline HopShape hop_shape(const PickSpec& pick, int64_t id_bytes, int64_t num_ed
 
 template <class Map>
 void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const Map& map,
-                const FusedHop& hop, uint32_t number) {
+                const FusedHop& hop, uint32_t number, Letter before) {
   using Id = typename Map::Id;
   const HopShape shape = hop_shape(batch.pick, sizeof(Id), batch.graph.num_edges, hop.fanout);
   const FusedHopJob<Map> job{batch.graph,
@@ -400,7 +409,8 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                              shape.tile_rows,
                              shape.row_bytes,
                              shape.width_log,
-                             batch.only_new};
+                             batch.only_new,
+                             before};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
   const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {

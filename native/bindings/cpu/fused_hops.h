@@ -3,6 +3,7 @@
 
 #include "bindings/cpu/whole_batch.h"
 #include "cpu/fastsample.h"
+#include "gnnbench/undo.h"
 
 namespace gnnbench {
 
@@ -43,19 +44,6 @@ inline int64_t chunk_starts(int64_t* sums, int64_t chunks) {
   }
   return total;
 }
-
-// Undoes something unless all went well.
-template <class F>
-struct Undo {
-  F undo;
-  bool armed = true;
-  explicit Undo(F f) : undo(std::move(f)) {}
-  ~Undo() {
-    if (armed) undo();
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-};
 
 // `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(); it holds the first
 // `known` of them already and still does then. Whatever happens, no node is left in it. The last

@@ -1,5 +1,6 @@
 #include <tuple>
 
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
 
@@ -28,10 +29,9 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
   // Host synchronisation, one a map: the number of nodes sizes src_nodes.
-  int32_t count_and_faults[2];
-  on.read_back(scratch.ranks + n, count_and_faults, 2);
-  const auto [num_src, faults] = count_and_faults;
-  tell(static_cast<Fault>(faults), num_nodes, dst_name);
+  const int64_t* const told = read_numbers(on, {{scratch.ranks + n, 2}});
+  const int64_t num_src = told[0];
+  tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
 
   Renamed out{on.empty({num_src}, kIdType<Id>), on.empty({items.num_neighbors}, ScalarType::Int)};
   id_map_finish(launch, items, scratch, data<Id>(out.src_nodes), data<int32_t>(out.local));

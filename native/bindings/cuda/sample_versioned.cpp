@@ -1,5 +1,6 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
 #include "bindings/fault.h"
 #include "bindings/versioned_args.h"
@@ -41,12 +42,11 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  int32_t fresh_and_faults[2];
-  on.read_back(hop.ranks + n, fresh_and_faults, 2);
-  const auto [fresh, faults] = fresh_and_faults;
-  tell(static_cast<Fault>(faults), num_nodes);
+  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}});
+  const int64_t fresh = told[0];
+  tell(static_cast<Fault>(told[1]), num_nodes);
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);
-  place(on, known, 0, nodes);
+  copy_all(launch, {place(known, 0, nodes)});
   versioned_finish(launch, hop, data<Id>(nodes));
   return nodes;
 }
@@ -55,8 +55,9 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, Task& task) {
   const Csc<Id> graph = csc_of<Id>(on, task.indptr, task.indices);
   const bool walks = task.draws.spec.pick == Pick::kRandomWalk;
-  Tensor need = torch::stable::empty({1}, ScalarType::Long);
-  int64_t& needed = data<int64_t>(need)[0] = 0;
+  const int64_t nothing = 0;
+  Tensor need = host_numbers(&nothing, 1);
+  int64_t& needed = data<int64_t>(need)[0];
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
   const Tensor& seeds = task.seeds;
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};

@@ -17,12 +17,21 @@ namespace {
 
 constexpr int kPasses = 4;
 
+// Host synchronisation: copies `n` values from the device and waits for the stream.
+template <class T>
+void read_back(const OnDevice& on, const T* from, T* to, int64_t n) {
+  const Launch& launch = on.launch();
+  GNNBENCH_CUDA_CALL(
+      launch, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, launch.stream));
+  GNNBENCH_CUDA_CALL(launch, cudaStreamSynchronize(launch.stream));
+}
+
 std::vector<int64_t> to_host(const OnDevice& on, const Tensor& t, const char* name) {
   check_layout(t, name, 1);
   check_dtype(t, name, ScalarType::Long);
   check_cuda({{t, name}});
   std::vector<int64_t> values(static_cast<size_t>(t.numel()));
-  if (!values.empty()) on.read_back(data<const int64_t>(t), values.data(), t.numel());
+  if (!values.empty()) read_back(on, data<const int64_t>(t), values.data(), t.numel());
   return values;
 }
 
@@ -33,7 +42,7 @@ HostInts ints(const std::vector<int64_t>& values) {
 template <class T>
 T read_one(const OnDevice& on, const T* from) {
   T value;
-  on.read_back(from, &value, 1);
+  read_back(on, from, &value, 1);
   return value;
 }
 

@@ -1,0 +1,20 @@
+// Undoes something at the end of a scope unless all went well.
+#pragma once
+
+#include <utility>
+
+namespace gnnbench {
+
+template <class F>
+struct Undo {
+  F undo;
+  bool armed = true;
+  explicit Undo(F f) : undo(std::move(f)) {}
+  ~Undo() {
+    if (armed) undo();
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+};
+
+}  // namespace gnnbench

@@ -1,0 +1,16 @@
+// What the host-only tests share: every expectation is printed, main() returns whether any failed.
+#pragma once
+
+#include <cstdio>
+
+inline int failures = 0;
+
+inline void expect(bool ok, const char* what) {
+  std::printf("%s %s\n", ok ? "ok  " : "FAIL", what);
+  failures += !ok;
+}
+
+inline int failed() {
+  if (failures) std::printf("%d failures\n", failures);
+  return failures != 0;
+}
