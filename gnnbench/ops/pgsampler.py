@@ -73,7 +73,7 @@ def pgsampler(
         fanouts: neighbours per destination and hop, from the seeds outwards; at most 31 hops.
         key: from :func:`gnnbench.rng.key`.
         batch: number of the batch in its epoch, below 2^32.
-        pick: as in :func:`gnnbench.ops.sampler.sample`, but not ``"random_walk"``.
+        pick: as in :func:`gnnbench.ops.sampler.hop_by_hop`, but not ``"random_walk"``.
         with_positions: also return each edge's offset in ``graph_indices``.
         variant: one of ``VARIANTS``.
         fetch_size: tasks that a worker takes at once, 1 to 32; the paper's is 5. The first time a

@@ -1,9 +1,9 @@
-// Launchers of the versioned table: see gnnbench/versioned.h for what it is. Plain pointers, no
+// Launchers of the versioned table: see gnnbench/gnnlab.h for what it is. Plain pointers, no
 // torch; nothing waits.
 #pragma once
 
 #include "cuda/kernels.h"
-#include "gnnbench/versioned.h"
+#include "gnnbench/gnnlab.h"
 
 namespace gnnbench::cuda {
 

@@ -14,7 +14,7 @@ from gnnbench.errors import DataError, UnsupportedError, UsageError
 from gnnbench.ops.fused import HighWater
 from gnnbench.ops.pgsampler import TaskStats, pgsampler
 from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import sample
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
@@ -42,7 +42,9 @@ def on_gpu(csc: Csc, seeds, fanouts, pick="reservoir", put=lambda t: t.cuda(), *
 
 def expected_of(csc: Csc, seeds, fanouts, pick="reservoir", **how):
     how = {"key": KEY, "batch": 3, "with_positions": True, **how}
-    return sample(csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how)
+    return hop_by_hop(
+        csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how
+    )
 
 
 def assert_sound(batch, stats: TaskStats) -> None:

@@ -40,7 +40,7 @@ def hop(ops, csc: Csc, dst, fanout, pick, put=lambda t: t, *, number=0, batch=0,
 def batch(ops, csc: Csc, seeds, fanouts, pick, frontier, put=lambda t: t, positions=True):
     how = arguments(pick, csc, put)
     args = (put(csc.indptr), put(csc.indices), put(seeds), fanouts, *how, frontier, KEY, 3)
-    return ops.sample(*args, positions)
+    return ops.hop_by_hop(*args, positions)
 
 
 # Node 0: isolated; 1: a self-loop; 2: parallel edges; 3: as many neighbours as the fanout; 4: more.

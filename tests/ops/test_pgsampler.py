@@ -27,7 +27,7 @@ OWN_PICKS = [pick for pick in PICKS if pick != "random_walk"]
 
 
 def face(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
-    """Arguments of ``sampler.sample``; nothing may be lost whatever is sampled."""
+    """Arguments of ``sampler.hop_by_hop``; nothing may be lost whatever is sampled."""
     assert frontier == "cumulative"
     batch, stats = pgsampler(*args, **how)
     assert_sound(batch, stats)
@@ -139,7 +139,7 @@ def test_loses_nothing_under_stress(degree: int) -> None:
             seeds = order[first : first + 1 + batch % 3]
             how = options(graph, "reservoir", batch=batch, with_positions=True)
             fanouts = [1, 1, 1, 1] if batch % 2 else [2, 3, 1]
-            right = sampler.sample(*graph, seeds, fanouts, **how)
+            right = sampler.hop_by_hop(*graph, seeds, fanouts, **how)
             got = face(*graph, seeds, fanouts, **how)
             assert got.sampled_edges == right.sampled_edges
             for ours, theirs in zip(got.blocks, right.blocks, strict=True):

@@ -30,17 +30,17 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   //
   // DGL's method: per hop, then the three-pass id map.
   m.def(
-      "sample(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "hop_by_hop(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions) "
       "-> Tensor[]");
 
   // GNNLab's: per hop, then a table that accumulates the batch's ids; entries of another version
-  // count as empty. table int64 [capacity], zeros at first (layout: gnnbench/versioned.h); version
+  // count as empty. table int64 [capacity], zeros at first (layout: gnnbench/gnnlab.h); version
   // 1 to 65535, another one for each call until the table is zeroed. The last tensor of the answer,
   // int64 [1] on the CPU, is the capacity that the batch needs; where the table's is smaller there
   // are no blocks, and the batch is to be done again over a larger one.
   m.def(
-      "sample_versioned(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "gnnlab(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
       "Tensor(a!) table, int version) -> Tensor[]");
 

@@ -3,7 +3,7 @@
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/pgsampler_args.h"
-#include "cpu/persistent.h"
+#include "cpu/pgsampler.h"
 
 namespace gnnbench {
 namespace {

@@ -1,4 +1,4 @@
-#include "cpu/persistent.h"
+#include "cpu/pgsampler.h"
 
 #include <algorithm>
 #include <bit>

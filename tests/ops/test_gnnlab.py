@@ -14,16 +14,16 @@ from torch import Tensor
 
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT
-from gnnbench.ops.versioned import VersionedTable, sample_versioned
 
 _shared = VersionedTable()
 
 
 def sample(*args: Any, **how: Any) -> MiniBatch:
     """A face over one table, whatever the graph."""
-    return sample_versioned(*args, **how, table=_shared)
+    return gnnlab(*args, **how, table=_shared)
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
@@ -66,7 +66,7 @@ def test_bad_arguments(changed: dict[str, Any], error: type[Exception], message:
 def raw(words: Tensor, version: int, seeds: list[int], fanouts: list[int]) -> list[Tensor]:
     load_native()
     with native_errors():
-        answer: list[Tensor] = torch.ops.gnnbench.sample_versioned(
+        answer: list[Tensor] = torch.ops.gnnbench.gnnlab(
             INDPTR, INDICES, torch.tensor(seeds), fanouts, "floyd", [], [], "cumulative", 1, 0,
             False, words, version,
         )  # fmt: skip
@@ -74,7 +74,7 @@ def raw(words: Tensor, version: int, seeds: list[int], fanouts: list[int]) -> li
 
 
 def entries(words: Tensor) -> dict[int, tuple[int, int]]:
-    """Vertex -> (version, id), by the layout of gnnbench/versioned.h."""
+    """Vertex -> (version, id), by the layout of gnnbench/gnnlab.h."""
     slots = 1 << ((words.numel() * 2 // 3).bit_length() - 1)
     ids = words[slots:].view(torch.int32)
     held = [(int(w), int(i)) for w, i in zip(words[:slots], ids, strict=False) if w != 0]
@@ -107,7 +107,7 @@ def test_table_grows_in_the_midst_of_a_batch() -> None:
     for batch, count in enumerate((1, 3, 30, 5)):
         how = options(graph, batch=batch)
         check_same(
-            lambda *a, **k: sample_versioned(*a, **k, table=table),
+            lambda *a, **k: gnnlab(*a, **k, table=table),
             graph, torch.arange(count), [10, 10], **how,
         )  # fmt: skip
         sizes.append(table.words.numel())
@@ -120,7 +120,7 @@ def test_versions_start_anew_after_the_last() -> None:
     table = VersionedTable()
 
     def face(*args: Any, **how: Any) -> MiniBatch:
-        return sample_versioned(*args, **how, table=table)
+        return gnnlab(*args, **how, table=table)
 
     # Version 1 fills the table; were it not zeroed, version 1 would meet its own entries again.
     check_same(face, graph, torch.arange(400), [10, 10], **options(graph))

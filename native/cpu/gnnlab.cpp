@@ -1,4 +1,4 @@
-#include "cpu/versioned.h"
+#include "cpu/gnnlab.h"
 
 #include <atomic>
 

@@ -1,7 +1,8 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table.
+#include "cpu/gnnlab.h"
+
 #include "bindings/cpu/whole_batch.h"
-#include "bindings/versioned_args.h"
-#include "cpu/versioned.h"
+#include "bindings/gnnlab_args.h"
 
 namespace gnnbench {
 namespace {
@@ -50,11 +51,11 @@ std::vector<Tensor> run(BatchTask& task, const Tensor& table, int64_t version) {
   return out;
 }
 
-std::vector<Tensor> sample_versioned_cpu(Tensor indptr, Tensor indices, Tensor seeds,
-                                         std::vector<int64_t> fanouts, std::string pick,
-                                         std::vector<Tensor> tables, std::vector<int64_t> walk,
-                                         std::string frontier, int64_t key, int64_t batch,
-                                         bool with_positions, Tensor table, int64_t version) {
+std::vector<Tensor> gnnlab_cpu(Tensor indptr, Tensor indices, Tensor seeds,
+                               std::vector<int64_t> fanouts, std::string pick,
+                               std::vector<Tensor> tables, std::vector<int64_t> walk,
+                               std::string frontier, int64_t key, int64_t batch,
+                               bool with_positions, Tensor table, int64_t version) {
   BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk, frontier, key,
                               batch, with_positions);
   check_cpu(table, "table");
@@ -65,8 +66,6 @@ std::vector<Tensor> sample_versioned_cpu(Tensor indptr, Tensor indices, Tensor s
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
-  m.impl("sample_versioned", TORCH_BOX(&sample_versioned_cpu));
-}
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) { m.impl("gnnlab", TORCH_BOX(&gnnlab_cpu)); }
 
 }  // namespace gnnbench

@@ -3,7 +3,7 @@
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
 #include "bindings/fault.h"
-#include "bindings/versioned_args.h"
+#include "bindings/gnnlab_args.h"
 #include "cuda/versioned.h"
 
 namespace gnnbench::cuda {
@@ -98,18 +98,18 @@ std::vector<Tensor> run(const OnDevice& on, Task& task) {
   return out;
 }
 
-std::vector<Tensor> sample_versioned_cuda(Tensor indptr, Tensor indices, Tensor seeds,
-                                          std::vector<int64_t> fanouts, std::string pick,
-                                          std::vector<Tensor> tables, std::vector<int64_t> walk,
-                                          std::string frontier, int64_t key, int64_t batch,
-                                          bool with_positions, Tensor table, int64_t version) {
+std::vector<Tensor> gnnlab_cuda(Tensor indptr, Tensor indices, Tensor seeds,
+                                std::vector<int64_t> fanouts, std::string pick,
+                                std::vector<Tensor> tables, std::vector<int64_t> walk,
+                                std::string frontier, int64_t key, int64_t batch,
+                                bool with_positions, Tensor table, int64_t version) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}, {table, "table"}});
   check_fanouts(fanouts);
   check_versioned(table, version, indptr.numel() - 1);
-  const OnDevice on(seeds, "sample_versioned");
+  const OnDevice on(seeds, "gnnlab");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   Task task{indptr,         indices, seeds,  fanouts, draws, new_frontier_from_name(frontier),
@@ -119,8 +119,6 @@ std::vector<Tensor> sample_versioned_cuda(Tensor indptr, Tensor indices, Tensor 
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
-  m.impl("sample_versioned", TORCH_BOX(&sample_versioned_cuda));
-}
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) { m.impl("gnnlab", TORCH_BOX(&gnnlab_cuda)); }
 
 }  // namespace gnnbench::cuda

@@ -20,7 +20,7 @@ class VersionedTable:
     """The table and the version of its current batch.
 
     ``words``    int64 ``[capacity]`` on the device that samples; its layout is drawn in
-                 ``native/include/gnnbench/versioned.h``
+                 ``native/include/gnnbench/gnnlab.h``
     ``version``  of the batch sampled last; entries of another one count as empty
 
     Starts empty and grows to what batches need. Batches may be on different streams.
@@ -46,7 +46,7 @@ class VersionedTable:
         self.version = 0
 
 
-def sample_versioned(
+def gnnlab(
     graph_indptr: Tensor,
     graph_indices: Tensor,
     seeds: Tensor,
@@ -64,13 +64,14 @@ def sample_versioned(
     GNNLab's method (EuroSys'22, section 5.1): the table accumulates the nodes of a batch's hops,
     the next batch raises the version instead of clearing it. ``table`` on the device of the seeds;
     where it is too small it grows and the batch is done again, the same. Arguments and errors
-    otherwise as :func:`gnnbench.ops.sampler.sample`; local ids beyond the seeds come in any order.
+    otherwise as :func:`gnnbench.ops.sampler.hop_by_hop`; local ids beyond the seeds come in any
+    order.
     """
     load_native()
     spec = PickSpec.of(pick)
     while True:
         with native_errors():
-            *flat, needed = torch.ops.gnnbench.sample_versioned(
+            *flat, needed = torch.ops.gnnbench.gnnlab(
                 graph_indptr,
                 graph_indices,
                 seeds,

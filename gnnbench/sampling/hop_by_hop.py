@@ -1,4 +1,4 @@
-"""``baseline``: DGL's method, per hop pick and three-pass id map."""
+"""``hop-by-hop``: DGL's method, per hop pick and three-pass id map."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.picks import PICKS
-from gnnbench.ops.sampler import sample
+from gnnbench.ops.sampler import hop_by_hop
 from gnnbench.sampling.base import Sampler
 
 
@@ -16,7 +16,7 @@ class HopByHop(Sampler):
     Local ids are the order of first occurrence. The default pick is DGL's own on each device.
     """
 
-    name = "baseline"
+    name = "hop-by-hop"
     summary = "DGL: hop by hop, three-pass id map"
 
     @classmethod
@@ -27,7 +27,7 @@ class HopByHop(Sampler):
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
         """One dispatch for all hops."""
-        return sample(
+        return hop_by_hop(
             self._indptr,
             self._indices,
             seeds,

@@ -8,8 +8,8 @@ from gpu_graphs import Csc, csc_of, skewed
 from gnnbench.check.same import same_work
 from gnnbench.errors import DataError, UsageError
 from gnnbench.ops import sampler
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
 from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.ops.versioned import VersionedTable, sample_versioned
 
 pytestmark = pytest.mark.gpu
 
@@ -28,10 +28,10 @@ def check(csc, seeds, fanouts, spec, table, put, frontier="cumulative", batch=0)
     how = {"frontier": frontier, "key": 99, "batch": batch, "with_positions": True}
     if spec.gives_weights:
         how["with_positions"] = False
-    right = sampler.sample(csc.indptr, csc.indices, seeds, fanouts, pick=spec, **how)
+    right = sampler.hop_by_hop(csc.indptr, csc.indices, seeds, fanouts, pick=spec, **how)
     there = PickSpec(spec.name, tuple(put(t) for t in spec.tables), spec.walk)
     args = (put(csc.indptr), put(csc.indices), seeds.cuda(), fanouts)
-    drawn = sample_versioned(*args, pick=there, **how, table=table)
+    drawn = gnnlab(*args, pick=there, **how, table=table)
     assert same_work(right, drawn, frontier) is None
     for ours, theirs in zip(drawn.blocks, right.blocks, strict=True):
         assert ours.src_nodes.dtype == theirs.src_nodes.dtype
@@ -93,7 +93,7 @@ def test_table_by_hand(ops, gpu):
     seeds = torch.tensor([2, 0], device="cuda")
 
     def call(words, version):
-        return ops.sample_versioned(
+        return ops.gnnlab(
             gpu.put(indptr), gpu.put(indices), seeds, [3], "floyd", [], [], "cumulative", 1, 0,
             False, words, version,
         )  # fmt: skip
@@ -136,7 +136,7 @@ def test_faults_are_told_and_forgotten(gpu, changed, error, message):
     args = (gpu.put(csc.indptr), gpu.put(broken), seeds, [9, 9])
     how = {"pick": "floyd", "frontier": "cumulative", "key": 1, "batch": 0}
     with pytest.raises(error, match=message):
-        sample_versioned(*args, **how, table=table)
+        gnnlab(*args, **how, table=table)
     check(csc, torch.arange(50), [4, 4], PickSpec.of("floyd"), table, gpu.put)
 
 
@@ -145,4 +145,4 @@ def test_table_must_be_on_the_device_of_the_seeds(gpu):
     args = (gpu.put(csc.indptr), gpu.put(csc.indices), torch.tensor([0], device="cuda"), [2])
     how = {"pick": "floyd", "frontier": "cumulative", "key": 1, "batch": 0}
     with pytest.raises(UsageError, match="table must be on a CUDA device"):
-        sample_versioned(*args, **how, table=VersionedTable("cpu"))
+        gnnlab(*args, **how, table=VersionedTable("cpu"))

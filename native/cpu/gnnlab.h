@@ -1,4 +1,4 @@
-// Local ids by the versioned table (gnnbench/versioned.h), GNNLab's way: a hop's neighbours are
+// Local ids by the versioned table (gnnbench/gnnlab.h), GNNLab's way: a hop's neighbours are
 // inserted, those that were new are ranked and compacted, all are mapped. The table accumulates the
 // hops of a batch, so that known nodes are looked up and never inserted again.
 //
@@ -7,7 +7,7 @@
 #pragma once
 
 #include "cpu/parallel.h"
-#include "gnnbench/versioned.h"
+#include "gnnbench/gnnlab.h"
 
 namespace gnnbench {
 

@@ -1,8 +1,8 @@
-// The table and version of sample_versioned, checked.
+// The table and version of gnnlab, checked.
 #pragma once
 
 #include "bindings/checks.h"
-#include "gnnbench/versioned.h"
+#include "gnnbench/gnnlab.h"
 
 namespace gnnbench {
 

@@ -41,18 +41,18 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
   return answer(on, std::move(hops), only_new, walks || with_positions);
 }
 
-std::vector<Tensor> sample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
-                                std::vector<int64_t> fanouts, std::string pick,
-                                std::vector<Tensor> tables, std::vector<int64_t> walk,
-                                std::string frontier, int64_t key, int64_t batch,
-                                bool with_positions) {
+std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
+                                    std::vector<int64_t> fanouts, std::string pick,
+                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
+                                    std::string frontier, int64_t key, int64_t batch,
+                                    bool with_positions) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
   check_fanouts(fanouts);
   const bool only_new = new_frontier_from_name(frontier);
-  const OnDevice on(seeds, "sample");
+  const OnDevice on(seeds, "hop_by_hop");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int
@@ -62,6 +62,6 @@ std::vector<Tensor> sample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) { m.impl("sample", TORCH_BOX(&sample_cuda)); }
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) { m.impl("hop_by_hop", TORCH_BOX(&hop_by_hop_cuda)); }
 
 }  // namespace gnnbench::cuda

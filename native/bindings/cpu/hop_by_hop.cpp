@@ -25,11 +25,11 @@ std::vector<Tensor> run(BatchTask task) {
   return answer(std::move(hops), task.only_new, task.walks() || task.with_positions);
 }
 
-std::vector<Tensor> sample_cpu(Tensor indptr, Tensor indices, Tensor seeds,
-                               std::vector<int64_t> fanouts, std::string pick,
-                               std::vector<Tensor> tables, std::vector<int64_t> walk,
-                               std::string frontier, int64_t key, int64_t batch,
-                               bool with_positions) {
+std::vector<Tensor> hop_by_hop_cpu(Tensor indptr, Tensor indices, Tensor seeds,
+                                   std::vector<int64_t> fanouts, std::string pick,
+                                   std::vector<Tensor> tables, std::vector<int64_t> walk,
+                                   std::string frontier, int64_t key, int64_t batch,
+                                   bool with_positions) {
   const BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk, frontier,
                                     key, batch, with_positions);
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task) : run<int64_t>(task);
@@ -37,6 +37,6 @@ std::vector<Tensor> sample_cpu(Tensor indptr, Tensor indices, Tensor seeds,
 
 }  // namespace
 
-STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) { m.impl("sample", TORCH_BOX(&sample_cpu)); }
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) { m.impl("hop_by_hop", TORCH_BOX(&hop_by_hop_cpu)); }
 
 }  // namespace gnnbench
