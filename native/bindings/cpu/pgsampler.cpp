@@ -1,9 +1,10 @@
 // PGSampler on torch's threads.
+#include "cpu/pgsampler.h"
+
 #include <vector>
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/pgsampler_args.h"
-#include "cpu/pgsampler.h"
 
 namespace gnnbench {
 namespace {

@@ -1,3 +1,5 @@
+#include "cuda/aggregate/aggregate.h"
+
 #include "bindings/aggregate_args.h"
 #include "bindings/cuda/common.h"
 

@@ -4,7 +4,7 @@
 
 #include "bindings/cuda/mailbox.h"
 #include "bindings/fault.h"
-#include "cuda/copies.h"
+#include "cuda/common/copies.h"
 #include "gnnbench/undo.h"
 
 namespace gnnbench::cuda {

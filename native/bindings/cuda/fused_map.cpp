@@ -4,7 +4,7 @@
 #include "bindings/cuda/fused_batch.h"
 #include "bindings/cuda/mailbox.h"
 #include "bindings/fault.h"
-#include "cuda/copies.h"
+#include "cuda/common/copies.h"
 
 namespace gnnbench::cuda {
 namespace {

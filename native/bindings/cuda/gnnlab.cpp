@@ -1,10 +1,12 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
+#include "cuda/gnnlab/gnnlab.h"
+
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
 #include "bindings/fault.h"
 #include "bindings/gnnlab_args.h"
-#include "cuda/versioned.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 namespace {

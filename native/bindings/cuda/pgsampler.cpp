@@ -17,7 +17,8 @@
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
 #include "bindings/pgsampler_args.h"
-#include "cuda/copies.h"
+#include "cuda/common/copies.h"
+#include "cuda/common/scan.h"
 #include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {

@@ -3,6 +3,7 @@
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
 #include "bindings/fault.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 

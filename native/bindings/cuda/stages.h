@@ -4,6 +4,8 @@
 #include "bindings/cuda/common.h"
 #include "bindings/cuda/trace.h"
 #include "bindings/pick_spec.h"
+#include "cuda/hop/hop.h"
+#include "cuda/id_map/id_map.h"
 
 namespace gnnbench::cuda {
 

@@ -12,6 +12,7 @@
 //   scan    and emit: rows to their places, neighbours renamed
 #include <algorithm>
 
+#include "cuda/common/scan.h"
 #include "cuda/pgsampler/pgsampler.h"
 
 namespace gnnbench::cuda {

@@ -11,7 +11,11 @@
 //   known      bits of every vertex (KnownLayout)   zeros at first
 #pragma once
 
-#include "cuda/kernels.h"
+#include "cuda/common/launch.h"
+#include "cuda/common/vertices.h"
+#include "gnnbench/csc.h"
+#include "gnnbench/fault.h"
+#include "gnnbench/pick.h"
 #include "gnnbench/task.h"
 
 namespace gnnbench::cuda {
