@@ -1,6 +1,6 @@
 // PGSampler on threads: a queue of (vertex, hop) tasks of all hops at once (Algorithms 1 and 2),
-// with the queue of native/cuda/persistent.cu: slots published after they are written, outstanding
-// work counted. Threads take the place of blocks.
+// with the queue of native/cuda/pgsampler/kernel.cu: slots published after they are written,
+// outstanding work counted. Threads take the place of blocks.
 #pragma once
 
 #include <atomic>

@@ -1,23 +1,16 @@
 // Host-only test of the decisions that host and device share. The same constants are asserted of
 // the operators and of the reference in tests/ops, and on the device in tests/gpu.
 #include <cstdint>
-#include <cstdio>
 #include <initializer_list>
 #include <vector>
 
+#include "expect.h"
 #include "gnnbench/csc.h"
 #include "gnnbench/fault.h"
 #include "gnnbench/pick.h"
 #include "gnnbench/rng.h"
 
 namespace {
-
-int failures = 0;
-
-void expect(bool ok, const char* what) {
-  std::printf("%s %s\n", ok ? "ok  " : "FAIL", what);
-  failures += !ok;
-}
 
 bool equal(const gnnbench::Philox4& a, const gnnbench::Philox4& b) {
   return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w;
@@ -193,6 +186,5 @@ int main() {
   rows();
   faults();
   random_walks();
-  if (failures) std::printf("%d failures\n", failures);
-  return failures != 0;
+  return failed();
 }

@@ -10,14 +10,20 @@ import pytest
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 
 
-def test_shared_headers_hold_their_constants(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("test_headers.cpp", "ok   floyd 9 of 20"),
+        ("test_rooms.cpp", "ok   one hop more fits each time"),
+    ],
+)
+def test_shared_headers_do_as_they_say(tmp_path: Path, source: str, line: str) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler to build native/tests with")
     program = tmp_path / "native_tests"
-    source = NATIVE / "tests" / "test_headers.cpp"
-    flags = ["-std=c++20", "-O1", "-Wall", "-Werror", f"-I{NATIVE / 'include'}"]
-    subprocess.run([compiler, *flags, str(source), "-o", str(program)], check=True)
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE / 'include'}"]
+    subprocess.run([compiler, *flags, str(NATIVE / "tests" / source), "-o", program], check=True)
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    assert "ok   floyd 9 of 20" in done.stdout
+    assert line in done.stdout

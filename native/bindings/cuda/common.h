@@ -1,4 +1,4 @@
-// What the CUDA bindings share: where to launch, how to allocate, how to read a count back.
+// What the CUDA bindings share: where to launch, and how to allocate.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,10 +7,12 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "bindings/checks.h"
-#include "cuda/kernels.h"
+#include "cuda/common/launch.h"
 
 namespace gnnbench::cuda {
 
@@ -55,17 +57,25 @@ inline const void* device_pointer(const Tensor& tensor, const char* name, int32_
   return address;
 }
 
+// An allocation that the device has no room for. Told by the words that torch uses.
+struct OutOfMemory : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // The device of a tensor made current, and its current stream, for the life of the object.
 class OnDevice {
  public:
   OnDevice(const Tensor& like, const char* op)
       : index_(like.get_device_index()), guard_(index_), launch_{nullptr, op} {
+    // Torch's guard speaks to torch's copy of the CUDA runtime, which is not the one linked here.
+    GNNBENCH_CUDA_CALL(launch_, cudaSetDevice(index_));
     void* stream = nullptr;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_current_cuda_stream(index_, &stream));
     launch_.stream = static_cast<cudaStream_t>(stream);
   }
 
   const Launch& launch() const { return launch_; }
+  int32_t index() const { return index_; }
 
   // device_pointer() of this device.
   template <class T>
@@ -93,24 +103,17 @@ class OnDevice {
     return Tensor(tensor);
   }
 
-  // Host synchronisation: copies `n` values from the device and waits for the stream.
-  template <class T>
-  void read_back(const T* from, T* to, int64_t n) const {
-    GNNBENCH_CUDA_CALL(
-        launch_, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, launch_.stream));
-    GNNBENCH_CUDA_CALL(launch_, cudaStreamSynchronize(launch_.stream));
-  }
-
  private:
-  // The stable interface loses what an allocation failed of; a full device is told by its name.
+  // The stable interface loses what an allocation failed of. On a device that still answers it is
+  // room: the device's own, or what the process may take of it.
   void tell_if_full(int64_t bytes) const {
     size_t free_bytes = 0, total = 0;
     cudaGetLastError();
     if (cudaMemGetInfo(&free_bytes, &total) != cudaSuccess) return;
-    if (free_bytes > static_cast<size_t>(bytes) + (size_t{64} << 20)) return;
-    throw std::runtime_error(std::string("CUDA out of memory in gnnbench::") + launch_.op + ": " +
-                             std::to_string(free_bytes >> 20) + " MiB of " +
-                             std::to_string(total >> 20) + " are free");
+    throw OutOfMemory(std::string("CUDA out of memory in gnnbench::") + launch_.op + ": " +
+                      std::to_string(bytes >> 20) + " MiB are wanted, " +
+                      std::to_string(free_bytes >> 20) + " MiB of " + std::to_string(total >> 20) +
+                      " are free");
   }
 
   int32_t index_;
@@ -147,6 +150,26 @@ class Scratch {
 template <class T>
 T* data(const Tensor& t) {
   return static_cast<T*>(t.data_ptr());
+}
+
+// Part of a tensor of one dimension; past torch's dispatcher, which takes 2 us.
+inline Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
+  const int64_t stride = 1;
+  AtenTensorHandle handle = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(
+      aoti_torch__reinterpret_tensor(buffer.get(), 1, &length, &stride, begin, &handle));
+  return Tensor(handle);
+}
+
+// int64 [n] on the host.
+inline Tensor host_numbers(const int64_t* from, int64_t n) {
+  const int64_t stride = 1;
+  AtenTensorHandle handle = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, &n, &stride, aoti_torch_dtype_int64(),
+                                                         aoti_torch_device_type_cpu(), 0, &handle));
+  const Tensor out(handle);
+  std::copy(from, from + n, data<int64_t>(out));
+  return out;
 }
 
 template <class Id>

@@ -1,160 +1,187 @@
 #include "bindings/cuda/fused_batch.h"
 
-#include <atomic>
-#include <thread>
+#include <optional>
+
+#include "bindings/cuda/mailbox.h"
+#include "bindings/fault.h"
+#include "cuda/common/copies.h"
+#include "gnnbench/undo.h"
 
 namespace gnnbench::cuda {
 namespace {
 
-// Where nothing is known of a batch the worst is assumed, up to these; then it is done again.
-constexpr int64_t kFirstEdges = int64_t{1} << 24;  // of a hop
-constexpr int64_t kFirstNodes = int64_t{1} << 23;
-
-constexpr int64_t kMostNodes = (kFusedMaxSlots - 64) / 2;
-
-// What is allocated for a hop.
-struct Room {
-  int64_t rows;
-  int64_t nodes;  // known after the hop
-  int64_t edges;
+// The addresses of a CSC: a hop's, or with the frontier 'new' the batch's.
+struct Arrays {
+  int32_t* indptr;
+  int32_t* indices;
+  int64_t* positions;
+  float* weights;
 };
 
-[[noreturn]] void fail_edges(int64_t edges) {
-  fail("a batch of ", edges,
-       " edges or more does not fit int32 blocks; take fewer seeds or fanouts");
-}
+// Their entries. Sizes hold two numbers a hop, its nodes and its edges.
+struct Extent {
+  int64_t rows;
+  int64_t edges;
 
-// `capacity`, nodes and edges in turn, within what the batch can be at most.
-std::vector<Room> plan(const FusedRequest& q, const std::vector<int64_t>& capacity) {
-  const int64_t graph_nodes = q.indptr.numel() - 1, graph_edges = q.indices.numel();
-  std::vector<Room> rooms;
-  int64_t known = q.seeds.numel(), rows = known, all_edges = 0;
-  if (known > kMostNodes) fail("a batch of ", known, " seeds does not fit int32 blocks");
-  for (size_t h = 0; h < q.fanouts.size(); ++h) {
-    int64_t edges = rows * q.fanouts[h];
-    if (without_replacement(q.pick.pick)) edges = std::min(edges, graph_edges);
-    edges = std::min(edges, capacity.empty() ? kFirstEdges : capacity[2 * h + 1]);
-    edges = std::min(edges, q.only_new ? kFusedMaxEdges - all_edges : kFusedMaxEdges);
-    int64_t nodes = std::min(known + edges, graph_nodes);
-    nodes = std::min(nodes, capacity.empty() ? kFirstNodes : capacity[2 * h]);
-    nodes = std::max(known, std::min(nodes, kMostNodes));
-    rooms.push_back({rows, nodes, edges});
-    known = nodes;
-    rows = q.only_new ? std::min(nodes, edges) : nodes;
-    all_edges += edges;
+  static Extent of_hop(const FusedRequest& q, const int64_t* sizes, size_t hop) {
+    return {hop == 0 ? q.work.seeds : sizes[2 * (hop - 1)], sizes[2 * hop + 1]};
   }
-  return rooms;
-}
 
-// A larger capacity for a batch that did not fit `rooms`. Up to the hop that overflowed the numbers
-// are known, of that hop its edges; each time one hop more fits, or the batch is refused.
-std::vector<int64_t> larger(const FusedRequest& q, const std::vector<Room>& rooms,
-                            const int64_t* sizes) {
-  std::vector<int64_t> capacity;
-  int64_t known = q.seeds.numel(), all_edges = 0;
-  bool fits = true;
-  for (size_t h = 0; h < rooms.size(); ++h) {
-    const Room& room = rooms[h];
-    const int64_t nodes = sizes[2 * h], edges = sizes[2 * h + 1];
-    if (!fits) {  // what comes after it grows with it
-      capacity.push_back(4 * room.nodes);
-      capacity.push_back(4 * room.edges);
-      continue;
-    }
-    if (q.only_new) all_edges += edges;
-    if (std::max(edges, all_edges) > kFusedMaxEdges) fail_edges(std::max(edges, all_edges));
-    if (without_replacement(q.pick.pick) && edges > q.indices.numel()) {  // rows overlap
-      check_hop_fault(kHopBadIndptr, q.indptr.numel() - 1, "seeds");
-    }
-    if (room.nodes == kMostNodes && nodes > kMostNodes) {
-      fail("a batch of more than ", kMostNodes, " nodes does not fit one map");
-    }
-    fits = nodes <= room.nodes && edges <= room.edges;
-    known = fits ? nodes : known + edges;
-    capacity.push_back(known);
-    capacity.push_back(edges);
+  // Of all hops up to one, as one CSC.
+  static Extent up_to(const FusedRequest& q, const int64_t* sizes, size_t hop) {
+    Extent all = of_hop(q, sizes, hop);
+    for (size_t h = 0; h < hop; ++h) all.edges += sizes[2 * h + 1];
+    return all;
   }
-  if (fits) {
-    throw std::logic_error(std::string(q.on.launch().op) + ": a batch that fits overflowed");
-  }
-  return capacity;
-}
+};
 
-Tensor host_numbers(const int64_t* from, int64_t n) {
-  const int64_t stride = 1;
-  AtenTensorHandle handle = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(1, &n, &stride, aoti_torch_dtype_int64(),
-                                                         aoti_torch_device_type_cpu(), 0, &handle));
-  const Tensor out(handle);
-  std::copy(from, from + n, data<int64_t>(out));
-  return out;
-}
-
-// Arrays of one dtype in one tensor, each from a multiple of 32 elements on, never empty.
-template <class T>
-class Arrays {
+// The tensors that are returned.
+template <class Id>
+class Answer {
  public:
-  int64_t add(int64_t n) {
-    const int64_t begin = size_;
-    size_ += (n / 32 + 1) * 32;
-    return begin;
+  explicit Answer(const FusedRequest& q) : q_(q), walks_(q.pick.pick == Pick::kRandomWalk) {
+    tensors_.reserve(parts());
   }
-  void allocate(const OnDevice& on, ScalarType type) {
-    if (size_ == 0) return;
-    memory_ = on.empty({size_}, type);
-    data_ = data<T>(memory_);
-    there_ = true;
+
+  size_t parts() const { return q_.only_new ? 1 : q_.fanouts.size(); }
+
+  // A part's own; the next one each time.
+  void allocate(Extent extent) {
+    Part part{q_.on.empty({extent.rows + 1}, ScalarType::Int),
+              q_.on.empty({extent.edges}, ScalarType::Int),
+              {}};
+    if (q_.with_positions) part.carried = q_.on.empty({extent.edges}, ScalarType::Long);
+    if (walks_) part.carried = q_.on.empty({extent.edges}, ScalarType::Float);
+    tensors_.push_back(std::move(part));
+    extents_.push_back(extent);
   }
-  T* at(int64_t begin) const { return there_ ? data_ + begin : nullptr; }
-  Tensor part(int64_t begin, int64_t length) const { return view(memory_, begin, length); }
+
+  // The parts that are not there yet, and the nodes.
+  void allocate_rest(const int64_t* sizes) {
+    const size_t last = q_.fanouts.size() - 1;
+    if (q_.only_new) {
+      allocate(Extent::up_to(q_, sizes, last));
+    } else {
+      while (tensors_.size() < parts()) {
+        allocate(Extent::of_hop(q_, sizes, tensors_.size()));
+      }
+    }
+    nodes_ = q_.on.empty({sizes[2 * last]}, kIdType<Id>);
+  }
+
+  Arrays arrays(size_t part) const {
+    const Part& of = tensors_[part];
+    return {data<int32_t>(of.indptr), data<int32_t>(of.indices),
+            q_.with_positions ? data<int64_t>(of.carried) : nullptr,
+            walks_ ? data<float>(of.carried) : nullptr};
+  }
+
+  Id* nodes() const { return data<Id>(nodes_); }
+
+  void copy_from(const std::vector<Arrays>& from, const Id* nodes) const {
+    std::vector<Copy> copies;
+    copies.reserve(3 * parts() + 1);
+    for (size_t p = 0; p < parts(); ++p) {
+      const Arrays to = arrays(p);
+      const int64_t edges = extents_[p].edges;
+      copies.push_back({from[p].indptr, to.indptr, 4 * (extents_[p].rows + 1)});
+      copies.push_back({from[p].indices, to.indices, 4 * edges});
+      if (to.positions) copies.push_back({from[p].positions, to.positions, 8 * edges});
+      if (to.weights) copies.push_back({from[p].weights, to.weights, 4 * edges});
+    }
+    copies.push_back({nodes, data<Id>(nodes_), nodes_.numel() * int64_t{sizeof(Id)}});
+    copy_all(q_.on.launch(), copies);
+  }
+
+  // The blocks in the catalogue's form.
+  std::vector<Tensor> blocks(const int64_t* sizes) const {
+    std::vector<Tensor> out;
+    out.reserve(4 * q_.fanouts.size() + 1);
+    for (size_t h = 0; h < q_.fanouts.size(); ++h) {
+      const bool last = h + 1 == q_.fanouts.size();
+      const Part& part = tensors_[q_.only_new ? 0 : h];
+      const Extent extent = Extent::up_to(q_, sizes, h);
+      const bool nests = q_.only_new && !last;
+      const auto own = [nests](const Tensor& t, int64_t n) { return nests ? view(t, 0, n) : t; };
+      out.push_back(own(part.indptr, extent.rows + 1));
+      out.push_back(own(part.indices, extent.edges));
+      out.push_back(last ? nodes_ : view(nodes_, 0, sizes[2 * h]));
+      if (q_.with_positions || walks_) out.push_back(own(part.carried, extent.edges));
+    }
+    return out;
+  }
 
  private:
-  int64_t size_ = 0;
-  bool there_ = false;
-  T* data_ = nullptr;
-  Tensor memory_;
+  struct Part {
+    Tensor indptr, indices, carried;
+  };
+
+  const FusedRequest& q_;
+  bool walks_;
+  std::vector<Part> tensors_;
+  std::vector<Extent> extents_;
+  Tensor nodes_;
 };
 
-// A batch's memory: the answer's arrays, which outlive it, and the scratch.
+// A batch's scratch and kernels, which write there or, given an answer as large as the rooms, to
+// it.
 template <class Id>
 class Batch {
  public:
-  Batch(const FusedRequest& q, const std::vector<Room>& rooms)
-      : q_(q), rooms_(rooms), walks_(q.pick.pick == Pick::kRandomWalk) {
+  Batch(const FusedRequest& q, const std::vector<FusedRoom>& rooms, const Answer<Id>* in_place)
+      : q_(q) {
+    const std::vector<int64_t> full = as_capacity(rooms);
+    const size_t hops = rooms.size(), parts = q.only_new ? 1 : hops;
     const int64_t room = rooms.back().nodes;
-    nodes_ = (kNarrow ? narrow_.add(room) : wide_.add(room));
-    lay_out();
-    Scratch scratch;
-    const size_t control =
-        scratch.add<char>(sizeof(FusedControl) + rooms.size() * sizeof(FusedState));
+    const size_t control = scratch_.add<char>(sizeof(FusedControl) + hops * sizeof(FusedState));
     std::vector<size_t> tiles;
-    for (size_t h = 0; h < rooms.size(); ++h) {
+    for (size_t h = 0; h < hops; ++h) {
       const uint32_t fanout = static_cast<uint32_t>(q.fanouts[h]);
       const int64_t rows = fused_tile_rows<Id>(q.pick, q.indices.numel(), fanout);
       if (rows == 0) {
         fail("fanout ", fanout, " is too large for this pick: a row's draws do not fit the GPU's ",
              "shared memory");
       }
-      tiles.push_back(scratch.add<uint64_t>(blocks_for(rooms[h].rows, rows)));
+      tiles.push_back(scratch_.add<uint64_t>(blocks_for(rooms[h].rows, rows)));
     }
     const int64_t slots = q.dense == nullptr ? fused_slots(room) : 0;
     const int64_t table_bytes = (fused_table_bytes<Id>(slots) + 15) / 16 * 16;
-    const size_t table = scratch.add<char>(table_bytes);
-    scratch.allocate(q.on);
-    scratch_ = scratch;
-    clear_ = {scratch.at<char>(control), static_cast<int64_t>(table - control),
-              scratch.at<char>(table), table_bytes};
+    const size_t table = scratch_.add<char>(table_bytes);
 
-    narrow_.allocate(q.on, ScalarType::Int);
-    wide_.allocate(q.on, ScalarType::Long);
-    weights_.allocate(q.on, ScalarType::Float);
-    for (size_t h = 0; h < rooms.size(); ++h) {
-      const Layout& at = layouts_[h];
-      hops_.push_back({narrow_.at(at.indptr), narrow_.at(at.indices),
-                       has_positions() ? wide_.at(at.positions) : nullptr,
-                       walks_ ? weights_.at(at.weights) : nullptr, rooms[h].rows, rooms[h].nodes,
-                       rooms[h].edges, static_cast<uint32_t>(q.fanouts[h]),
-                       scratch.at<uint64_t>(tiles[h])});
+    struct Places {
+      size_t indptr, indices, positions, weights;
+    };
+    std::vector<Places> places;
+    size_t nodes = 0;
+    if (in_place == nullptr) {
+      for (size_t p = 0; p < parts; ++p) {
+        const Extent extent = q.only_new ? Extent::up_to(q, full.data(), hops - 1)
+                                         : Extent::of_hop(q, full.data(), p);
+        places.push_back({scratch_.add<int32_t>(extent.rows + 1),
+                          scratch_.add<int32_t>(extent.edges),
+                          q.with_positions ? scratch_.add<int64_t>(extent.edges) : 0,
+                          walks() ? scratch_.add<float>(extent.edges) : 0});
+      }
+      nodes = scratch_.add<Id>(room);
+    }
+    scratch_.allocate(q.on);
+    clear_ = {scratch_.at<char>(control), static_cast<int64_t>(table - control),
+              scratch_.at<char>(table), table_bytes};
+
+    for (size_t p = 0; p < parts; ++p) {
+      arrays_.push_back(
+          in_place != nullptr
+              ? in_place->arrays(p)
+              : Arrays{scratch_.at<int32_t>(places[p].indptr),
+                       scratch_.at<int32_t>(places[p].indices),
+                       q.with_positions ? scratch_.at<int64_t>(places[p].positions) : nullptr,
+                       walks() ? scratch_.at<float>(places[p].weights) : nullptr});
+    }
+    for (size_t h = 0; h < hops; ++h) {
+      const Arrays& to = arrays_[q.only_new ? 0 : h];
+      hops_.push_back({to.indptr, to.indices, to.positions, to.weights, rooms[h].rows,
+                       rooms[h].nodes, rooms[h].edges, static_cast<uint32_t>(q.fanouts[h]),
+                       scratch_.at<uint64_t>(tiles[h])});
     }
     batch_ = {csc_of<Id>(q.on, q.indptr, q.indices),
               q.pick,
@@ -164,124 +191,105 @@ class Batch {
               q.batch,
               q.place,
               q.only_new,
-              FusedTable{q.dense == nullptr ? scratch.at<void>(table) : nullptr, slots, q.dense},
-              scratch.at<FusedControl>(control),
-              nodes(),
+              FusedTable{q.dense == nullptr ? scratch_.at<void>(table) : nullptr, slots, q.dense},
+              scratch_.at<FusedControl>(control),
+              in_place != nullptr ? in_place->nodes() : scratch_.at<Id>(nodes),
               room};
   }
 
-  void enqueue(FusedSizes sizes) {
+  // `sizes` in as many parts as there are hops, where somebody waits.
+  void enqueue(Letter sizes) {
     const Launch& launch = q_.on.launch();
+    // The last kernel leaves the dense map clean. Where an error keeps it from being enqueued, what
+    // came before it leaves entries: then the whole map is filled anew.
+    Undo refill([&] {
+      if (q_.dense == nullptr) return;
+      const size_t bytes = sizeof(int32_t) * static_cast<size_t>(q_.work.num_nodes);
+      cudaMemsetAsync(q_.dense, 0xFF, bytes, launch.stream);
+    });
     fused_begin(launch, batch_, clear_);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
     for (uint32_t h = 0; h < hops_.size(); ++h) {
-      fused_hop(launch, batch_, hops_[h], h);
+      const bool told = h > 0 && sizes.ready != nullptr;
+      const Letter before{told ? sizes.numbers + 2 * (h - 1) : nullptr,
+                          told ? sizes.ready : nullptr, sizes.ticket - (hops_.size() - h)};
+      fused_hop(launch, batch_, hops_[h], h, before);
       trace_mark(launch, Stage::kPick, static_cast<int>(h));
     }
     fused_finish(launch, batch_, hops_.data(), static_cast<uint32_t>(hops_.size()), sizes);
+    refill.armed = false;
     trace_mark(launch, Stage::kIdMap, kWholeBatch);
   }
 
-  // The blocks' tensors, of the sizes given: nodes and edges of each hop in turn.
-  std::vector<Tensor> blocks(const int64_t* sizes) const {
-    std::vector<Tensor> out;
-    out.reserve(4 * hops_.size() + 1);
-    int64_t rows = q_.seeds.numel(), edges = 0;
-    for (size_t h = 0; h < hops_.size(); ++h) {
-      const Layout& at = layouts_[h];
-      edges = q_.only_new ? edges + sizes[2 * h + 1] : sizes[2 * h + 1];
-      out.push_back(narrow_.part(at.indptr, rows + 1));
-      out.push_back(narrow_.part(at.indices, edges));
-      out.push_back(kNarrow ? narrow_.part(nodes_, sizes[2 * h])
-                            : wide_.part(nodes_, sizes[2 * h]));
-      if (has_positions()) out.push_back(wide_.part(at.positions, edges));
-      if (walks_) out.push_back(weights_.part(at.weights, edges));
-      rows = sizes[2 * h];
-    }
-    return out;
-  }
+  const std::vector<Arrays>& arrays() const { return arrays_; }
+  const Id* nodes() const { return batch_.nodes; }
 
  private:
-  static constexpr bool kNarrow = sizeof(Id) == 4;
-
-  struct Layout {
-    int64_t indptr, indices, positions, weights;
-  };
-
-  bool has_positions() const { return q_.with_positions && !walks_; }
-
-  Id* nodes() const {
-    if constexpr (kNarrow) {
-      return narrow_.at(nodes_);
-    } else {
-      return wide_.at(nodes_);
-    }
-  }
-
-  Layout add(int64_t rows, int64_t edges) {
-    return {narrow_.add(rows + 1), narrow_.add(edges), has_positions() ? wide_.add(edges) : 0,
-            walks_ ? weights_.add(edges) : 0};
-  }
-
-  void lay_out() {
-    if (!q_.only_new) {
-      for (const Room& room : rooms_) layouts_.push_back(add(room.rows, room.edges));
-      return;
-    }
-    // One CSC: its rows are the nodes known before the last hop.
-    const size_t last = rooms_.size() - 1;
-    int64_t edges = 0;
-    for (const Room& room : rooms_) edges += room.edges;
-    const Layout all = add(last == 0 ? q_.seeds.numel() : rooms_[last - 1].nodes, edges);
-    layouts_.assign(rooms_.size(), all);
-  }
+  bool walks() const { return q_.pick.pick == Pick::kRandomWalk; }
 
   const FusedRequest& q_;
-  const std::vector<Room>& rooms_;
-  bool walks_;
-  Arrays<int32_t> narrow_;
-  Arrays<int64_t> wide_;
-  Arrays<float> weights_;
-  int64_t nodes_;
-  std::vector<Layout> layouts_;
   Scratch scratch_;
   FusedClear clear_;
+  std::vector<Arrays> arrays_;
   std::vector<FusedHop> hops_;
   FusedBatch<Id> batch_;
 };
 
-// Tells anything wrong but an overflow.
-void check_faults(uint32_t faults, int64_t num_nodes) {
-  if (faults & kFusedBadSeed) check_hop_fault(kHopBadDst, num_nodes, "seeds");
-  if (faults & kFusedRepeatedSeed) {
-    fail("seeds holds an id twice; every destination must be unique");
+// The redo of a batch that overflowed, or why there is none.
+FusedRedo redo_of(const FusedRequest& q, const std::vector<FusedRoom>& rooms,
+                  const int64_t* sizes) {
+  FusedRedo redo = fused_redo(q.work, rooms, sizes);
+  switch (redo.next) {
+    case FusedNext::kAgain: return redo;
+    case FusedNext::kTooManyEdges:
+      fail("a batch of ", redo.count,
+           " edges or more does not fit int32 blocks; take fewer seeds or fanouts");
+    case FusedNext::kTooManyNodes:
+      fail("a batch of more than ", redo.count, " nodes does not fit one map");
+    case FusedNext::kRowsOverlap: tell(Fault::kBadRow, q.work.num_nodes); break;
+    case FusedNext::kItFits: break;
   }
-  if (faults & kFusedBadIndptr) check_hop_fault(kHopBadIndptr, num_nodes, "seeds");
-  if (faults & kFusedBadTables) check_hop_fault(kHopBadTables, num_nodes, "seeds");
-  if (faults & kFusedBadIndices) check_hop_fault(kHopBadIndices, num_nodes, "seeds");
+  throw std::logic_error(std::string(q.on.launch().op) + ": a batch that fits overflowed");
 }
 
 template <class Id>
 std::vector<Tensor> sample(const FusedRequest& q) {
   const Launch& launch = q.on.launch();
-  const int64_t hops = static_cast<int64_t>(q.fanouts.size());
-  std::vector<int64_t> capacity = q.capacity;
+  const size_t hops = q.fanouts.size();
+  std::vector<int64_t> capacity = q.capacity.empty() ? fused_guess(q.work) : q.capacity;
+  std::vector<int64_t> least(2 * hops, 0);
   for (;;) {
-    const std::vector<Room> rooms = plan(q, capacity);
-    Batch<Id> batch(q, rooms);
-    Mailbox& box = Mailbox::of_thread();
-    batch.enqueue(box.open(launch, 2 * hops + 1));
-    const int64_t* sizes = box.wait(launch);
-    trace_mark(launch, Stage::kPrepare, kWholeBatch);
-    const uint32_t faults = static_cast<uint32_t>(sizes[2 * hops]);
-    check_faults(faults, q.indptr.numel() - 1);
-    if (faults & kFusedOverflow) {
-      capacity = larger(q, rooms, sizes);
+    const std::vector<FusedRoom> rooms = fused_rooms(q.work, capacity);
+    std::optional<Batch<Id>> batch;
+    try {
+      batch.emplace(q, rooms, nullptr);
+    } catch (const OutOfMemory&) {
+      capacity = as_capacity(rooms);
+      if (!shrink(capacity, least)) throw;
       continue;
     }
-    std::vector<Tensor> out = batch.blocks(sizes);
-    const Tensor took = host_numbers(sizes, 2 * hops);
-    out.push_back(took);
+    Mailbox& box = Mailbox::of(q.on);
+    batch->enqueue(box.open(launch, static_cast<int64_t>(2 * hops + 1), hops));
+    Answer<Id> answer(q);
+    for (size_t h = 0; h + 1 < hops && !q.only_new; ++h) {
+      const int64_t* sizes = box.wait(launch, hops - 1 - h);
+      if (box.complete()) break;  // where a fault ended the batch no hop fits for sure
+      answer.allocate(Extent::of_hop(q, sizes, h));
+    }
+    const int64_t* sizes = box.wait(launch);
+    trace_mark(launch, Stage::kPrepare, kWholeBatch);
+    const Fault faults = static_cast<Fault>(sizes[2 * hops]);
+    tell(faults, q.work.num_nodes);
+    if (faults != Fault::kNone) {  // a room is full
+      FusedRedo redo = redo_of(q, rooms, sizes);
+      capacity = std::move(redo.capacity);
+      least = std::move(redo.least);
+      continue;
+    }
+    answer.allocate_rest(sizes);
+    answer.copy_from(batch->arrays(), batch->nodes());
+    std::vector<Tensor> out = answer.blocks(sizes);
+    out.push_back(host_numbers(sizes, static_cast<int64_t>(2 * hops)));
     trace_mark(launch, Stage::kBlock, kWholeBatch);
     return out;
   }
@@ -289,13 +297,14 @@ std::vector<Tensor> sample(const FusedRequest& q) {
 
 template <class Id>
 std::vector<Tensor> sample_padded(const FusedRequest& q) {
-  const std::vector<Room> rooms = plan(q, q.capacity);
-  Batch<Id> batch(q, rooms);
-  Tensor sizes = q.on.empty({static_cast<int64_t>(2 * rooms.size() + 1)}, ScalarType::Long);
-  batch.enqueue(FusedSizes{data<int64_t>(sizes), nullptr, 0});
-  std::vector<int64_t> full;
-  for (const Room& room : rooms) full.insert(full.end(), {room.nodes, room.edges});
-  std::vector<Tensor> out = batch.blocks(full.data());
+  const std::vector<FusedRoom> rooms = fused_rooms(q.work, q.capacity);
+  const std::vector<int64_t> full = as_capacity(rooms);
+  Answer<Id> answer(q);
+  answer.allocate_rest(full.data());
+  Batch<Id> batch(q, rooms, &answer);
+  const Tensor sizes = q.on.empty({static_cast<int64_t>(full.size() + 1)}, ScalarType::Long);
+  batch.enqueue(Letter{data<int64_t>(sizes), nullptr, 0});
+  std::vector<Tensor> out = answer.blocks(full.data());
   out.push_back(sizes);
   return out;
 }
@@ -324,6 +333,7 @@ FusedRequest::FusedRequest(const char* op, const Tensor& indptr_, const Tensor& 
   check_csc(indptr, indices);
   check_fanouts(fanouts);
   pick = pick_spec_on(on, pick_, tables, walk, indices.numel());
+  with_positions = with_positions && pick.pick != Pick::kRandomWalk;
   only_new = new_frontier_from_name(frontier);
   if (!capacity.empty() && capacity.size() != 2 * fanouts.size()) {
     fail("capacity must hold two numbers a hop, ", 2 * fanouts.size(), ", it holds ",
@@ -332,6 +342,15 @@ FusedRequest::FusedRequest(const char* op, const Tensor& indptr_, const Tensor& 
   for (const int64_t n : capacity) {
     if (n < 0) fail("capacity must be at least 0, it holds ", n);
   }
+  if (seeds.numel() > kFusedMaxNodes) {
+    fail("a batch of ", seeds.numel(), " seeds does not fit int32 blocks");
+  }
+  work = {indptr.numel() - 1,
+          indices.numel(),
+          seeds.numel(),
+          fanouts,
+          without_replacement(pick.pick),
+          only_new};
 }
 
 std::vector<Tensor> fused_sample(const FusedRequest& q) {
@@ -341,56 +360,6 @@ std::vector<Tensor> fused_sample(const FusedRequest& q) {
 std::vector<Tensor> fused_sample_padded(const FusedRequest& q) {
   return q.indices.scalar_type() == ScalarType::Int ? sample_padded<int32_t>(q)
                                                     : sample_padded<int64_t>(q);
-}
-
-Tensor view(const Tensor& buffer, int64_t begin, int64_t length) {
-  const int64_t stride = 1;
-  AtenTensorHandle handle = nullptr;
-  STABLE_TORCH_ERROR_CODE_CHECK(
-      aoti_torch__reinterpret_tensor(buffer.get(), 1, &length, &stride, begin, &handle));
-  return Tensor(handle);
-}
-
-int64_t fused_slots(int64_t nodes) { return 2 * nodes + 64; }
-
-Mailbox& Mailbox::of_thread() {
-  static thread_local Mailbox box;
-  return box;
-}
-
-FusedSizes Mailbox::open(const Launch& launch, int64_t n) {
-  if (room_ < n) {
-    GNNBENCH_CUDA_CALL(launch, cudaFreeHost(memory_));
-    memory_ = nullptr;
-    room_ = 0;
-    void* memory = nullptr;
-    // Under unified addressing the device knows locked memory by the host's address.
-    GNNBENCH_CUDA_CALL(launch, cudaHostAlloc(&memory, (n + 1) * sizeof(uint64_t),
-                                             cudaHostAllocPortable | cudaHostAllocMapped));
-    memory_ = static_cast<uint64_t*>(memory);
-    memory_[0] = ticket_;
-    room_ = n;
-  }
-  return {reinterpret_cast<int64_t*>(memory_ + 1), memory_, ++ticket_};
-}
-
-const int64_t* Mailbox::wait(const Launch& launch) const {
-  const std::atomic_ref<uint64_t> ready(*memory_);
-  for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != ticket_; ++spins) {
-    if (spins % 32768 != 0) continue;  // some 50 us
-    std::this_thread::yield();
-    const cudaError_t status =
-        cudaStreamQuery(launch.stream);  // a kernel that failed tells nothing
-    if (status == cudaErrorNotReady) {
-      cudaGetLastError();
-      continue;
-    }
-    GNNBENCH_CUDA_CALL(launch, status);
-    if (ready.load(std::memory_order_acquire) != ticket_) {
-      throw std::logic_error(std::string(launch.op) + ": the device told no sizes");
-    }
-  }
-  return reinterpret_cast<const int64_t*>(memory_ + 1);
 }
 
 }  // namespace gnnbench::cuda

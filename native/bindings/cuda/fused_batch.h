@@ -1,11 +1,29 @@
-// What fused_map and fastsample share on the host's side: rooms, memory, the one wait, the answer.
+// What fused_map and fastsample share on the host's side: memory, the one wait, the answer.
+//
+// Nothing is known of a batch's sizes when its kernels are enqueued. They write into scratch of the
+// batch's rooms (gnnbench/rooms.h), one allocation that torch has back when the call returns, so
+// that batch after batch has the same, warm memory:
+//
+//   | states | tiles of the hops | table | indptr 0 | indices 0 | positions 0 | indptr 1 | .. |
+//   nodes |
+//     zeros    zeros               0xFF    int32      int32       int64                         ids
+//
+// (with the frontier 'new' one CSC of all hops; of random walks, weights float32 for positions).
+// The sizes come through the mailbox, a hop's while the next one is drawn. Each tensor of the
+// answer is then allocated to its own size, and one kernel behind the last copies them all:
+//
+//   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [known at last]
+//
+// Only what nests is shared: src_nodes of each hop is a prefix of `nodes`, and with 'new' so are
+// all tensors of a block of those of the last.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "bindings/cuda/stages.h"
-#include "cuda/fused.h"
+#include "cuda/fused_map/fused.h"
+#include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {
 
@@ -24,8 +42,9 @@ struct FusedRequest {
   const std::vector<int64_t>& fanouts;
   const std::vector<int64_t>& capacity;
   PickSpec pick;
+  FusedWork work;
   bool only_new;
-  bool with_positions;
+  bool with_positions;  // of each edge: never of random walks
   uint64_t key = 0;
   uint32_t batch = 0;
   const int64_t* place = nullptr;
@@ -38,33 +57,5 @@ std::vector<Tensor> fused_sample(const FusedRequest& request);
 
 // The same in tensors as large as the capacity, and the sizes on the device; never waits.
 std::vector<Tensor> fused_sample_padded(const FusedRequest& request);
-
-// Numbers told by a kernel that is still running, in locked memory of this thread.
-class Mailbox {
- public:
-  Mailbox() = default;
-  Mailbox(const Mailbox&) = delete;
-  Mailbox& operator=(const Mailbox&) = delete;
-  ~Mailbox() { cudaFreeHost(memory_); }
-
-  static Mailbox& of_thread();
-
-  // Where `n` numbers are to be told.
-  FusedSizes open(const Launch& launch, int64_t n);
-
-  // Host synchronisation: waits for the numbers, not for the kernel that tells them.
-  const int64_t* wait(const Launch& launch) const;
-
- private:
-  uint64_t* memory_ = nullptr;  // the ticket of the numbers that are there, then the numbers
-  int64_t room_ = 0;
-  uint64_t ticket_ = 0;
-};
-
-// Part of a tensor of one dimension; past torch's dispatcher, which takes 2 us.
-Tensor view(const Tensor& buffer, int64_t begin, int64_t length);
-
-// Slots of a hash table for so many nodes.
-int64_t fused_slots(int64_t nodes);
 
 }  // namespace gnnbench::cuda

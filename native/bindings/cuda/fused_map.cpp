@@ -2,6 +2,9 @@
 #include <vector>
 
 #include "bindings/cuda/fused_batch.h"
+#include "bindings/cuda/mailbox.h"
+#include "bindings/fault.h"
+#include "cuda/common/copies.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -47,27 +50,30 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
   const size_t control =
       scratch.add<char>(sizeof(FusedControl) + static_cast<size_t>(hops) * sizeof(FusedState));
   const size_t table = scratch.add<char>(bytes);
+  const size_t nodes_at = scratch.add<Id>(node_room);
   scratch.allocate(on);
-  Tensor nodes = on.empty({node_room}, kIdType<Id>);
-  std::vector<Tensor> out{nodes};
+  Id* const nodes = scratch.at<Id>(nodes_at);
+  std::vector<Tensor> out(1);
   std::vector<FusedNames<Id>> names;
   for (const Tensor& t : neighbors) {
     out.push_back(on.empty({t.numel()}, ScalarType::Int));
     names.push_back({data<const Id>(t), data<int32_t>(out.back()), t.numel()});
   }
-  Mailbox& box = Mailbox::of_thread();
+  Mailbox& box = Mailbox::of(on);
   fused_id_map(on.launch(), Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(), names.data(),
                static_cast<uint32_t>(hops), FusedTable{scratch.at<void>(table), slots, nullptr},
                scratch.at<FusedControl>(control),
                FusedClear{scratch.at<char>(control), static_cast<int64_t>(table - control),
                           scratch.at<char>(table), bytes},
-               data<Id>(nodes), node_room, box.open(on.launch(), 2 * hops + 1));
+               nodes, node_room, box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
-  const int64_t faults = sizes[2 * hops];
-  if (faults & (kFusedBadSeed | kFusedBadIndices)) fail("dst or neighbors holds a negative id");
-  if (faults & kFusedRepeatedSeed) fail("dst holds an id twice; every destination must be unique");
-  if (faults & kFusedOverflow) return {};
-  out[0] = view(nodes, 0, hops > 0 ? sizes[2 * (hops - 1)] : dst.numel());
+  Fault faults = static_cast<Fault>(sizes[2 * hops]);
+  if (has(faults, Fault::kBadSeed)) faults = Fault::kNegativeId;  // there is no graph to be outside
+  tell(faults, 0, "dst");
+  if (faults != Fault::kNone) return {};
+  const int64_t found = hops > 0 ? sizes[2 * (hops - 1)] : dst.numel();
+  out[0] = on.empty({found}, kIdType<Id>);
+  copy_all(on.launch(), {{nodes, out[0].data_ptr(), found * int64_t{sizeof(Id)}}});
   return out;
 }
 

@@ -1,8 +1,12 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
+#include "cuda/gnnlab/gnnlab.h"
+
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
+#include "bindings/fault.h"
 #include "bindings/gnnlab_args.h"
-#include "cuda/versioned.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -24,7 +28,7 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, n + 1);
   Scratch scratch;
   const size_t ranks = scratch.add<int32_t>(n + 2);
-  const size_t fault = scratch.add<int32_t>(1);
+  const size_t faults_at = scratch.add<int32_t>(1);
   const size_t scan = scratch.add<char>(static_cast<int64_t>(scan_bytes));
   scratch.allocate(on);
   const VersionedHop<Id> hop{table,
@@ -34,25 +38,17 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
                              static_cast<int32_t>(known.numel()),
                              data<int32_t>(local),
                              scratch.at<int32_t>(ranks)};
-  int32_t* const seeds_fault = seeds ? scratch.at<int32_t>(fault) : nullptr;
-  if (seeds) versioned_seeds(launch, table, data<const Id>(known), known.numel(), seeds_fault);
-  versioned_insert(launch, hop, seeds_fault, edges.fault);
+  int32_t* const seeds_faults = seeds ? scratch.at<int32_t>(faults_at) : nullptr;
+  if (seeds) versioned_seeds(launch, table, data<const Id>(known), known.numel(), seeds_faults);
+  versioned_insert(launch, hop, seeds_faults, edges.faults);
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  int32_t fresh_and_fault[2];
-  on.read_back(hop.ranks + n, fresh_and_fault, 2);
-  const auto [fresh, found] = fresh_and_fault;
-  if (found == kVersionedHopFault) {
-    int64_t hop_fault;
-    on.read_back(edges.fault, &hop_fault, 1);
-    check_hop_fault(hop_fault, num_nodes, "seeds");
-  }
-  if (found == kVersionedRepeatedSeed) {
-    fail("seeds holds an id twice; every destination must be unique");
-  }
+  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}});
+  const int64_t fresh = told[0];
+  tell(static_cast<Fault>(told[1]), num_nodes);
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);
-  place(on, known, 0, nodes);
+  copy_all(launch, {place(known, 0, nodes)});
   versioned_finish(launch, hop, data<Id>(nodes));
   return nodes;
 }
@@ -61,8 +57,9 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, Task& task) {
   const Csc<Id> graph = csc_of<Id>(on, task.indptr, task.indices);
   const bool walks = task.draws.spec.pick == Pick::kRandomWalk;
-  Tensor need = torch::stable::empty({1}, ScalarType::Long);
-  int64_t& needed = data<int64_t>(need)[0] = 0;
+  const int64_t nothing = 0;
+  Tensor need = host_numbers(&nothing, 1);
+  int64_t& needed = data<int64_t>(need)[0];
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
   const Tensor& seeds = task.seeds;
   Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};

@@ -1,59 +1,28 @@
-// PGSampler: a whole batch by one sampling kernel. One host synchronisation, which reads the sizes;
-// a batch that did not fit is done again, larger.
+// PGSampler: a whole batch by one sampling kernel. One host synchronisation, which reads the sizes
+// while the blocks are built; a batch that did not fit is done again, larger.
+//
+// All is built in scratch, sized beforehand, which torch has back when the call returns; the
+// tensors that are returned are allocated to their own sizes and copied behind the last kernel:
+//
+//   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [all], of which src_nodes
+//                                                                   of each hop is a prefix
+#include "cuda/pgsampler/pgsampler.h"
+
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <vector>
 
+#include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
+#include "bindings/fault.h"
 #include "bindings/pgsampler_args.h"
-#include "cuda/persistent.h"
+#include "cuda/common/copies.h"
+#include "cuda/common/scan.h"
+#include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {
 namespace {
-
-constexpr int64_t kMost = INT32_MAX;
-constexpr int64_t kFirstGuess = int64_t{1} << 24;  // entries, where the bound is above it
-
-// What to allocate for, in the order of the argument `capacity`.
-struct Capacity {
-  int64_t queue, edges, nodes;
-};
-
-// The most that a batch can take, or kFirstGuess. Rows that are split take a task per kChunkDraws
-// draws, and a row's draws are fewer than its edges.
-Capacity first_capacity(int64_t num_nodes, int64_t num_edges, int64_t seeds, const PickSpec& spec,
-                        const std::vector<int64_t>& fanouts) {
-  const auto times = [](int64_t a, int64_t b) { return a > kMost / b ? kMost : a * b; };
-  const bool each_once = without_replacement(spec.pick);
-  const int64_t thrice = spec.pick == Pick::kFisherYates ? 3 : 1;
-  int64_t rows = seeds;
-  Capacity most{0, 0, 0};
-  for (const int64_t fanout : fanouts) {
-    int64_t edges = times(rows, fanout);
-    if (each_once) edges = std::min(edges, num_edges);
-    most.queue += rows;
-    if (spec.pick == Pick::kReservoir) {
-      most.queue += std::min<int64_t>(2 * (num_edges / kChunkDraws), int64_t{1} << 18);
-    }
-    most.edges += edges * thrice;
-    rows = std::min(num_nodes, rows + edges);
-  }
-  most.nodes = std::min(num_nodes, rows);
-  const auto guess = [](int64_t bound) { return std::min(bound, kFirstGuess); };
-  return {std::max(guess(most.queue), seeds + 1), guess(most.edges), guess(most.nodes)};
-}
-
-// Doubles what was full. False where it cannot grow.
-bool grow(Capacity& capacity, uint32_t fault) {
-  bool can = true;
-  const auto twice = [&can](int64_t& entries) {
-    can = can && entries < kMost;
-    entries = std::min(kMost, 2 * entries + 1024);
-  };
-  if (fault & kTaskQueueFull) twice(capacity.queue);
-  if (fault & kTaskEdgesFull) twice(capacity.edges);
-  if (fault & kTaskNodesFull) twice(capacity.nodes);
-  return can;
-}
 
 TaskSchedule schedule_of(const std::string& variant) {
   switch (pgsampler_variant(variant)) {
@@ -63,86 +32,77 @@ TaskSchedule schedule_of(const std::string& variant) {
   }
 }
 
-void tell_fault(uint32_t fault, int64_t num_nodes) {
-  if (fault & kTaskBadSeed) {
-    fail("seeds holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
-  }
-  if (fault & kTaskRepeatedSeed) fail("seeds holds an id twice; every destination must be unique");
-  if (fault & kTaskBadIndptr) {
-    fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-  }
-  if (fault & kTaskBadIndices) {
-    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-              num_nodes - 1);
-  }
-  if (fault & kTaskBadTables)
-    fail("weights holds the tables of another graph; make them anew with weight_tables");
-}
-
-// Everything of one attempt that lives on the device.
+// One attempt: its memory, and what it told.
 template <class Id>
 struct Attempt {
   Scratch zeroed, rest;
-  Tensor indptr, indices, src_nodes, positions;
-  TaskControl control;  // read back
+  TaskBlocks<Id> blocks;  // of all hops, one after the other, of the capacity
+  TaskControl control;
 };
 
 template <class Id>
 Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t num_seeds,
-                    const Capacity& capacity, TaskSchedule schedule, bool with_positions) {
+                    const std::vector<int64_t>& capacity, TaskSchedule schedule,
+                    bool with_positions) {
   const Launch& launch = on.launch();
+  const int64_t tasks = capacity[kTasks], edges = capacity[kTaskEdges];
+  const int64_t nodes = capacity[kTaskNodes];
   Attempt<Id> a;
-  const int64_t indptr_capacity = capacity.queue + job.hops;
+  const int64_t indptr_capacity = tasks + job.hops;
   const bool as_printed = schedule == TaskSchedule::kAsPrinted;
 
   const size_t control_at = a.zeroed.template add<TaskControl>(1);
-  const size_t queue_at = a.zeroed.template add<unsigned long long>(capacity.queue);
+  const size_t queue_at = a.zeroed.template add<unsigned long long>(tasks);
   const size_t known_at = a.zeroed.template add<uint32_t>(job.layout.words(job.graph.num_nodes));
   Scratch& of_rows = as_printed ? a.zeroed : a.rest;  // a lost task's row counts as empty
-  const size_t rows_at = of_rows.template add<TaskRow>(capacity.queue);
-  const size_t neighbors_at = a.rest.template add<Id>(capacity.edges);
-  const size_t positions_at = a.rest.template add<int64_t>(with_positions ? capacity.edges : 0);
+  const size_t rows_at = of_rows.template add<TaskRow>(tasks);
+  const size_t neighbors_at = a.rest.template add<Id>(edges);
+  const size_t drawn_at = a.rest.template add<int64_t>(with_positions ? edges : 0);
   const size_t local_at = a.rest.template add<int32_t>(job.graph.num_nodes);
   const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, indptr_capacity);
   const size_t scan_at = a.rest.template add<char>(static_cast<int64_t>(scan_bytes));
+  const size_t indptr_at = a.rest.template add<int32_t>(indptr_capacity);
+  // The list of nodes is done with before the first index is written: they share memory.
+  const int64_t node_words = nodes * static_cast<int64_t>(sizeof(Id) / sizeof(int32_t));
+  const size_t indices_at = a.rest.template add<int32_t>(std::max(edges, node_words));
+  const size_t src_at = a.rest.template add<Id>(num_seeds + nodes);
+  const size_t positions_at = a.rest.template add<int64_t>(with_positions ? edges : 0);
   a.zeroed.allocate(on);
   a.rest.allocate(on);
-  a.indptr = on.empty({indptr_capacity}, ScalarType::Int);
-  // The list of nodes is done with before the first index is written: they share memory.
-  const int64_t node_words = capacity.nodes * static_cast<int64_t>(sizeof(Id) / sizeof(int32_t));
-  a.indices = on.empty({std::max(capacity.edges, node_words)}, ScalarType::Int);
-  a.src_nodes = on.empty({num_seeds + capacity.nodes}, kIdType<Id>);
-  if (with_positions) a.positions = on.empty({capacity.edges}, ScalarType::Long);
 
   job.known = a.zeroed.template at<uint32_t>(known_at);
   job.queue = a.zeroed.template at<unsigned long long>(queue_at);
   job.rows = of_rows.template at<TaskRow>(rows_at);
-  job.queue_capacity = static_cast<uint32_t>(capacity.queue);
+  job.queue_capacity = static_cast<uint32_t>(tasks);
   job.neighbors = a.rest.template at<Id>(neighbors_at);
-  job.positions = with_positions ? a.rest.template at<int64_t>(positions_at) : nullptr;
-  job.edge_capacity = static_cast<uint32_t>(capacity.edges);
-  job.nodes = reinterpret_cast<Id*>(a.indices.data_ptr());
-  job.node_capacity = static_cast<uint32_t>(capacity.nodes);
+  job.positions = with_positions ? a.rest.template at<int64_t>(drawn_at) : nullptr;
+  job.edge_capacity = static_cast<uint32_t>(edges);
+  job.nodes = a.rest.template at<Id>(indices_at);
+  job.node_capacity = static_cast<uint32_t>(nodes);
   job.control = a.zeroed.template at<TaskControl>(control_at);
-  const TaskBlocks<Id> blocks{a.rest.template at<int32_t>(local_at),
-                              data<Id>(a.src_nodes),
-                              data<int32_t>(a.indptr),
-                              indptr_capacity,
-                              data<int32_t>(a.indices),
-                              with_positions ? data<int64_t>(a.positions) : nullptr,
-                              as_printed};
+  a.blocks = {a.rest.template at<int32_t>(local_at),
+              a.rest.template at<Id>(src_at),
+              a.rest.template at<int32_t>(indptr_at),
+              indptr_capacity,
+              a.rest.template at<int32_t>(indices_at),
+              with_positions ? a.rest.template at<int64_t>(positions_at) : nullptr,
+              as_printed};
 
+  static_assert(sizeof(TaskControl) % sizeof(int64_t) == 0);
+  constexpr int kWords = sizeof(TaskControl) / sizeof(int64_t);
   GNNBENCH_CUDA_CALL(
       launch, cudaMemsetAsync(a.zeroed.template at<char>(0), 0, a.zeroed.bytes(), launch.stream));
-  task_seeds(launch, job, seeds, num_seeds, blocks.local_of, blocks.src_nodes);
+  pgsampler_seeds(launch, job, seeds, num_seeds, a.blocks.local_of, a.blocks.src_nodes);
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
-  run_tasks(launch, job, schedule);
+  pgsampler_run(launch, job, schedule);
   trace_mark(launch, Stage::kPick, kWholeBatch);
-  task_local_ids(launch, job, blocks);
+  pgsampler_local_ids(launch, job, a.blocks);
+  Mailbox& box = Mailbox::of(on);
+  post(launch, {{reinterpret_cast<const int64_t*>(job.control), kWords}}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
-  task_blocks(launch, job, blocks, a.rest.template at<char>(scan_at), scan_bytes);
+  pgsampler_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
-  on.read_back(job.control, &a.control, 1);  // the one host synchronisation
+  std::memcpy(&a.control, box.wait(launch), sizeof(TaskControl));  // the one host synchronisation
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
   return a;
 }
@@ -155,31 +115,49 @@ int64_t rows_of(const TaskControl& control, int64_t hops) {
 }
 
 template <class Id>
-std::vector<Tensor> answer(Attempt<Id>& a, int64_t hops, bool with_positions, int64_t attempts) {
+std::vector<Tensor> answer(const OnDevice& on, const Attempt<Id>& a, int64_t hops,
+                           int64_t attempts) {
   const TaskControl& c = a.control;
-  std::vector<Tensor> out;
   int64_t known = 0, row = 0, edge = 0;
+  for (int64_t h = 0; h <= hops; ++h) known += c.found[h];
+  const Tensor nodes = on.empty({known}, kIdType<Id>);
+  std::vector<Copy> copies{{a.blocks.src_nodes, nodes.data_ptr(), known * int64_t{sizeof(Id)}}};
+  std::vector<Tensor> out;
+  const auto own = [&](const auto* from, int64_t n, ScalarType type) {
+    out.push_back(on.empty({n}, type));
+    copies.push_back({from, out.back().data_ptr(), n * int64_t{sizeof(*from)}});
+  };
+  known = 0;
   for (int64_t h = 0; h < hops; ++h) {
     known += c.found[h];
     const int64_t edges = static_cast<int64_t>(c.hop_edges[h]);
-    out.push_back(torch::stable::narrow(a.indptr, 0, row, known + 1));
-    out.push_back(torch::stable::narrow(a.indices, 0, edge, edges));
-    out.push_back(torch::stable::narrow(a.src_nodes, 0, 0, known + c.found[h + 1]));
-    if (with_positions) out.push_back(torch::stable::narrow(a.positions, 0, edge, edges));
+    own(a.blocks.indptr + row, known + 1, ScalarType::Int);
+    own(a.blocks.indices + edge, edges, ScalarType::Int);
+    out.push_back(h + 1 == hops ? nodes : view(nodes, 0, known + c.found[h + 1]));
+    if (a.blocks.positions != nullptr) own(a.blocks.positions + edge, edges, ScalarType::Long);
     row += known + 1;
     edge += edges;
   }
+  copy_all(on.launch(), copies);
+  trace_mark(on.launch(), Stage::kBlock, kWholeBatch);
   out.push_back(pgsampler_stats({tasks_enqueued(c.state), static_cast<int64_t>(c.edges), c.nodes},
                                 tasks_enqueued(c.state) - c.chunks,
                                 tasks_finished(c.state) - c.chunks, c.stale, c.chunks, attempts));
   return out;
 }
 
+// Rows that are split take a task per kChunkDraws draws, and a row's draws are fewer than its
+// edges.
+int64_t most_chunks(Pick pick, bool split_hubs, int64_t num_edges) {
+  if (pick != Pick::kReservoir || !split_hubs) return 0;
+  return std::min<int64_t>(2 * (num_edges / kChunkDraws), int64_t{1} << 18);
+}
+
 template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec& spec,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, uint64_t key,
                         uint32_t batch, bool with_positions, TaskSchedule schedule,
-                        uint32_t fetch_size, const std::vector<int64_t>& wanted) {
+                        uint32_t fetch_size, bool split_hubs, const std::vector<int64_t>& wanted) {
   const int64_t n = seeds.numel(), hops = static_cast<int64_t>(fanouts.size());
   TaskJob<Id> job{};
   job.graph = graph;
@@ -188,22 +166,40 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
   job.batch = batch;
   job.hops = static_cast<uint32_t>(hops);
   job.fetch_size = fetch_size;
+  job.split_hubs = split_hubs;
   job.layout = KnownLayout::of(static_cast<int>(hops));
   for (int64_t h = 0; h < hops; ++h) job.fanouts[h] = static_cast<uint32_t>(fanouts[h]);
 
-  Capacity capacity = first_capacity(graph.num_nodes, graph.num_edges, n, spec, fanouts);
-  if (!wanted.empty()) capacity = {std::max(wanted[0], n + 1), wanted[1], wanted[2]};
+  const TaskWork work{graph.num_nodes,
+                      graph.num_edges,
+                      n,
+                      fanouts,
+                      without_replacement(spec.pick),
+                      spec.pick == Pick::kFisherYates ? 3 : 1,
+                      most_chunks(spec.pick, split_hubs, graph.num_edges)};
+  std::vector<int64_t> capacity = wanted.empty() ? task_guess(work) : wanted;
+  std::vector<int64_t> least{n + 1, 0, 0};
+  capacity[kTasks] = std::max(capacity[kTasks], n + 1);
   for (int64_t attempts = 1;; ++attempts) {
-    Attempt<Id> a =
-        attempt(on, job, Vertices{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long}, n,
-                capacity, schedule, with_positions);
-    uint32_t fault = a.control.fault;
-    tell_fault(fault, graph.num_nodes);
+    std::optional<Attempt<Id>> a;
+    try {
+      a = attempt(on, job, Vertices{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long}, n,
+                  capacity, schedule, with_positions);
+    } catch (const OutOfMemory&) {
+      if (!shrink(capacity, least)) throw;
+      continue;
+    }
+    const Fault faults = static_cast<Fault>(a->control.faults);
+    tell(faults, graph.num_nodes);
     // As printed, a vertex whose task was lost is a destination all the same.
-    if (fault == 0 && rows_of(a.control, hops) > capacity.queue) fault = kTaskQueueFull;
-    if (fault == 0) return answer(a, hops, with_positions, attempts);
-    if (!grow(capacity, fault)) {
-      fail("the batch takes more than ", kMost, " tasks or edges; take a smaller one or fanouts");
+    const bool fits = faults == Fault::kNone;
+    const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];
+    const bool full[3] = {!rows_fit || has(faults, Fault::kTasksFull),
+                          has(faults, Fault::kEdgesFull), has(faults, Fault::kNodesFull)};
+    if (fits && rows_fit) return answer(on, *a, hops, attempts);
+    if (!grow(capacity, least, full)) {
+      fail("the batch takes more than ", kMostTasks,
+           " tasks or edges; take a smaller one or fanouts");
     }
   }
 }
@@ -212,7 +208,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                    std::vector<int64_t> fanouts, std::string pick,
                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
                                    int64_t key, int64_t batch, bool with_positions,
-                                   std::string variant, int64_t fetch_size,
+                                   std::string variant, int64_t fetch_size, std::string hubs,
                                    std::vector<int64_t> capacity) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
@@ -220,6 +216,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_cuda({{seeds, "seeds"}});
   const TaskSchedule schedule = schedule_of(variant);
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
+  const bool split_hubs = splits_hubs(hubs);
   const OnDevice on(seeds, "pgsampler");
   const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
@@ -227,7 +224,8 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   const auto go = [&](auto id) {
     using Id = decltype(id);
     return run<Id>(on, csc_of<Id>(on, indptr, indices), spec, seeds, fanouts,
-                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, capacity);
+                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, split_hubs,
+                   capacity);
   };
   return indices.scalar_type() == ScalarType::Int ? go(int32_t{}) : go(int64_t{});
 }

@@ -3,7 +3,7 @@
 //
 // Memory of a graph above its CSC: two arrays of 8 bytes a stored edge (the keys and the sort's
 // other half, which holds the rows' hash tables before) and about 70 bytes a node.
-#include "cuda/twin.h"
+#include "cuda/twin/twin.h"
 
 #include <algorithm>
 #include <tuple>
@@ -11,18 +11,28 @@
 
 #include "bindings/cuda/common.h"
 #include "bindings/twin_spec.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 namespace {
 
 constexpr int kPasses = 4;
 
+// Host synchronisation: copies `n` values from the device and waits for the stream.
+template <class T>
+void read_back(const OnDevice& on, const T* from, T* to, int64_t n) {
+  const Launch& launch = on.launch();
+  GNNBENCH_CUDA_CALL(
+      launch, cudaMemcpyAsync(to, from, n * sizeof(T), cudaMemcpyDeviceToHost, launch.stream));
+  GNNBENCH_CUDA_CALL(launch, cudaStreamSynchronize(launch.stream));
+}
+
 std::vector<int64_t> to_host(const OnDevice& on, const Tensor& t, const char* name) {
   check_layout(t, name, 1);
   check_dtype(t, name, ScalarType::Long);
   check_cuda({{t, name}});
   std::vector<int64_t> values(static_cast<size_t>(t.numel()));
-  if (!values.empty()) on.read_back(data<const int64_t>(t), values.data(), t.numel());
+  if (!values.empty()) read_back(on, data<const int64_t>(t), values.data(), t.numel());
   return values;
 }
 
@@ -33,7 +43,7 @@ HostInts ints(const std::vector<int64_t>& values) {
 template <class T>
 T read_one(const OnDevice& on, const T* from) {
   T value;
-  on.read_back(from, &value, 1);
+  read_back(on, from, &value, 1);
   return value;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bindings/cuda/stages.h"
+#include "cuda/common/copies.h"
 
 namespace gnnbench::cuda {
 
@@ -14,20 +15,15 @@ struct BatchHop {
   int64_t rows;  // of this hop alone
 };
 
-// Copies `from` to offset `at` (in elements) of `to`, on the stream.
-inline void place(const OnDevice& on, const Tensor& from, int64_t at, const Tensor& to) {
-  const size_t size = from.element_size();
-  const size_t bytes = static_cast<size_t>(from.numel()) * size;
-  if (bytes == 0) return;
-  GNNBENCH_CUDA_CALL(on.launch(),
-                     cudaMemcpyAsync(data<char>(to) + at * size, from.data_ptr(), bytes,
-                                     cudaMemcpyDeviceToDevice, on.launch().stream));
+// A copy of `from` to offset `at` (in elements) of `to`.
+inline Copy place(const Tensor& from, int64_t at, const Tensor& to) {
+  const int64_t size = static_cast<int64_t>(from.element_size());
+  return {from.data_ptr(), data<char>(to) + at * size, from.numel() * size};
 }
 
 // With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks. The offsets of
 // a hop already count on from the hop before; its last one is the next hop's first.
 inline std::vector<BatchHop> join_hops(const OnDevice& on, const std::vector<BatchHop>& hops) {
-  const auto prefix = [](Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); };
   int64_t rows = 0, edges = 0, carried = 0;
   for (const BatchHop& hop : hops) {
     rows += hop.rows;
@@ -35,22 +31,24 @@ inline std::vector<BatchHop> join_hops(const OnDevice& on, const std::vector<Bat
     carried += hop.carried.numel();
   }
   const BatchHop& last = hops.back();
-  Tensor indptr = on.empty({rows + 1}, ScalarType::Int);
-  Tensor indices = on.empty({edges}, ScalarType::Int);
-  Tensor with = on.empty({carried}, last.carried.scalar_type());
-  Tensor nodes = last.src_nodes;
+  const Tensor indptr = on.empty({rows + 1}, ScalarType::Int);
+  const Tensor indices = on.empty({edges}, ScalarType::Int);
+  const Tensor with = on.empty({carried}, last.carried.scalar_type());
+  std::vector<Copy> copies;
   std::vector<BatchHop> out;
   rows = edges = carried = 0;
   for (const BatchHop& hop : hops) {
-    place(on, hop.indptr, rows, indptr);
-    place(on, hop.local, edges, indices);
-    place(on, hop.carried, carried, with);
+    const bool ends = &hop == &last;  // else the next hop begins with the offset that ends this one
+    copies.push_back(place(ends ? hop.indptr : view(hop.indptr, 0, hop.rows), rows, indptr));
+    copies.push_back(place(hop.local, edges, indices));
+    copies.push_back(place(hop.carried, carried, with));
     rows += hop.rows;
     edges += hop.local.numel();
     carried += hop.carried.numel();
-    out.push_back({prefix(indptr, rows + 1), prefix(indices, edges),
-                   prefix(nodes, hop.src_nodes.numel()), prefix(with, carried), rows});
+    out.push_back({view(indptr, 0, rows + 1), view(indices, 0, edges),
+                   view(last.src_nodes, 0, hop.src_nodes.numel()), view(with, 0, carried), rows});
   }
+  copy_all(on.launch(), copies);
   return out;
 }
 
