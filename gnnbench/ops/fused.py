@@ -117,8 +117,8 @@ def fastsample(
 ) -> tuple[MiniBatch, list[int]]:
     """Sample a mini-batch straight into CSC over a dense map (FastSample, Algorithm 1).
 
-    ``dense_map``, on the seeds' device, is empty again afterwards, also after an error: only entries
-    that the batch touched are reset. Otherwise as :func:`fused_map`.
+    ``dense_map``, on the seeds' device, is empty again afterwards, also after an error: only
+    entries that the batch touched are reset. Otherwise as :func:`fused_map`.
     """
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
