@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
+
+from gnnbench.data import layout
+from gnnbench.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -19,6 +24,9 @@ class Graph:
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
     ``meta`` is the store's ``meta.json``.
+
+    Sent to another process, a graph of the store is its ``path`` and is mapped there again, which
+    raises ``DataError`` where another graph has taken its place.
     """
 
     name: str
@@ -48,3 +56,35 @@ class Graph:
     def feature_dim(self) -> int:
         """Width of a feature row."""
         return int(self.features.shape[1])
+
+    @classmethod
+    def mapped(cls, folder: Path, meta: dict[str, Any]) -> Graph:
+        """The graph in a folder of the store, mapped read-only (private pages) and not checked."""
+        wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
+        tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in wanted}
+        classes = int(meta["num_classes"])
+        return cls(name=meta["name"], num_classes=classes, path=folder, meta=meta, **tensors)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.path is None:
+            return super().__reduce_ex__(protocol)
+        return _mapped_again, (self.path, self.meta)
+
+
+def _mapped_again(folder: Path, meta: dict[str, Any]) -> Graph:
+    """A graph that was opened, and so checked, in another process."""
+    if layout.read_meta(folder) != meta:
+        raise DataError(f"{folder} holds another graph than when it was opened; open it anew")
+    layout.check_sizes(folder, meta)
+    return Graph.mapped(folder, meta)
+
+
+def _map_tensor(folder: Path, array: str, entry: dict[str, Any]) -> Tensor:
+    dtype = {"int32": torch.int32, "int64": torch.int64, "float32": torch.float32}[entry["dtype"]]
+    shape = tuple(entry["shape"])
+    size = int(np.prod(shape, dtype=np.int64))
+    if size == 0:
+        return torch.empty(shape, dtype=dtype)
+    # shared=False maps the file privately: torch may write to its pages, never to the file.
+    flat = torch.from_file(str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype)
+    return flat.view(shape)

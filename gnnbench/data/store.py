@@ -17,8 +17,6 @@ from gnnbench.data.writer import GraphWriter, Progress, graph_lock
 from gnnbench.errors import DataError
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gnnbench.data.graph import Graph
 
 
@@ -66,28 +64,7 @@ def open_graph(path: str | Path) -> Graph:
     again = "delete the folder and prepare the dataset again"
     classes = int(meta["num_classes"])
     validate(f"{folder} is damaged", mapped, classes, contents_of_features=False, advice=again)
-    wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
-    tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in wanted}
-    return Graph(
-        name=meta["name"],
-        num_classes=classes,
-        path=folder,
-        meta=meta,
-        **tensors,
-    )
-
-
-def _map_tensor(folder: Path, array: str, entry: dict[str, Any]) -> Tensor:
-    import torch
-
-    dtype = {"int32": torch.int32, "int64": torch.int64, "float32": torch.float32}[entry["dtype"]]
-    shape = tuple(entry["shape"])
-    size = int(np.prod(shape, dtype=np.int64))
-    if size == 0:
-        return torch.empty(shape, dtype=dtype)
-    # shared=False maps the file privately: torch may write to its pages, never to the file.
-    flat = torch.from_file(str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype)
-    return flat.view(shape)
+    return Graph.mapped(folder, meta)
 
 
 def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:

@@ -62,7 +62,7 @@ def fused_map(
     """Sample a mini-batch over one hash table that hands out local ids while it is filled.
 
     FastGL's Fused-Map (ASPLOS'24, section 4.3, Algorithm 2 without its misprints). On a GPU the
-    host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.sample`;
+    host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.hop_by_hop`;
     local ids beyond the seeds come in any order. Blocks share memory only where one is a prefix of
     the next: ``src_nodes``, and with the frontier ``new`` all tensors.
 

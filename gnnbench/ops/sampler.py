@@ -12,7 +12,7 @@ from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.picks import PickSpec
 
 
-def sample(
+def hop_by_hop(
     graph_indptr: Tensor,
     graph_indices: Tensor,
     seeds: Tensor,
@@ -52,7 +52,7 @@ def sample(
     load_native()
     spec = PickSpec.of(pick)
     with native_errors():
-        flat = torch.ops.gnnbench.sample(
+        flat = torch.ops.gnnbench.hop_by_hop(
             graph_indptr,
             graph_indices,
             seeds,
@@ -102,7 +102,7 @@ def sample_hop(
     ``dst`` ``[n]`` in the dtype of ``graph_indices``; it may repeat a node, which then draws the
     same neighbours. Returns ``indptr`` int32 ``[n + 1]``, the neighbours' global ids ``[edges]``,
     their offsets in ``graph_indices``, int64 ``[edges]`` (empty for random walks), and the visits
-    of random walks, float32 ``[edges]`` (else empty). Raises as :func:`sample`.
+    of random walks, float32 ``[edges]`` (else empty). Raises as :func:`hop_by_hop`.
     """
     load_native()
     with native_errors():

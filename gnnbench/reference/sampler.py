@@ -126,7 +126,7 @@ def sample(
     batch: int,
     with_positions: bool = False,
 ) -> MiniBatch:
-    """As :func:`gnnbench.ops.sampler.sample`; the arguments are trusted."""
+    """As :func:`gnnbench.ops.sampler.hop_by_hop`; the arguments are trusted."""
     spec = PickSpec.of(pick)
     graph = _Graph(graph_indptr, graph_indices, spec)
     local: dict[int, int] = {}  # insertion order is the order of first occurrence

@@ -5,17 +5,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from gnnbench import names, rng
+from gnnbench.data.graph import Graph
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.sampling.arguments import seed_tensor, whole, yes_or_no
+from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
 from gnnbench.stages.locked import LockedCopy
 
 if TYPE_CHECKING:
@@ -30,12 +32,13 @@ FRONTIERS = ("cumulative", "new")
 class Setting:
     """What every sampler is built with, already checked (see ``gnnbench.build_sampler``).
 
-    ``device`` is where the blocks are given, ``topology`` where the graph is: ``gpu`` and ``uva``
-    sample on the device, ``cpu`` on the CPU. ``fanouts`` from the seeds outwards.
+    ``graph`` is one of the store, which another process finds by its path, or ``indptr`` and
+    ``indices`` themselves. ``device`` is where the blocks are given, ``topology`` where the graph
+    is: ``gpu`` and ``uva`` sample on the device, ``cpu`` on the CPU. ``fanouts`` from the seeds
+    outwards.
     """
 
-    indptr: Tensor
-    indices: Tensor
+    graph: Graph | Topology
     fanouts: tuple[int, ...]
     pick: PickSpec
     frontier: str
@@ -43,6 +46,16 @@ class Setting:
     device: torch.device
     topology: str
     with_positions: bool
+
+    @property
+    def indptr(self) -> Tensor:
+        """int64 ``[num_nodes + 1]``, where the graph was given."""
+        return self.graph.indptr if isinstance(self.graph, Graph) else self.graph[0]
+
+    @property
+    def indices(self) -> Tensor:
+        """int32 or int64 ``[num_edges]``, where the graph was given."""
+        return self.graph.indices if isinstance(self.graph, Graph) else self.graph[1]
 
     @property
     def sampled_on(self) -> torch.device:
@@ -55,7 +68,8 @@ class Sampler(ABC):
 
     Every sampler draws the same (destination, position) multisets for the same pick, whatever the
     device and the number of threads; local ids alone may differ. An object keeps buffers from one
-    batch to the next and is not to be used by two threads at once.
+    batch to the next and is not to be used by two threads at once. Sent to another process, it is
+    what it was built with, and is built there anew: nothing that it holds is shared.
 
     A subclass names itself and what it can do in the class attributes and implements ``draw``;
     ``picks`` has the default first, ``options`` maps the keyword arguments of its own to a line of
@@ -68,6 +82,17 @@ class Sampler(ABC):
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
     options: ClassVar[dict[str, str]] = {}
+    _built_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *setting: Any, **options: Any) -> Self:
+        """An object that knows what it is built with."""
+        made = super().__new__(cls)
+        made._built_with = (setting, options)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        setting, options = self._built_with
+        return partial(type(self), **options), setting
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting

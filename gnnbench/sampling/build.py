@@ -85,9 +85,9 @@ def build_sampler(
     if missing is not None:
         raise MissingError(f"sampler '{name}' cannot run: {missing.reason}; {missing.fix}")
     walk = {"walks": walks, "walk_length": walk_length, "restart": restart}
+    stored = isinstance(graph, Graph) and graph.path is not None
     setting = Setting(
-        indptr,
-        indices,
+        graph if stored else (indptr, indices),
         hops,
         _pick(chosen, graph, indptr, weights, walk),
         frontier,

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from gnnbench.convert import to_dgl
 from gnnbench.errors import UsageError
-from gnnbench.sampling.base import Sampler
-from gnnbench.sampling.place import Place, check_edge_ids
+from gnnbench.sampling.place import Place, Samples, check_edge_ids
 from gnnbench.systems.dgl_import import require_dgl
 
 dgl: Any = require_dgl()
@@ -24,7 +23,7 @@ class DglSampler(BlockSampler):
     batches count from ``set_epoch`` on (see there).
     """
 
-    def __init__(self, sampler: Sampler, edge_ids: Tensor | None = None, **prefetch: Any) -> None:
+    def __init__(self, sampler: Samples, edge_ids: Tensor | None = None, **prefetch: Any) -> None:
         super().__init__(**prefetch)
         self._inner = sampler
         self._edge_ids = check_edge_ids(edge_ids, sampler.num_edges)

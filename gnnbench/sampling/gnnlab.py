@@ -5,8 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
 from gnnbench.ops.picks import PICKS
-from gnnbench.ops.versioned import VersionedTable, sample_versioned
 from gnnbench.sampling.base import Sampler, Setting
 
 
@@ -26,7 +26,7 @@ class GnnLab(Sampler):
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
         """One dispatch for all hops."""
-        return sample_versioned(
+        return gnnlab(
             self._indptr,
             self._indices,
             seeds,

@@ -9,13 +9,17 @@ from torch import Tensor
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater
-from gnnbench.ops.pgsampler import TaskStats, pgsampler
+from gnnbench.ops.pgsampler import HUBS, TaskStats, pgsampler
 from gnnbench.ops.picks import PICKS
 from gnnbench.sampling.arguments import whole
 from gnnbench.sampling.base import Sampler, Setting
 
 FETCH_SIZE = 5  # the paper's
 _FETCH = {"fetch_size": f"tasks that a worker takes at once, 1 to 32; {FETCH_SIZE} by default"}
+_HUBS = {
+    "hubs": "split (default): all workers of a GPU share a long reservoir row's draws, which is not"
+    " in the paper; whole: a row is one worker's. On the CPU it always is"
+}
 
 
 class PgSampler(Sampler):
@@ -29,14 +33,17 @@ class PgSampler(Sampler):
     summary = "PGSampler: one persistent kernel over a task queue"
     picks = tuple(pick for pick in PICKS if pick != "random_walk")
     frontiers = ("cumulative",)
-    options: ClassVar[dict[str, str]] = _FETCH
+    options: ClassVar[dict[str, str]] = {**_FETCH, **_HUBS}
     variant: ClassVar[str] = "persistent"
 
-    def __init__(self, setting: Setting, fetch_size: int = FETCH_SIZE) -> None:
+    def __init__(self, setting: Setting, fetch_size: int = FETCH_SIZE, hubs: str = "split") -> None:
+        if hubs not in HUBS:
+            raise UsageError(f"hubs must be one of {', '.join(HUBS)}, not {hubs!r}")
         if not 1 <= whole("fetch_size", fetch_size, 1) <= 32:
             raise UsageError(f"fetch_size must be 1 to 32, it is {fetch_size}")
         super().__init__(setting)
         self._fetch_size = fetch_size
+        self._hubs = hubs
         self._high_water = HighWater()
         self.lost_tasks = 0
         self.tasks: TaskStats | None = None
@@ -54,6 +61,7 @@ class PgSampler(Sampler):
             with_positions=with_positions,
             variant=self.variant,
             fetch_size=self._fetch_size,
+            hubs=self._hubs,
             capacity=self._high_water.capacity,
             unsafe=self.variant == "as_printed",
         )

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
 from gnnbench.errors import UsageError
+from gnnbench.minibatch import MiniBatch
 from gnnbench.sampling.arguments import whole
+
+
+class Samples(Protocol):
+    """What an adapter needs of a :class:`gnnbench.sampling.base.Sampler`."""
+
+    @property
+    def pick(self) -> str:
+        """Name of the pick function."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the graph."""
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of the graph."""
+
+    def sample(
+        self, seeds: Tensor, epoch: int = 0, batch: int = 0, *, with_positions: bool | None = None
+    ) -> MiniBatch:
+        """The blocks for ``seeds``, input layer first."""
 
 
 class Place:

@@ -9,8 +9,7 @@ from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from gnnbench.convert import joined
 from gnnbench.errors import UnsupportedError
-from gnnbench.sampling.base import Sampler
-from gnnbench.sampling.place import Place, check_edge_ids
+from gnnbench.sampling.place import Place, Samples, check_edge_ids
 
 
 class PygSampler(BaseSampler):
@@ -23,7 +22,7 @@ class PygSampler(BaseSampler):
     ``set_epoch`` on (see there).
     """
 
-    def __init__(self, sampler: Sampler, edge_ids: Tensor | None = None) -> None:
+    def __init__(self, sampler: Samples, edge_ids: Tensor | None = None) -> None:
         super().__init__()
         self._inner = sampler
         self._edge_ids = check_edge_ids(edge_ids, sampler.num_edges)

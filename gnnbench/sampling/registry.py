@@ -17,7 +17,7 @@ from gnnbench.sampling.base import Sampler
 EXTRA = "GNNBENCH_EXTRA_SAMPLERS"
 GROUP = "gnnbench.samplers"
 OURS = {
-    "baseline": "gnnbench.sampling.baseline:HopByHop",
+    "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
     "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
     "fused-map": "gnnbench.sampling.fused_map:FusedMap",
     "fastsample": "gnnbench.sampling.fastsample:FastSample",
@@ -25,6 +25,8 @@ OURS = {
     "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
     "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
 }
+
+RENAMED = {"baseline": "hop-by-hop"}  # a system and the reference are called baseline
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def sampler_names() -> list[str]:
 
 def sampler_class(name: str) -> type[Sampler]:
     """Class of a sampler. Raises ``UsageError`` for an unknown name and suggests the nearest."""
-    names.check("sampler", name, _entries())
+    names.check("sampler", name, _entries(), RENAMED)
     loaded: type[Sampler] = _entries()[name].load()
     return loaded
 

@@ -56,7 +56,7 @@ class Baseline(TrainingSystem):
     options: ClassVar[dict[str, str]] = {
         "features": "on a GPU: host (default): gathered by the cores, then copied; gpu: the table"
         " in device memory; uva: read out of locked host memory by a kernel",
-        "sampler": "baseline (default) or any other of gnnbench.samplers()",
+        "sampler": "hop-by-hop (default) or any other of gnnbench.samplers()",
         "topology": "on a GPU: gpu (default): the graph is copied there; uva: read out of locked"
         " host memory; cpu: sampled on the CPU",
         "fetch_size": "of the sampler pgsampler: tasks taken at once, 1 to 32 (default 5)",
@@ -90,7 +90,7 @@ class Baseline(TrainingSystem):
     def check_options(cls, options: Mapping[str, Any]) -> None:
         """Options of the system, and those that its sampler takes."""
         given = {**options}
-        sampler = given.pop("sampler", "baseline")
+        sampler = given.pop("sampler", "hop-by-hop")
         super().check_options(given)
         if sampler not in sampler_names():
             raise UsageError(
@@ -106,7 +106,7 @@ class Baseline(TrainingSystem):
 
     @property
     def _sampler_class(self) -> type[Sampler]:
-        return sampler_class(self.cell.options.get("sampler", "baseline"))
+        return sampler_class(self.cell.options.get("sampler", "hop-by-hop"))
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """The sampler's, where it draws."""

@@ -183,7 +183,7 @@ class PygNativeSampler(PygBase):
         from torch_geometric.loader import NodeLoader
 
         self._sampler = build_sampler(
-            "baseline",
+            "hop-by-hop",
             self.graph,
             self.cell.fanouts,
             seed=self.cell.seed,

@@ -10,18 +10,10 @@
 
 #include <cstdint>
 
+#include "gnnbench/csc.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench {
-
-// Compressed sparse columns of in-neighbours.
-template <class Id>
-struct Csc {
-  const int64_t* indptr;
-  const Id* indices;
-  int64_t num_nodes;
-  int64_t num_edges;
-};
 
 // A destination's row in the CSC.
 struct Row {

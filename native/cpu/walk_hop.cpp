@@ -23,8 +23,8 @@ PickFault walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws&
       return rows[i].count == 0 ? 0 : pick_draws(draws.spec, rows[i].degree, draws.fanout);
     };
     const auto take = [&](int64_t i, auto draw) {
-      uint32_t kept = pick_random_walk(csc.indptr, csc.indices, csc.num_nodes, csc.num_edges,
-                                       dst[i], walk, draws.fanout, draw, tally_ids, tally_visits);
+      uint32_t kept =
+          pick_random_walk(csc, dst[i], walk, draws.fanout, draw, tally_ids, tally_visits);
       if (kept == kBadWalk || kept == kBadWalkRow) {
         fault.store(kept == kBadWalk ? PickFault::kBadIndices : PickFault::kBadRow);
         kept = 0;

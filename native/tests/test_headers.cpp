@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "expect.h"
+#include "gnnbench/csc.h"
+#include "gnnbench/fault.h"
 #include "gnnbench/pick.h"
 #include "gnnbench/rng.h"
 
@@ -118,6 +120,30 @@ void counts() {
 // 0 <- 1 2 3, 1 <- 0, 2 <- 2 4 4, 3 isolated, 4 <- 0 1 2 3 4 5, 5 <- 0
 constexpr int64_t kIndptr[] = {0, 3, 4, 7, 7, 13, 14};
 constexpr int kIndices[] = {1, 2, 3, 0, 2, 4, 4, 0, 1, 2, 3, 4, 5, 0};
+using Csc = gnnbench::Csc<int>;
+constexpr Csc kGraph{kIndptr, kIndices, 6, 14};
+
+void rows() {
+  gnnbench::CscRow row{-1, 9};
+  expect(kGraph.read_row(4, row) && row.begin == 7 && row.degree == 6, "a row");
+  expect(kGraph.read_row(3, row) && row.begin == 7 && row.degree == 0, "an empty row");
+  row = {-1, 9};
+  const int64_t decreasing[] = {0, 3, 1}, negative[] = {-1, 3}, large[] = {0, int64_t{1} << 32};
+  expect(!(Csc{decreasing, kIndices, 2, 14}).read_row(1, row), "offsets that decrease");
+  expect(!(Csc{negative, kIndices, 1, 14}).read_row(0, row), "an offset before indices");
+  expect(!(Csc{kIndptr, kIndices, 6, 13}).read_row(5, row), "an offset behind indices");
+  expect(!(Csc{large, kIndices, 1, int64_t{1} << 40}).read_row(0, row), "a row beyond the draws");
+  expect(row.begin == -1 && row.degree == 9, "a row that is not sound is left alone");
+  expect(kGraph.has_node(0) && kGraph.has_node(5), "nodes");
+  expect(!kGraph.has_node(6) && !kGraph.has_node(-1), "ids that are no nodes");
+}
+
+void faults() {
+  using gnnbench::Fault;
+  const Fault both = Fault::kBadRow | Fault::kRepeatedSeed;
+  expect(gnnbench::has(both, Fault::kBadRow) && !gnnbench::has(both, Fault::kBadSeed), "faults");
+  expect(!gnnbench::has(Fault::kNone, both), "no fault");
+}
 
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
           std::initializer_list<uint32_t> visits, const char* what) {
@@ -125,8 +151,8 @@ void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
   const gnnbench::Draws draws{kKey, static_cast<uint64_t>(vertex), 1, 3};
   std::vector<int> ids(walks.visits());
   std::vector<uint32_t> counts(walks.visits());
-  const uint32_t kept = gnnbench::pick_random_walk(kIndptr, kIndices, 6, 14, vertex, walks, fanout,
-                                                   draws, ids.data(), counts.data());
+  const uint32_t kept =
+      gnnbench::pick_random_walk(kGraph, vertex, walks, fanout, draws, ids.data(), counts.data());
   ids.resize(kept);
   counts.resize(kept);
   expect(ids == std::vector<int>(nodes) && counts == std::vector<uint32_t>(visits), what);
@@ -141,11 +167,11 @@ void random_walks() {
   int ids[12];
   uint32_t counts[12];
   const auto first = [](uint32_t) { return 0u; };
-  expect(gnnbench::pick_random_walk(kIndptr, strange, 6, 14, 5, walks, 3, first, ids, counts) ==
-             gnnbench::kBadWalk,
+  expect(gnnbench::pick_random_walk(Csc{kIndptr, strange, 6, 14}, 5, walks, 3, first, ids,
+                                    counts) == gnnbench::kBadWalk,
          "random_walk into a node that is none");
-  expect(gnnbench::pick_random_walk(kIndptr, kIndices, 6, 2, 5, walks, 3, first, ids, counts) ==
-             gnnbench::kBadWalkRow,
+  expect(gnnbench::pick_random_walk(Csc{kIndptr, kIndices, 6, 2}, 5, walks, 3, first, ids,
+                                    counts) == gnnbench::kBadWalkRow,
          "random_walk over a row that is not within indices");
 }
 
@@ -157,6 +183,8 @@ int main() {
   bounded_draws();
   picks();
   counts();
+  rows();
+  faults();
   random_walks();
   return failed();
 }

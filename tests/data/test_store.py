@@ -313,3 +313,30 @@ def test_the_lock_keeps_a_second_process_waiting(tmp_path: Path) -> None:
         assert child.poll() is None
     rest, _ = child.communicate(timeout=60)
     assert rest == "in\n"
+
+
+def test_a_graph_is_sent_as_its_folder_and_mapped_again(stored: Path) -> None:
+    graph = open_graph(stored)
+    text = pickle.dumps(graph)
+    assert len(text) < 10_000
+    again = pickle.loads(text)
+    assert (again.name, again.path, again.meta) == (graph.name, graph.path, graph.meta)
+    for key in KEYS:
+        assert torch.equal(getattr(again, key), getattr(graph, key)), key
+
+
+def test_a_graph_that_another_took_the_place_of_is_not_sent(stored: Path, arrays) -> None:
+    text = pickle.dumps(open_graph(stored))
+    shutil.rmtree(stored)
+    with pytest.raises(MissingError):
+        pickle.loads(text)
+    arrays["labels"] = np.roll(arrays["labels"], 1)
+    write_graph(stored, name="tiny", num_classes=3, licence="CC0", **arrays)
+    with pytest.raises(DataError, match="another graph than when it was opened; open it anew"):
+        pickle.loads(text)
+
+
+def test_a_graph_in_memory_is_sent_whole(small_graph) -> None:
+    again = pickle.loads(pickle.dumps(small_graph))
+    assert again.path is None
+    assert torch.equal(again.indices, small_graph.indices)

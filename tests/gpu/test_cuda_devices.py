@@ -69,17 +69,17 @@ def graph_on(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     return CSC.indptr.to(device), CSC.indices.to(device), SEEDS.to(device)
 
 
-@call_of("sample")
-def sample(device: torch.device) -> MiniBatch:
-    flat = ops().sample(*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True)
+@call_of("hop_by_hop")
+def hop_by_hop(device: torch.device) -> MiniBatch:
+    flat = ops().hop_by_hop(*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True)
     return whole_batch(flat, device)
 
 
-@call_of("sample_versioned")
-def sample_versioned(device: torch.device) -> MiniBatch:
+@call_of("gnnlab")
+def gnnlab(device: torch.device) -> MiniBatch:
     words = torch.zeros(1 << 15, dtype=torch.int64, device=device)
     args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, words, 1)
-    *flat, _ = ops().sample_versioned(*args)
+    *flat, _ = ops().gnnlab(*args)
     return whole_batch(flat, device)
 
 
@@ -115,7 +115,7 @@ def fastsample(device: torch.device) -> MiniBatch:
 
 @call_of("pgsampler")
 def pgsampler(device: torch.device) -> MiniBatch:
-    args = (*graph_on(device), FANOUTS, *PICK, 7, 1, True, "persistent", 5, [])
+    args = (*graph_on(device), FANOUTS, *PICK, 7, 1, True, "persistent", 5, "split", [])
     *flat, _ = ops().pgsampler(*args)
     return whole_batch(flat, device)
 
@@ -178,7 +178,7 @@ def aggregate(device: torch.device) -> Any:
 def trace(device: torch.device) -> Any:
     like = torch.empty(0, device=device)
     ops().trace(like, True)
-    sample(device)
+    hop_by_hop(device)
     marks = ops().trace(like, False)
     assert bool((marks[:, 2:] >= 0).all())
     return {"pick": int((marks[:, 0] == 1).sum())}
@@ -255,7 +255,7 @@ def test_threads_draw_at_once():
                     args = (FANOUTS, *PICK, "cumulative", 7, batch, True, [])
                     *flat, _ = ops().fused_map(*graph, seeds, *args)
                     args = (FANOUTS, *PICK, "cumulative", 7, batch, True)
-                    right = ops().sample(*graph, seeds, *args)
+                    right = ops().hop_by_hop(*graph, seeds, *args)
                     ours, theirs = (
                         mini_batch(t, seeds, FLOYD, "cumulative", True) for t in (flat, right)
                     )

@@ -7,14 +7,14 @@ from gpu_graphs import Csc, assert_same, skewed
 from gnnbench.errors import DataError, UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.aggregate import aggregate
-from gnnbench.ops.sampler import sample
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
 
 def draw(csc: Csc, seeds: torch.Tensor, frontier: str, device: str) -> MiniBatch:
     csc = Csc(csc.indptr.to(device), csc.indices.to(device))
-    return sample(
+    return hop_by_hop(
         csc.indptr,
         csc.indices,
         seeds.to(device),

@@ -11,7 +11,7 @@ from gnnbench.check.same import malformed, same_work
 from gnnbench.errors import DataError, UsageError
 from gnnbench.ops.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
 from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import id_map, sample
+from gnnbench.ops.sampler import hop_by_hop, id_map
 
 pytestmark = pytest.mark.gpu
 
@@ -58,7 +58,7 @@ class OnGpu:
 
 def expected_of(csc: Csc, seeds, fanouts, pick, frontier, batch=3, positions=True):
     rest = {"pick": pick, "frontier": frontier, "key": KEY, "batch": batch}
-    return sample(csc.indptr, csc.indices, seeds, fanouts, with_positions=positions, **rest)
+    return hop_by_hop(csc.indptr, csc.indices, seeds, fanouts, with_positions=positions, **rest)
 
 
 def check(sampler: str, csc: Csc, seeds, fanouts, pick, frontier, **rest) -> None:

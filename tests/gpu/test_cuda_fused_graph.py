@@ -8,7 +8,7 @@ from gnnbench.check.same import same_work
 from gnnbench.errors import DataError, UsageError
 from gnnbench.ops.fused import CapturedFusedMap, HighWater, fused_map
 from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import sample
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
@@ -23,7 +23,7 @@ def captured(csc, max_seeds, fanouts, capacity, pick="floyd", frontier="cumulati
 
 def expected_of(csc, seeds, fanouts, key, batch, pick="floyd", frontier="cumulative"):
     rest = {"pick": pick, "frontier": frontier, "key": key, "batch": batch}
-    return sample(csc.indptr, csc.indices, seeds, fanouts, with_positions=True, **rest)
+    return hop_by_hop(csc.indptr, csc.indices, seeds, fanouts, with_positions=True, **rest)
 
 
 @pytest.mark.parametrize("dtype", IDS)

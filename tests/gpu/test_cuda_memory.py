@@ -9,9 +9,9 @@ from gpu_graphs import Csc, csc_of, skewed
 
 from gnnbench.check.same import same_work
 from gnnbench.ops.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
 from gnnbench.ops.pgsampler import pgsampler
-from gnnbench.ops.sampler import sample
-from gnnbench.ops.versioned import VersionedTable, sample_versioned
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
@@ -38,10 +38,10 @@ class Drawer:
     def __call__(self, seeds, fanouts, frontier="cumulative"):
         how = {**HOW, "frontier": frontier}
         args = (*self.graph, seeds, fanouts)
-        if self.name == "baseline":
-            return sample(*args, **how)
+        if self.name == "hop-by-hop":
+            return hop_by_hop(*args, **how)
         if self.name == "gnnlab":
-            return sample_versioned(*args, **how, table=self.table)
+            return gnnlab(*args, **how, table=self.table)
         how["capacity"] = self.mark.capacity
         if self.name == "fused-map":
             drawn, took = fused_map(*args, **how)
@@ -54,7 +54,7 @@ class Drawer:
         return drawn
 
 
-SAMPLERS = ["baseline", "gnnlab", "fused-map", "fastsample", "pgsampler"]
+SAMPLERS = ["hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler"]
 KINDS = ["src_nodes", "indptr", "indices", "positions"]
 
 
@@ -141,7 +141,7 @@ def test_a_guess_beyond_the_memory_is_made_smaller(name, little_memory):
         dense_map = DenseMap.of(csc.num_nodes, "cuda")
         drawn, took = fastsample(*args, **WITH, frontier="new", dense_map=dense_map)
         assert bool((dense_map.ids == -1).all())
-    right = sample(csc.indptr, csc.indices, seeds, [10, 1000, 1000], **WITH, frontier="new")
+    right = hop_by_hop(csc.indptr, csc.indices, seeds, [10, 1000, 1000], **WITH, frontier="new")
     assert same_work(right, drawn, "new") is None
     nodes = right.input_nodes.numel()
     assert took == [nodes, 20_000, nodes, 0, nodes, 0]
@@ -154,7 +154,7 @@ def test_a_queue_beyond_the_memory_is_made_smaller(little_memory):
         csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), [10, 100, 100], **WITH
     )
     args = (csc.indptr, csc.indices, seeds, [10, 100, 100])
-    right = sample(*args, **WITH, frontier="cumulative")
+    right = hop_by_hop(*args, **WITH, frontier="cumulative")
     assert same_work(right, drawn) is None
 
 

@@ -14,7 +14,7 @@ from gnnbench.errors import DataError, UnsupportedError, UsageError
 from gnnbench.ops.fused import HighWater
 from gnnbench.ops.pgsampler import TaskStats, pgsampler
 from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import sample
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
@@ -42,7 +42,9 @@ def on_gpu(csc: Csc, seeds, fanouts, pick="reservoir", put=lambda t: t.cuda(), *
 
 def expected_of(csc: Csc, seeds, fanouts, pick="reservoir", **how):
     how = {"key": KEY, "batch": 3, "with_positions": True, **how}
-    return sample(csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how)
+    return hop_by_hop(
+        csc.indptr, csc.indices, seeds, fanouts, pick=pick, frontier="cumulative", **how
+    )
 
 
 def assert_sound(batch, stats: TaskStats) -> None:
@@ -132,6 +134,26 @@ def test_long_rows_are_shared(variant, dtype, fanout):
         stats = check(csc, torch.tensor([row]), [fanout], variant=variant)
         assert stats.parts == parts
     assert check(csc, torch.arange(180), [fanout, 3], variant=variant).parts >= 20 * 57
+
+
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 10, 64, 65, 600])
+def test_long_rows_may_be_one_workers(variant, dtype, fanout):
+    # A row of 300_000 is of more draws than a part that would be split off has, by far.
+    csc = csc_of(np.array([300_000, 0, 3, 4097 + fanout, 70_000, 1] * 8), dtype, seed=6)
+    how = {"variant": variant, "hubs": "whole"}
+    for row in range(6):
+        assert check(csc, torch.tensor([row]), [fanout], **how).parts == 0
+    assert check(csc, torch.arange(48), [fanout, 3], **how).parts == 0
+    # Room for the tasks alone is enough: nothing is put into the queue beside them.
+    stats = check(csc, torch.arange(48), [fanout], capacity=[49, 48 * fanout, 48], **how)
+    assert (stats.attempts, stats.capacity[0]) == (1, 48)
+
+
+def test_hubs_must_be_known():
+    with pytest.raises(UsageError, match=r"^hubs must be 'split' or 'whole', not 'shared'$"):
+        on_gpu(HAND, torch.tensor([1]), [2], hubs="shared")
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])

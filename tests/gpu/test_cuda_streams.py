@@ -6,8 +6,8 @@ from gpu_graphs import assert_same, skewed
 
 from gnnbench.check.same import same_work
 from gnnbench.ops.fused import DenseMap, fastsample
-from gnnbench.ops.sampler import sample
-from gnnbench.ops.versioned import VersionedTable, sample_versioned
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
+from gnnbench.ops.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 
@@ -19,11 +19,11 @@ def test_another_stream_gives_the_same_bits(ops):
     csc = skewed(5000, torch.int64, seed=4)
     seeds = torch.arange(0, 5000, 7)
     args = ([10, 5], "reservoir", [], [], "cumulative", 11, 0, True)
-    expected = ops.sample(csc.indptr, csc.indices, seeds, *args)
+    expected = ops.hop_by_hop(csc.indptr, csc.indices, seeds, *args)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         indptr, indices, on_gpu = (t.cuda() for t in (csc.indptr, csc.indices, seeds))
-        got = ops.sample(indptr, indices, on_gpu, *args)
+        got = ops.hop_by_hop(indptr, indices, on_gpu, *args)
         assert_same(got, expected)
 
 
@@ -46,7 +46,7 @@ def test_refuses_tensors_of_two_devices(ops):
     seeds = torch.arange(5, dtype=torch.int32)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
         graph = (csc.indptr.cuda(), csc.indices.cuda())
-        ops.sample(*graph, seeds, [2], "floyd", [], [], "new", 0, 0, False)
+        ops.hop_by_hop(*graph, seeds, [2], "floyd", [], [], "new", 0, 0, False)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
         ops.gather(torch.ones(3, 3), torch.zeros(2, dtype=torch.int64, device="cuda"))
 
@@ -64,7 +64,7 @@ def test_a_dense_map_is_waited_for_on_another_stream():
         dense_map.ids.fill_(-1)
     with torch.cuda.stream(second):
         drawn, _ = fastsample(*graph, seeds, [10, 5], **HOW, batch=0, dense_map=dense_map)
-        right = sample(csc.indptr, csc.indices, seeds.cpu(), [10, 5], **HOW, batch=0)
+        right = hop_by_hop(csc.indptr, csc.indices, seeds.cpu(), [10, 5], **HOW, batch=0)
         assert same_work(right, drawn) is None
 
 
@@ -77,15 +77,15 @@ def test_a_versioned_table_is_waited_for_on_another_stream():
     with torch.cuda.stream(first):
         table = VersionedTable("cuda")
         table.grow(1 << 17)  # there is room for the entries of several batches
-        sample_versioned(*graph, seeds, [10, 5], **HOW, batch=0, table=table)
+        gnnlab(*graph, seeds, [10, 5], **HOW, batch=0, table=table)
         assert table.version == 1
         torch.cuda.synchronize()
         torch.cuda._sleep(LATE)
         table.words.zero_()
         table.version = 0  # of the next batch it is that of the entries which are still there
     with torch.cuda.stream(second):
-        drawn = sample_versioned(*graph, seeds.flip(0), [10, 5], **HOW, batch=1, table=table)
-        right = sample(csc.indptr, csc.indices, seeds.cpu().flip(0), [10, 5], **HOW, batch=1)
+        drawn = gnnlab(*graph, seeds.flip(0), [10, 5], **HOW, batch=1, table=table)
+        right = hop_by_hop(csc.indptr, csc.indices, seeds.cpu().flip(0), [10, 5], **HOW, batch=1)
         assert same_work(right, drawn) is None
 
 
@@ -102,8 +102,8 @@ def test_batches_take_turns_on_two_streams(sampler):
         with torch.cuda.stream(streams[batch % 2]):
             args = (*graph, seeds.cuda(), [10, 5])
             if sampler == "gnnlab":
-                drawn = sample_versioned(*args, **HOW, batch=batch, table=table)
+                drawn = gnnlab(*args, **HOW, batch=batch, table=table)
             else:
                 drawn, _ = fastsample(*args, **HOW, batch=batch, dense_map=dense_map)
-            right = sample(csc.indptr, csc.indices, seeds, [10, 5], **HOW, batch=batch)
+            right = hop_by_hop(csc.indptr, csc.indices, seeds, [10, 5], **HOW, batch=batch)
             assert same_work(right, drawn) is None

@@ -71,7 +71,7 @@ def test_the_cpus_work(build, name, pick, frontier, topology):
     positions = pick != "random_walk"
     how = {"frontier": frontier, "with_positions": positions}
     ours = build(name, pick, topology, **how)
-    right = build("baseline", pick, device="cpu", **how)
+    right = build("hop-by-hop", pick, device="cpu", **how)
     # A small batch first: what is sized by it must grow, and shrinks for none of the others.
     for number, size in enumerate((3, 1500, 200, 1501, 0, 1)):
         seeds = seeds_of(size, number)
@@ -84,7 +84,7 @@ def test_the_cpus_work(build, name, pick, frontier, topology):
 @pytest.mark.parametrize(("name", "topology"), PLACES)
 def test_ids_of_64_bits_and_seeds_from_anywhere(build, graph, name, topology):
     sampler = build(name, "floyd", topology, of=(graph[0], graph[1].long()), with_positions=True)
-    right = build("baseline", "floyd", device="cpu", with_positions=True)
+    right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
     seeds = seeds_of(300)
     expected = right.sample(seeds)
     for form in (seeds, seeds.int(), seeds.cuda(), seeds.int().cuda(), seeds.tolist()):
@@ -106,7 +106,7 @@ BAD = [
 @pytest.mark.parametrize("name", NAMES)
 def test_bad_seeds_are_named_and_the_next_batch_is_right(build, name, topology):
     sampler = build(name, "floyd", topology, with_positions=True)
-    right = build("baseline", "floyd", device="cpu", with_positions=True)
+    right = build("hop-by-hop", "floyd", device="cpu", with_positions=True)
     for seeds, words in BAD:
         with pytest.raises(UsageError, match=words):
             sampler.sample(seeds)
@@ -122,7 +122,7 @@ def test_a_broken_graph_is_an_error(build, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
-    build("baseline", topology="gpu").sample(seeds_of(10))  # what a first call loads is there
+    build("hop-by-hop", topology="gpu").sample(seeds_of(10))  # what a first call loads is there
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     sampler = build(name, topology="uva")
@@ -133,20 +133,20 @@ def test_topology_in_locked_memory_takes_none_of_the_device(build, graph, name):
 
 
 def test_locked_memory_is_given_back(build):
-    first = build("baseline", topology="uva")
+    first = build("hop-by-hop", topology="uva")
     copy = first._locked[1].tensor
     assert copy.is_pinned()
     first.close()
     assert not copy.is_pinned()
-    second = build("baseline", topology="uva")
+    second = build("hop-by-hop", topology="uva")
     copy = second._locked[1].tensor
     del second._locked[:]  # nothing refers to it any longer
     assert not copy.is_pinned()
 
 
 def test_the_default_pick_follows_where_sampling_runs(build):
-    assert build("baseline").pick == "reservoir"
-    assert build("baseline", topology="cpu").pick == "floyd"
+    assert build("hop-by-hop").pick == "reservoir"
+    assert build("hop-by-hop", topology="cpu").pick == "floyd"
     assert build("gnnlab").pick == "fisher_yates"
 
 
@@ -164,6 +164,19 @@ def test_the_printed_pgsampler_counts_what_it_loses(build):
     assert sound.lost_tasks == 0
 
 
+@pytest.mark.parametrize("name", ["pgsampler", "dgl-fusion"])
+def test_hubs_split_or_whole_are_the_same_work(build, name):
+    lengths = torch.tensor([60_000, 5, 0, 9000] * 30)
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    hubs = indptr, torch.arange(int(indptr[-1]), dtype=torch.int32) * 7 % 120
+    split, whole = (build(name, "reservoir", of=hubs, hubs=how) for how in ("split", "whole"))
+    for batch in range(3):
+        seeds = torch.randperm(120, generator=torch.Generator().manual_seed(batch))[:40]
+        assert same_work(*(s.sample(seeds, batch=batch) for s in (split, whole))) is None
+        assert split.tasks.parts > 0
+        assert whole.tasks.parts == 0
+
+
 def test_fusion_needs_the_gpu(build):
     with pytest.raises(UnsupportedError, match="does not sample on the CPU"):
         build("dgl-fusion", topology="cpu")
@@ -175,7 +188,7 @@ def test_the_baseline_with_another_sampler(small_graph, name, topology, model):
     digests = []
     for device, sampler, options in (
         ("cuda", name, {"topology": topology}),
-        ("cpu", "baseline", {}),
+        ("cpu", "hop-by-hop", {}),
     ):
         cell = Cell(
             "test", "baseline", small_graph.name, model, device=device, pick="floyd", seed=3,

@@ -13,7 +13,7 @@ from gnnbench.systems.wholegraph import WholeGraph
 
 pytestmark = pytest.mark.gpu
 
-SAMPLERS = ["baseline", "gnnlab", "fused-map", "pgsampler", "dgl-fusion", "fastsample"]
+SAMPLERS = ["hop-by-hop", "gnnlab", "fused-map", "pgsampler", "dgl-fusion", "fastsample"]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_order_is_no_memory_of_the_sampler(graph):
     """The baseline keeps nothing between batches: its peak is within its call."""
     gc.collect()
     of_other_tests = torch.cuda.memory_allocated()
-    system = make(Baseline, graph, sampler="baseline")
+    system = make(Baseline, graph, sampler="hop-by-hop")
     system.run_epoch(0)
     whole = system.profile(9)["stages"][0]
     seeds = system.order.batches(0, "cuda")[0].to(graph.indices.dtype)

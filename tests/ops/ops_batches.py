@@ -1,6 +1,6 @@
 """What every whole-batch sampler must do, for the tests of each: its face is given as a function.
 
-A face has the arguments of ``gnnbench.ops.sampler.sample`` and returns a ``MiniBatch``.
+A face has the arguments of ``gnnbench.ops.sampler.hop_by_hop`` and returns a ``MiniBatch``.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -73,7 +73,7 @@ def check_same(
     graph: tuple[Tensor, Tensor],
     seeds: Tensor,
     fanouts: Sequence[int],
-    oracle: Face = sampler.sample,
+    oracle: Face = sampler.hop_by_hop,
     **how: Any,
 ) -> MiniBatch:
     """One batch of the face against the two-step sampler's, or the reference's."""
@@ -143,7 +143,7 @@ def check_threads(face: Face, pick: str, frontier: str, dtype: torch.dtype) -> N
     for batch in range(2):
         how = options(graph, pick, frontier=frontier, batch=batch)
         args = (*graph, order[batch * 400 : (batch + 1) * 400], [8, 4])
-        right = sampler.sample(*args, **how)
+        right = sampler.hop_by_hop(*args, **how)
         for n in (1, 2, 3, 4):
             with threads(n):
                 drawn_alike(face(*args, **how), right, frontier)
@@ -159,7 +159,7 @@ def check_one_thread(face: Face) -> None:
             how = options(graph, frontier=frontier)
             same(
                 face(*graph, seeds, [8, 6, 4], **how),
-                sampler.sample(*graph, seeds, [8, 6, 4], **how),
+                sampler.hop_by_hop(*graph, seeds, [8, 6, 4], **how),
             )
 
 

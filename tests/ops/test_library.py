@@ -13,7 +13,7 @@ def test_libraries_load_once() -> None:
     folder = library.load_native()
     assert library.load_native() == folder
     assert (folder / "libgnnbench_cpu.so").is_file()
-    for name in ("philox", "sample_hop", "id_map", "sample", "gather", "gather_out"):
+    for name in ("philox", "sample_hop", "id_map", "hop_by_hop", "gather", "gather_out"):
         assert hasattr(torch.ops.gnnbench, name)
 
 

@@ -15,7 +15,7 @@ WEIGHTS = torch.ones(14)
 
 
 def draw(spec: PickSpec, indptr: Tensor = INDPTR, indices: Tensor = INDICES) -> Any:
-    return sampler.sample(
+    return sampler.hop_by_hop(
         indptr, indices, torch.arange(6), [3, 2], pick=spec, frontier="new", key=1, batch=0
     )
 

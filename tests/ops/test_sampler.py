@@ -23,7 +23,7 @@ KEY = rng.key(0, 0, "sample")
 
 @pytest.fixture(params=["op", "reference"])
 def sample(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    return sampler.sample if request.param == "op" else reference.sample
+    return sampler.hop_by_hop if request.param == "op" else reference.sample
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
@@ -227,7 +227,7 @@ def test_op_equals_the_reference(
         data.draw(st.lists(st.sampled_from([1, 2, 4, 5, 15, 100]), min_size=1, max_size=4)),
     )
     with threads(data.draw(st.integers(1, 4))):
-        ours = sampler.sample(*args, **options)
+        ours = sampler.hop_by_hop(*args, **options)
     same(ours, reference.sample(*args, **options))
 
 
@@ -249,7 +249,7 @@ def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtyp
     batches = []
     for n in (1, 2, 3, 4):
         with threads(n):
-            batches += [sampler.sample(indptr, indices, seeds, [8, 6, 4], **options)]
+            batches += [sampler.hop_by_hop(indptr, indices, seeds, [8, 6, 4], **options)]
     for other in batches[1:]:
         same(batches[0], other)
     same(batches[0], reference.sample(indptr, indices, seeds, [8, 6, 4], **options))
@@ -264,7 +264,7 @@ def test_rows_beyond_one_window_of_draws(pick: str) -> None:
         options: dict[str, Any] = {"frontier": "cumulative", "key": KEY, "batch": 1}
         options["pick"] = pick_of(pick, (indptr, indices))
         same(
-            sampler.sample(*args, **options, with_positions=True),
+            sampler.hop_by_hop(*args, **options, with_positions=True),
             reference.sample(*args, **options, with_positions=True),
         )
 
@@ -325,7 +325,7 @@ def test_hop_may_repeat_a_destination() -> None:
 
 def test_graph_without_nodes() -> None:
     args = (torch.tensor([0]), torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
-    batch = sampler.sample(*args, [3], pick="floyd", frontier="cumulative", key=KEY, batch=0)
+    batch = sampler.hop_by_hop(*args, [3], pick="floyd", frontier="cumulative", key=KEY, batch=0)
     assert batch.blocks[0].num_src == 0
 
 
@@ -362,7 +362,7 @@ def test_bad_arguments(changed: dict[str, Any], error: type[Exception], message:
     arguments |= changed
     args = [arguments.pop(name) for name in ("indptr", "indices", "seeds", "fanouts")]
     with pytest.raises(error, match=message) as caught:
-        sampler.sample(*args, **arguments, key=KEY)  # type: ignore[arg-type]
+        sampler.hop_by_hop(*args, **arguments, key=KEY)  # type: ignore[arg-type]
     assert ".cpp" not in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -48,8 +48,8 @@ def test_equals_the_reference(
     key = rng.key(0, 0, "sample")
     spec = pick_of(pick, (indptr, indices))
     ours, theirs = (
-        m.sample(*args, pick=spec, frontier=frontier, key=key, batch=0, with_positions=True)
-        for m in (sampler, reference)
+        sample(*args, pick=spec, frontier=frontier, key=key, batch=0, with_positions=True)
+        for sample in (sampler.hop_by_hop, reference.sample)
     )
     same(ours, theirs)
     assert ours.sampled_edges > 50_000
@@ -64,7 +64,7 @@ def test_destinations_have_distinct_real_edges(
     degrees = indptr[1:] - indptr[:-1]
     for batch in range(5):
         seeds = train[batch * 1024 : (batch + 1) * 1024]
-        drawn = sampler.sample(
+        drawn = sampler.hop_by_hop(
             indptr,
             indices,
             seeds,

@@ -59,6 +59,8 @@ NAN = float("nan")
         ({"name": "pgsampler", "fetch_sise": 3}, UsageError, "did you mean 'fetch_size'"),
         ({"name": "pgsampler", "fetch_size": 33}, UsageError, "fetch_size must be 1 to 32"),
         ({"name": "pgsampler", "fetch_size": 0}, UsageError, "fetch_size must be at least 1"),
+        ({"name": "pgsampler", "hubs": "shared"}, UsageError, "hubs must be one of split, whole"),
+        ({"name": "pgsampler-as-printed", "hubs": "whole"}, UsageError, "has no option 'hubs'"),
         ({"name": "pgsampler", "frontier": "new"}, UnsupportedError, "no frontier 'new'"),
         ({"name": "pgsampler", "pick": "random_walk"}, UnsupportedError, "no pick 'random_walk'"),
         ({"name": "pgsampler-as-printed"}, UsageError, "loses tasks.*pass unsafe=True"),
@@ -75,7 +77,7 @@ NAN = float("nan")
     ],
 )
 def test_what_cannot_be_built(how, error, words, small_graph):
-    arguments = {"name": "baseline", "graph": small_graph, "fanouts": [3, 2], **how}
+    arguments = {"name": "hop-by-hop", "graph": small_graph, "fanouts": [3, 2], **how}
     with pytest.raises(error, match=words) as caught:
         gnnbench.build_sampler(**arguments)
     assert "\n" not in str(caught.value)
@@ -96,7 +98,7 @@ def test_what_cannot_be_built(how, error, words, small_graph):
 def test_weights_that_are_none(pick, bad, words, small_graph):
     weights = bad(torch.ones(small_graph.num_edges))
     with pytest.raises(UsageError, match=words):
-        gnnbench.build_sampler("baseline", small_graph, [3], pick=pick, weights=weights)
+        gnnbench.build_sampler("hop-by-hop", small_graph, [3], pick=pick, weights=weights)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,7 +141,7 @@ def test_seeds_that_are_none(name, seeds, words, small_graph):
 )
 def test_numbers_that_are_none(how, words, small_graph):
     with pytest.raises(UsageError, match=words):
-        build("baseline", small_graph, [3, 2]).sample([0], **how)
+        build("hop-by-hop", small_graph, [3, 2]).sample([0], **how)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -153,7 +155,7 @@ def test_a_broken_graph_is_an_error_and_no_crash(name):
 def test_a_gpu_that_is_not_there(small_graph):
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    for name in ("baseline", "dgl-fusion"):
+    for name in ("hop-by-hop", "dgl-fusion"):
         with pytest.raises(MissingError, match=f"sampler '{name}' cannot run: .*; "):
             build(name, small_graph, [3], device="cuda")
 
@@ -165,6 +167,6 @@ def test_a_sampler_that_only_a_gpu_runs_is_not_sampled_on_the_cpu(small_graph):
 
 def test_what_numpy_gives_is_taken(small_graph):
     pair = (small_graph.indptr.numpy(), small_graph.indices.numpy())
-    sampler = gnnbench.build_sampler("baseline", pair, np.array([3, 2]), seed=np.int64(4))
+    sampler = gnnbench.build_sampler("hop-by-hop", pair, np.array([3, 2]), seed=np.int64(4))
     assert sampler.fanouts == (3, 2)
     assert sampler.sample(np.arange(5), epoch=np.int32(1)).seeds.tolist() == [0, 1, 2, 3, 4]

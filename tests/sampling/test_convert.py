@@ -52,14 +52,14 @@ def test_pyg_form_of_new_blocks_has_each_edge_once():
 def test_empty_batches():
     for frontier in ("cumulative", "new"):
         graph = (torch.tensor([0, 0]), i32())
-        batch = build("baseline", graph, [3, 2], frontier=frontier).sample([])
+        batch = build("hop-by-hop", graph, [3, 2], frontier=frontier).sample([])
         data = gnnbench.to_pyg(batch)
         assert data.edge_index.shape == (2, 0)
         assert (data.num_sampled_nodes, data.num_sampled_edges) == ([0, 0, 0], [0, 0])
 
 
 def test_weights_go_along(small_graph):
-    batch = build("baseline", small_graph, [3, 2], "random_walk").sample([3, 5])
+    batch = build("hop-by-hop", small_graph, [3, 2], "random_walk").sample([3, 5])
     data = gnnbench.to_pyg(batch)
     assert "e_id" not in data and data.edge_weight.shape == (batch.sampled_edges,)
     assert [ids for _, ids, _ in data.adjs] == [None, None]
@@ -155,7 +155,7 @@ def test_dgls_own_sampler_gives_the_same_blocks_where_it_takes_every_edge(dgl, s
     seeds = small_graph.train_idx[:20]
     theirs = dgl.dataloading.NeighborSampler([1000, 1000]).sample(g, seeds)
     pair = (small_graph.indptr, small_graph.indices.long())
-    sampler = gnnbench.build_sampler("baseline", pair, [1000, 1000], with_positions=True)
+    sampler = gnnbench.build_sampler("hop-by-hop", pair, [1000, 1000], with_positions=True)
     ours = gnnbench.to_dgl(sampler.sample(seeds))
     assert torch.equal(ours[1], theirs[1]) and ours[0].dtype == theirs[0].dtype
     assert torch.equal(ours[0].sort().values, theirs[0].sort().values)

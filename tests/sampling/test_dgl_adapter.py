@@ -149,10 +149,10 @@ def test_the_batches_of_workers_are_numbered_as_they_come(small_graph):
 
 def test_what_cannot_be(small_graph):
     g = graph_of(small_graph)
-    adapter = build("baseline", wide(small_graph), [4, 3]).as_dgl()
+    adapter = build("hop-by-hop", wide(small_graph), [4, 3]).as_dgl()
     with pytest.raises(UsageError, match="has 3 nodes and 0 edges where the sampler's has 400"):
         adapter.sample(dgl.graph(([], []), num_nodes=3), torch.tensor([0]))
     with pytest.raises(UsageError, match="exclude_eids"):
         adapter.sample(g, torch.tensor([0]), exclude_eids=torch.tensor([0]))
     with pytest.raises(UsageError, match="edge_ids must be one id for each of"):
-        build("baseline", wide(small_graph), [4, 3]).as_dgl(edge_ids=torch.arange(3))
+        build("hop-by-hop", wide(small_graph), [4, 3]).as_dgl(edge_ids=torch.arange(3))

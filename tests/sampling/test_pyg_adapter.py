@@ -101,7 +101,7 @@ def test_workers_draw_what_one_process_draws(small_graph):
 
 
 def test_batches_go_on_where_no_epoch_is_named(small_graph):
-    adapter = build("baseline", small_graph, [4, 3]).as_pyg()
+    adapter = build("hop-by-hop", small_graph, [4, 3]).as_pyg()
     found = loader(small_graph, adapter)
     first, second = ([b.e_id.tolist() for b in found] for _ in range(2))
     assert first != second
@@ -115,7 +115,7 @@ def test_edges_of_a_graph_in_another_order(small_graph):
     """``edge_ids`` names the user's edges: their data comes along with the batch."""
     generator = torch.Generator().manual_seed(1)
     shuffled = torch.randperm(small_graph.num_edges, generator=generator)
-    adapter = build("baseline", small_graph, [4, 3]).as_pyg(edge_ids=shuffled)
+    adapter = build("hop-by-hop", small_graph, [4, 3]).as_pyg(edge_ids=shuffled)
     dst = torch.repeat_interleave(torch.arange(400), small_graph.indptr.diff())
     edges = torch.stack([small_graph.indices.long(), dst])
     data = Data(x=small_graph.features, edge_index=torch.empty_like(edges))
@@ -131,7 +131,7 @@ def test_edges_of_a_graph_in_another_order(small_graph):
 
 
 def test_what_cannot_be(small_graph):
-    sampler = build("baseline", small_graph, [4, 3])
+    sampler = build("hop-by-hop", small_graph, [4, 3])
     with pytest.raises(UsageError, match="edge_ids must be one id for each of"):
         sampler.as_pyg(edge_ids=torch.arange(3))
     with pytest.raises(UsageError, match="edge_ids must be an int32 or int64 tensor"):

@@ -1,5 +1,6 @@
 """The list of samplers, and a stranger's beside ours."""
 
+import pickle
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from gnnbench.ops.picks import PICKS
 from gnnbench.sampling import registry
 
 STRANGER = """
-from gnnbench.sampling.baseline import HopByHop
+from gnnbench.sampling.hop_by_hop import HopByHop
 
 class Stranger(HopByHop):
     name = "stranger"
@@ -33,8 +34,8 @@ def test_ours_are_told_with_what_they_do():
         assert set(info.picks) == set(info.devices)
         assert all(set(picks) <= set(PICKS) and picks for picks in info.picks.values())
         assert info.frontiers[0] == "cumulative"
-    assert infos["baseline"].picks["cpu"][0] == "floyd"
-    assert infos["baseline"].picks["cuda"][0] == "reservoir"
+    assert infos["hop-by-hop"].picks["cpu"][0] == "floyd"
+    assert infos["hop-by-hop"].picks["cuda"][0] == "reservoir"
     assert infos["pgsampler"].picks["cpu"][0] == "reservoir"
     assert infos["fused-map"].picks["cpu"][0] == infos["fastsample"].picks["cpu"][0] == "floyd"
     assert infos["dgl-fusion"].devices == ("cuda",)
@@ -63,6 +64,12 @@ def test_a_strangers_sampler_is_built_like_ours(tmp_path, monkeypatch, extra, sm
     assert sampler.depth == 2 and sampler.sample([1]).seeds.tolist() == [1]
     with pytest.raises(UsageError, match="did you mean 'depth'"):
         gnnbench.build_sampler("stranger", small_graph, [3], dpeth=2)
+    assert pickle.loads(pickle.dumps(sampler)).depth == 2
+
+
+def test_an_earlier_name_is_answered_with_todays(small_graph):
+    with pytest.raises(UsageError, match="sampler 'baseline' is called 'hop-by-hop' now"):
+        gnnbench.build_sampler("baseline", small_graph, [3])
 
 
 def test_an_extra_of_another_form_is_an_error(extra):

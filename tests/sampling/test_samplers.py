@@ -159,7 +159,7 @@ def test_pgsampler_loses_nothing_and_the_printed_one_says_what_it_lost(small_gra
 
 
 def test_gnnlabs_table_starts_anew_when_its_versions_are_used_up(small_graph):
-    from gnnbench.ops.versioned import LAST_VERSION
+    from gnnbench.ops.gnnlab import LAST_VERSION
 
     sampler = build("gnnlab", small_graph, FANOUTS, with_positions=True)
     seeds = small_graph.train_idx[:50]

@@ -60,7 +60,7 @@ def test_every_sampler_does_the_baselines_work(weighted_graph):
 def test_default_picks_are_the_samplers(small_graph):
     found = {s.name: make(small_graph, s.name).check().pick for s in SAMPLERS}
     assert found == {
-        "baseline": "floyd",
+        "hop-by-hop": "floyd",
         "gnnlab": "fisher_yates",
         "fused-map": "floyd",
         "fastsample": "floyd",
@@ -73,7 +73,7 @@ def test_one_changed_field_and_the_same_losses(small_graph):
         s.name: make(small_graph, s.name, pick="floyd", model="gcn").run_epoch(0).loss
         for s in SAMPLERS
     }
-    assert all(loss == pytest.approx(losses["baseline"], rel=1e-5) for loss in losses.values())
+    assert all(loss == pytest.approx(losses["hop-by-hop"], rel=1e-5) for loss in losses.values())
 
 
 def test_the_printed_pgsampler_runs_where_it_is_let_and_says_what_it_lost(small_graph):
@@ -87,7 +87,7 @@ def test_the_printed_pgsampler_runs_where_it_is_let_and_says_what_it_lost(small_
 @pytest.mark.parametrize(
     ("sampler", "changes", "error", "words"),
     [
-        ("fused_map", {}, UsageError, "cannot be 'fused_map'; it is one of: baseline, gnnlab"),
+        ("fused_map", {}, UsageError, "cannot be 'fused_map'; it is one of: hop-by-hop, gnnlab"),
         ("pgsampler", {"frontier": "new"}, UnsupportedError, "no frontier 'new'"),
         ("pgsampler", {"pick": "random_walk"}, UnsupportedError, "no pick 'random_walk'"),
         ("fused-map", {"pick": "weighted_alias"}, UnsupportedError, "'small' stores none"),

@@ -171,15 +171,15 @@ def test_stale_rows_in_a_timed_batch_are_caught(name, small_graph, monkeypatch):
 
 @pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
 def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph, monkeypatch):
-    from gnnbench.sampling import baseline as sampler
+    from gnnbench.sampling import hop_by_hop as sampler
 
-    right = sampler.sample
+    right = sampler.hop_by_hop
 
     def other(*args, with_positions=False, **how):
         how = how if with_positions else {**how, **change}
         return right(*args, with_positions=with_positions, **how)
 
-    monkeypatch.setattr(sampler, "sample", other)
+    monkeypatch.setattr(sampler, "hop_by_hop", other)
     assert "as timed draws other edges" in make("baseline", small_graph).check().reason
 
 

@@ -1,9 +1,10 @@
 // PGSampler on torch's threads.
+#include "cpu/pgsampler.h"
+
 #include <vector>
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/pgsampler_args.h"
-#include "cpu/persistent.h"
 
 namespace gnnbench {
 namespace {
@@ -62,12 +63,13 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
   return flat;
 }
 
-// Memory grows as tasks come, so `capacity` is only checked.
+// Memory grows as tasks come, and a thread draws a row alone, so `capacity` and `hubs` are only
+// checked.
 std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                                   std::vector<int64_t> fanouts, std::string pick,
                                   std::vector<Tensor> tables, std::vector<int64_t> walk,
                                   int64_t key, int64_t batch, bool with_positions,
-                                  std::string variant, int64_t fetch_size,
+                                  std::string variant, int64_t fetch_size, std::string hubs,
                                   std::vector<int64_t> capacity) {
   const BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk,
                                     "cumulative", key, batch, with_positions);
@@ -77,6 +79,7 @@ std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
     fail("variant 'fusion' leaves the scheduling of tasks to a GPU; take 'persistent' on the CPU");
   }
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
+  splits_hubs(hubs);
   const bool as_printed = kind == PgVariant::kAsPrinted;
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, fetch, as_printed)
                                                   : run<int64_t>(task, fetch, as_printed);

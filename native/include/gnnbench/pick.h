@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "gnnbench/csc.h"
 #include "gnnbench/rng.h"
 
 namespace gnnbench {
@@ -230,8 +231,7 @@ constexpr uint32_t kBadWalk = 0xFFFFFFFFu;
 constexpr uint32_t kBadWalkRow = 0xFFFFFFFEu;
 
 template <class Id, class DrawFn>
-GNNBENCH_HD uint32_t pick_random_walk(const int64_t* indptr, const Id* indices, int64_t num_nodes,
-                                      int64_t num_edges, int64_t vertex, const Walk& walk,
+GNNBENCH_HD uint32_t pick_random_walk(const Csc<Id>& graph, int64_t vertex, const Walk& walk,
                                       uint32_t fanout, DrawFn draw, Id* ids, uint32_t* counts) {
   uint32_t distinct = 0;
   for (uint32_t w = 0; w < walk.walks; ++w) {
@@ -239,16 +239,11 @@ GNNBENCH_HD uint32_t pick_random_walk(const int64_t* indptr, const Id* indices, 
     for (uint32_t t = 0; t < walk.length; ++t) {
       const uint32_t d = 2 * (w * walk.length + t);
       if (t > 0 && draw(d) < walk.restart) at = vertex;
-      int64_t begin = indptr[at], end = indptr[at + 1];
-      if (begin < 0 || end < begin || end > num_edges || end - begin > UINT32_MAX) {
-        return kBadWalkRow;
-      }
-      if (begin == end) {
-        begin = indptr[vertex];
-        end = indptr[vertex + 1];
-      }
-      const Id next = indices[begin + bounded(draw(d + 1), static_cast<uint32_t>(end - begin))];
-      if (next < 0 || next >= num_nodes) return kBadWalk;
+      CscRow row;
+      if (!graph.read_row(at, row)) return kBadWalkRow;
+      if (row.degree == 0) row = graph.sound_row(vertex);
+      const Id next = graph.indices[row.begin + bounded(draw(d + 1), row.degree)];
+      if (!graph.has_node(next)) return kBadWalk;
       at = next;
       uint32_t place = 0;
       while (place < distinct && ids[place] != next) ++place;

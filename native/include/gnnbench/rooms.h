@@ -37,7 +37,7 @@ inline bool shrink(std::vector<int64_t>& capacity, const std::vector<int64_t>& l
 
 // ---- fused samplers: a map for the whole batch, rooms by hop ----
 
-// Notes of the maps share int32 with local ids, see cuda/fused_table.cuh.
+// Notes of the maps share int32 with local ids, see cuda/fused_map/table.cuh.
 constexpr int64_t kFusedMaxEdges = INT32_MAX - 16;  // of a hop, 'new': of a batch
 constexpr int64_t kFusedMaxSlots = INT32_MAX - 16;
 

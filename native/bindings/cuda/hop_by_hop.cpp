@@ -1,0 +1,67 @@
+// A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
+// synchronisations a hop (its edges, its nodes), none beside them.
+#include "bindings/cuda/whole_batch.h"
+
+namespace gnnbench::cuda {
+namespace {
+
+template <class Id>
+std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& indices,
+                        const Tensor& seeds, const std::vector<int64_t>& fanouts, HopDraws draws,
+                        bool only_new, bool with_positions) {
+  const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
+  const bool walks = draws.spec.pick == Pick::kRandomWalk;
+  // The first degree pass checks the seeds as given; only then may narrowed ones be used.
+  Vertices dst{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long};
+  Tensor known = seeds.scalar_type() == kIdType<Id> ? seeds : torch::stable::to(seeds, kIdType<Id>);
+  int64_t first = 0;  // of the hop's destinations among the known nodes
+  int64_t total = 0;
+  std::vector<BatchHop> hops;
+  for (size_t h = 0; h < fanouts.size(); ++h) {
+    draws.hop = static_cast<uint32_t>(h);
+    draws.fanout = static_cast<uint32_t>(fanouts[h]);
+    const int64_t count = known.numel();
+    HopEdges e = sample_one_hop(on, graph, dst, count - first, draws,
+                                static_cast<int32_t>(only_new ? total : 0), with_positions,
+                                h == 0 ? "seeds" : "indices");
+    const int64_t edges = e.neighbors.numel();
+    total += edges;
+    if (only_new && total > INT32_MAX) {
+      fail("a batch of ", total, " edges does not fit int32 blocks");
+    }
+    const IdMapItems<Id> items{data<const Id>(known), count, data<const Id>(e.neighbors), edges};
+    Renamed r = rename_ids(on, items, "seeds", &e, graph.num_nodes);
+    trace_mark(on.launch(), Stage::kIdMap, static_cast<int>(h));
+    hops.push_back(
+        {e.indptr, r.local, r.src_nodes, walks ? e.weights : e.positions, count - first});
+    known = r.src_nodes;
+    if (only_new) first = count;
+    dst = Vertices{data<const Id>(known) + first, sizeof(Id) == 8};
+  }
+  return answer(on, std::move(hops), only_new, walks || with_positions);
+}
+
+std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
+                                    std::vector<int64_t> fanouts, std::string pick,
+                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
+                                    std::string frontier, int64_t key, int64_t batch,
+                                    bool with_positions) {
+  check_csc(indptr, indices);
+  check_layout(seeds, "seeds", 1);
+  check_ids(seeds, "seeds");
+  check_cuda({{seeds, "seeds"}});
+  check_fanouts(fanouts);
+  const bool only_new = new_frontier_from_name(frontier);
+  const OnDevice on(seeds, "hop_by_hop");
+  const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
+                       static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
+  return indices.scalar_type() == ScalarType::Int
+             ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions)
+             : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions);
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) { m.impl("hop_by_hop", TORCH_BOX(&hop_by_hop_cuda)); }
+
+}  // namespace gnnbench::cuda
