@@ -175,8 +175,8 @@ def _show_run(
     tables = table.tables(rows, run.metrics, different)
     if not all(fits_terminal(t) for t in tables):
         tables = table.tables(rows, run.metrics, different, narrow=True)
-    tables += [inside_table.stages_table(run.stages)] if run.stages else []
-    tables += [inside_table.kernels_table(run.kernels)] if run.kernels else []
+    tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
+    tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
     print(table.heading(rows))
     for found in tables:
         print()
