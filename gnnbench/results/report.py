@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +26,26 @@ VERSIONS = ("python", "torch", "dgl", "torch-geometric")
 HEAD = """\
 # Results
 
-Made from the committed runs by `python -m gnnbench.results.report`; do not edit by hand. Columns and
-units: [SCHEMA.md](../results/SCHEMA.md).
+Made from the committed runs by `python -m gnnbench.results.report`; do not edit by hand. Columns
+and units: [SCHEMA.md](../results/SCHEMA.md).
 
 A run leaves a folder `results/EXPERIMENT/run-TIME-HASH`:
 
 {files}
 
-Times are medians over measured epochs, `+-` is half of the 95 % interval over the median. A speed-up is
-the median over paired rounds of the reference's time over this one's, with its 95 % interval: above 1 is
-faster. It is taken round by round against the reference beside, so it need not equal the quotient of two
-medians of a whole run. `identical` work draws the same edges, `equivalent` work as many by the same law;
-`different` work has ratios per sampled edge and per batch alone. `(?)` marks a row whose remark says why
-not to trust it. Absolute times belong to one machine: compare ratios, and only with their intervals.
+Times are medians over measured epochs, `+-` is half of the 95 % interval over the median. A
+speed-up is the median over paired rounds of the reference's time over this one's, with its 95 %
+interval: above 1 is faster. It is taken round by round against the reference beside, so it need
+not equal the quotient of two medians of a whole run. `identical` work draws the same edges,
+`equivalent` work as many by the same law; `different` work has ratios per sampled edge and per
+batch alone. `(?)` marks a row whose remark says why not to trust it. Absolute times belong to one
+machine: compare ratios, and only with their intervals.
 """
 FILES = {
     "run.json": "machine, versions, revision, the resolved definition",
     "definition.toml": "the same definition, to be run again",
-    "samples.jsonl, events.jsonl": "every epoch and event as it happened, with all that was counted",
+    "samples.jsonl": "every epoch as it was measured, with all that was counted",
+    "events.jsonl": "gates, failures and whatever else happened",
     "figures/": "what `gnnbench plot` draws",
 }
 
@@ -75,28 +77,25 @@ def _link(path: Path, results: Path) -> str:
 def _run(run: Run, results: Path) -> list[str]:
     experiment = run.record.get("experiment", {})
     name = run.path.relative_to(results).as_posix()
-    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {_machine(run.record)}", ""]
-    lines += [f"`{_command(run.record)}`, {_revision(run.record)}; {table.heading(run.cells)}.", ""]
+    tables = [run.path / file for file in TABLES if (run.path / file).exists()]
+    links = ", ".join(f"[{p.stem}]({_link(p, results)})" for p in tables)
+    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {_machine(run.record)}"]
+    lines += [f"`{_command(run.record)}`, {_revision(run.record)} ({links});"]
+    lines += [f"{table.heading(run.cells)}.", ""]
     if run.record.get("finished") is False:
         lines += ["The run was ended before all of its cells were measured.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
-    lines += _list(table.ratio_lines(run.ratios))
-    lines += _list(table.remarks(run.cells, different=True))
+    remarks = [*table.ratio_lines(run.ratios), *table.remarks(run.cells, different=True)]
+    lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)
         lines += ["Stages of a batch, median; memory beyond graph and blocks, over the blocks:", ""]
         lines += [*stages.markdown(), ""]
-    for figure in sorted((run.path / "figures").glob("*.png")):
-        lines += [f"![{figure.stem}]({_link(figure, results)})", ""]
-    tables = [run.path / file for file in TABLES if (run.path / file).exists()]
-    links = ", ".join(f"[{p.name}]({_link(p, results)})" for p in tables)
-    return [*lines, f"Tables: {links}.", ""]
-
-
-def _list(texts: Iterable[str]) -> list[str]:
-    lines = [f"- {text}" for text in texts]
-    return [*lines, ""] if lines else []
+    figures = sorted((run.path / "figures").glob("*.png"))
+    if figures:
+        lines += [" ".join(f"![{f.stem}]({_link(f, results)})" for f in figures), ""]
+    return lines
 
 
 def _machine(record: Row) -> str:
@@ -166,7 +165,10 @@ def _bench(path: Path, results: Path, about: str, part: Part) -> list[str]:
     return [*lines, f"Files: {', '.join(links)}.", ""]
 
 
-OPERATORS = {"operators.json": _operators, "twins.json": _twins}
+OPERATORS: dict[str, Callable[[Any, Path, Path], list[str]]] = {
+    "operators.json": _operators,
+    "twins.json": _twins,
+}
 
 
 if __name__ == "__main__":
