@@ -39,13 +39,13 @@ def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_pat
     flag = tmp_path / "flag"
     options = ("reference=fragile", f'fragile.flag="{flag}"')
     first = launch("fragile,slow,fake", options=options)
-    assert by_system(first)["slow"].get("speedup") is None
+    assert by_system(first)["slow"].get("ratio") is None
     flag.write_text("")
     last = launch("fragile,slow,fake", options=options, more=AGAIN)
     rows = by_system(last)
     assert {r["status"] for r in rows.values()} == {"ok"}
     assert all(rows[s]["rounds"] == rows[s]["n"] == 2 for s in ("slow", "fake"))
-    assert rows["slow"]["speedup"] > 0
+    assert rows["slow"]["ratio"] > 0
 
 
 def test_only_failed_of_a_good_run_measures_nothing(launch, observer):

@@ -1,17 +1,19 @@
-"""Runs of cells without a model: couples, looks into the samples, tables; on fakes."""
+"""Runs of cells that only sample: couples, looks into the samples, tables; on fakes."""
 
 import json
 
 import pytest
 from fakes import by_system
-from gnnbench.results.sampling_table import ratio_lines
+from gnnbench.results.table import ratio_lines
 
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.results import reader
-from gnnbench.results.labels import fits, parse_label
 from gnnbench.runner import campaign
 from gnnbench.runner.launch import make_request
+
+
+SPEED = ("sampling.speed=0.01", "sampling-twice.speed=0.01")
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def sample(fakes, tmp_path, observer):
         definition.write_text(
             'schema_version = 1\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
             'system = ["sampling", "sampling-twice"]\ndataset = ["products~twin@0.005"]\n'
-            'model = ["none"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
+            'until = ["sample"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
             "unstable_half_width = 0.0\n"
         )
         request = make_request(str(definition), Overrides(**over), tmp_path / "results", resume)
@@ -31,12 +33,12 @@ def sample(fakes, tmp_path, observer):
 
 
 def test_rows_have_no_loss_and_no_phases_but_sampling(sample):
-    outcome = sample(options=("speed=0.01",))
+    outcome = sample(options=SPEED)
     row = by_system(outcome)["sampling"]
     assert (row["status"], row["loss"], row["hidden"]) == ("ok", None, None)
     assert row["memory_io_time_s"] is None and row["compute_time_s"] is None
     assert 0 < row["sample_time_s"] < row["epoch_wall_s"]
-    assert by_system(outcome)["sampling-twice"]["sample_speedup"] < 0.8
+    assert by_system(outcome)["sampling-twice"]["ratio"] < 0.8
 
 
 def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
@@ -59,7 +61,7 @@ def test_a_look_that_fails_costs_no_measurement(sample):
 
 
 def test_couples_are_told_in_the_order_of_the_definition(sample):
-    outcome = sample('compare = [["sampling-twice", "sampling"]]', options=("speed=0.01",))
+    outcome = sample('compare = [["sampling-twice", "sampling"]]', options=SPEED)
     (row,) = reader.read(outcome.folder).ratios
     assert (row["first"], row["second"]) == ("sampling-twice", "sampling")
     assert row["ratio"] > 1.25
@@ -78,17 +80,6 @@ def test_a_couple_beside_the_reference_is_a_pair_of_its_own(sample):
     # With a model a sampling system has no loss: it is incorrect, and so the couple is left out.
     assert by_system(outcome)["sampling"]["status"] == "incorrect"
     assert reader.read(outcome.folder).ratios == []
-
-
-def test_labels():
-    assert parse_label("dgl fused=true x=a-b n=2") == ("dgl", {"fused": True, "x": "a-b", "n": 2})
-    cell = {"system": "dgl", "threads": 2, "options": {"fused": True}}
-    assert fits(cell, "dgl") and fits(cell, "dgl fused=true threads=2")
-    assert not fits(cell, "dgl fused=false") and not fits(cell, "pyg")
-    assert not fits(cell, "dgl id_type=int32")
-    for wrong in ("dgl fused", "dgl =x", "dgl x="):
-        with pytest.raises(UsageError, match="key=value"):
-            parse_label(wrong)
 
 
 def test_a_label_of_no_system_is_refused(sample):
