@@ -72,7 +72,9 @@ def test_changed_makes_another_one():
 
 def test_a_stage_that_does_not_run_on_a_device_says_where_it_does():
     assert Kept().resolved("cuda") == Kept()
-    with pytest.raises(UnsupportedError, match="order 'kept' does not run on cpu; it does on: cuda"):
+    with pytest.raises(
+        UnsupportedError, match="order 'kept' does not run on cpu; it does on: cuda"
+    ):
         Kept().resolved("cpu")
     with pytest.raises(UnsupportedError, match="features 'uva' does not run on cpu"):
         Uva().resolved("cpu")
@@ -121,7 +123,9 @@ def test_a_samplers_own_options_are_fields():
         spec.changed("fetch_size", 40)
     with pytest.raises(UsageError, match="'fused-map' has no setting 'fetch_size'"):
         native("fused-map").changed("fetch_size", 3)
-    with pytest.raises(UsageError, match=r"topology cannot be disk; it is default, gpu, uva or cpu"):
+    with pytest.raises(
+        UsageError, match=r"topology cannot be disk; it is default, gpu, uva or cpu"
+    ):
         native("fused-map", topology="disk")
     assert native("pgsampler") == native("pgsampler") != native("fused-map")
 
