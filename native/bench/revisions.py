@@ -43,7 +43,7 @@ def life(dataset: str, device: str, batch_size: int, threads: int) -> dict[str, 
         if device in info.devices:
             found[f"sampler {name}"] = _sampler(gnnbench, known, graph, device, batch_size)
     for name in SYSTEMS if device == "cpu" else SYSTEMS[:1]:
-        for what in (("host", "uva", "gpu") if device == "cuda" else ("host",)):
+        for what in ("host", "uva", "gpu") if device == "cuda" else ("host",):
             label = f"epoch {name}" + f" features={what}" * (device == "cuda")
             run = _epochs(name, what, dataset, device, batch_size, threads, graph)
             if run is not None:

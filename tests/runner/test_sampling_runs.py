@@ -4,14 +4,13 @@ import json
 
 import pytest
 from fakes import by_system
-from gnnbench.results.table import ratio_lines
 
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.results import reader
+from gnnbench.results.table import ratio_lines
 from gnnbench.runner import campaign
 from gnnbench.runner.launch import make_request
-
 
 SPEED = ("sampling.speed=0.01", "sampling-twice.speed=0.01")
 
@@ -59,7 +58,9 @@ def test_a_look_that_fails_costs_no_measurement(sample):
     outcome = sample(options=("sampling.flag=x",))
     row = by_system(outcome)["sampling"]
     assert row["status"] == "ok" and "blind" in row["doubtful"]
-    assert [r["cell"] for r in reader.read(outcome.folder).stages] == ["sampling-twice (unverified)"]
+    assert [r["cell"] for r in reader.read(outcome.folder).stages] == [
+        "sampling-twice (unverified)"
+    ]
 
 
 def test_couples_are_told_in_the_order_of_the_definition(sample):
