@@ -9,7 +9,7 @@ from committed import RUNS, name
 
 from gnnbench.cell import flat
 from gnnbench.plots import draw
-from gnnbench.results import reader
+from gnnbench.results import reader, writer
 from gnnbench.results.compare import compare
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, VERSION, column_names
@@ -123,6 +123,17 @@ def test_a_run_is_no_regression_of_itself(folder):
     assert not found.regressions and not found.only_a and not found.only_b
     for row, cell in zip(run.cells, found.cells, strict=True):
         assert cell.verdict == ("tie" if row["status"] == "ok" else "incomparable"), cell
+
+
+@runs
+def test_an_older_run_compares_with_the_same_work_written_today(folder, tmp_path):
+    run = reader.read(folder)
+    cells = [{**r, "id": f"new-{r['id']}"} for r in run.cells]
+    writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
+    again = reader.read(tmp_path)
+    assert again.cells == cells
+    found = compare(run, again)
+    assert not found.only_a and not found.only_b and not found.regressions
 
 
 @runs
