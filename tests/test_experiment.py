@@ -289,9 +289,8 @@ def test_values_are_toml_or_text():
     ("gpus", "missing", "device"), [(1, False, "cuda"), (1, True, "cpu"), (0, True, "cpu")]
 )
 def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missing, device):
-    from gnnbench.missing import Missing
-
     from gnnbench.measure import machine
+    from gnnbench.missing import Missing
     from gnnbench.systems import native
 
     monkeypatch.setattr(machine, "gpus", lambda: [{"name": "x"}] * gpus or None)

@@ -135,6 +135,8 @@ class CudaClock:
         import torch
 
         self._cuda, self._device = torch.cuda, torch.device(device)
+        if self._device.index is None:  # the work may make another device the current one
+            self._device = torch.device("cuda", torch.cuda.current_device())
 
     def start(self) -> float:
         """Wait for the device; the time now."""

@@ -160,10 +160,10 @@ def _native_sampler(row: Row, options: Row) -> Row:
     name = sampler_name(options.get("sampler", "baseline"))
     made = {"name": name}
     made["topology"] = options.get("topology", "gpu" if row["device"] == "cuda" else "cpu")
-    if name == "pgsampler":
-        made["fetch_size"] = options.get("fetch_size", 5)
-    if "unsafe" in options:
-        made["unsafe"] = options["unsafe"]
+    if name in ("pgsampler", "dgl-fusion", "pgsampler-as-printed"):
+        made |= {"fetch_size": options.get("fetch_size", 5), "hubs": "split"}
+    if name == "pgsampler-as-printed":
+        made["unsafe"] = options.get("unsafe", False)
     return made
 
 

@@ -7,8 +7,8 @@ from fakes import FAKES, fake_environment
 @pytest.fixture
 def fakes(monkeypatch):
     """Registers the fakes in this process and in workers; the tree may change meanwhile."""
-    from gnnbench.measure import machine
     from gnnbench import registry
+    from gnnbench.measure import machine
     from gnnbench.runner import environment
 
     for key, value in fake_environment().items():
