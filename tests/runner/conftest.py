@@ -71,7 +71,7 @@ def launch(fakes, tmp_path, observer):
         if not named:
             listed = ", ".join(f'"{s}"' for s in systems.split(","))
             definition.write_text(
-                f'schema_version = 1\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
+                f'schema_version = 2\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
             )
         chosen = tuple(systems.split(",")) if named else ()
         request = make_request(

@@ -20,7 +20,7 @@ def sample(fakes, tmp_path, observer):
     def run(text="", resume=False, **over):
         definition = tmp_path / "tries.toml"
         definition.write_text(
-            'schema_version = 1\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
+            'schema_version = 2\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
             'system = ["sampling", "sampling-twice"]\ndataset = ["products~twin@0.005"]\n'
             'until = ["sample"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
             "unstable_half_width = 0.0\n"
