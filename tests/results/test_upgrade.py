@@ -163,7 +163,14 @@ def row(system, options, model="gcn", device="cpu"):
         (
             row("baseline", {"sampler": "pgsampler", "fetch_size": 3}, "none", "cuda"),
             {"sampler": "pgsampler", "sampler.topology": "gpu", "sampler.pick": "floyd",
-             "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "order": "as-drawn",
+             "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "sampler.hubs": "split",
+             "order": "as-drawn", "schedule": "serial"},
+        ),
+        (
+            row("baseline", {"sampler": "pgsampler-as-printed", "unsafe": True}, "none"),
+            {"sampler": "pgsampler-as-printed", "sampler.topology": "cpu",
+             "sampler.pick": "floyd", "sampler.frontier": "cumulative", "sampler.fetch_size": 5,
+             "sampler.hubs": "split", "sampler.unsafe": True, "order": "as-drawn",
              "schedule": "serial"},
         ),
         (
