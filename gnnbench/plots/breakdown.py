@@ -36,7 +36,8 @@ def figure(run: Run) -> Figure | None:
     found = style.groups(run.cells, PANEL)
     drawn = {k: rows for k, rows in found.items() if not _absent(rows)} or found
     widest = max(len(rows) for rows in drawn.values())
-    result, axes = style.panels(len(drawn), 1.4 + 1.0 * widest)
+    slot = style.slot(_label(r, named) for rows in drawn.values() for r in rows)
+    result, axes = style.panels(len(drawn), 1.4 + slot * widest)
     for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
         _panel(ax, rows, named, known)
         ax.set_title(", ".join(filter(None, key)), fontsize=9)

@@ -40,7 +40,8 @@ def figure(run: Run) -> Figure | None:
     panels = style.groups(rows, APART[:2] if grid else APART)
     named = labels(rows)
     widest = max(len(panel) for panel in panels.values())
-    result, axes = style.panels(len(panels), 3.8 if grid else 1.4 + 0.75 * widest)
+    slot = style.slot(_label(r, named, "\n", "\n") for r in rows)
+    result, axes = style.panels(len(panels), 3.8 if grid else 1.4 + slot * widest)
     for ax, (key, panel) in zip(axes, panels.items(), strict=True):
         if grid:
             _lines(ax, panel, named)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -50,6 +50,12 @@ def panels(count: int, width: float) -> tuple[Figure, list[Axes]]:
 def title(first: str, named: Labels, but: Collection[str] = ()) -> str:
     """A figure's title: what it shows, and what all its rows share."""
     return "\n".join([first, *textwrap.wrap(named.title(but), 100)])
+
+
+def slot(labels: Iterable[str]) -> float:
+    """Width that a bar needs so that labels of several lines do not touch; inches."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    return max(1.0, 0.075 * longest + 0.1)
 
 
 def groups(rows: Sequence[Row], axes: Collection[str]) -> dict[tuple[str, ...], list[Row]]:

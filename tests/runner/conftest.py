@@ -7,8 +7,8 @@ from fakes import FAKES, fake_environment
 @pytest.fixture
 def fakes(monkeypatch):
     """Registers the fakes in this process and in workers; the tree may change meanwhile."""
-    from gnnbench.measure import machine
     from gnnbench import registry
+    from gnnbench.measure import machine
     from gnnbench.runner import environment
 
     for key, value in fake_environment().items():
@@ -71,7 +71,7 @@ def launch(fakes, tmp_path, observer):
         if not named:
             listed = ", ".join(f'"{s}"' for s in systems.split(","))
             definition.write_text(
-                f'schema_version = 1\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
+                f'schema_version = 2\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
             )
         chosen = tuple(systems.split(",")) if named else ()
         request = make_request(

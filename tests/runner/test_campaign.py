@@ -164,7 +164,7 @@ def test_a_spinning_worker_makes_rows_doubtful(launch):
     assert "while idle" in rows["spin"]["doubtful"]
     assert "'spin'" in rows["fake"]["doubtful"]
     assert "while idle" not in rows["slow"]["doubtful"]
-    assert metric(outcome, "spin", "run", "idle_cpu_share")["value"] > 0.1
+    assert metric(outcome, "spin", "epoch", "idle_cpu_share")["value"] > 0.1
 
 
 def test_what_a_system_prints_goes_to_its_log(launch):

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from gnnbench.cell import Cell
-from gnnbench.experiment import Grid
+from gnnbench.grid import Grid
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability, make_plan
 

@@ -36,7 +36,6 @@ class NativeSampler(SamplerSpec):
     """A sampler of the library; ``library`` is its class."""
 
     library: ClassVar[type[Sampler]]
-    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     topology: str = option(
         DEFAULT,
         "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
@@ -96,7 +95,7 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
         frozen=True,
         namespace={
             "name": name, "summary": library.summary, "library": library,
-            "frontiers": library.frontiers, "__doc__": library.__doc__,
+            "devices": library.devices, "frontiers": library.frontiers, "__doc__": library.__doc__,
         },
     )  # fmt: skip
     return made
