@@ -9,6 +9,8 @@ from compose import SYSTEMS, make, run, timed
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.sampling.hop_by_hop import HopByHop
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 LAYERS = ["csr", "dgl", "pyg"]
 
 
