@@ -1,6 +1,6 @@
 """A definition (TOML) becomes one complete typed value, and that becomes cells.
 
-A definition has ``schema_version = 1``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
+A definition has ``schema_version = 2``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
 move together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
 matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (its
 stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
@@ -15,18 +15,15 @@ back resolved it is a definition again, with the same hash.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from gnnbench import names
-from gnnbench.cell import PHASES, Cell, Until
+from gnnbench.cell import PHASES
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
 
@@ -50,9 +47,7 @@ AXES: dict[str, Any] = {
     "seed": Natural,
     "threads": Natural,
 }
-SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
 REQUIRED = ("system", "dataset")
-DEFAULT = "default"  # of the axes pick and frontier: each sampler's own
 
 
 class Strict(BaseModel):
@@ -139,7 +134,7 @@ class Profile(Overridable):
 class Experiment(Overridable):
     """One complete definition. ``profiles`` is empty once it is resolved."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")]  # names a folder
     title: str = ""
     figures: list[Name] = ["breakdown"]
@@ -242,7 +237,12 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"'{path.name}' is not TOML: {error}") from None
     if "schema_version" not in raw:
-        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 1'")
+        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
+    if raw["schema_version"] == 1:
+        raise UsageError(
+            f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
+            " write until = [\"sample\"] for the model 'none', and schema_version = 2"
+        )
     raw = with_paths(raw)
     parent = raw.pop("extends", None)
     raw.setdefault("name", path.stem)
@@ -356,105 +356,3 @@ def _auto_device() -> str:
     from gnnbench.ops.missing import native_missing
 
     return "cpu" if native_missing("cuda") else "cuda"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Cells of a definition, those of one comparison beside each other, none twice.
-
-    ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
-    cell cannot run as asked.
-    """
-
-    cells: list[Cell]
-    names: dict[str, list[str]]
-    unsupported: dict[str, str]
-
-
-class Resolution(Protocol):
-    """What a system makes of its settings (``gnnbench.composition.find.Resolved``)."""
-
-    @property
-    def recipe(self) -> Raw:
-        """The resolved recipe as plain values."""
-        ...
-
-    @property
-    def unsupported(self) -> str:
-        """Why it cannot run as asked, or ""."""
-        ...
-
-    @property
-    def composed(self) -> bool:
-        """Whether the recipe alone says what the system does."""
-        ...
-
-
-Resolver = Callable[[str, Raw, str, Until], Resolution]
-
-
-def expand(experiment: Experiment, resolve: Resolver) -> Grid:
-    """Cells of a resolved definition.
-
-    ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
-    where it does.
-    """
-    grid = Grid([], {}, {})
-    for combination in _combinations(experiment):
-        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
-            continue
-        includes = [c for c in experiment.constraints if c.include is not None]
-        if includes and not any(c.keeps(combination) for c in includes):
-            continue
-        cell, unsupported = _cell(experiment, combination, resolve)
-        names_of = grid.names.setdefault(cell.id, [])
-        if not names_of:
-            grid.cells.append(cell)
-        if cell.system not in names_of:
-            names_of.append(cell.system)
-        if unsupported:
-            grid.unsupported[cell.id] = unsupported
-    return grid
-
-
-def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[Cell, str]:
-    system = combination["system"]
-    settings = dict(experiment.systems.get(system, {}))
-    values: Raw = {}
-    for axis, value in combination.items():
-        if axis in SAMPLERS:
-            if value != DEFAULT:
-                settings[f"sampler.{axis}"] = value
-        elif axis in AXES:
-            values[axis] = tuple(value) if axis == "fanouts" else value
-        elif axis.partition(".")[0] == system:
-            settings[axis.partition(".")[2]] = value
-    until = Until.of(values.setdefault("until", Until.COMPUTE.word))
-    if until < Until.COMPUTE:
-        values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
-    elif "model" not in values:
-        raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
-    found = resolve(system, settings, values.get("device", "cpu"), until)
-    cell = Cell(
-        experiment=experiment.name,
-        recipe=found.recipe,
-        composed=found.composed,
-        max_batches=experiment.measure.max_batches,
-        **values,
-    )
-    return cell, found.unsupported
-
-
-def _combinations(experiment: Experiment) -> Iterator[Raw]:
-    first, last = ["dataset", "model"], ["system"]
-    between = [a for a in experiment.axes if a not in [*first, *last]]
-    axes = [a for a in [*first, *between, *last] if a in experiment.axes]
-    rows: list[Raw] = [{}]
-    if experiment.zip:
-        rows = [
-            dict(zip(experiment.zip, values, strict=True))
-            for values in zip(*experiment.zip.values(), strict=True)
-        ]
-    for row in rows:
-        for values in itertools.product(*(experiment.axes[a] for a in axes)):
-            yield {**row, **dict(zip(axes, values, strict=True))}

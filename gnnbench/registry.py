@@ -44,11 +44,11 @@ OURS: dict[str, dict[str, str]] = {
         "wholegraph": "gnnbench.stages.sampler.wholegraph:WholeGraphSampler",
     },
     FEATURES: {
-        "host": "gnnbench.stages.features.host:Host",
-        "uva": "gnnbench.stages.features.uva:Uva",
-        "gpu": "gnnbench.stages.features.gpu:Gpu",
-        "dgl": "gnnbench.stages.features.foreign:DglGather",
-        "pyg": "gnnbench.stages.features.foreign:PygFilter",
+        "host": "gnnbench.stages.features.spec:Host",
+        "uva": "gnnbench.stages.features.spec:Uva",
+        "gpu": "gnnbench.stages.features.spec:Gpu",
+        "dgl": "gnnbench.stages.features.spec:DglGather",
+        "pyg": "gnnbench.stages.features.spec:PygFilter",
     },
     ORDER: {"as-drawn": "gnnbench.stages.order:AsDrawn"},
     AGGREGATE: {

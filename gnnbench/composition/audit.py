@@ -15,6 +15,22 @@ from gnnbench.minibatch import Batch, Sizes
 REREAD_ROWS = 1024  # enough to find a stale buffer, too few to count in memory
 
 
+def misordered(batches: Sequence[Tensor], train: Tensor) -> str:
+    """What is wrong with an epoch's order, or nothing: each seed is a training node, and once.
+
+    ``train`` is sorted.
+    """
+    if not batches:
+        return ""
+    seeds = torch.cat(list(batches)).sort().values.cpu()
+    if bool((seeds[1:] == seeds[:-1]).any()):
+        return "the batch order holds a training node twice in an epoch"
+    at = torch.searchsorted(train, seeds).clamp_(max=train.numel() - 1)
+    if not torch.equal(train[at], seeds):
+        return "the batch order holds a node that is none of the training set"
+    return ""
+
+
 def recount(
     batches: Sequence[Sizes], seeds: Sequence[Tensor], law: Law, fanouts: Sequence[int]
 ) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
-from gnnbench.composition.audit import recount, reread
+from gnnbench.composition.audit import misordered, recount, reread
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
@@ -78,6 +79,11 @@ class Composed(System):
         self.counts.clear()
         return fault
 
+    @cached_property
+    def _train(self) -> Tensor:
+        """The training nodes, sorted."""
+        return self.graph.train_idx.sort().values
+
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
         seeds = self.order.batches(epoch, self.job.device)
@@ -94,13 +100,17 @@ class Composed(System):
         self.counts.clear()
         sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
-        reason = recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
+        reason = misordered(seeds, self._train)
+        reason = reason or recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
             self._last = None
         loss = None
         if trainer is not None:
-            loss, moved = float(np.mean(trainer.take_losses() or [np.nan])), trainer.moved()
+            losses, moved = trainer.take_losses(), trainer.moved()
+            loss = float(np.mean(losses or [np.nan]))
+            if not reason and len(losses) != len(kept):
+                reason = f"the model was trained on {len(losses)} batches of {len(kept)}"
             if not reason and loss > WORTH_LEARNING and not moved:
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         return EpochReport(

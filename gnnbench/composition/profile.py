@@ -91,12 +91,12 @@ def _whole_calls(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> tuple[Ro
             torch.cuda.reset_peak_memory_stats(on)
             events = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
             before = torch.cuda.memory_allocated(on)
-            events[0].record()
+            events[0].record(torch.cuda.current_stream(on))
         begin = time.perf_counter()
         drawn = look.sample(seeds, number)
         host.append(time.perf_counter() - begin)
         if gpu:
-            events[1].record()
+            events[1].record(torch.cuda.current_stream(on))
             torch.cuda.synchronize(on)
             device.append(events[0].elapsed_time(events[1]) / 1e3)
         size = spanned_bytes(drawn.tensors())

@@ -12,8 +12,7 @@ from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Option
 from gnnbench.stages.aggregate import AggregateSpec, Csr
-from gnnbench.stages.features.base import StoreSpec
-from gnnbench.stages.features.host import Host
+from gnnbench.stages.features.spec import Host, StoreSpec
 from gnnbench.stages.find import stage
 from gnnbench.stages.order import AsDrawn, OrderSpec
 from gnnbench.stages.sampler.base import SamplerSpec

@@ -6,6 +6,7 @@ Times are seconds of CLOCK_MONOTONIC, which processes of one machine share.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -134,6 +135,8 @@ class CudaClock:
         import torch
 
         self._cuda, self._device = torch.cuda, torch.device(device)
+        if self._device.index is None:  # the work may make another device the current one
+            self._device = torch.device("cuda", torch.cuda.current_device())
 
     def start(self) -> float:
         """Wait for the device; the time now."""
@@ -191,8 +194,14 @@ class Timeline:
 
     @classmethod
     def on(cls, device: str) -> Timeline:
-        """With the clock that tells the truth on a device."""
-        return cls(CudaClock(device) if device.startswith("cuda") else HostClock())
+        """With the clock that tells the truth on a device.
+
+        Events are torch's: where no torch is loaded, or none that knows a GPU, nothing is timed by
+        them.
+        """
+        torch = sys.modules.get("torch")
+        events = device.startswith("cuda") and torch is not None and torch.cuda.is_available()
+        return cls(CudaClock(device) if events else HostClock())
 
     def start(self) -> None:
         """Begin the epoch."""

@@ -14,6 +14,7 @@ from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import mini_batch
+from gnnbench.ops.streams import StreamOrder
 
 
 class HighWater:
@@ -62,17 +63,42 @@ def fused_map(
 
     FastGL's Fused-Map (ASPLOS'24, section 4.3, Algorithm 2 without its misprints). On a GPU the
     host waits once, for the sizes. Arguments and errors as :func:`gnnbench.ops.sampler.hop_by_hop`;
-    local ids beyond the seeds come in any order. On a GPU the tensors of a batch share memory.
+    local ids beyond the seeds come in any order. Blocks share memory only where one is a prefix of
+    the next: ``src_nodes``, and with the frontier ``new`` all tensors.
 
     ``capacity``, of :class:`HighWater`, is what a GPU allocates for, two numbers a hop; without it
-    the worst case up to 2^24 edges a hop, and a batch that needs more is sampled again. Also
-    returns what the batch took, in the same order.
+    the worst case up to 2^24 edges a hop. A batch that needs more is sampled again, and so is one
+    whose capacity the memory does not hold, with less. Also returns what the batch took, in the
+    same order. Raises ``RuntimeError`` where the memory does not hold what the batch takes.
     """
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, capacity)
     flat = _call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
     took: list[int] = flat.pop().tolist()
     return mini_batch(flat, seeds, spec, frontier, with_positions), took
+
+
+class DenseMap:
+    """FastSample's map from nodes to local ids.
+
+    ``ids``  int32 ``[num_nodes]`` on the device that samples, -1 everywhere between batches
+
+    Batches may be on different streams, one after the other.
+    """
+
+    def __init__(self, ids: Tensor) -> None:
+        self.ids = ids
+        self._order = StreamOrder(ids)
+
+    @classmethod
+    def of(cls, num_nodes: int, device: torch.device | str = "cpu") -> DenseMap:
+        """An empty map."""
+        return cls(torch.full((num_nodes,), -1, dtype=torch.int32, device=device))
+
+    def begin(self) -> Tensor:
+        """The ids, for the work enqueued from now on."""
+        self._order.enter(self.ids)
+        return self.ids
 
 
 def fastsample(
@@ -85,18 +111,17 @@ def fastsample(
     frontier: str,
     key: int,
     batch: int,
-    dense_map: Tensor,
+    dense_map: DenseMap,
     with_positions: bool = False,
     capacity: Sequence[int] = (),
 ) -> tuple[MiniBatch, list[int]]:
     """Sample a mini-batch straight into CSC over a dense map (FastSample, Algorithm 1).
 
-    ``dense_map`` int32 ``[num_nodes]`` on the seeds' device, -1 everywhere, is so again afterwards,
-    also after an error: only entries that the batch touched are reset. Otherwise as
-    :func:`fused_map`.
+    ``dense_map``, on the seeds' device, is empty again afterwards, also after an error: only
+    entries that the batch touched are reset. Otherwise as :func:`fused_map`.
     """
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
-    args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map, capacity)
+    args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
     flat = _call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
     took: list[int] = flat.pop().tolist()
     return mini_batch(flat, seeds, spec, frontier, with_positions), took

@@ -11,6 +11,7 @@ from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import mini_batch
+from gnnbench.ops.streams import StreamOrder
 
 LAST_VERSION = 65535  # 16 bits of an entry
 
@@ -22,15 +23,17 @@ class VersionedTable:
                  ``native/include/gnnbench/gnnlab.h``
     ``version``  of the batch sampled last; entries of another one count as empty
 
-    Starts empty and grows to what batches need.
+    Starts empty and grows to what batches need. Batches may be on different streams.
     """
 
     def __init__(self, device: torch.device | str = "cpu") -> None:
         self.words = torch.zeros(0, dtype=torch.int64, device=device)
         self.version = 0
+        self._order = StreamOrder(self.words)
 
     def begin(self) -> int:
         """Version of the next batch; after the last one the table is zeroed and they start anew."""
+        self._order.enter(self.words)
         if self.version == LAST_VERSION:
             self.words.zero_()
             self.version = 0

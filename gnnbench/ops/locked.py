@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 
 import torch
 from torch import Tensor
+
+_PORTABLE = 1  # cudaHostRegisterPortable: for every GPU of the process
 
 
 class LockedCopy:
     """A copy of a CPU tensor, registered with the driver (a mapped file cannot be).
 
-    ``tensor`` is the copy; a GPU reads it by the same address. Torch's own pinned memory comes in
+    ``tensor`` is the copy; GPUs read it by the same address. Torch's own pinned memory comes in
     powers of two, up to twice as much as is needed: too much for a table or a graph. Unlocked by
-    ``close``, or when nothing refers to the object. ``what`` names the contents in the error.
-    Raises ``MemoryError`` where the host's memory cannot be locked.
+    ``close``, or when nothing refers to the object. ``device`` is one of the GPUs that read it,
+    ``what`` names the contents in the error. Raises ``MemoryError`` where the host's memory cannot
+    be locked.
     """
 
     def __init__(self, source: Tensor, device: torch.device | str, what: str) -> None:
@@ -24,15 +28,14 @@ class LockedCopy:
         if size == 0:
             return
         with torch.cuda.device(torch.device(device)):
-            reader = torch.cuda.current_device()
-            code = int(torch.cuda.cudart().cudaHostRegister(copy.data_ptr(), size, 0))
+            code = lock(copy)
         if code != 0:
             self._tensor = None
             raise MemoryError(
                 f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
                 f" {code})"
             )
-        self._unlock = weakref.finalize(self, _unlock, copy, reader)
+        self._unlock = weakref.finalize(self, unlock, copy)
         self._unlock.atexit = False  # the process gives its memory back anyhow
 
     @property
@@ -42,12 +45,30 @@ class LockedCopy:
         return self._tensor
 
     def close(self) -> None:
-        """Unlock and free the memory once the device has done its work."""
+        """Unlock and free the memory once the GPUs have done their work."""
         self._tensor = None
         if hasattr(self, "_unlock"):
             self._unlock()
 
 
-def _unlock(copy: Tensor, reader: int) -> None:
-    torch.cuda.synchronize(reader)
-    torch.cuda.cudart().cudaHostUnregister(copy.data_ptr())
+def lock(memory: Tensor) -> int:
+    """Lock the memory of a CPU tensor for CUDA; 0, or the CUDA error where that fails."""
+    size = memory.numel() * memory.element_size()
+    code = int(torch.cuda.cudart().cudaHostRegister(memory.data_ptr(), size, _PORTABLE))
+    if code != 0:
+        # The runtime keeps the error for whoever asks next, which is torch after its next launch:
+        # it is taken away by a launch of ours.
+        with suppress(RuntimeError):
+            torch.full((1,), 0, device="cuda")
+    return code
+
+
+def unlock(memory: Tensor) -> None:
+    """Undo :func:`lock` once every GPU that may read the memory has done its work.
+
+    Those that never held a tensor read nothing; to wait for one would make a context there.
+    """
+    for device in range(torch.cuda.device_count()):
+        if torch.cuda.memory_reserved(device) > 0:
+            torch.cuda.synchronize(device)
+    torch.cuda.cudart().cudaHostUnregister(memory.data_ptr())

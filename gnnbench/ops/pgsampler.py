@@ -19,6 +19,10 @@ from gnnbench.ops.sampler import mini_batch
 # as_printed: Algorithm 1 as it is printed. Unsound: it loses tasks.
 VARIANTS = ("persistent", "fusion", "as_printed")
 
+# split: all workers of a GPU share the draws of a long reservoir row; not in the paper.
+# whole: a row is one worker's, as in the paper.
+HUBS = ("split", "whole")
+
 
 @dataclass(frozen=True)
 class TaskStats:
@@ -29,7 +33,8 @@ class TaskStats:
     ``processed``  of those, tasks that were sampled
     ``lost``       enqueued - processed; 0 unless the variant is ``as_printed``
     ``stale``      slots that ``as_printed`` read before their task was written
-    ``parts``      parts into which long rows were split for all workers to share, beside the tasks
+    ``parts``      parts into which long rows were split for all workers to share, beside the tasks;
+                   0 with ``hubs="whole"``
     ``attempts``   1, or more where memory was too small and the batch was begun anew
     """
 
@@ -54,6 +59,7 @@ def pgsampler(
     with_positions: bool = False,
     variant: str = "persistent",
     fetch_size: int = 5,
+    hubs: str = "split",
     capacity: Sequence[int] = (),
     unsafe: bool = False,
 ) -> tuple[MiniBatch, TaskStats]:
@@ -72,6 +78,8 @@ def pgsampler(
         variant: one of ``VARIANTS``.
         fetch_size: tasks that a worker takes at once, 1 to 32; the paper's is 5. The first time a
             worker takes one.
+        hubs: one of ``HUBS``; the edges are the same. On the CPU, and with ``as_printed``, a worker
+            draws every row alone, whatever is given.
         capacity: tasks, edges and nodes to allocate for on a GPU; empty: not known. A batch that
             does not fit is sampled again with more.
         unsafe: must be given for ``as_printed``.
@@ -112,6 +120,7 @@ def pgsampler(
             with_positions,
             variant,
             fetch_size,
+            hubs,
             list(capacity),
         )
     tasks, edges, nodes, *counts = flat.pop().tolist()

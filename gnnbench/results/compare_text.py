@@ -25,10 +25,7 @@ def _line(c: Compared) -> list[str]:
 
 def table(found: Comparison) -> Table:
     """One line per cell; ``B is`` says how many times as fast as A."""
-    result = Table(
-        *HEAD, box=None, pad_edge=False, header_style="bold", title=found.common or None,
-        title_justify="left",
-    )  # fmt: skip
+    result = Table(*HEAD, box=None, pad_edge=False, header_style="bold")
     for cell in found.cells:
         result.add_row(*_line(cell))
     return result

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rich.table import Table
-
 from gnnbench.results.schema import STAGE_NAMES
-from gnnbench.results.table import make_table
+from gnnbench.results.table import Part
 from gnnbench.results.units import seconds
 
 Row = dict[str, Any]
@@ -17,7 +15,7 @@ WHOLE = "batch"
 STAGES = tuple(name for name in STAGE_NAMES if name != WHOLE)
 
 
-def stages_table(stages: Sequence[Row]) -> Table:
+def stages_table(stages: Sequence[Row]) -> Part:
     """One line per cell: each stage's time per batch over all hops, and memory.
 
     Times are the device's where there is one, the host's else.
@@ -33,7 +31,7 @@ def stages_table(stages: Sequence[Row]) -> Table:
         share = "" if times_blocks is None else f"{times_blocks:.2f}"
         values = (own[0]["cell"], seconds(_time(whole)), *times, memory, share)
         lines.append(dict(zip(names, values, strict=True)))
-    return make_table(names, lines)
+    return Part(names, lines)
 
 
 def stage_time(rows: Sequence[Row], stage: str) -> float | None:
@@ -47,7 +45,7 @@ def _time(row: Row) -> float | None:
     return row.get("host_s") if device is None else device
 
 
-def kernels_table(kernels: Sequence[Row], most: int = 3) -> Table:
+def kernels_table(kernels: Sequence[Row], most: int = 3) -> Part:
     """The longest kernels of each cell; what the GPU does not tell says ``unknown``."""
     names = ("cell", "kernel", "calls", "device", "grid", "block", "registers", "occupancy")
     lines = []
@@ -60,7 +58,7 @@ def kernels_table(kernels: Sequence[Row], most: int = 3) -> Table:
                 "unknown" if occupancy is None else f"{occupancy:.0%}",
             )  # fmt: skip
             lines.append(dict(zip(names, values, strict=True)))
-    return make_table(names, lines)
+    return Part(names, lines)
 
 
 def _known(value: Any) -> str:

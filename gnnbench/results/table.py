@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
@@ -20,7 +21,10 @@ Line = dict[str, str]
 Text = Callable[[Row, Metrics], str]
 
 HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "epoch"}
-LEFT = {"system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model"}
+LEFT = {
+    "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
+    "pick", "frontier", "name", "mode",
+}  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")
 
@@ -70,6 +74,37 @@ RATIOS: dict[Until, dict[str, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class Part:
+    """One table in the making: lines by head."""
+
+    heads: Sequence[str]
+    lines: Sequence[Line]
+    title: str = ""
+
+    def table(self, gap: int = 2) -> Table:
+        """For a terminal: numbers to the right."""
+        table = Table(
+            box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0),
+            title=self.title or None, title_justify="left",
+        )  # fmt: skip
+        for head in self.heads:
+            table.add_column(
+                head, justify="left" if head in LEFT else "right", overflow="fold",
+                no_wrap=head not in FOLD,
+            )  # fmt: skip
+        for line in self.lines:
+            table.add_row(*(line.get(head, "") for head in self.heads))
+        return table
+
+    def markdown(self) -> list[str]:
+        """For a document: lines of a Markdown table."""
+        marks = ["---" if head in LEFT else "---:" for head in self.heads]
+        rows = [[line.get(head, "").replace("|", "\\|") for head in self.heads]
+                for line in self.lines]  # fmt: skip
+        return ["| " + " | ".join(row) + " |" for row in (self.heads, marks, *rows)]
+
+
 def tables(
     rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
 ) -> list[Table]:
@@ -77,6 +112,14 @@ def tables(
 
     For ``different`` work ratios appear only when asked for, per edge and per batch.
     """
+    found = parts(rows, metrics, different, narrow)
+    return [part.table(gap=1 if narrow else 2) for part in found]
+
+
+def parts(
+    rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
+) -> list[Part]:
+    """The same, not yet for a terminal."""
     named, known = labels(rows), Metrics(metrics)
     found = []
     for until in Until:
@@ -87,7 +130,7 @@ def tables(
         elif lines:
             axes = [_head(a) for a in named.axes]
             heads = (*axes, "system", "status", *TIMES[until], *RATIOS[until], *COMPARED)
-            found.append(make_table(_told(heads, lines, always=("status",)), lines))
+            found.append(Part(_told(heads, lines, always=("status",)), lines))
     return found
 
 
@@ -126,7 +169,7 @@ def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
     return "" if told is None else ratio(told["value"], told["low"], told["high"])
 
 
-def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Table]:
+def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Part]:
     """Times, then comparison, for all that is alike but for its system."""
     groups: dict[str, list[Line]] = {}
     for row, line in zip(rows, lines, strict=True):
@@ -134,11 +177,11 @@ def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels)
     found = []
     for title, group in groups.items():
         heads = _told(("system", "status", *TIMES[until]), group, always=("status",))
-        found.append(make_table(heads, group, title, gap=1))
+        found.append(Part(heads, group, title))
         compared = [line for line in group if line.get("work") or line.get("verdict")]
         if len(compared) > 1:
             heads = _told(("system", *RATIOS[until], *COMPARED), compared)
-            found.append(make_table(heads, compared, gap=1))
+            found.append(Part(heads, compared))
     return found
 
 
@@ -146,22 +189,6 @@ def _told(heads: Sequence[str], lines: Sequence[Line], always: Sequence[str] = (
     """Columns in which any line has something."""
     empty = ("", "0 s")
     return [h for h in heads if h in always or any(x.get(h, "") not in empty for x in lines)]
-
-
-def make_table(heads: Sequence[str], lines: Sequence[Line], title: str = "", gap: int = 2) -> Table:
-    """Lines under heads; numbers to the right."""
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0), title=title or None,
-        title_justify="left",
-    )  # fmt: skip
-    for head in heads:
-        table.add_column(
-            head, justify="left" if head in LEFT else "right", overflow="fold",
-            no_wrap=head not in FOLD,
-        )  # fmt: skip
-    for line in lines:
-        table.add_row(*(line.get(head, "") for head in heads))
-    return table
 
 
 def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:

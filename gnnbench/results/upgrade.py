@@ -22,7 +22,8 @@ Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 
 NO_MODEL = "none"
-# Features in device memory were booked as a cache, which version 1 had none of.
+# Features in device memory were booked as a cache, which version 1 had none of. On a CPU what was
+# booked as copied was read there.
 PLACES = {"host_copy": "host_copy", "zero_copy": "zero_copy", "cache": "device",
           "reused": "reused", "peer": "peer"}  # fmt: skip
 RATIOS_OF = {"epoch": "", **{phase: f"{phase}_" for phase in PHASES}}
@@ -76,7 +77,8 @@ FIRST: dict[str, tuple[Column, ...]] = {
 
 def upgrade(first: Tables, record: Row) -> Tables:
     """Tables of version 2, by name, from those of version 1 and their ``run.json``."""
-    samples = [_sample(s) for s in first["samples"]]
+    devices = {r["id"]: r["device"] for r in first["cells"]}
+    samples = [_sample(s, devices.get(s["id"], "")) for s in first["samples"]]
     limit = record.get("experiment", {}).get("measure", {}).get("max_batches", 0)
     cells = [_cell(r, samples, limit) for r in first["cells"]]
     named = labels(cells)
@@ -158,10 +160,10 @@ def _native_sampler(row: Row, options: Row) -> Row:
     name = sampler_name(options.get("sampler", "baseline"))
     made = {"name": name}
     made["topology"] = options.get("topology", "gpu" if row["device"] == "cuda" else "cpu")
-    if name == "pgsampler":
-        made["fetch_size"] = options.get("fetch_size", 5)
-    if "unsafe" in options:
-        made["unsafe"] = options["unsafe"]
+    if name in ("pgsampler", "dgl-fusion", "pgsampler-as-printed"):
+        made |= {"fetch_size": options.get("fetch_size", 5), "hubs": "split"}
+    if name == "pgsampler-as-printed":
+        made["unsafe"] = options.get("unsafe", False)
     return made
 
 
@@ -170,7 +172,7 @@ def sampler_name(old: str) -> str:
     return "hop-by-hop" if old == "baseline" else old
 
 
-def _sample(row: Row) -> Row:
+def _sample(row: Row, device: str) -> Row:
     times = {p: row.get(f"{p}_time_s") for p in PHASES}
     made = {k: v for k, v in row.items() if "_bytes" not in k and k != "device_time_s"}
     made |= {"peak_alloc_bytes": row.get("peak_alloc_bytes")}
@@ -180,16 +182,17 @@ def _sample(row: Row) -> Row:
     wall = row.get("wall_s")
     made["idle_s"] = None if wall is None else wall - sum(t or 0.0 for t in times.values())
     made["counts"] = [
-        [stage, what.name, where, value] for stage, what, where, value in _counts(row)
+        [stage, what.name, where, value] for stage, what, where, value in _counts(row, device)
     ]
     return made
 
 
-def _counts(row: Row) -> list[tuple[str, Measure, str, float]]:
+def _counts(row: Row, device: str) -> list[tuple[str, Measure, str, float]]:
     """What was counted, of a row or a sample; a path that moved nothing is no count."""
+    places = PLACES | ({"host_copy": "host"} if device == "cpu" else {})
     found = [
         ("features", FEATURE_BYTES, place, row.get(f"feature_bytes_{old}") or 0)
-        for old, place in PLACES.items()
+        for old, place in places.items()
     ]
     found.append((m.EPOCH, m.H2D, "", row.get("h2d_bytes") or 0))
     found.append((Until.SAMPLE.word, DEVICE_TIME, "", row.get("device_time_s") or 0))
@@ -223,7 +226,7 @@ def _metrics(row: Row) -> list[Row]:
     ]
     found += [
         m.metric(cell, stage, what, value, where=where, n=n)
-        for stage, what, where, value in _counts(row)
+        for stage, what, where, value in _counts(row, row["device"])
     ]
     for stage, prefix in RATIOS_OF.items():
         for what in (m.SPEEDUP, m.PER_EDGE, m.PER_BATCH):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import names, registry
+from gnnbench import grid, names, registry
 from gnnbench.errors import CellsFailedError
 from gnnbench.measure import noise
 from gnnbench.measure.noise import Calibration
@@ -48,7 +48,7 @@ def make_request(wish: Wish, out: Path) -> Request:
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": wish.system, "figures": []}
     raw["measure"] = {**raw["measure"], "unstable_half_width": 0.0}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base = definitions.expand(resolved, environment.resolve).cells[0]
+    base = grid.expand(resolved, environment.resolve).cells[0]
     failure = environment.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)

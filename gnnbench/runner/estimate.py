@@ -82,7 +82,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     peak = 0
     for cell in plan.cells:
         row: dict[str, Any] = {
-            **asdict(cell), "id": cell.id, "names": plan.names[cell.id],
+            **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
             "stand_in_for": plan.stand_ins.get(cell.id, ""),
         }  # fmt: skip
         failure = plan.failures.get(cell.id)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import names
+from gnnbench import grid, names
 from gnnbench.experiment import Experiment
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.plots import FIGURES
@@ -60,7 +60,7 @@ def make_request(
 def plan_of(resolved: Experiment, named: Collection[str] = ()) -> Plan:
     """Cells and pairs of a resolved definition. Raises ``UsageError``."""
     return make_plan(
-        definitions.expand(resolved, environment.resolve),
+        grid.expand(resolved, environment.resolve),
         resolved.reference,
         named,
         environment.state,

@@ -223,10 +223,13 @@ class Pairing:
                     "temperature_c": (now or {}).get("temperature_c"),
                     "throttle": throttling(gpu, now),
                 }
+            began = time.monotonic()
             report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
+            where["audit_s"] = time.monotonic() - began
             sample = self.ledger.add_sample(pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
             fault = "" if report["ok"] else report["reason"]
+            fault = fault or audit.phase_fault(cell, epoch, timing["busy"])
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
 

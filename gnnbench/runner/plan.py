@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from gnnbench.cell import Cell, flat
-from gnnbench.experiment import Grid
+from gnnbench.grid import Grid
 from gnnbench.results.labels import fits, parse_label
 from gnnbench.runner.failures import Failure
 

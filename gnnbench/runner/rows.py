@@ -291,6 +291,7 @@ def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
     doubts += [
         audit.first_epoch_doubt(ledger.warm_ups(cell), own),
         audit.clock_doubt(own),
+        audit.idle_doubt(cell, own),
         audit.after_doubt(own),
     ]
     if error := ledger.profiles.get(cell.id, {}).get("error"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import HighWater, fastsample
+from gnnbench.ops.fused import DenseMap, HighWater, fastsample
 from gnnbench.ops.picks import PICKS
 from gnnbench.sampling.base import Sampler, Setting
 
@@ -23,9 +22,7 @@ class FastSample(Sampler):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self._dense_map = torch.full(
-            (self.num_nodes,), -1, dtype=torch.int32, device=setting.sampled_on
-        )
+        self._dense_map = DenseMap.of(self.num_nodes, setting.sampled_on)
         self._high_water = HighWater()
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:

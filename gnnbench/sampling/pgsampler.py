@@ -9,13 +9,20 @@ from torch import Tensor
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater
-from gnnbench.ops.pgsampler import TaskStats, pgsampler
+from gnnbench.ops.pgsampler import HUBS, TaskStats, pgsampler
 from gnnbench.ops.picks import PICKS
 from gnnbench.option import Option
 from gnnbench.sampling.base import Sampler, Setting
 
 FETCH_SIZE = Option(
     "fetch_size", 5, "tasks that a worker takes at once; 5 is the paper's", range(1, 33)
+)
+HUBS_OPTION = Option(
+    "hubs",
+    "split",
+    "split: all workers of a GPU share a long reservoir row's draws, which is not in the paper;"
+    " whole: a row is one worker's, as on the CPU",
+    HUBS,
 )
 UNSAFE = Option("unsafe", False, "must be true: edges are lost", (False, True))
 
@@ -31,12 +38,15 @@ class PgSampler(Sampler):
     summary = "PGSampler: one persistent kernel over a task queue"
     picks = tuple(pick for pick in PICKS if pick != "random_walk")
     frontiers = ("cumulative",)
-    options: ClassVar[dict[str, Option]] = {FETCH_SIZE.name: FETCH_SIZE}
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION)}
     variant: ClassVar[str] = "persistent"
 
-    def __init__(self, setting: Setting, fetch_size: int = FETCH_SIZE.default) -> None:
+    def __init__(
+        self, setting: Setting, fetch_size: int = FETCH_SIZE.default, hubs: str = HUBS[0]
+    ) -> None:
         super().__init__(setting)
         self._fetch_size = fetch_size
+        self._hubs = hubs
         self._high_water = HighWater()
         self.lost_tasks = 0
         self.tasks: TaskStats | None = None
@@ -54,6 +64,7 @@ class PgSampler(Sampler):
             with_positions=with_positions,
             variant=self.variant,
             fetch_size=self._fetch_size,
+            hubs=self._hubs,
             capacity=self._high_water.capacity,
             unsafe=self.variant == "as_printed",
         )

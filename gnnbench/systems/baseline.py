@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gnnbench.composition.recipe import Recipe
 from gnnbench.stages.aggregate import Csr
-from gnnbench.stages.features.host import Host
+from gnnbench.stages.features.spec import Host
 from gnnbench.stages.sampler.native import native
 
 BASELINE = Recipe(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gnnbench.composition.recipe import Recipe
 from gnnbench.stages.aggregate import DglLayers
-from gnnbench.stages.features.foreign import DglGather
+from gnnbench.stages.features.spec import DglGather
 from gnnbench.stages.sampler.dgl import DglSampler
 
 DGL = Recipe(

@@ -1,7 +1,8 @@
 """``pgsampler``: PGSampler, all hops in one persistent kernel.
 
 The paper changes the sampler and leaves the rest to DGL: so does this. Its own settings are
-``sampler.fetch_size`` (5, the paper's) and the pick, a reservoir inside each task; the
+``sampler.fetch_size`` (5, the paper's), the pick, a reservoir inside each task, and
+``sampler.hubs``: a task is one worker's however long its row is (``split`` spreads it); the
 ablation without persistence is the sampler ``dgl-fusion``, Algorithm 1 to the letter
 ``pgsampler-as-printed``.
 """
@@ -18,5 +19,5 @@ PGSAMPLER = replace(
     name="pgsampler",
     summary="PGSampler: all hops in one persistent kernel over a task queue, the rest as DGL",
     paper="Wei et al., PGSampler: Accelerating GPU-based Graph Sampling via Workload Fusion",
-    sampler=native("pgsampler", pick="reservoir"),
+    sampler=native("pgsampler", pick="reservoir", hubs="whole"),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gnnbench.composition.recipe import Recipe
 from gnnbench.stages.aggregate import PygLayers
-from gnnbench.stages.features.foreign import PygFilter
+from gnnbench.stages.features.spec import PygFilter
 from gnnbench.stages.sampler.pyg import PygSampler
 
 PYG = Recipe(

@@ -16,6 +16,14 @@ inline PgVariant pgsampler_variant(const std::string& name) {
   fail("variant must be one of persistent, fusion, as_printed, not '", name, "'");
 }
 
+// Whether a row too long for one worker is shared by all.
+inline bool splits_hubs(const std::string& hubs) {
+  if (hubs != "split" && hubs != "whole") {
+    fail("hubs must be 'split' or 'whole', not '", hubs, "'");
+  }
+  return hubs == "split";
+}
+
 // Returns fetch_size.
 inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
                                 int64_t fetch_size, const std::vector<int64_t>& capacity) {

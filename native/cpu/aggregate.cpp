@@ -28,13 +28,13 @@ struct Sum {
   int64_t dim;
   const T* weight;    // or null
   int64_t self_rows;  // these add their own row first
-  Mode after;         // kSum: 1, kMean: 1 / d, kGcn: 1 / (d + 1)
+  Aggregate after;    // kSum: 1, kMean: 1 / d, kGcn: 1 / (d + 1)
   T* out;
 
   T factor(int64_t row) const {
     const int64_t d = block.indptr[row + 1] - block.indptr[row];
-    if (after == Mode::kGcn) return T{1} / static_cast<T>(d + 1);
-    return after == Mode::kMean && d > 0 ? T{1} / static_cast<T>(d) : T{1};
+    if (after == Aggregate::kGcn) return T{1} / static_cast<T>(d + 1);
+    return after == Aggregate::kMean && d > 0 ? T{1} / static_cast<T>(d) : T{1};
   }
 };
 
@@ -137,24 +137,24 @@ void run(const Sum<T>& s) {
 }  // namespace
 
 template <class T>
-void aggregate(const BlockView& block, const T* x, int64_t dim, Mode mode, T* out) {
-  run(Sum<T>{block, x, dim, nullptr, mode == Mode::kGcn ? block.num_rows : 0, mode, out});
+void aggregate(const BlockView& block, const T* x, int64_t dim, Aggregate mode, T* out) {
+  run(Sum<T>{block, x, dim, nullptr, mode == Aggregate::kGcn ? block.num_rows : 0, mode, out});
 }
 
 template <class T>
 void aggregate_backward(const BlockView& block, const BlockView& transposed, const T* grad,
-                        int64_t dim, Mode mode, T* scale, T* grad_x) {
+                        int64_t dim, Aggregate mode, T* scale, T* grad_x) {
   const Sum<T> forward{block, nullptr, 0, nullptr, 0, mode, nullptr};
   for (int64_t v = 0; v < block.num_rows; ++v) scale[v] = forward.factor(v);
-  run(Sum<T>{transposed, grad, dim, mode == Mode::kSum ? nullptr : scale,
-             mode == Mode::kGcn ? block.num_rows : 0, Mode::kSum, grad_x});
+  run(Sum<T>{transposed, grad, dim, mode == Aggregate::kSum ? nullptr : scale,
+             mode == Aggregate::kGcn ? block.num_rows : 0, Aggregate::kSum, grad_x});
 }
 
-template void aggregate(const BlockView&, const float*, int64_t, Mode, float*);
-template void aggregate(const BlockView&, const double*, int64_t, Mode, double*);
-template void aggregate_backward(const BlockView&, const BlockView&, const float*, int64_t, Mode,
-                                 float*, float*);
-template void aggregate_backward(const BlockView&, const BlockView&, const double*, int64_t, Mode,
-                                 double*, double*);
+template void aggregate(const BlockView&, const float*, int64_t, Aggregate, float*);
+template void aggregate(const BlockView&, const double*, int64_t, Aggregate, double*);
+template void aggregate_backward(const BlockView&, const BlockView&, const float*, int64_t,
+                                 Aggregate, float*, float*);
+template void aggregate_backward(const BlockView&, const BlockView&, const double*, int64_t,
+                                 Aggregate, double*, double*);
 
 }  // namespace gnnbench

@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-namespace gnnbench {
+#include "gnnbench/aggregate.h"
 
-enum class Mode : int { kSum = 0, kMean = 1, kGcn = 2 };
+namespace gnnbench {
 
 // Rows of a block (or of its transpose), offsets and ids int32.
 struct BlockView {
@@ -29,7 +29,7 @@ int64_t find_bad_id(const BlockView& block, int64_t bound);
 
 // out [num_rows, dim] from x [num_src, dim]; self of row v is row v of x.
 template <class T>
-void aggregate(const BlockView& block, const T* x, int64_t dim, Mode mode, T* out);
+void aggregate(const BlockView& block, const T* x, int64_t dim, Aggregate mode, T* out);
 
 // indptr [num_src + 1] and indices [num_edges] of the transpose: for every source its destinations
 // in ascending order. counts [parts * num_src] is scratch; the result does not depend on parts, for
@@ -41,6 +41,6 @@ void transpose(const BlockView& block, int64_t num_src, int64_t parts, int32_t* 
 // grad_x [num_src, dim] from grad [num_dst, dim]. scale [num_dst] is scratch.
 template <class T>
 void aggregate_backward(const BlockView& block, const BlockView& transposed, const T* grad,
-                        int64_t dim, Mode mode, T* scale, T* grad_x);
+                        int64_t dim, Aggregate mode, T* scale, T* grad_x);
 
 }  // namespace gnnbench

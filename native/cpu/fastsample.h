@@ -42,11 +42,6 @@ inline int64_t fused_workers(int64_t n, uint32_t fanout) {
   return std::clamp<int64_t>(num_chunks(n, fused_rows(fanout)), 1, num_threads());
 }
 
-struct FusedFault {
-  enum Kind { kNone, kRepeatedSeed, kBadRow, kBadIndices, kBadTables } kind = kNone;
-  int64_t where = 0;  // kBadRow: the node
-};
-
 template <class Id>
 struct FusedHop {
   Csc<Id> csc;
@@ -82,20 +77,20 @@ struct FusedNext {
 
 // Rows of the seeds and their sums.
 template <class Id>
-FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes, int64_t n,
-                         Row* rows, int64_t* sums);
+FaultAt fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes, int64_t n,
+                      Row* rows, int64_t* sums);
 
 // Gives the seeds, in order, the first local ids.
 template <class Map, class Id>
-FusedFault fused_seeds(const Map& map, const Id* seeds, int64_t n);
+Fault fused_seeds(const Map& map, const Id* seeds, int64_t n);
 
 // The sampling pass. After a fault the claims say what has been touched.
 template <class Map, class Id>
-FusedFault fused_sample(const Map& map, const FusedHop<Id>& hop);
+FaultAt fused_sample(const Map& map, const FusedHop<Id>& hop);
 
 // The settling pass.
 template <class Map, class Id>
-FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next);
+FaultAt fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next);
 
 // Closes up local ids: those from known + dense on become what `bases` says.
 void settle_ids(const int32_t* bases, int64_t known, int64_t dense, int32_t* indices, int64_t n);

@@ -13,6 +13,7 @@
 
 #include "cpu/fastsample.h"
 #include "cpu/fastsample_floyd.h"
+#include "cpu/fault_box.h"
 #include "cpu/row_draws.h"
 
 namespace gnnbench {
@@ -21,21 +22,6 @@ constexpr int64_t kFusedAhead = 16;            // items between a prefetch and i
 constexpr int64_t kFusedTask = 1024;           // nodes of a settling task
 constexpr int64_t kFusedEdgeTask = 16 * 1024;  // edges of a settling task
 constexpr int64_t kFusedWide = 8;              // entries copied at once
-
-// The first fault that is told wins.
-class FaultBox {
- public:
-  void tell(FusedFault fault) {
-    bool told = false;
-    if (told_.compare_exchange_strong(told, true)) fault_ = fault;
-  }
-  bool any() const { return told_.load(std::memory_order_relaxed); }
-  FusedFault get() const { return fault_; }
-
- private:
-  std::atomic<bool> told_{false};
-  FusedFault fault_;
-};
 
 // Runs body(worker, take) on every worker; take() is the next task, or -1.
 template <class Body>
@@ -85,8 +71,8 @@ bool are_nodes(const Id* keys, int64_t n, int64_t num_nodes) {
 // on a row's degree: whole ones first, copied in blocks that may run over into places written
 // afterwards, then those with picks.
 template <bool kShared, class Map, class Id>
-FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer,
-                        int64_t begin, int64_t end, int64_t start) {
+Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer, int64_t begin,
+                   int64_t end, int64_t start) {
   constexpr int64_t kMaxRows = 128;
   const uint32_t fanout = hop.draws.fanout;
   const PickSpec& spec = hop.draws.spec;
@@ -150,7 +136,7 @@ FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& cl
           }
         },
         [](int64_t, int64_t) {});
-    if (!inside) return {FusedFault::kBadTables};
+    if (!inside) return Fault::kBadTables;
   }
 
   Id keys[kFusedEdges + 2 * kFusedWide];
@@ -185,15 +171,15 @@ FusedFault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& cl
       }
     }
   }
-  if (!are_nodes(keys, edges, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
+  if (!are_nodes(keys, edges, hop.csc.num_nodes)) return Fault::kBadNeighbor;
   map_edges<kShared>(map, hop, claimer, keys, edges, hop.indices + start);
-  return {};
+  return Fault::kNone;
 }
 
 // The same row by row, in pieces. A row's picks are put where its local ids will be.
 template <bool kShared, class Map, class Id>
-FusedFault sample_long_rows(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer,
-                            uint32_t* moved, int64_t begin, int64_t end, int64_t start) {
+Fault sample_long_rows(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer,
+                       uint32_t* moved, int64_t begin, int64_t end, int64_t start) {
   const uint32_t fanout = hop.draws.fanout;
   const PickSpec& spec = hop.draws.spec;
   for (int64_t r = begin; r < end; ++r) {
@@ -210,21 +196,21 @@ FusedFault sample_long_rows(const Map& map, const FusedHop<Id>& hop, Claimer<Id>
       Id keys[kFusedEdges];
       for (int64_t t = 0; t < n; ++t) {
         const int64_t pick = draws ? picks[from + t] : from + t;
-        if (pick >= row.degree) return {FusedFault::kBadTables};
+        if (pick >= row.degree) return Fault::kBadTables;
         keys[t] = hop.csc.indices[row.begin + pick];
         if (hop.positions) hop.positions[start + from + t] = row.begin + pick;
       }
-      if (!are_nodes(keys, n, hop.csc.num_nodes)) return {FusedFault::kBadIndices};
+      if (!are_nodes(keys, n, hop.csc.num_nodes)) return Fault::kBadNeighbor;
       map_edges<kShared>(map, hop, claimer, keys, n, out + from);
     }
     start += row.count;
     hop.indptr[r + 1] = static_cast<int32_t>(start);
   }
-  return {};
+  return Fault::kNone;
 }
 
 template <bool kShared, class Map, class Id>
-FusedFault sample_pass(const Map& map, const FusedHop<Id>& hop) {
+FaultAt sample_pass(const Map& map, const FusedHop<Id>& hop) {
   const uint32_t fanout = hop.draws.fanout;
   const int64_t unit = hop.walked ? kFusedEdges : fused_rows(fanout);
   const int64_t items = hop.walked ? hop.edges : hop.n;
@@ -234,7 +220,7 @@ FusedFault sample_pass(const Map& map, const FusedHop<Id>& hop) {
     Claimer<Id> claimer(*hop.claims);
     for (int64_t c; (c = take()) >= 0 && !box.any();) {
       const int64_t begin = c * unit, end = std::min(items, begin + unit);
-      FusedFault fault;
+      Fault fault = Fault::kNone;
       if (hop.walked) {
         const Id* const keys = hop.walked + begin;
         map_edges<kShared>(map, hop, claimer, keys, end - begin, hop.indices + begin);
@@ -244,26 +230,23 @@ FusedFault sample_pass(const Map& map, const FusedHop<Id>& hop) {
       } else {
         fault = sample_chunk<kShared>(map, hop, claimer, begin, end, hop.starts[c]);
       }
-      if (fault.kind != FusedFault::kNone) box.tell(fault);
+      if (fault != Fault::kNone) box.tell(fault);
     }
   });
   return box.get();
 }
 
 template <class Map, class Id>
-FusedFault fused_sample(const Map& map, const FusedHop<Id>& hop) {
+FaultAt fused_sample(const Map& map, const FusedHop<Id>& hop) {
   return hop.workers > 1 ? sample_pass<true>(map, hop) : sample_pass<false>(map, hop);
 }
 
-// Reads a node's row; false where it is not within indices.
 template <class Id>
 bool read_row(const Csc<Id>& csc, const HopDraws& draws, Id node, Row& row) {
-  const int64_t begin = csc.indptr[node], degree = csc.indptr[node + 1] - begin;
-  if (begin < 0 || degree < 0 || degree > UINT32_MAX || begin + degree > csc.num_edges) {
-    return false;
-  }
-  const uint32_t length = static_cast<uint32_t>(degree);
-  row = Row{begin, length, pick_count(draws.spec, begin, length, draws.fanout)};
+  CscRow found;
+  if (!csc.read_row(node, found)) return false;
+  row = Row{found.begin, found.degree,
+            pick_count(draws.spec, found.begin, found.degree, draws.fanout)};
   return true;
 }
 
@@ -296,8 +279,8 @@ class ChunkSums {
 };
 
 template <class Id>
-FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes, int64_t n,
-                         Row* rows, int64_t* sums) {
+FaultAt fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes, int64_t n,
+                      Row* rows, int64_t* sums) {
   std::fill_n(sums, num_chunks(n, fused_rows(draws.fanout)), 0);
   FaultBox box;
   parallel_chunks(n, kFusedTask / 4, [&](int64_t, int64_t begin, int64_t end) {
@@ -305,7 +288,7 @@ FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* no
     for (int64_t i = begin; i < end; ++i) {
       if (i + kFusedAhead < end) __builtin_prefetch(csc.indptr + nodes[i + kFusedAhead]);
       if (!read_row(csc, draws, nodes[i], rows[i])) {
-        box.tell({FusedFault::kBadRow, nodes[i]});
+        box.tell(Fault::kBadRow, nodes[i]);
         continue;
       }
       sum.add(i, rows[i].count);
@@ -315,7 +298,7 @@ FusedFault fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* no
 }
 
 template <class Map, class Id>
-FusedFault fused_seeds(const Map& map, const Id* seeds, int64_t n) {
+Fault fused_seeds(const Map& map, const Id* seeds, int64_t n) {
   constexpr int64_t kPiece = 256;
   Id fresh[kPiece + 1];
   int32_t ids[kPiece];
@@ -323,10 +306,10 @@ FusedFault fused_seeds(const Map& map, const Id* seeds, int64_t n) {
     const int64_t count = std::min(n - begin, kPiece);
     const int32_t first = static_cast<int32_t>(begin);
     if (map.template claim<false>(seeds + begin, count, first, fresh, ids) < count) {
-      return {FusedFault::kRepeatedSeed};
+      return Fault::kRepeatedSeed;
     }
   }
-  return {};
+  return Fault::kNone;
 }
 
 template <class Map, class Id>
@@ -354,7 +337,7 @@ void settle_block(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& 
     if (i + kFusedAhead < n) __builtin_prefetch(hop.csc.indptr + fresh[i + kFusedAhead]);
     Row& row = next.rows[base + i - next.first];
     if (!read_row(hop.csc, next.draws, fresh[i], row)) {
-      box.tell({FusedFault::kBadRow, fresh[i]});
+      box.tell(Fault::kBadRow, fresh[i]);
       continue;
     }
     sum.add(base + i - next.first, row.count);
@@ -376,7 +359,7 @@ void settle_known(const Map& map, const FusedNext<Id>& next, int64_t begin, int6
 }
 
 template <class Map, class Id>
-FusedFault fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next) {
+FaultAt fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next) {
   const int64_t blocks = hop.claims->blocks.load(), dense = hop.claims->dense;
   const int64_t of_known = num_chunks(hop.known, kFusedTask);
   const bool moved = next.total > hop.known + dense;

@@ -25,13 +25,13 @@ FusedMap<Id> new_fused_map(void* memory, int64_t slots, const Id* nodes, int64_t
 
 template FusedMap<int32_t> new_fused_map(void*, int64_t, const int32_t*, int64_t);
 template FusedMap<int64_t> new_fused_map(void*, int64_t, const int64_t*, int64_t);
-template FusedFault fused_seeds(const FusedMap<int32_t>&, const int32_t*, int64_t);
-template FusedFault fused_seeds(const FusedMap<int64_t>&, const int64_t*, int64_t);
-template FusedFault fused_sample(const FusedMap<int32_t>&, const FusedHop<int32_t>&);
-template FusedFault fused_sample(const FusedMap<int64_t>&, const FusedHop<int64_t>&);
-template FusedFault fused_settle(const FusedMap<int32_t>&, const FusedHop<int32_t>&,
-                                 const FusedNext<int32_t>&);
-template FusedFault fused_settle(const FusedMap<int64_t>&, const FusedHop<int64_t>&,
-                                 const FusedNext<int64_t>&);
+template Fault fused_seeds(const FusedMap<int32_t>&, const int32_t*, int64_t);
+template Fault fused_seeds(const FusedMap<int64_t>&, const int64_t*, int64_t);
+template FaultAt fused_sample(const FusedMap<int32_t>&, const FusedHop<int32_t>&);
+template FaultAt fused_sample(const FusedMap<int64_t>&, const FusedHop<int64_t>&);
+template FaultAt fused_settle(const FusedMap<int32_t>&, const FusedHop<int32_t>&,
+                              const FusedNext<int32_t>&);
+template FaultAt fused_settle(const FusedMap<int64_t>&, const FusedHop<int64_t>&,
+                              const FusedNext<int64_t>&);
 
 }  // namespace gnnbench

@@ -61,17 +61,6 @@ TaskSampler<Id>::TaskSampler(const Csc<Id>& graph, const HopDraws& draws,
 template <class Id>
 TaskSampler<Id>::~TaskSampler() = default;
 
-template <class Id>
-void TaskSampler<Id>::fail(TaskError::Kind kind, int64_t where) {
-  int none = TaskError::kNone;
-  if (error_.compare_exchange_strong(none, kind)) where_.store(where);
-}
-
-template <class Id>
-bool TaskSampler<Id>::failed() const {
-  return error_.load(std::memory_order_relaxed) != TaskError::kNone;
-}
-
 // A vertex became a source of `hop`. Algorithm 2: look first, then an atomic or. `fresh`: it has a
 // task at the next hop that nobody pushed yet. Returns whether it was met for the first time.
 template <class Id>
@@ -107,12 +96,12 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   draws.hop = task_hop(word);
   draws.fanout = static_cast<uint32_t>(fanouts_[draws.hop]);
   const int64_t vertex = task_vertex(word);
-  const int64_t begin = graph_.indptr[vertex], end = graph_.indptr[vertex + 1];
-  if (begin < 0 || end < begin || end > graph_.num_edges || end - begin > UINT32_MAX) {
-    fail(TaskError::kBadRow, vertex);
+  CscRow row;
+  if (!graph_.read_row(vertex, row)) {
+    box_.tell(Fault::kBadRow, vertex);
     return false;
   }
-  const uint32_t degree = static_cast<uint32_t>(end - begin);
+  const auto [begin, degree] = row;
   const uint32_t count = pick_count(draws.spec, begin, degree, draws.fanout);
   const bool all = takes_all(draws.spec.pick, degree, draws.fanout);
   if (count > 0 && !all) {
@@ -130,12 +119,12 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   for (uint32_t s = 0; s < count; ++s) {
     const uint32_t position = all ? s : worker.picks[s];
     if (position >= degree) {
-      fail(TaskError::kBadTables);
+      box_.tell(Fault::kBadTables);
       return false;
     }
     const Id neighbor = graph_.indices[begin + position];
-    if (static_cast<uint64_t>(neighbor) >= static_cast<uint64_t>(graph_.num_nodes)) {
-      fail(TaskError::kBadIndices);
+    if (!graph_.has_node(neighbor)) {
+      box_.tell(Fault::kBadNeighbor);
       return false;
     }
     worker.neighbors.push_back(neighbor);
@@ -163,7 +152,7 @@ void TaskSampler<Id>::work(Worker& worker, uint32_t fetch_size) {
       for (;;) {
         TaskSlot* slot = queue_.find(ticket);
         const uint64_t word = slot ? slot->word.load(std::memory_order_acquire) : 0;
-        if (failed()) return;
+        if (box_.any()) return;
         if (word != 0) {
           if (!process(worker, word, *slot)) return;
           break;
@@ -194,20 +183,20 @@ void TaskSampler<Id>::work_as_printed(Worker& worker, uint32_t index, uint32_t f
         return;
       }
     }
-    if (failed()) return;
+    if (box_.any()) return;
     index = head_.fetch_add(fetch_size);
     take = fetch_size;
   }
 }
 
 template <class Id>
-TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed,
-                               int64_t workers) {
+FaultAt TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed,
+                             int64_t workers) {
   seeds_.assign(seeds, seeds + n);
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t shift = layout_.shift(seeds[i]);
     const uint32_t before = known_[layout_.word(seeds[i])].fetch_or(1u << shift);
-    if (layout_.bits(before, shift) != 0) return {TaskError::kRepeatedSeed, 0};
+    if (layout_.bits(before, shift) != 0) return {Fault::kRepeatedSeed};
     queue_.make(i).word.store(task_word(seeds[i], 0));
   }
   state_.store(static_cast<uint64_t>(n) * kOneEnqueued);
@@ -226,14 +215,18 @@ TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, 
       [](void* p, int64_t w) {
         const auto* c = static_cast<Context*>(p);
         Worker& worker = *c->sampler->workers_[w];
-        if (c->as_printed) {
-          c->sampler->work_as_printed(worker, static_cast<uint32_t>(w), c->fetch_size);
-        } else {
-          c->sampler->work(worker, c->fetch_size);
+        try {
+          if (c->as_printed) {
+            c->sampler->work_as_printed(worker, static_cast<uint32_t>(w), c->fetch_size);
+          } else {
+            c->sampler->work(worker, c->fetch_size);
+          }
+        } catch (...) {  // the others wait for tasks that this one holds
+          c->sampler->box_.tell_exception();
         }
       },
       &context);
-  if (failed()) return {static_cast<TaskError::Kind>(error_.load()), where_.load()};
+  if (const FaultAt found = box_.get(); found.fault != Fault::kNone) return found;
 
   sources_.assign(fanouts_.size() + 1, 0);
   edges_.assign(fanouts_.size(), 0);
@@ -246,7 +239,7 @@ TaskError TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, 
     const TaskSlot& slot = *queue_.find(i);
     edges_[task_hop(slot.word.load(std::memory_order_relaxed))] += slot.count;
   }
-  return {TaskError::kNone, 0};
+  return {};
 }
 
 // Hop at which a vertex is first a source; 0: a seed.

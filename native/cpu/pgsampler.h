@@ -1,6 +1,6 @@
 // PGSampler on threads: a queue of (vertex, hop) tasks of all hops at once (Algorithms 1 and 2),
-// with the queue of native/cuda/persistent.cu: slots published after they are written, outstanding
-// work counted. Threads take the place of blocks.
+// with the queue of native/cuda/pgsampler/kernel.cu: slots published after they are written,
+// outstanding work counted. Threads take the place of blocks.
 #pragma once
 
 #include <atomic>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpu/fault_box.h"
 #include "cpu/sample_hop.h"
 #include "gnnbench/task.h"
 
@@ -41,11 +42,6 @@ class TaskQueue {
   std::vector<std::atomic<TaskSlot*>> segments_;
 };
 
-struct TaskError {
-  enum Kind : int { kNone, kRepeatedSeed, kBadRow, kBadIndices, kBadTables } kind;
-  int64_t where;  // the node whose row is bad
-};
-
 struct TaskCounts {
   int64_t enqueued, processed;
   int64_t stale;  // as printed: slots read before their task was written
@@ -61,8 +57,9 @@ class TaskSampler {
   ~TaskSampler();
 
   // Samples all hops of unique, sound seeds. fetch_size tasks are taken at once, the first time 1.
-  // as_printed: Algorithm 1 as printed, a worker being a block, which loses tasks.
-  TaskError run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed, int64_t workers);
+  // as_printed: Algorithm 1 as printed, a worker being a block, which loses tasks. What a worker
+  // throws ends them all and is thrown here.
+  FaultAt run(const Id* seeds, int64_t n, uint32_t fetch_size, bool as_printed, int64_t workers);
 
   TaskCounts counts() const;
   int64_t sources(int hop) const;  // of hop `hop`; of -1: the seeds
@@ -84,8 +81,6 @@ class TaskSampler {
   void push(const std::vector<uint64_t>& words);
   void work(Worker& worker, uint32_t fetch_size);
   void work_as_printed(Worker& worker, uint32_t index, uint32_t fetch_size);
-  void fail(TaskError::Kind kind, int64_t where = 0);
-  bool failed() const;
   uint32_t met_at(Id vertex) const;
 
   Csc<Id> graph_;
@@ -97,8 +92,7 @@ class TaskSampler {
   TaskQueue queue_;
   alignas(64) std::atomic<uint64_t> state_{0};  // see gnnbench/task.h
   alignas(64) std::atomic<uint32_t> head_{0};
-  alignas(64) std::atomic<int> error_{0};  // a TaskError::Kind
-  std::atomic<int64_t> where_{0};
+  alignas(64) FaultBox box_;
   std::atomic<int64_t> stale_{0};
   std::vector<Id> seeds_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "cpu/fault_box.h"
 #include "cpu/parallel.h"
 #include "cpu/row_draws.h"
 
@@ -26,35 +27,33 @@ HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws&
     int64_t edges = 0;
     for (int64_t i = begin; i < end; ++i) {
       if (i + kAhead < end) {
-        const uint64_t next = static_cast<uint64_t>(dst[i + kAhead]);
-        if (next < static_cast<uint64_t>(csc.num_nodes)) __builtin_prefetch(csc.indptr + next);
+        const Id next = dst[i + kAhead];
+        if (csc.has_node(next)) __builtin_prefetch(csc.indptr + next);
       }
-      const uint64_t v = static_cast<uint64_t>(dst[i]);
-      if (v >= static_cast<uint64_t>(csc.num_nodes)) {
+      CscRow row;
+      if (!csc.has_node(dst[i])) {
         report(bad_dst, i);
         continue;
       }
-      const int64_t first = csc.indptr[v], last = csc.indptr[v + 1], degree = last - first;
-      if (first < 0 || degree < 0 || last > csc.num_edges || degree > UINT32_MAX) {
+      if (!csc.read_row(dst[i], row)) {
         report(bad_row, i);
         continue;
       }
-      const uint32_t length = static_cast<uint32_t>(degree);
-      rows[i] = Row{first, length, pick_count(draws.spec, first, length, draws.fanout)};
+      const uint32_t count = pick_count(draws.spec, row.begin, row.degree, draws.fanout);
+      rows[i] = Row{row.begin, row.degree, count};
       edges += rows[i].count;
     }
     starts[chunk] = edges;
   });
-  if (bad_dst.load() != INT64_MAX) return {HopError::kDstOutOfRange, bad_dst.load(), 0};
-  if (bad_row.load() != INT64_MAX) return {HopError::kRowOutOfRange, bad_row.load(), 0};
+  if (bad_dst.load() != INT64_MAX) return {Fault::kBadSeed, bad_dst.load(), 0};
+  if (bad_row.load() != INT64_MAX) return {Fault::kBadRow, bad_row.load(), 0};
   int64_t total = 0;
   for (int64_t c = 0, chunks = num_chunks(n, kRowChunk); c < chunks; ++c) {
     const int64_t edges = starts[c];
     starts[c] = total;
     total += edges;
   }
-  if (total > INT32_MAX) return {HopError::kTooManyEdges, 0, total};
-  return {HopError::kNone, 0, total};
+  return {Fault::kNone, 0, total};
 }
 
 int64_t pick_hop_scratch(const HopDraws& draws, int64_t edges) {
@@ -62,13 +61,13 @@ int64_t pick_hop_scratch(const HopDraws& draws, int64_t edges) {
 }
 
 template <class Id>
-PickFault pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
-                   const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
-                   Id* neighbors, int64_t* positions) {
+FaultAt pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                 const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
+                 Id* neighbors, int64_t* positions) {
   const PickSpec& spec = draws.spec;
   const uint32_t fanout = draws.fanout;
   out_indptr[0] = 0;
-  std::atomic<PickFault> fault{PickFault::kNone};
+  FaultBox box;
   parallel_chunks(n, kRowChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     const int64_t first = starts[chunk];
     int64_t edge = first;
@@ -107,24 +106,24 @@ PickFault pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws&
           const uint32_t at = position ? position[t] : t;
           neighbors[read] = from[at];
           if (positions) positions[read] = row.begin + at;
-          nodes &= static_cast<uint64_t>(neighbors[read]) < static_cast<uint64_t>(csc.num_nodes);
+          nodes &= csc.has_node(neighbors[read]);
         }
       }
     };
     for_row_draws(draws, dst, begin, end, needed, take, finish);
-    if (!places) fault.store(PickFault::kBadTables, std::memory_order_relaxed);
-    if (!nodes) fault.store(PickFault::kBadIndices, std::memory_order_relaxed);
+    if (!places) box.tell(Fault::kBadTables);
+    if (!nodes) box.tell(Fault::kBadNeighbor);
   });
-  return fault.load();
+  return box.get();
 }
 
 template HopCount count_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&, Row*,
                             int64_t*);
 template HopCount count_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&, Row*,
                             int64_t*);
-template PickFault pick_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&,
-                            const Row*, const int64_t*, uint32_t*, int32_t*, int32_t*, int64_t*);
-template PickFault pick_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&,
-                            const Row*, const int64_t*, uint32_t*, int32_t*, int64_t*, int64_t*);
+template FaultAt pick_hop(const Csc<int32_t>&, const int32_t*, int64_t, const HopDraws&, const Row*,
+                          const int64_t*, uint32_t*, int32_t*, int32_t*, int64_t*);
+template FaultAt pick_hop(const Csc<int64_t>&, const int64_t*, int64_t, const HopDraws&, const Row*,
+                          const int64_t*, uint32_t*, int32_t*, int64_t*, int64_t*);
 
 }  // namespace gnnbench

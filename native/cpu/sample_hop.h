@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "gnnbench/csc.h"
+#include "gnnbench/fault.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench {
@@ -22,14 +23,12 @@ struct Row {
   uint32_t count;  // of edges
 };
 
-enum class HopError { kNone, kDstOutOfRange, kRowOutOfRange, kTooManyEdges };
-
 constexpr int64_t kRowChunk = 256;  // rows per unit of parallel work
 
 struct HopCount {
-  HopError error;
+  Fault fault;    // kBadSeed or kBadRow
   int64_t where;  // first position in dst that is wrong
-  int64_t edges;
+  int64_t edges;  // may be more than a block holds
 };
 
 // First pass. Fills rows [n] and starts [num_chunks(n, kRowChunk)], the first edge of each chunk.
@@ -38,21 +37,14 @@ template <class Id>
 HopCount count_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws, Row* rows,
                    int64_t* starts);
 
-// What the second pass may find wrong.
-enum class PickFault {
-  kNone,
-  kBadIndices,  // an entry of indices is no node
-  kBadTables,   // an alias lies outside its row
-  kBadRow,      // a row met by a random walk is not within indices
-};
-
 // Words of scratch that pick_hop takes.
 int64_t pick_hop_scratch(const HopDraws& draws, int64_t edges);
 
 // Second pass. Fills out_indptr [n + 1], neighbors [edges] and, unless null, positions [edges].
+// kBadTables or kBadNeighbor where something is wrong.
 template <class Id>
-PickFault pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
-                   const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
-                   Id* neighbors, int64_t* positions);
+FaultAt pick_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                 const Row* rows, const int64_t* starts, uint32_t* scratch, int32_t* out_indptr,
+                 Id* neighbors, int64_t* positions);
 
 }  // namespace gnnbench

@@ -1,19 +1,19 @@
 #include "cpu/walk_hop.h"
 
 #include <algorithm>
-#include <atomic>
 
+#include "cpu/fault_box.h"
 #include "cpu/parallel.h"
 #include "cpu/row_draws.h"
 
 namespace gnnbench {
 
 template <class Id>
-PickFault walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
-                   const Row* rows, const int64_t* starts, Id* ids, uint32_t* visits,
-                   int32_t* out_indptr) {
+FaultAt walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                 const Row* rows, const int64_t* starts, Id* ids, uint32_t* visits,
+                 int32_t* out_indptr) {
   const Walk& walk = draws.spec.walk;
-  std::atomic<PickFault> fault{PickFault::kNone};
+  FaultBox box;
   out_indptr[0] = 0;
   parallel_chunks(n, kRowChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     Id tally_ids[kMaxVisits];
@@ -26,7 +26,7 @@ PickFault walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws&
       uint32_t kept =
           pick_random_walk(csc, dst[i], walk, draws.fanout, draw, tally_ids, tally_visits);
       if (kept == kBadWalk || kept == kBadWalkRow) {
-        fault.store(kept == kBadWalk ? PickFault::kBadIndices : PickFault::kBadRow);
+        box.tell(kept == kBadWalk ? Fault::kBadNeighbor : Fault::kBadRow);
         kept = 0;
       }
       std::copy_n(tally_ids, kept, ids + padded);
@@ -38,7 +38,7 @@ PickFault walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws&
     for_row_draws(draws, dst, begin, end, needed, take, [](int64_t, int64_t) {});
   });
   for (int64_t i = 0; i < n; ++i) out_indptr[i + 1] += out_indptr[i];
-  return fault.load();
+  return box.get();
 }
 
 template <class Id>
@@ -58,8 +58,8 @@ void compact_walks(int64_t n, const Row* rows, const int64_t* starts, const Id* 
 }
 
 #define GNNBENCH_WALK_HOP(Id)                                                                  \
-  template PickFault walk_hop(const Csc<Id>&, const Id*, int64_t, const HopDraws&, const Row*, \
-                              const int64_t*, Id*, uint32_t*, int32_t*);                       \
+  template FaultAt walk_hop(const Csc<Id>&, const Id*, int64_t, const HopDraws&, const Row*,   \
+                            const int64_t*, Id*, uint32_t*, int32_t*);                         \
   template void compact_walks(int64_t, const Row*, const int64_t*, const Id*, const uint32_t*, \
                               const int32_t*, Id*, float*)
 

@@ -7,11 +7,11 @@
 namespace gnnbench {
 
 // Over the rows and starts of count_hop: fills out_indptr [n + 1] and, at each row's padded place,
-// ids and visits [edges of count_hop]. kBadIndices or kBadRow where a walk met a broken graph.
+// ids and visits [edges of count_hop]. kBadNeighbor or kBadRow where a walk met a broken graph.
 template <class Id>
-PickFault walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
-                   const Row* rows, const int64_t* starts, Id* ids, uint32_t* visits,
-                   int32_t* out_indptr);
+FaultAt walk_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
+                 const Row* rows, const int64_t* starts, Id* ids, uint32_t* visits,
+                 int32_t* out_indptr);
 
 // Takes the padding out: neighbors and weights [out_indptr[n]].
 template <class Id>

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gnnbench.check.same import malformed, same_work
 from gnnbench.errors import DataError, UsageError
-from gnnbench.ops.fused import HighWater, fastsample, fused_id_map, fused_map
+from gnnbench.ops.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import hop_by_hop, id_map
 
@@ -39,7 +39,7 @@ class OnGpu:
     def __init__(self, sampler: str, csc: Csc, put=lambda t: t.cuda()) -> None:
         self.graph = (put(csc.indptr), put(csc.indices))
         self.put = put
-        self.dense = torch.full((csc.num_nodes,), -1, dtype=torch.int32, device="cuda")
+        self.dense = DenseMap.of(csc.num_nodes, "cuda")
         self.is_dense = sampler == "fastsample"
 
     def __call__(self, seeds, fanouts, pick, frontier, capacity=(), batch=3, positions=True):
@@ -49,8 +49,11 @@ class OnGpu:
         if not self.is_dense:
             return fused_map(*self.graph, seeds.cuda(), fanouts, **rest)
         out = fastsample(*self.graph, seeds.cuda(), fanouts, dense_map=self.dense, **rest)
-        assert bool((self.dense == -1).all()), "the dense map was not reset"
+        assert self.is_clean(), "the dense map was not reset"
         return out
+
+    def is_clean(self) -> bool:
+        return bool((self.dense.ids == -1).all())
 
 
 def expected_of(csc: Csc, seeds, fanouts, pick, frontier, batch=3, positions=True):
@@ -254,7 +257,7 @@ def test_faults_are_told_and_leave_nothing(sampler, dtype):
     ):
         with pytest.raises(UsageError, match=text):
             run(torch.tensor(seeds, dtype=dtype), [4, 4], spec, "cumulative")
-        assert bool((run.dense == -1).all())
+        assert run.is_clean()
         got, _ = run(good, [4, 4], spec, "cumulative")
         assert same_work(expected_of(csc, good, [4, 4], spec, "cumulative"), got) is None
     wide = torch.tensor([2**32 + 5])
@@ -272,7 +275,7 @@ def test_broken_indices(sampler, pick, bad):
     run = OnGpu(sampler, csc)
     with pytest.raises(DataError, match="indices holds an id that is not a node"):
         run(torch.arange(0, 600, 2), [9, 9], spec, "cumulative")
-    assert bool((run.dense == -1).all())
+    assert run.is_clean()
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -282,7 +285,7 @@ def test_broken_indptr(sampler, broken):
     run = OnGpu(sampler, csc)
     with pytest.raises(DataError, match="indptr is broken"):
         run(torch.tensor([0, 1, 2]), [2, 2], PickSpec.of("floyd"), "cumulative")
-    assert bool((run.dense == -1).all())
+    assert run.is_clean()
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -291,7 +294,7 @@ def test_rows_that_overlap(sampler):
     run = OnGpu(sampler, csc)  # the row between them is never looked at
     with pytest.raises(DataError, match="indptr is broken"):
         run(torch.tensor([0, 2]), [4, 4], PickSpec.of("floyd"), "cumulative")
-    assert bool((run.dense == -1).all())
+    assert run.is_clean()
 
 
 def test_usage_errors():
@@ -316,7 +319,7 @@ def test_usage_errors():
         (torch.full((50,), -1, dtype=torch.int32), "dense_map must be on a CUDA device"),
     ):
         with pytest.raises(UsageError, match=text):
-            fastsample(*graph, seeds, [2], dense_map=dense, **rest)
+            fastsample(*graph, seeds, [2], dense_map=DenseMap(dense), **rest)
 
 
 @st.composite

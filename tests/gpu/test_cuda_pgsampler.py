@@ -136,6 +136,26 @@ def test_long_rows_are_shared(variant, dtype, fanout):
     assert check(csc, torch.arange(180), [fanout, 3], variant=variant).parts >= 20 * 57
 
 
+@pytest.mark.parametrize("variant", SOUND)
+@pytest.mark.parametrize("dtype", IDS)
+@pytest.mark.parametrize("fanout", [1, 10, 64, 65, 600])
+def test_long_rows_may_be_one_workers(variant, dtype, fanout):
+    # A row of 300_000 is of more draws than a part that would be split off has, by far.
+    csc = csc_of(np.array([300_000, 0, 3, 4097 + fanout, 70_000, 1] * 8), dtype, seed=6)
+    how = {"variant": variant, "hubs": "whole"}
+    for row in range(6):
+        assert check(csc, torch.tensor([row]), [fanout], **how).parts == 0
+    assert check(csc, torch.arange(48), [fanout, 3], **how).parts == 0
+    # Room for the tasks alone is enough: nothing is put into the queue beside them.
+    stats = check(csc, torch.arange(48), [fanout], capacity=[49, 48 * fanout, 48], **how)
+    assert (stats.attempts, stats.capacity[0]) == (1, 48)
+
+
+def test_hubs_must_be_known():
+    with pytest.raises(UsageError, match=r"^hubs must be 'split' or 'whole', not 'shared'$"):
+        on_gpu(HAND, torch.tensor([1]), [2], hubs="shared")
+
+
 @pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
 def test_any_number_of_hops(hops):
     # The bits of a vertex take 2, 4, 8, 16 or 32 of a word.

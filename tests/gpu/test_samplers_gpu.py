@@ -164,6 +164,19 @@ def test_the_printed_pgsampler_counts_what_it_loses(build):
     assert sound.lost_tasks == 0
 
 
+@pytest.mark.parametrize("name", ["pgsampler", "dgl-fusion"])
+def test_hubs_split_or_whole_are_the_same_work(build, name):
+    lengths = torch.tensor([60_000, 5, 0, 9000] * 30)
+    indptr = torch.cat([torch.zeros(1, dtype=torch.int64), lengths.cumsum(0)])
+    hubs = indptr, torch.arange(int(indptr[-1]), dtype=torch.int32) * 7 % 120
+    split, whole = (build(name, "reservoir", of=hubs, hubs=how) for how in ("split", "whole"))
+    for batch in range(3):
+        seeds = torch.randperm(120, generator=torch.Generator().manual_seed(batch))[:40]
+        assert same_work(*(s.sample(seeds, batch=batch) for s in (split, whole))) is None
+        assert split.tasks.parts > 0
+        assert whole.tasks.parts == 0
+
+
 def test_fusion_needs_the_gpu(build):
     with pytest.raises(UnsupportedError, match="does not sample on the CPU"):
         build("dgl-fusion", topology="cpu")

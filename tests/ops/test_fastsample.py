@@ -14,20 +14,20 @@ from torch import Tensor
 
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import fastsample
+from gnnbench.ops.fused import DenseMap, fastsample
 from gnnbench.ops.picks import PICKS, WITHOUT_REPLACEMENT
 
-_maps: dict[int, Tensor] = {}
+_maps: dict[int, DenseMap] = {}
 
 
 def sample(indptr: Tensor, *args: Any, **how: Any) -> MiniBatch:
     """A face over maps that outlive their batches: one for each number of nodes."""
     n = indptr.numel() - 1
-    dense_map = _maps.setdefault(n, torch.full((n,), -1, dtype=torch.int32))
+    dense_map = _maps.setdefault(n, DenseMap.of(n))
     try:
         return fastsample(indptr, *args, **how, dense_map=dense_map)[0]
     finally:
-        assert (dense_map == -1).all()
+        assert (dense_map.ids == -1).all()
 
 
 @pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
@@ -68,7 +68,7 @@ def test_nothing_to_sample(frontier: str) -> None:
 
 
 def test_says_what_it_took() -> None:
-    dense_map = torch.full((6,), -1, dtype=torch.int32)
+    dense_map = DenseMap.of(6)
     graph = INDPTR, INDICES
     how = options(graph)
     _, took = fastsample(*graph, torch.tensor([2, 0]), [3, 6], **how, dense_map=dense_map)
@@ -102,7 +102,7 @@ def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("dense_map", "message"),
+    ("ids", "message"),
     [
         (torch.full((5,), -1, dtype=torch.int32), "dense_map must have one entry per node, 6"),
         (torch.full((6,), -1), "dense_map must be int32, it is int64"),
@@ -110,10 +110,10 @@ def test_faults_in_the_midst_of_many_threads_leave_the_map_clean(at: str) -> Non
         (torch.full((12,), -1, dtype=torch.int32)[::2], "dense_map must be contiguous"),
     ],
 )
-def test_bad_maps(dense_map: Tensor, message: str) -> None:
+def test_bad_maps(ids: Tensor, message: str) -> None:
     graph = INDPTR, INDICES
     with pytest.raises(UsageError, match=message):
-        fastsample(*graph, torch.tensor([0]), [2], **options(graph), dense_map=dense_map)
+        fastsample(*graph, torch.tensor([0]), [2], **options(graph), dense_map=DenseMap(ids))
 
 
 @pytest.mark.real_data

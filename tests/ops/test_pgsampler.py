@@ -209,10 +209,24 @@ def test_what_it_does_not_support() -> None:
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="fusion")
 
 
+def test_a_row_is_one_workers_whatever_hubs_says() -> None:
+    indptr = torch.tensor([0, 20_000, 20_003])
+    indices = (torch.arange(20_003, dtype=torch.int32) * 7) % 2
+    with threads(2):
+        for seeds in (torch.tensor([0]), torch.tensor([1, 0])):
+            split, whole = (
+                pgsampler(indptr, indices, seeds, [5, 3], key=KEY, batch=1, hubs=hubs)
+                for hubs in ("split", "whole")
+            )
+            assert split[1].parts == whole[1].parts == 0
+            assert same_work(split[0], whole[0]) is None
+
+
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"variant": "queue"}, "variant must be one of persistent, fusion, as_printed, not 'queue'"),
     ({"fetch_size": 0}, "fetch_size must be between 1 and 32, it is 0"),
     ({"fetch_size": 33}, "fetch_size must be between 1 and 32, it is 33"),
+    ({"hubs": "shared"}, "hubs must be 'split' or 'whole', not 'shared'"),
     ({"capacity": [5, 5]}, "capacity must be empty or .tasks, edges, nodes., it has 2 items"),
     ({"capacity": [5, -1, 5]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),
     ({"fanouts": [1] * 32}, "fanouts has 32 hops, pgsampler takes at most 31"),

@@ -144,13 +144,13 @@ def test_narrow_tables_hold_everything_in_eighty_columns():
 def test_stages_are_summed_over_hops_and_what_is_unknown_stays_empty():
     assert inside_table.stage_time(STAGES[:3], "pick") == 2e-5 + 3e-5
     assert inside_table.stage_time(STAGES[:3], "id_map") is None
-    first, second = show([inside_table.stages_table(STAGES)]).splitlines()[1:3]
+    first, second = show([inside_table.stages_table(STAGES).table()]).splitlines()[1:3]
     assert "200 us" in first and "50 us" in first and "3 MiB" in first and "1.50" in first
     assert second.split() == ["dgl", "9", "ms"]
 
 
 def test_kernels_say_what_is_unknown():
-    text = show([inside_table.kernels_table(KERNELS)])
+    text = show([inside_table.kernels_table(KERNELS).table()])
     assert "pick_kernel " in text and text.count("unknown") == 2 and "int const" not in text
 
 

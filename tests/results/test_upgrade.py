@@ -86,6 +86,19 @@ def test_no_number_of_a_sample_is_lost(folder):
 
 
 @runs
+def test_bytes_are_booked_where_they_were_read(folder):
+    run = reader.read(folder)
+    for cell in run.cells:
+        where = {m["where"] for m in run.metrics
+                 if (m["id"], m["name"]) == (cell["id"], "feature_bytes")}  # fmt: skip
+        if cell["until"] != "compute" or not cell["n"] or cell["system"] != "baseline":
+            continue
+        store = flat(json.loads(cell["recipe"]))["features"]
+        on_gpu = {"host": "host_copy", "uva": "zero_copy", "gpu": "device"}
+        assert where == {on_gpu[store] if cell["device"] == "cuda" else "host"}
+
+
+@runs
 def test_what_is_judged_agrees_with_its_samples(folder):
     for row in reader.read(folder).cells:
         if row["n"]:

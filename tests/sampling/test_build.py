@@ -59,6 +59,8 @@ NAN = float("nan")
         ({"name": "pgsampler", "fetch_sise": 3}, UsageError, "did you mean 'fetch_size'"),
         ({"name": "pgsampler", "fetch_size": 33}, UsageError, "fetch_size must be 1 to 32"),
         ({"name": "pgsampler", "fetch_size": 0}, UsageError, "fetch_size must be at least 1"),
+        ({"name": "pgsampler", "hubs": "shared"}, UsageError, "hubs must be one of split, whole"),
+        ({"name": "pgsampler-as-printed", "hubs": "whole"}, UsageError, "has no option 'hubs'"),
         ({"name": "pgsampler", "frontier": "new"}, UnsupportedError, "no frontier 'new'"),
         ({"name": "pgsampler", "pick": "random_walk"}, UnsupportedError, "no pick 'random_walk'"),
         ({"name": "pgsampler-as-printed"}, UsageError, "loses tasks.*pass unsafe=True"),

@@ -1,13 +1,11 @@
-"""What a feature store is to a recipe (its spec) and to an epoch (the store)."""
+"""What a feature store is to an epoch."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from gnnbench.stages.counts import CALLS, FEATURE_BYTES
-from gnnbench.stages.spec import Spec
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,14 +34,3 @@ class FeatureStore(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Give back what the store took."""
-
-
-@dataclass(frozen=True)
-class StoreSpec(Spec):
-    """A feature store as a recipe names it."""
-
-    kind: ClassVar[str] = "features"
-
-    @abstractmethod
-    def build(self, job: Job) -> FeatureStore:
-        """The store of a cell."""

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Batch
-from gnnbench.stages.features.base import FeatureStore, StoreSpec
-from gnnbench.stages.job import Job
-
-
-@dataclass(frozen=True)
-class DglGather(StoreSpec):
-    """DGL's CPU feature fetch is ``index_select``."""
-
-    name: ClassVar[str] = "dgl"
-    summary: ClassVar[str] = "DGL's: torch.index_select"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
-
-    def build(self, job: Job) -> IndexSelect:
-        """Over the graph's table."""
-        return IndexSelect(job)
+from gnnbench.stages.features.base import FeatureStore
 
 
 class IndexSelect(FeatureStore):
@@ -35,19 +18,6 @@ class IndexSelect(FeatureStore):
         ids = batch.input_nodes
         self.count(ids.numel(), "host")
         return torch.index_select(self.job.graph.features, 0, ids)
-
-
-@dataclass(frozen=True)
-class PygFilter(StoreSpec):
-    """The filter function of the PyG loader that drew the batch."""
-
-    name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "PyG's: the loader's own filter function"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
-
-    def build(self, job: Job) -> LoaderFilter:
-        """Nothing to build: the batch knows its loader."""
-        return LoaderFilter(job)
 
 
 class LoaderFilter(FeatureStore):

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
-from gnnbench.stages.features.base import FeatureStore, StoreSpec
+from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.job import Job
-
-
-@dataclass(frozen=True)
-class Gpu(StoreSpec):
-    """All features on the GPU."""
-
-    name: ClassVar[str] = "gpu"
-    summary: ClassVar[str] = "the whole table in device memory"
-    devices: ClassVar[tuple[str, ...]] = ("cuda",)
-
-    def build(self, job: Job) -> DeviceGather:
-        """The table, copied."""
-        return DeviceGather(job)
 
 
 class DeviceGather(FeatureStore):

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
-from gnnbench.stages.features.base import FeatureStore, StoreSpec
+from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.job import Job
-
-
-@dataclass(frozen=True)
-class Host(StoreSpec):
-    """Features in host memory, gathered by the cores (DGL's method)."""
-
-    name: ClassVar[str] = "host"
-    summary: ClassVar[str] = "gathered by the cores; for a GPU into locked memory, then copied"
-
-    def build(self, job: Job) -> FeatureStore:
-        """By the cell's device."""
-        return HostGather(job) if job.device.type == "cpu" else StagedGather(job)
 
 
 class HostGather(FeatureStore):

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather_zero_copy
 from gnnbench.ops.locked import LockedCopy
-from gnnbench.stages.features.base import FeatureStore, StoreSpec
+from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.job import Job
-
-
-@dataclass(frozen=True)
-class Uva(StoreSpec):
-    """Features in locked host memory, read by the GPU (DGL's gather by unified addresses)."""
-
-    name: ClassVar[str] = "uva"
-    summary: ClassVar[str] = "read out of locked host memory by a kernel"
-    devices: ClassVar[tuple[str, ...]] = ("cuda",)
-
-    def build(self, job: Job) -> ZeroCopyGather:
-        """The table, copied once into memory that is then locked."""
-        return ZeroCopyGather(job)
 
 
 class ZeroCopyGather(FeatureStore):

@@ -56,8 +56,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // Fused-Map without any host synchronisation, for CUDA graphs; CUDA only. place int64 [3] on the
   // device: key, batch and how many of the seeds count. The tensors are as large as capacity says;
-  // the last one, int64 [2 hops + 1] on the device, is what the batch took and 0, or a
-  // FusedFault of native/cuda/fused.h when the rest is not to be used.
+  // the last one, int64 [2 hops + 1] on the device, is what the batch took and 0, or bits of
+  // gnnbench/fault.h when the rest is not to be used.
   m.def(
       "fused_map_padded(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, Tensor place, bool with_positions, "
@@ -76,13 +76,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier
   // is cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
+  // hubs 'split' (all workers share a long row's draws, on a GPU and not as printed) or 'whole';
   // capacity: (tasks, edges, nodes) to allocate for, or empty. The last tensor of the answer, int64
   // [9] on the CPU: those three as taken, tasks enqueued, processed and lost, slots read too early,
   // parts of split rows, times the batch was begun.
   m.def(
       "pgsampler(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, int key, int batch, bool with_positions, str variant, "
-      "int fetch_size, int[] capacity) -> Tensor[]");
+      "int fetch_size, str hubs, int[] capacity) -> Tensor[]");
 
   // Times of stages: begins a trace on this thread (on) or ends it -> float64 [marks, 4] of (stage,
   // hop, host seconds, device seconds) on the CPU; stages as in gnnbench/stage.h. `like` names the

@@ -3,21 +3,9 @@
 
 #include "bindings/cpu/whole_batch.h"
 #include "cpu/fastsample.h"
+#include "gnnbench/undo.h"
 
 namespace gnnbench {
-
-inline void check_fused(const FusedFault& fault, int64_t num_nodes) {
-  switch (fault.kind) {
-    case FusedFault::kNone: return;
-    case FusedFault::kRepeatedSeed:
-      fail("seeds holds an id twice; every destination must be unique");
-    case FusedFault::kBadRow:
-      fail_data("indptr is broken at node ", fault.where,
-                ": offsets must not decrease and must stay within indices");
-    case FusedFault::kBadIndices: return check_picked(PickFault::kBadIndices, num_nodes);
-    case FusedFault::kBadTables: return check_picked(PickFault::kBadTables, num_nodes);
-  }
-}
 
 // Memory of a hop's claims.
 template <class Id>
@@ -44,19 +32,6 @@ inline int64_t chunk_starts(int64_t* sums, int64_t chunks) {
   return total;
 }
 
-// Undoes something unless all went well.
-template <class F>
-struct Undo {
-  F undo;
-  bool armed = true;
-  explicit Undo(F f) : undo(std::move(f)) {}
-  ~Undo() {
-    if (armed) undo();
-  }
-  Undo(const Undo&) = delete;
-  Undo& operator=(const Undo&) = delete;
-};
-
 // `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(); it holds the first
 // `known` of them already and still does then. Whatever happens, no node is left in it. The last
 // tensor of the answer holds two numbers a hop, its nodes and its edges.
@@ -68,8 +43,8 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   task.at_hop(0);
   Scratch<Row> rows(known);
   Scratch<int64_t> starts(num_chunks(known, fused_rows(task.draws.fanout)));
-  check_fused(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
-              csc.num_nodes);
+  tell(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
+       csc.num_nodes);
   Undo forget_nodes([&] {
     for (int64_t i = 0; i < nodes.numel(); ++i) maps.map().clear(data<const Id>(nodes)[i]);
   });
@@ -99,8 +74,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     const int64_t claims = std::min(edges, workers * unknown);
     const int64_t blocks = claim_blocks(claims, workers);
     if (edges > INT32_MAX || known + blocks * kClaimBlock >= INT32_MAX) {
-      fail("hop ", h, " draws ", edges,
-           " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+      fail_hop_edges(static_cast<int64_t>(h), edges);
     }
     Tensor indices = empty_cpu(edges, ScalarType::Int);
     ClaimPool<Id> pool(blocks);
@@ -109,7 +83,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
     maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);
     if (h == 0) {
-      check_fused(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
+      tell(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
     }
     const FusedHop<Id> hop{csc,
                            draws,
@@ -127,7 +101,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
                            data<int32_t>(indices),
                            task.with_positions && !task.walks() ? data<int64_t>(carried) : nullptr};
     trace_mark(Stage::kPrepare, static_cast<int>(h));
-    check_fused(fused_sample(maps.map(), hop), csc.num_nodes);
+    tell(fused_sample(maps.map(), hop), csc.num_nodes);
     trace_mark(Stage::kPick, static_cast<int>(h));
 
     FusedNext<Id> next{};
@@ -145,7 +119,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     Scratch<int64_t> sums(num_chunks(num_next, fused_rows(next.draws.fanout)));
     next.rows = next_rows.ptr;
     next.sums = sums.ptr;
-    check_fused(fused_settle(maps.map(), hop, next), csc.num_nodes);
+    tell(fused_settle(maps.map(), hop, next), csc.num_nodes);
     trace_mark(Stage::kIdMap, static_cast<int>(h));
 
     nodes = named;

@@ -1,14 +1,10 @@
+#include "cuda/aggregate/aggregate.h"
+
+#include "bindings/aggregate_args.h"
 #include "bindings/cuda/common.h"
 
 namespace gnnbench::cuda {
 namespace {
-
-Aggregate mode_from_name(const std::string& name) {
-  if (name == "sum") return Aggregate::kSum;
-  if (name == "mean") return Aggregate::kMean;
-  if (name == "gcn") return Aggregate::kGcn;
-  fail("mode must be 'sum', 'mean' or 'gcn', not '", name, "'");
-}
 
 void check_block(const Tensor& indptr, const Tensor& indices, const Tensor& rows,
                  const char* rows_name) {
@@ -49,7 +45,7 @@ Tensor aggregate_cuda(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, 
   if (num_dst < 0 || indptr.numel() != num_dst + 1) {
     fail("indptr must hold num_dst + 1 = ", num_dst + 1, " offsets, it holds ", indptr.numel());
   }
-  const Aggregate how = mode_from_name(mode);
+  const Aggregate how = aggregate_from_name(mode);
   check_sources(x.size(0), num_dst);
   return x.scalar_type() == ScalarType::Float
              ? run_forward<float>(indptr, indices, x, num_dst, how)
@@ -89,7 +85,7 @@ Tensor aggregate_backward_cuda(Tensor indptr, Tensor indices, Tensor grad, int64
     fail("grad must have one row for each of the ", indptr.numel() - 1, " destinations, it has ",
          grad.size(0));
   }
-  const Aggregate how = mode_from_name(mode);
+  const Aggregate how = aggregate_from_name(mode);
   check_sources(num_src, indptr.numel() - 1);
   return grad.scalar_type() == ScalarType::Float
              ? run_backward<float>(indptr, indices, grad, num_src, how)

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bindings/checks.h"
-#include "cuda/kernels.h"
+#include "cuda/common/launch.h"
 
 namespace gnnbench::cuda {
 

@@ -3,7 +3,8 @@
 #include <optional>
 
 #include "bindings/cuda/mailbox.h"
-#include "cuda/copies.h"
+#include "bindings/fault.h"
+#include "cuda/common/copies.h"
 #include "gnnbench/undo.h"
 
 namespace gnnbench::cuda {
@@ -234,17 +235,6 @@ class Batch {
   FusedBatch<Id> batch_;
 };
 
-// Tells anything wrong but an overflow.
-void check_faults(uint32_t faults, int64_t num_nodes) {
-  if (faults & kFusedBadSeed) check_hop_fault(kHopBadDst, num_nodes, "seeds");
-  if (faults & kFusedRepeatedSeed) {
-    fail("seeds holds an id twice; every destination must be unique");
-  }
-  if (faults & kFusedBadIndptr) check_hop_fault(kHopBadIndptr, num_nodes, "seeds");
-  if (faults & kFusedBadTables) check_hop_fault(kHopBadTables, num_nodes, "seeds");
-  if (faults & kFusedBadIndices) check_hop_fault(kHopBadIndices, num_nodes, "seeds");
-}
-
 // The redo of a batch that overflowed, or why there is none.
 FusedRedo redo_of(const FusedRequest& q, const std::vector<FusedRoom>& rooms,
                   const int64_t* sizes) {
@@ -256,7 +246,7 @@ FusedRedo redo_of(const FusedRequest& q, const std::vector<FusedRoom>& rooms,
            " edges or more does not fit int32 blocks; take fewer seeds or fanouts");
     case FusedNext::kTooManyNodes:
       fail("a batch of more than ", redo.count, " nodes does not fit one map");
-    case FusedNext::kRowsOverlap: check_hop_fault(kHopBadIndptr, q.work.num_nodes, "seeds"); break;
+    case FusedNext::kRowsOverlap: tell(Fault::kBadRow, q.work.num_nodes); break;
     case FusedNext::kItFits: break;
   }
   throw std::logic_error(std::string(q.on.launch().op) + ": a batch that fits overflowed");
@@ -284,19 +274,30 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     for (size_t h = 0; h + 1 < hops && !q.only_new; ++h) {
       const int64_t* sizes = box.wait(launch, hops - 1 - h);
       if (box.complete()) break;  // where a fault ended the batch no hop fits for sure
-      answer.allocate(Extent::of_hop(q, sizes, h));
+      try {
+        answer.allocate(Extent::of_hop(q, sizes, h));
+      } catch (const OutOfMemory&) {  // told below, if it stays so
+        break;
+      }
     }
     const int64_t* sizes = box.wait(launch);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
-    const uint32_t faults = static_cast<uint32_t>(sizes[2 * hops]);
-    check_faults(faults, q.work.num_nodes);
-    if (faults & kFusedOverflow) {
+    const Fault faults = static_cast<Fault>(sizes[2 * hops]);
+    tell(faults, q.work.num_nodes);
+    if (faults != Fault::kNone) {  // a room is full
       FusedRedo redo = redo_of(q, rooms, sizes);
       capacity = std::move(redo.capacity);
       least = std::move(redo.least);
       continue;
     }
-    answer.allocate_rest(sizes);
+    try {
+      answer.allocate_rest(sizes);
+    } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+      capacity.assign(sizes, sizes + 2 * hops);
+      if (!frees(as_capacity(rooms), capacity)) throw;
+      least = capacity;
+      continue;
+    }
     answer.copy_from(batch->arrays(), batch->nodes());
     std::vector<Tensor> out = answer.blocks(sizes);
     out.push_back(host_numbers(sizes, static_cast<int64_t>(2 * hops)));

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "bindings/cuda/stages.h"
-#include "cuda/fused.h"
+#include "cuda/fused_map/fused.h"
 #include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {

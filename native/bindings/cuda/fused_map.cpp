@@ -3,7 +3,8 @@
 
 #include "bindings/cuda/fused_batch.h"
 #include "bindings/cuda/mailbox.h"
-#include "cuda/copies.h"
+#include "bindings/fault.h"
+#include "cuda/common/copies.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -66,10 +67,10 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
                           scratch.at<char>(table), bytes},
                nodes, node_room, box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
-  const int64_t faults = sizes[2 * hops];
-  if (faults & (kFusedBadSeed | kFusedBadIndices)) fail("dst or neighbors holds a negative id");
-  if (faults & kFusedRepeatedSeed) fail("dst holds an id twice; every destination must be unique");
-  if (faults & kFusedOverflow) return {};
+  Fault faults = static_cast<Fault>(sizes[2 * hops]);
+  if (has(faults, Fault::kBadSeed)) faults = Fault::kNegativeId;  // there is no graph to be outside
+  tell(faults, 0, "dst");
+  if (faults != Fault::kNone) return {};
   const int64_t found = hops > 0 ? sizes[2 * (hops - 1)] : dst.numel();
   out[0] = on.empty({found}, kIdType<Id>);
   copy_all(on.launch(), {{nodes, out[0].data_ptr(), found * int64_t{sizeof(Id)}}});

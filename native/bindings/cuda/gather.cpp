@@ -1,3 +1,5 @@
+#include "cuda/features/gather.h"
+
 #include <vector>
 
 #include "bindings/cuda/common.h"

@@ -1,9 +1,12 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table. Two host
 // synchronisations a hop (its edges, its nodes), none beside them.
+#include "cuda/gnnlab/gnnlab.h"
+
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/whole_batch.h"
+#include "bindings/fault.h"
 #include "bindings/gnnlab_args.h"
-#include "cuda/versioned.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -25,7 +28,7 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, n + 1);
   Scratch scratch;
   const size_t ranks = scratch.add<int32_t>(n + 2);
-  const size_t fault = scratch.add<int32_t>(1);
+  const size_t faults_at = scratch.add<int32_t>(1);
   const size_t scan = scratch.add<char>(static_cast<int64_t>(scan_bytes));
   scratch.allocate(on);
   const VersionedHop<Id> hop{table,
@@ -35,18 +38,15 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
                              static_cast<int32_t>(known.numel()),
                              data<int32_t>(local),
                              scratch.at<int32_t>(ranks)};
-  int32_t* const seeds_fault = seeds ? scratch.at<int32_t>(fault) : nullptr;
-  if (seeds) versioned_seeds(launch, table, data<const Id>(known), known.numel(), seeds_fault);
-  versioned_insert(launch, hop, seeds_fault, edges.fault);
+  int32_t* const seeds_faults = seeds ? scratch.at<int32_t>(faults_at) : nullptr;
+  if (seeds) versioned_seeds(launch, table, data<const Id>(known), known.numel(), seeds_faults);
+  versioned_insert(launch, hop, seeds_faults, edges.faults);
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}, {edges.fault, 1}});
-  const int64_t fresh = told[0], found = told[1];
-  if (found == kVersionedHopFault) check_hop_fault(told[2], num_nodes, "seeds");
-  if (found == kVersionedRepeatedSeed) {
-    fail("seeds holds an id twice; every destination must be unique");
-  }
+  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}});
+  const int64_t fresh = told[0];
+  tell(static_cast<Fault>(told[1]), num_nodes);
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);
   copy_all(launch, {place(known, 0, nodes)});
   versioned_finish(launch, hop, data<Id>(nodes));

@@ -2,6 +2,8 @@
 
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
+#include "bindings/fault.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 
@@ -24,18 +26,13 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   const IdMapScratch<Id> scratch{memory.at<Id>(keys), memory.at<int32_t>(values),
                                  memory.at<uint32_t>(slot_of), memory.at<int32_t>(ranks), capacity};
 
-  id_map_insert(launch, items, scratch, hop == nullptr ? nullptr : hop->fault);
+  id_map_insert(launch, items, scratch, hop == nullptr ? nullptr : hop->faults);
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
   // Host synchronisation, one a map: the number of nodes sizes src_nodes.
-  const Numbers of_hop(hop == nullptr ? nullptr : hop->fault, hop == nullptr ? 0 : 1);
-  const int64_t* const told = read_numbers(on, {{scratch.ranks + n, 2}, of_hop});
-  const int64_t num_src = told[0], fault = told[1];
-  if (fault == kIdMapHopFault) check_hop_fault(told[2], num_nodes, dst_name);
-  if (fault == kIdMapNegative) fail(dst_name, " or neighbors holds a negative id");
-  if (fault == kIdMapRepeatedDst) {
-    fail(dst_name, " holds an id twice; every destination must be unique");
-  }
+  const int64_t* const told = read_numbers(on, {{scratch.ranks + n, 2}});
+  const int64_t num_src = told[0];
+  tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
 
   Renamed out{on.empty({num_src}, kIdType<Id>), on.empty({items.num_neighbors}, ScalarType::Int)};
   id_map_finish(launch, items, scratch, data<Id>(out.src_nodes), data<int32_t>(out.local));

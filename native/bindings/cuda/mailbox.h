@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings/cuda/common.h"
-#include "cuda/mailbox.h"
+#include "cuda/common/mailbox.h"
 
 namespace gnnbench::cuda {
 

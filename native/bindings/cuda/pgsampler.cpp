@@ -6,6 +6,8 @@
 //
 //   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [all], of which src_nodes
 //                                                                   of each hop is a prefix
+#include "cuda/pgsampler/pgsampler.h"
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -13,9 +15,10 @@
 
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
+#include "bindings/fault.h"
 #include "bindings/pgsampler_args.h"
-#include "cuda/copies.h"
-#include "cuda/persistent.h"
+#include "cuda/common/copies.h"
+#include "cuda/common/scan.h"
 #include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {
@@ -27,22 +30,6 @@ TaskSchedule schedule_of(const std::string& variant) {
     case PgVariant::kFusion: return TaskSchedule::kFusion;
     default: return TaskSchedule::kAsPrinted;
   }
-}
-
-void tell_fault(uint32_t fault, int64_t num_nodes) {
-  if (fault & kTaskBadSeed) {
-    fail("seeds holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
-  }
-  if (fault & kTaskRepeatedSeed) fail("seeds holds an id twice; every destination must be unique");
-  if (fault & kTaskBadIndptr) {
-    fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-  }
-  if (fault & kTaskBadIndices) {
-    fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-              num_nodes - 1);
-  }
-  if (fault & kTaskBadTables)
-    fail("weights holds the tables of another graph; make them anew with weight_tables");
 }
 
 // One attempt: its memory, and what it told.
@@ -105,15 +92,15 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   constexpr int kWords = sizeof(TaskControl) / sizeof(int64_t);
   GNNBENCH_CUDA_CALL(
       launch, cudaMemsetAsync(a.zeroed.template at<char>(0), 0, a.zeroed.bytes(), launch.stream));
-  task_seeds(launch, job, seeds, num_seeds, a.blocks.local_of, a.blocks.src_nodes);
+  pgsampler_seeds(launch, job, seeds, num_seeds, a.blocks.local_of, a.blocks.src_nodes);
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
-  run_tasks(launch, job, schedule);
+  pgsampler_run(launch, job, schedule);
   trace_mark(launch, Stage::kPick, kWholeBatch);
-  task_local_ids(launch, job, a.blocks);
+  pgsampler_local_ids(launch, job, a.blocks);
   Mailbox& box = Mailbox::of(on);
   post(launch, {{reinterpret_cast<const int64_t*>(job.control), kWords}}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
-  task_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
+  pgsampler_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
   std::memcpy(&a.control, box.wait(launch), sizeof(TaskControl));  // the one host synchronisation
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
@@ -161,8 +148,8 @@ std::vector<Tensor> answer(const OnDevice& on, const Attempt<Id>& a, int64_t hop
 
 // Rows that are split take a task per kChunkDraws draws, and a row's draws are fewer than its
 // edges.
-int64_t most_chunks(Pick pick, int64_t num_edges) {
-  if (pick != Pick::kReservoir) return 0;
+int64_t most_chunks(Pick pick, bool split_hubs, int64_t num_edges) {
+  if (pick != Pick::kReservoir || !split_hubs) return 0;
   return std::min<int64_t>(2 * (num_edges / kChunkDraws), int64_t{1} << 18);
 }
 
@@ -170,7 +157,7 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec& spec,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, uint64_t key,
                         uint32_t batch, bool with_positions, TaskSchedule schedule,
-                        uint32_t fetch_size, const std::vector<int64_t>& wanted) {
+                        uint32_t fetch_size, bool split_hubs, const std::vector<int64_t>& wanted) {
   const int64_t n = seeds.numel(), hops = static_cast<int64_t>(fanouts.size());
   TaskJob<Id> job{};
   job.graph = graph;
@@ -179,6 +166,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
   job.batch = batch;
   job.hops = static_cast<uint32_t>(hops);
   job.fetch_size = fetch_size;
+  job.split_hubs = split_hubs;
   job.layout = KnownLayout::of(static_cast<int>(hops));
   for (int64_t h = 0; h < hops; ++h) job.fanouts[h] = static_cast<uint32_t>(fanouts[h]);
 
@@ -188,7 +176,7 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
                       fanouts,
                       without_replacement(spec.pick),
                       spec.pick == Pick::kFisherYates ? 3 : 1,
-                      most_chunks(spec.pick, graph.num_edges)};
+                      most_chunks(spec.pick, split_hubs, graph.num_edges)};
   std::vector<int64_t> capacity = wanted.empty() ? task_guess(work) : wanted;
   std::vector<int64_t> least{n + 1, 0, 0};
   capacity[kTasks] = std::max(capacity[kTasks], n + 1);
@@ -201,13 +189,25 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
       if (!shrink(capacity, least)) throw;
       continue;
     }
-    const uint32_t fault = a->control.fault;
-    tell_fault(fault, graph.num_nodes);
+    const Fault faults = static_cast<Fault>(a->control.faults);
+    tell(faults, graph.num_nodes);
     // As printed, a vertex whose task was lost is a destination all the same.
-    const bool rows_fit = fault != 0 || rows_of(a->control, hops) <= capacity[kTasks];
-    const bool full[3] = {!rows_fit || (fault & kTaskQueueFull) != 0, (fault & kTaskEdgesFull) != 0,
-                          (fault & kTaskNodesFull) != 0};
-    if (fault == 0 && rows_fit) return answer(on, *a, hops, attempts);
+    const bool fits = faults == Fault::kNone;
+    const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];
+    const bool full[3] = {!rows_fit || has(faults, Fault::kTasksFull),
+                          has(faults, Fault::kEdgesFull), has(faults, Fault::kNodesFull)};
+    if (fits && rows_fit) {
+      try {
+        return answer(on, *a, hops, attempts);
+      } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+        const int64_t tasks = tasks_enqueued(a->control.state);
+        const std::vector<int64_t> took{std::max({tasks, rows_of(a->control, hops), n + 1}),
+                                        static_cast<int64_t>(a->control.edges), a->control.nodes};
+        if (!frees(capacity, took)) throw;
+        capacity = least = took;
+        continue;
+      }
+    }
     if (!grow(capacity, least, full)) {
       fail("the batch takes more than ", kMostTasks,
            " tasks or edges; take a smaller one or fanouts");
@@ -219,7 +219,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                    std::vector<int64_t> fanouts, std::string pick,
                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
                                    int64_t key, int64_t batch, bool with_positions,
-                                   std::string variant, int64_t fetch_size,
+                                   std::string variant, int64_t fetch_size, std::string hubs,
                                    std::vector<int64_t> capacity) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
@@ -227,6 +227,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_cuda({{seeds, "seeds"}});
   const TaskSchedule schedule = schedule_of(variant);
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
+  const bool split_hubs = splits_hubs(hubs);
   const OnDevice on(seeds, "pgsampler");
   const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
@@ -234,7 +235,8 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   const auto go = [&](auto id) {
     using Id = decltype(id);
     return run<Id>(on, csc_of<Id>(on, indptr, indices), spec, seeds, fanouts,
-                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, capacity);
+                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, split_hubs,
+                   capacity);
   };
   return indices.scalar_type() == ScalarType::Int ? go(int32_t{}) : go(int64_t{});
 }

@@ -1,3 +1,5 @@
+#include "cuda/common/philox.h"
+
 #include "bindings/cuda/mailbox.h"
 
 namespace gnnbench::cuda {

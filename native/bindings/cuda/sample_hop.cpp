@@ -2,23 +2,10 @@
 
 #include "bindings/cuda/mailbox.h"
 #include "bindings/cuda/stages.h"
+#include "bindings/fault.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
-
-void check_hop_fault(int64_t fault, int64_t num_nodes, const char* dst_name) {
-  switch (fault) {
-    case kHopBadDst:
-      fail(dst_name, " holds an id outside the graph, which has the nodes 0 to ", num_nodes - 1);
-    case kHopBadIndptr:
-      fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-    case kHopBadIndices:
-      fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-                num_nodes - 1);
-    case kHopBadTables:
-      fail("weights holds the tables of another graph; make them anew with weight_tables");
-    default: return;
-  }
-}
 
 namespace {
 
@@ -27,11 +14,8 @@ int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const 
                    int64_t num_nodes, const char* dst_name) {
   const int64_t* const told = read_numbers(on, {{offsets + n, 2}});
   const int64_t edges = told[0];
-  check_hop_fault(told[1], num_nodes, dst_name);
-  if (edges > INT32_MAX) {
-    fail("hop ", draws.hop, " draws ", edges,
-         " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
-  }
+  tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
+  if (edges > INT32_MAX) fail_hop_edges(draws.hop, edges);
   return edges;
 }
 
@@ -105,7 +89,7 @@ Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, cons
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
   // Host synchronisation: alone, the operator must tell a broken graph before it returns.
-  check_hop_fault(*read_numbers(on, {{e.fault, 1}}), graph.num_nodes, "dst");
+  tell(static_cast<Fault>(*read_numbers(on, {{e.faults, 1}})), graph.num_nodes, "dst");
   return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 

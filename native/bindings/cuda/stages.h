@@ -4,6 +4,8 @@
 #include "bindings/cuda/common.h"
 #include "bindings/cuda/trace.h"
 #include "bindings/pick_spec.h"
+#include "cuda/hop/hop.h"
+#include "cuda/id_map/id_map.h"
 
 namespace gnnbench::cuda {
 
@@ -21,24 +23,21 @@ inline PickSpec pick_spec_on(const OnDevice& on, const std::string& pick,
 }
 
 struct HopEdges {
-  Tensor indptr;         // int32 [n + 1]
-  Tensor neighbors;      // ids [edges]
-  Tensor positions;      // int64 [edges], empty unless asked for and of random walks
-  Tensor weights;        // float32 [edges] of random walks, else empty
-  Scratch scratch;       // keeps `fault` alive
-  const int64_t* fault;  // on the device: a HopFault once the pick has run
+  Tensor indptr;          // int32 [n + 1]
+  Tensor neighbors;       // ids [edges]
+  Tensor positions;       // int64 [edges], empty unless asked for and of random walks
+  Tensor weights;         // float32 [edges] of random walks, else empty
+  Scratch scratch;        // keeps `faults` alive
+  const int64_t* faults;  // on the device: the hop's once the pick has run
 };
 
 // Degree pass, scan, pick; `base` is added to the offsets of the result. Waits for the device once,
-// to read the number of edges. The pick itself is only enqueued: `fault` is to be looked
+// to read the number of edges. The pick itself is only enqueued: `faults` are to be looked
 // at by the caller's next synchronisation.
 template <class Id>
 HopEdges sample_one_hop(const OnDevice& on, const Csc<Id>& graph, Vertices dst, int64_t n,
                         const HopDraws& draws, int32_t base, bool with_positions,
                         const char* dst_name);
-
-// Tells what a hop found wrong, a HopFault.
-void check_hop_fault(int64_t fault, int64_t num_nodes, const char* dst_name);
 
 struct Renamed {
   Tensor src_nodes;  // ids [num_src]
@@ -46,7 +45,7 @@ struct Renamed {
 };
 
 // The three-pass id map. Waits for the device once, to read the number of nodes; `hop`, where
-// given, has its fault told by it.
+// given, has its faults told by it.
 template <class Id>
 Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_name,
                    const HopEdges* hop, int64_t num_nodes);

@@ -2,7 +2,7 @@
 // events. Off unless `trace` began one on this thread: a mark then costs one test of a pointer.
 #pragma once
 
-#include "cuda/launch.h"
+#include "cuda/common/launch.h"
 #include "gnnbench/stage.h"
 
 namespace gnnbench::cuda {

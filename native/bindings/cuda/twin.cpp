@@ -3,7 +3,7 @@
 //
 // Memory of a graph above its CSC: two arrays of 8 bytes a stored edge (the keys and the sort's
 // other half, which holds the rows' hash tables before) and about 70 bytes a node.
-#include "cuda/twin.h"
+#include "cuda/twin/twin.h"
 
 #include <algorithm>
 #include <tuple>
@@ -11,6 +11,7 @@
 
 #include "bindings/cuda/common.h"
 #include "bindings/twin_spec.h"
+#include "cuda/common/scan.h"
 
 namespace gnnbench::cuda {
 namespace {

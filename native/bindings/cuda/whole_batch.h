@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bindings/cuda/stages.h"
-#include "cuda/copies.h"
+#include "cuda/common/copies.h"
 
 namespace gnnbench::cuda {
 

@@ -1,0 +1,15 @@
+// Rows of a table.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/common/launch.h"
+
+namespace gnnbench::cuda {
+
+// out row i = table row ids[i], rows of row_bytes bytes; an id out of range fails a device assert.
+template <class Id>
+void gather_rows(Launch launch, const void* table, int64_t num_rows, const Id* ids, int64_t n,
+                 int64_t row_bytes, void* out);
+
+}  // namespace gnnbench::cuda

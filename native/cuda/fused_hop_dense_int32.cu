@@ -1,9 +1,0 @@
-#include "cuda/fused_hop.cuh"
-
-namespace gnnbench::cuda {
-
-template void launch_hop<DenseMap<int32_t>>(Launch, const FusedBatch<DenseMap<int32_t>::Id>&,
-                                            const DenseMap<int32_t>&, const FusedHop&, uint32_t,
-                                            Letter);
-
-}  // namespace gnnbench::cuda

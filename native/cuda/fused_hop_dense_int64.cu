@@ -1,9 +1,0 @@
-#include "cuda/fused_hop.cuh"
-
-namespace gnnbench::cuda {
-
-template void launch_hop<DenseMap<int64_t>>(Launch, const FusedBatch<DenseMap<int64_t>::Id>&,
-                                            const DenseMap<int64_t>&, const FusedHop&, uint32_t,
-                                            Letter);
-
-}  // namespace gnnbench::cuda

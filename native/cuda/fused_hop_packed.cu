@@ -1,8 +1,0 @@
-#include "cuda/fused_hop.cuh"
-
-namespace gnnbench::cuda {
-
-template void launch_hop<PackedTable>(Launch, const FusedBatch<PackedTable::Id>&,
-                                      const PackedTable&, const FusedHop&, uint32_t, Letter);
-
-}  // namespace gnnbench::cuda

@@ -1,8 +1,0 @@
-#include "cuda/fused_hop.cuh"
-
-namespace gnnbench::cuda {
-
-template void launch_hop<WideTable>(Launch, const FusedBatch<WideTable::Id>&, const WideTable&,
-                                    const FusedHop&, uint32_t, Letter);
-
-}  // namespace gnnbench::cuda

@@ -1,0 +1,129 @@
+// The engine of Fused-Map (FastGL, ASPLOS'24, section 4.3) and of FastSample's fused sampler: a
+// whole batch enqueued without the host hearing of it. Plain pointers, no torch.
+//
+//   begin    clears what a batch needs; the seeds become the nodes 0, 1, ...
+//   hop      one kernel: picks, offsets, neighbours, new ids, local ids; tells the hop before's
+//   sizes finish   tells all sizes; then gives the edges that met a node while it was named their
+//   ids
+//
+// One map serves all hops: a node keeps its id, so only new neighbours get one, consecutive blocks
+// nest and share one array of nodes.
+//
+// Floor, R-MAT 2.1 M nodes and 123 M edges, int32, batch 8000, 15/10/5 (1.27 M edges, 220 k rows,
+// 275 k nodes): 1.27 M random reads of neighbours in 492 MB (38.6 G/s: 33 us), as many probes of a
+// 5.5 MB table in L2 (75 G/s: 17 us), 275 k claims, 220 k pairs of offsets in 17 MB; streamed 16 MB
+// in all (5 us). About 60 us in 6 launches, of which the hops wait for one another.
+#pragma once
+
+#include "cuda/common/mailbox.h"
+#include "cuda/common/vertices.h"
+#include "gnnbench/csc.h"
+#include "gnnbench/fault.h"
+#include "gnnbench/pick.h"
+
+namespace gnnbench::cuda {
+
+// What one launch leaves for those after it: state 0 is of the seeds, h + 1 of hop h.
+struct alignas(16) FusedState {
+  int64_t edges;    // drawn in the hop
+  int32_t nodes;    // new ones
+  uint32_t faults;  // Fault, or-ed
+};
+
+struct alignas(16) FusedControl {
+  uint64_t key;
+  uint64_t batch;
+  FusedState states[1];  // [hops + 1]
+};
+
+// Open addressing, linear probing, 2 to 2.5 slots a node; filled with bytes of 0xFF at first.
+//
+//   int32 ids   entries [slots] of 8 bytes: key << 32 | local id
+//   int64 ids   keys int64 [slots], then local ids int32 [slots]
+//
+// The dense map, int32 [num_nodes], is -1 before and after a batch.
+struct FusedTable {
+  void* entries;   // null: dense
+  int64_t slots;   // below 2^31
+  int32_t* dense;  // null: hash table
+};
+
+template <class Id>
+int64_t fused_table_bytes(int64_t slots) {
+  return slots * static_cast<int64_t>(sizeof(Id) + sizeof(int32_t));
+}
+
+struct FusedHop {
+  int32_t* indptr;     // [row_capacity + 1]
+  int32_t* indices;    // [edge_capacity]
+  int64_t* positions;  // [edge_capacity] or null
+  float* weights;      // [edge_capacity] of random_walk, else null
+  int64_t row_capacity;
+  int64_t node_capacity;  // known after the hop
+  int64_t edge_capacity;
+  uint32_t fanout;
+  uint64_t* tiles;  // one a tile, zero
+};
+
+template <class Id>
+struct FusedBatch {
+  Csc<Id> graph;
+  PickSpec pick;
+  Vertices seeds;
+  int64_t num_seeds;
+  uint64_t key;
+  uint32_t batch;
+  const int64_t* place;  // null, or on the device: key, batch, number of seeds
+  bool only_new;         // frontier 'new': indptr, indices, ... of all hops are those of one CSC
+  FusedTable table;
+  FusedControl* control;  // zero
+  Id* nodes;              // [node_room]
+  int64_t node_room;
+};
+
+// Bytes to be zero (from `zero`) and to be filled with 0xFF (from `fill`) before a batch, both
+// multiples of 16 and aligned so.
+struct FusedClear {
+  void* zero;
+  int64_t zero_bytes;
+  void* fill;
+  int64_t fill_bytes;
+};
+
+// Rows of a tile, of which a hop has blocks_for(row_capacity, ...). 0: a row of this pick and
+// fanout does not fit shared memory.
+template <class Id>
+int64_t fused_tile_rows(const PickSpec& pick, int64_t num_edges, uint32_t fanout);
+
+template <class Id>
+void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear);
+
+// `before` is where the sizes of the hop before are told, as numbers of that hop; sealed by it.
+template <class Id>
+void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number,
+               Letter before);
+
+// Tells the sizes, int64 [2 hops + 1]: per hop the nodes known after it and its edges, at last the
+// faults. A hop's own are told before, while the next one is drawn, unless a fault ended the batch.
+template <class Id>
+void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
+                  Letter sizes);
+
+// ---- the id map alone ----
+
+// Neighbours of a hop and their local ids.
+template <class Id>
+struct FusedNames {
+  const Id* neighbors;  // [n]
+  int32_t* local;       // [n]
+  int64_t n;
+};
+
+// dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [node_room]. Told as a
+// batch whose edges are the neighbours.
+template <class Id>
+void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
+                  uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
+                  Id* nodes, int64_t node_room, Letter sizes);
+
+}  // namespace gnnbench::cuda

@@ -1,0 +1,8 @@
+#include "cuda/fused_map/hop.cuh"
+
+namespace gnnbench::cuda {
+
+template void launch_hop<WideTable>(Launch, const FusedBatch<WideTable::Id>&, const WideTable&,
+                                    const FusedHop&, uint32_t, Letter);
+
+}  // namespace gnnbench::cuda

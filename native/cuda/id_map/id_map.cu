@@ -1,0 +1,141 @@
+// Id map in three passes, as DGL's OrderedHashTable: insert every key with its smallest position;
+// rank the first occurrences by a scan and compact them; map the neighbours. A key's local id is
+// its order of first occurrence, whatever the schedule. Each pass is a launch of its own, so a
+// pass sees all of the one before it.
+#include "cuda/common/atomics.cuh"
+#include "cuda/id_map/id_map.h"
+
+namespace gnnbench::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+__device__ __forceinline__ int32_t exchange_if_empty(int32_t* key, int32_t id) {
+  return atomicCAS(key, -1, id);
+}
+
+__device__ __forceinline__ int64_t exchange_if_empty(int64_t* key, int64_t id) {
+  return static_cast<int64_t>(atomicCAS(reinterpret_cast<unsigned long long*>(key),
+                                        static_cast<unsigned long long>(-1),
+                                        static_cast<unsigned long long>(id)));
+}
+
+// Fibonacci hashing: the high bits of a product with 2^64 / golden ratio.
+__device__ __forceinline__ uint32_t home_slot(int64_t id, int shift) {
+  return static_cast<uint32_t>((static_cast<uint64_t>(id) * 0x9E3779B97F4A7C15ull) >> shift);
+}
+
+template <class Id>
+__device__ __forceinline__ Id item(const IdMapItems<Id>& items, int64_t i) {
+  return i < items.num_dst ? items.dst[i] : items.neighbors[i - items.num_dst];
+}
+
+template <class Id>
+__global__ void insert_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, int shift) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= items.size()) return;
+  const Id id = item(items, i);
+  if (id < 0) {
+    tell_fault(scratch.ranks + items.size() + 1, Fault::kNegativeId);
+    scratch.slot_of[i] = 0;
+    return;
+  }
+  const uint32_t mask = static_cast<uint32_t>(scratch.capacity - 1);
+  uint32_t slot = home_slot(static_cast<int64_t>(id), shift);
+  // Ends: the table has more slots than there are items, and a key, once set, never changes.
+  for (;;) {
+    const Id held = exchange_if_empty(scratch.keys + slot, id);
+    if (held == -1 || held == id) break;
+    slot = (slot + 1) & mask;
+  }
+  atomicMin(scratch.values + slot, static_cast<int32_t>(i));
+  scratch.slot_of[i] = slot;
+}
+
+template <class Id>
+__global__ void flag_kernel(IdMapScratch<Id> scratch, int64_t num_dst, int64_t n,
+                            const int64_t* hop_faults) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i > n) return;
+  const bool first = i < n && scratch.values[scratch.slot_of[i]] == static_cast<int32_t>(i);
+  int32_t* faults = scratch.ranks + n + 1;
+  if (i < num_dst && !first) tell_fault(faults, Fault::kRepeatedSeed);
+  if (i == n && hop_faults != nullptr) tell_fault(faults, static_cast<Fault>(*hop_faults));
+  scratch.ranks[i] = first;
+}
+
+template <class Id>
+__global__ void compact_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, Id* src_nodes) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (i >= items.size()) return;
+  const int32_t rank = scratch.ranks[i];
+  if (scratch.ranks[i + 1] == rank) return;  // seen before
+  src_nodes[rank] = item(items, i);
+  scratch.values[scratch.slot_of[i]] = rank;
+}
+
+template <class Id>
+__global__ void map_kernel(IdMapItems<Id> items, IdMapScratch<Id> scratch, int32_t* local) {
+  const int64_t e = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (e >= items.num_neighbors) return;
+  local[e] = scratch.values[scratch.slot_of[items.num_dst + e]];
+}
+
+int log2_of(int64_t power) {
+  int bits = 0;
+  while ((int64_t{1} << bits) < power) ++bits;
+  return bits;
+}
+
+}  // namespace
+
+int64_t id_map_capacity(int64_t n) {
+  int64_t capacity = 64;
+  while (capacity < 2 * n) capacity *= 2;
+  return capacity;
+}
+
+template <class Id>
+void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
+                   const int64_t* hop_faults) {
+  const int64_t n = items.size();
+  GNNBENCH_CUDA_CALL(launch,
+                     cudaMemsetAsync(scratch.ranks + n + 1, 0, sizeof(int32_t), launch.stream));
+  if (n > 0) {
+    GNNBENCH_CUDA_CALL(
+        launch, cudaMemsetAsync(scratch.keys, 0xFF, scratch.capacity * sizeof(Id), launch.stream));
+    GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(scratch.values, 0x7F,
+                                               scratch.capacity * sizeof(int32_t), launch.stream));
+    insert_kernel<Id><<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(
+        items, scratch, 64 - log2_of(scratch.capacity));
+    GNNBENCH_CUDA_LAUNCHED(launch, "insert_kernel");
+  }
+  flag_kernel<Id><<<blocks_for(n + 1, kThreads), kThreads, 0, launch.stream>>>(
+      scratch, items.num_dst, n, hop_faults);
+  GNNBENCH_CUDA_LAUNCHED(launch, "flag_kernel");
+}
+
+template <class Id>
+void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch, Id* src_nodes,
+                   int32_t* local) {
+  const int64_t n = items.size();
+  if (n == 0) return;
+  compact_kernel<Id>
+      <<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(items, scratch, src_nodes);
+  GNNBENCH_CUDA_LAUNCHED(launch, "compact_kernel");
+  if (items.num_neighbors == 0) return;
+  map_kernel<Id><<<blocks_for(items.num_neighbors, kThreads), kThreads, 0, launch.stream>>>(
+      items, scratch, local);
+  GNNBENCH_CUDA_LAUNCHED(launch, "map_kernel");
+}
+
+template void id_map_insert<int32_t>(Launch, IdMapItems<int32_t>, IdMapScratch<int32_t>,
+                                     const int64_t*);
+template void id_map_insert<int64_t>(Launch, IdMapItems<int64_t>, IdMapScratch<int64_t>,
+                                     const int64_t*);
+template void id_map_finish<int32_t>(Launch, IdMapItems<int32_t>, IdMapScratch<int32_t>, int32_t*,
+                                     int32_t*);
+template void id_map_finish<int64_t>(Launch, IdMapItems<int64_t>, IdMapScratch<int64_t>, int64_t*,
+                                     int32_t*);
+
+}  // namespace gnnbench::cuda

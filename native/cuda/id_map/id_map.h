@@ -1,0 +1,52 @@
+// The id map in three passes (insert, rank, map), in order of first occurrence.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/common/launch.h"
+#include "gnnbench/fault.h"
+#include "gnnbench/hd.h"
+
+namespace gnnbench::cuda {
+
+// Most items one map takes: values start as bytes of 0x7F, which must be above every position.
+constexpr int64_t kIdMapMaxItems = 0x7F7F7F7F;
+
+// Items are dst (each once) then neighbors; `n` of them, at most kIdMapMaxItems.
+template <class Id>
+struct IdMapItems {
+  const Id* dst;
+  int64_t num_dst;
+  const Id* neighbors;
+  int64_t num_neighbors;
+
+  GNNBENCH_HD int64_t size() const { return num_dst + num_neighbors; }
+};
+
+// Open-addressing table and the per-item arrays of the passes.
+template <class Id>
+struct IdMapScratch {
+  Id* keys;           // [capacity], -1: empty
+  int32_t* values;    // [capacity], smallest position of the key, later its local id
+  uint32_t* slot_of;  // [n], the table slot of each item
+  int32_t* ranks;     // [n + 2]
+  int64_t capacity;   // id_map_capacity(n)
+};
+
+// A power of two, at least twice the number of items: probing always meets an empty slot.
+int64_t id_map_capacity(int64_t n);
+
+// Pass 1 and the flags of pass 2: after an exclusive scan over ranks[0..n] (n + 1 items), ranks[i]
+// is the local id of a first occurrence, ranks[n] the number of nodes and ranks[n + 1] the
+// faults: kNegativeId, kRepeatedSeed, and those of the hop that drew the neighbours, `hop_faults`
+// on the device, where not null.
+template <class Id>
+void id_map_insert(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch,
+                   const int64_t* hop_faults);
+
+// Rest of pass 2 (compact) and pass 3 (map): src_nodes [ranks[n]], local int32 [num_neighbors].
+template <class Id>
+void id_map_finish(Launch launch, IdMapItems<Id> items, IdMapScratch<Id> scratch, Id* src_nodes,
+                   int32_t* local);
+
+}  // namespace gnnbench::cuda

@@ -1,0 +1,228 @@
+// PGSampler's sampling kernel. A worker is a warp: it takes tickets of the queue, up to 32 at once,
+// waits for their tasks, draws their rows together, and pushes the tasks that they make.
+//
+// Why nothing is lost and nothing hangs:
+// - A slot is published by the one store of its nonzero word (queue.cuh).
+// - A worker that holds a ticket leaves only when every task enqueued is finished. Children are
+//   counted as enqueued before their parent counts as finished, by the same lane in one word of
+//   memory, so the two halves of that word are equal at no moment in between.
+// - A task's slot lies behind its parent's, and a worker works through its tickets in order. So the
+//   first unfinished task is never waited for by the worker that holds it, and only workers that
+//   run hold tickets: no block needs another one to be resident.
+// - Every wait ends when a fault is up.
+#include <algorithm>
+
+#include "cuda/pgsampler/hubs.cuh"
+
+namespace gnnbench::cuda {
+namespace {
+
+constexpr int kWorkers = 4;  // warps of a persistent block
+
+template <class Id>
+struct Worker : HubWarp<Id> {
+  using HubWarp<Id>::job;
+  using HubWarp<Id>::lane;
+  using HubWarp<Id>::held;
+
+  // Samples the lanes' tasks (0: none) of the slots from `slot` on. False ends the worker.
+  __device__ bool sample(uint64_t word, uint32_t slot, bool may_split) const {
+    const bool mine = word != 0;
+    const uint32_t hop = mine ? task_hop(word) : 0, fanout = job.fanouts[hop];
+    const int64_t vertex = mine ? task_vertex(word) : 0;
+    CscRow row{0, 0};
+    uint32_t count = 0;
+    if (mine) {
+      if (job.graph.read_row(vertex, row)) {
+        count = pick_count(job.spec, row.begin, row.degree, fanout);
+      } else {
+        this->fault(Fault::kBadRow);
+      }
+    }
+    const bool drawn = count > 0 && !takes_all(job.spec.pick, row.degree, fanout);
+    const bool split = may_split && drawn && job.spec.pick == Pick::kReservoir &&
+                       row.degree - fanout > kChunkDraws;
+    const bool thrice = job.spec.pick == Pick::kFisherYates && fanout > kSharedFanout && drawn;
+    const uint32_t splits = __ballot_sync(kAllLanes, split);
+
+    unsigned long long room = static_cast<unsigned long long>(count) * (thrice ? 3 : 1), sum = room;
+#pragma unroll
+    for (uint32_t d = 1; d < 32; d *= 2) {
+      const unsigned long long other = __shfl_up_sync(kAllLanes, sum, d);
+      if (lane >= d) sum += other;
+    }
+    const unsigned long long total = __shfl_sync(kAllLanes, sum, 31);
+    unsigned long long base = 0;
+    if (lane == 0 && total > 0) base = atomicAdd(&job.control->edges, total);
+    base = __shfl_sync(kAllLanes, base, 0);
+    if (base + total > job.edge_capacity) {
+      if (lane == 0) this->fault(Fault::kEdgesFull);
+      return false;
+    }
+    const uint32_t out = static_cast<uint32_t>(base + sum - room);
+    __syncwarp();  // the rows held before are done with
+    held.vertex[lane] = vertex;
+    held.begin[lane] = row.begin;
+    held.degree[lane] = row.degree;
+    held.out[lane] = out;
+    held.count[lane] = split ? 0 : count;
+    held.hop[lane] = hop;
+    if (mine) job.rows[slot + lane] = {out, split ? this->chunks_of(row.degree - fanout) : count};
+    this->sum_up((split ? 0 : count) + (mine && hop + 1 < job.hops ? 1 : 0), held.first);
+    for (uint32_t left = splits; left != 0; left &= left - 1) {
+      const uint32_t which = __ffs(left) - 1;
+      if (!this->open_split(which, slot + which)) return false;
+    }
+    this->draw_rows(drawn && !split);
+    return this->write_rows();
+  }
+
+  // Takes tickets until all is done, or with `once` one ticket.
+  __device__ void run(bool once) const {
+    uint32_t ticket = 0, tickets = 0, take = 1;  // Algorithm 1 begins with one task
+    for (;;) {
+      if (tickets == 0) {
+        if (lane == 0) ticket = atomicAdd(&job.control->head, take);
+        ticket = __shfl_sync(kAllLanes, ticket, 0);
+        tickets = take;
+        take = job.fetch_size;
+      }
+      uint64_t word = 0;
+      uint32_t ready = 0;
+      for (uint32_t polls = 0;; ++polls) {
+        // The end is looked for less often than the task: all look at the same word for it.
+        const bool looks = lane == 0 && polls % 4 == 0;
+        bool stop = looks && this->faulty();
+        word = 0;
+        if (lane < tickets && ticket + lane < job.queue_capacity) {
+          word = load_relaxed(job.queue + ticket + lane);
+        }
+        // Those that are there, in order: one of the later may wait for one of the earlier.
+        const uint32_t missing = ~__ballot_sync(kAllLanes, word != 0);
+        ready = missing == 0 ? 32 : __ffs(missing) - 1;
+        if (looks && word == 0) stop |= all_finished(load_relaxed(&job.control->state));
+        if (__shfl_sync(kAllLanes, stop, 0)) return;
+        if (ready > 0) break;
+        __nanosleep(100);
+      }
+      const bool plain = lane < ready && !is_chunk(word);
+      const bool chunk = lane < ready && is_chunk(word);
+      if (__any_sync(kAllLanes, plain) && !sample(plain ? word : 0, ticket, job.split_hubs)) return;
+      for (uint32_t left = __ballot_sync(kAllLanes, chunk); left != 0; left &= left - 1) {
+        __syncwarp();  // the rows held before are done with
+        if (!this->run_chunk(__shfl_sync(kAllLanes, word, __ffs(left) - 1))) return;
+      }
+      if (lane == 0) atomicAdd(&job.control->state, static_cast<unsigned long long>(ready));
+      if (once) return;
+      ticket += ready;
+      tickets -= ready;
+    }
+  }
+
+  // Algorithm 1 as printed; a block is one warp. The tail moves before the slot is written, a slot
+  // is read whether or not it was, and a block leaves with indices that nobody else will take.
+  __device__ void run_as_printed() const {
+    uint32_t index = blockIdx.x, take = 1;
+    unsigned long long state = 0;
+    if (lane == 0) state = load_relaxed(&job.control->state);
+    uint32_t tail = __shfl_sync(kAllLanes, tasks_enqueued(state), 0);
+    while (index < tail) {
+      const bool reads = lane < take && index + lane < job.queue_capacity;
+      const uint64_t word = reads ? load_relaxed(job.queue + index + lane) : 0;
+      const uint32_t read = __popc(__ballot_sync(kAllLanes, reads && word != 0));
+      const uint32_t stale = __popc(__ballot_sync(kAllLanes, reads && word == 0));
+      if (lane == 0 && stale > 0) atomicAdd(&job.control->stale, stale);
+      if (read > 0 && !sample(word, index, false)) return;
+      if (lane == 0) {
+        atomicAdd(&job.control->state, static_cast<unsigned long long>(read));
+        index = atomicAdd(&job.control->head, job.fetch_size);
+        tail = this->faulty() ? 0 : tasks_enqueued(load_relaxed(&job.control->state));
+      }
+      index = __shfl_sync(kAllLanes, index, 0);
+      tail = __shfl_sync(kAllLanes, tail, 0);
+      take = job.fetch_size;
+    }
+  }
+};
+
+constexpr int warps_of(TaskSchedule schedule) {
+  return schedule == TaskSchedule::kPersistent ? kWorkers : 1;
+}
+
+// Blocks that are to fit a multiprocessor: 40 warps at 48 registers, or all the blocks it can hold.
+constexpr int blocks_of(TaskSchedule schedule) {
+  return schedule == TaskSchedule::kPersistent ? 40 / kWorkers : 32;
+}
+
+// Shared memory of a block: Held of each warp, then slots of each warp.
+template <class Id, TaskSchedule kSchedule>
+__global__ void __launch_bounds__(32 * warps_of(kSchedule), blocks_of(kSchedule))
+    tasks_kernel(const __grid_constant__ TaskJob<Id> job, uint32_t stride) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
+  Held* held = reinterpret_cast<Held*>(memory);
+  uint32_t* slots = reinterpret_cast<uint32_t*>(held + warps);
+  const Worker<Id> worker{
+      {{{job, threadIdx.x % 32}, held[warp], slots + warp * job.fetch_size * stride, stride}}};
+  if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
+    worker.run_as_printed();
+  } else {
+    worker.run(kSchedule == TaskSchedule::kFusion);
+  }
+}
+
+template <class Id, TaskSchedule kSchedule>
+void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
+  const auto kernel = tasks_kernel<Id, kSchedule>;
+  const int warps = warps_of(kSchedule);
+  const size_t bytes = warps * (sizeof(Held) + job.fetch_size * stride * sizeof(uint32_t));
+  if (bytes > 48 * 1024) {
+    GNNBENCH_CUDA_CALL(launch,
+                       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(bytes)));
+  }
+  int64_t blocks = job.queue_capacity;
+  if (kSchedule != TaskSchedule::kFusion) {
+    int device = 0, processors = 0, resident = 0;
+    GNNBENCH_CUDA_CALL(launch, cudaGetDevice(&device));
+    GNNBENCH_CUDA_CALL(launch,
+                       cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+    GNNBENCH_CUDA_CALL(launch, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
+                                                                             warps * 32, bytes));
+    blocks = std::min(static_cast<int64_t>(processors) * resident,
+                      blocks_for(job.queue_capacity, warps));  // no more workers than tasks
+  }
+  if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
+    // Each block owns the index of its number; the next one to take is behind them.
+    const uint32_t head = static_cast<uint32_t>(blocks);
+    GNNBENCH_CUDA_CALL(launch, cudaMemcpyAsync(&job.control->head, &head, sizeof(head),
+                                               cudaMemcpyHostToDevice, launch.stream));
+  }
+  kernel<<<static_cast<uint32_t>(blocks), warps * 32, bytes, launch.stream>>>(job, stride);
+  GNNBENCH_CUDA_LAUNCHED(launch, "tasks_kernel");
+}
+
+}  // namespace
+
+template <class Id>
+void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule) {
+  uint32_t stride = 1;
+  for (uint32_t h = 0; h < job.hops; ++h) {
+    const uint32_t fanout = job.fanouts[h];
+    if (fanout <= kSharedFanout && fanout > stride) stride = fanout;
+  }
+  if (job.spec.pick == Pick::kFisherYates) stride *= 3;
+  stride |= 1;  // lanes that draw side by side meet no bank conflicts
+  switch (schedule) {
+    case TaskSchedule::kPersistent:
+      return launch_tasks<Id, TaskSchedule::kPersistent>(launch, job, stride);
+    case TaskSchedule::kFusion: return launch_tasks<Id, TaskSchedule::kFusion>(launch, job, stride);
+    case TaskSchedule::kAsPrinted:
+      return launch_tasks<Id, TaskSchedule::kAsPrinted>(launch, job, stride);
+  }
+}
+
+template void pgsampler_run<int32_t>(Launch, const TaskJob<int32_t>&, TaskSchedule);
+template void pgsampler_run<int64_t>(Launch, const TaskJob<int64_t>&, TaskSchedule);
+
+}  // namespace gnnbench::cuda

@@ -1,0 +1,76 @@
+// A warp at the queue: what it pushes, and what is known already.
+//
+// A slot is published by the one store of its nonzero word, so a reader never sees half a task.
+#pragma once
+
+#include "cuda/common/atomics.cuh"
+#include "cuda/pgsampler/pgsampler.h"
+#include "cuda/pick/team.cuh"
+
+namespace gnnbench::cuda {
+
+constexpr uint32_t kNoSlot = 0xFFFFFFFFu;
+
+template <class Id>
+struct QueueWarp {
+  const TaskJob<Id>& job;
+  uint32_t lane;
+
+  __device__ void fault(Fault which) const { tell_fault(&job.control->faults, which); }
+
+  __device__ bool faulty() const { return load_relaxed(&job.control->faults) != 0; }
+
+  // Lane 0 counts `n` more tasks as enqueued; all lanes get the first slot, or kNoSlot where the
+  // queue is full.
+  __device__ uint32_t reserve_tasks(uint32_t n) const {
+    unsigned long long state = 0;
+    if (lane == 0) state = atomicAdd(&job.control->state, n * kOneEnqueued);
+    const uint32_t tail = __shfl_sync(kAllLanes, tasks_enqueued(state), 0);
+    if (tail < job.queue_capacity && n <= job.queue_capacity - tail) return tail;
+    if (lane == 0) fault(Fault::kTasksFull);
+    return kNoSlot;
+  }
+
+  __device__ void publish(uint32_t slot, uint64_t word) const {
+    store_relaxed(job.queue + slot, static_cast<unsigned long long>(word));
+  }
+
+  // Vertices that became sources of `hop`, one a lane (or none): those not met before go to
+  // `nodes`, new tasks into the queue. Algorithm 2: look first, then an atomic or. False where
+  // there is no more room.
+  __device__ bool meet(bool any, int64_t vertex, uint32_t hop) const {
+    bool found = false, fresh = false;
+    if (any) {
+      const bool last = hop + 1 == job.hops;
+      uint32_t& word = job.known[job.layout.word(vertex)];
+      const uint32_t shift = job.layout.shift(vertex), bit = 1u << (hop + 1);
+      uint32_t bits = job.layout.bits(load_relaxed(&word), shift);
+      // A source of the last hop has no task: whether the vertex was met at all is what counts.
+      if (last ? bits == 0 : (bits & bit) == 0) {
+        bits = job.layout.bits(atomicOr(&word, bit << shift), shift);
+        found = bits == 0;
+        fresh = !last && (bits & bit) == 0;
+      }
+    }
+    const uint32_t before = (1u << lane) - 1;
+    const uint32_t founds = __ballot_sync(kAllLanes, found);
+    const uint32_t tasks = __ballot_sync(kAllLanes, fresh);
+    if (founds != 0) {
+      uint32_t at = 0;
+      if (lane == 0) at = atomicAdd(&job.control->nodes, __popc(founds));
+      at = __shfl_sync(kAllLanes, at, 0) + __popc(founds & before);
+      const bool full = at >= job.node_capacity;
+      if (found && full) fault(Fault::kNodesFull);
+      if (found && !full) job.nodes[at] = static_cast<Id>(vertex);
+      if (__any_sync(kAllLanes, found && full)) return false;
+    }
+    if (tasks != 0) {
+      const uint32_t tail = reserve_tasks(__popc(tasks));
+      if (tail == kNoSlot) return false;
+      if (fresh) publish(tail + __popc(tasks & before), task_word(vertex, hop + 1));
+    }
+    return true;
+  }
+};
+
+}  // namespace gnnbench::cuda

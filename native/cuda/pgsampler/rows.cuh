@@ -1,0 +1,176 @@
+// The rows that a warp draws together, one of each lane's task: their draws, then their edges.
+#pragma once
+
+#include "cuda/pgsampler/queue.cuh"
+#include "cuda/pick/fisher_yates.cuh"
+#include "cuda/pick/floyd.cuh"
+#include "cuda/pick/independent.cuh"
+#include "cuda/pick/reservoir.cuh"
+
+namespace gnnbench::cuda {
+
+constexpr uint32_t kSharedFanout = 64;  // rows of larger fanouts keep their slots in `neighbors`
+
+struct Held {
+  int64_t vertex[32];
+  int64_t begin[32];  // of its row in graph.indices
+  uint32_t degree[32];
+  uint32_t out[32];     // of its result in job.neighbors
+  uint32_t count[32];   // edges to write now
+  uint32_t first[33];   // pairs before it: its edges and, unless the hop is the last, itself
+  uint32_t blocks[33];  // Philox blocks before its own, of a reservoir
+  uint32_t hop[32];
+};
+
+// A row's drawn positions: in shared memory, or where its neighbours will be, one per id.
+struct RowSlots {
+  uint32_t* at;
+  uint32_t step;
+
+  __device__ uint32_t& operator[](uint32_t s) const { return at[s * step]; }
+  __device__ RowSlots after(uint32_t n) const { return {at + static_cast<size_t>(n) * step, step}; }
+};
+
+// Slots where the neighbours of the result at `out` will be.
+template <class Id>
+__device__ __forceinline__ RowSlots slots_in_place(const TaskJob<Id>& job, uint32_t out) {
+  return {reinterpret_cast<uint32_t*>(job.neighbors + out), sizeof(Id) / 4};
+}
+
+template <class Id>
+struct RowWarp : QueueWarp<Id> {
+  using QueueWarp<Id>::job;
+  using QueueWarp<Id>::lane;
+
+  Held& held;
+  uint32_t* shared;  // fetch_size x stride words
+  uint32_t stride;
+
+  __device__ RowSlots slots_of(uint32_t row, uint32_t fanout) const {
+    if (fanout <= kSharedFanout) return {shared + row * stride, 1};
+    return slots_in_place(job, held.out[row]);
+  }
+
+  __device__ Draws draws_of(uint32_t row) const {
+    return Draws{job.key, static_cast<uint64_t>(held.vertex[row]), held.hop[row], job.batch};
+  }
+
+  // Reservoirs of all held rows together, so that short rows share the lanes.
+  __device__ void draw_reservoirs(bool drawn) const {
+    const uint32_t fanout = job.fanouts[held.hop[lane]];
+    sum_up(drawn ? (held.degree[lane] - fanout + 3) / 4 : 0, held.blocks);
+    for (uint32_t p = lane, row = 0; p < held.first[32]; p += 32) {
+      row = row_of(p, held.first, row);
+      const uint32_t s = p - held.first[row];
+      const bool has_slot = held.blocks[row] < held.blocks[row + 1] && s < held.count[row];
+      if (has_slot) slots_of(row, held.count[row])[s] = s;
+    }
+    __syncwarp();
+    for (uint32_t p = lane, row = 0; p < held.blocks[32]; p += 32) {
+      row = row_of(p, held.blocks, row);
+      const uint32_t count = held.count[row];  // the fanout
+      offer_block(draws_of(row), p - held.blocks[row], held.degree[row] - count, count,
+                  slots_of(row, count));
+    }
+  }
+
+  // A row whose draws depend on one another, of a large fanout: by all lanes. A row of fisher_yates
+  // has room for 3 fanout slots.
+  __device__ void draw_together(uint32_t row) const {
+    const uint32_t fanout = job.fanouts[held.hop[row]], degree = held.degree[row];
+    const RowSlots slots = slots_of(row, fanout);
+    if (job.spec.pick == Pick::kFloyd) {
+      floyd_warp(lane, degree, fanout, draws_of(row), slots);
+    } else {
+      fisher_yates_warp(lane, degree, fanout, draws_of(row), slots, slots.after(fanout),
+                        slots.after(2 * fanout));
+    }
+  }
+
+  // Fills the slots of the held rows whose draws depend on one another.
+  __device__ void draw_rows(bool drawn) const {
+    const Pick pick = job.spec.pick;
+    if (!without_replacement(pick)) return;
+    if (pick == Pick::kReservoir) {
+      draw_reservoirs(drawn);
+    } else {
+      // Where the fanout is small a lane draws its own row.
+      const uint32_t fanout = job.fanouts[held.hop[lane]];
+      const bool alone = drawn && fanout <= kSharedFanout;
+      if (alone) {
+        uint32_t* out = shared + lane * stride;
+        pick_row(job.spec, held.begin[lane], held.degree[lane], fanout, draws_of(lane), out,
+                 out + fanout);
+      }
+      for (uint32_t left = __ballot_sync(kAllLanes, drawn && !alone); left != 0; left &= left - 1) {
+        draw_together(__ffs(left) - 1);
+      }
+    }
+    __syncwarp();
+  }
+
+  // Position in its row that edge `s` of a held row takes.
+  __device__ uint32_t position_of(uint32_t row, uint32_t s) const {
+    const uint32_t degree = held.degree[row], fanout = job.fanouts[held.hop[row]];
+    if (takes_all(job.spec.pick, degree, fanout)) return s;
+    if (without_replacement(job.spec.pick)) return slots_of(row, fanout)[s];
+    const Draws draws = draws_of(row);
+    return independent_slot(job.spec, CscRow{held.begin[row], degree}, s, draws);
+  }
+
+  // The row of pair (or block) `p`, at or behind `row`: the one whose items hold it.
+  static __device__ uint32_t row_of(uint32_t p, const uint32_t (&first)[33], uint32_t row) {
+    while (first[row + 1] <= p) ++row;
+    return row;
+  }
+
+  // Writes the edges of the held rows and pushes their tasks. False ends the worker.
+  __device__ bool write_rows() const {
+    const uint32_t pairs = held.first[32];
+    for (uint32_t from = 0, row = 0; from < pairs; from += 32) {
+      const uint32_t p = from + lane;
+      bool any = p < pairs;
+      int64_t vertex = 0;
+      uint32_t hop = 0;
+      if (any) {
+        row = row_of(p, held.first, row);
+        const uint32_t s = p - held.first[row];
+        hop = held.hop[row];
+        if (s == held.count[row]) {
+          vertex = held.vertex[row];  // a finished task's vertex goes on to the next hop
+        } else {
+          const uint32_t position = position_of(row, s);
+          const int64_t at = held.begin[row] + position;
+          any = position < held.degree[row];
+          if (!any) {
+            this->fault(Fault::kBadTables);
+          } else {
+            const Id neighbor = job.graph.indices[at];
+            job.neighbors[held.out[row] + s] = neighbor;
+            if (job.positions != nullptr) job.positions[held.out[row] + s] = at;
+            vertex = neighbor;
+            any = job.graph.has_node(vertex);
+            if (!any) this->fault(Fault::kBadNeighbor);
+          }
+        }
+      }
+      if (!this->meet(any, vertex, hop)) return false;
+    }
+    return true;
+  }
+
+  // Sums of the lanes' numbers, each without its own; the total last.
+  __device__ void sum_up(uint32_t own, uint32_t (&sums)[33]) const {
+    uint32_t sum = own;
+#pragma unroll
+    for (uint32_t d = 1; d < 32; d *= 2) {
+      const uint32_t other = __shfl_up_sync(kAllLanes, sum, d);
+      if (lane >= d) sum += other;
+    }
+    sums[lane + 1] = sum;
+    if (lane == 0) sums[0] = 0;
+    __syncwarp();
+  }
+};
+
+}  // namespace gnnbench::cuda

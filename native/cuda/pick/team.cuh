@@ -1,0 +1,63 @@
+// Who picks for a row: a team of threads. The sequential definitions of gnnbench/pick.h are for one
+// thread; the functions of this folder are for the lanes of a warp or for a block, and give what
+// those give, slot by slot.
+//
+//   floyd           floyd_lanes         a group of lanes, slots in registers until all are known
+//                   floyd_warp          a warp, any fanout
+//   fisher_yates    fisher_yates_lanes  as Floyd's
+//                   fisher_yates_warp
+//   reservoir       fill_slots, then offer_draws, by any team
+//   draws with replacement              independent_slot, a thread a slot
+//   random_walk     walk_lanes, then rank_visits, a group of lanes
+//
+// `Slots` is where a row's positions go, in shared or global memory: a uint32_t* or what has its
+// operator[].
+#pragma once
+
+#include <cstdint>
+
+#include "gnnbench/rng.h"
+
+namespace gnnbench::cuda {
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFu;
+
+// `width` lanes, a power of two from 8 to 32: the groups of a warp pick side by side, and all lanes
+// of the warp call the same functions, with `picks` false where a group has nothing to do.
+struct Lanes {
+  uint32_t width;
+  uint32_t lane;  // of the group
+
+  __device__ uint32_t rank() const { return lane; }
+  __device__ uint32_t size() const { return width; }
+  __device__ void sync() const { __syncwarp(); }
+};
+
+__device__ __forceinline__ Lanes whole_warp() { return Lanes{32, threadIdx.x % 32}; }
+
+// All kThreads of a block.
+template <uint32_t kThreads>
+struct Block {
+  __device__ uint32_t rank() const { return threadIdx.x; }
+  __device__ uint32_t size() const { return kThreads; }
+  __device__ void sync() const { __syncthreads(); }
+};
+
+// The same draws as Draws, four at a time: consecutive draws share a Philox block.
+struct CachedDraws {
+  Draws draws;
+  uint32_t index = 0xFFFFFFFFu;  // no block has it: draw / 4 < 2^30
+  Philox4 words = {};
+
+  __device__ uint32_t operator()(uint32_t draw) {
+    if ((draw >> 2) != index) {
+      index = draw >> 2;
+      words = draws.block(index);
+    }
+    const uint32_t low = draw & 1u ? words.y : words.x;
+    const uint32_t high = draw & 1u ? words.w : words.z;
+    return draw & 2u ? high : low;
+  }
+};
+
+}  // namespace gnnbench::cuda
