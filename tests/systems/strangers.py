@@ -12,7 +12,8 @@ from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.option import Option
 from gnnbench.sampling.hop_by_hop import HopByHop
 from gnnbench.stages.counts import Counts, measure
-from gnnbench.stages.features.base import FeatureStore, StoreSpec
+from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.spec import StoreSpec
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.sampler.native import native
