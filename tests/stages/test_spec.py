@@ -8,8 +8,7 @@ import pytest
 
 from gnnbench import registry
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
-from gnnbench.stages.features.spec import Host
-from gnnbench.stages.features.spec import Uva
+from gnnbench.stages.features.spec import Host, Uva
 from gnnbench.stages.find import stage
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
