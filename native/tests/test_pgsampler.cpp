@@ -5,7 +5,7 @@
 #include <new>
 #include <vector>
 
-#include "cpu/pgsampler.h"
+#include "cpu/pgsampler/pgsampler.h"
 #include "expect.h"
 #include "workers.h"
 
