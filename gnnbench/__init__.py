@@ -16,7 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gnnbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from gnnbench.convert import to_dgl, to_pyg

@@ -28,6 +28,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    # A flag not given is converted by pydantic unless it has a value; so the help of a command,
+    # which comes after that of its groups, does without.
+    context_settings={"default_map": {"help": False, "data": {"help": False}}},
     help="Compare sampling-based GNN training systems on this machine, on identical work.",
 )
 app.command()(running.run)

@@ -66,10 +66,10 @@ def data_import(
     """Store a graph of yours under a name; use it with 'run --datasets NAME'.
 
     An edge list has one 'source target' a line, with # or % before comments. PyG and DGL objects
-    come in from Python: gnnbench.data.objects.from_pyg and from_dgl.
+    come in from Python: gnnbench.data.importers.objects.from_pyg and from_dgl.
     """
-    from gnnbench.data.imported import import_source
-    from gnnbench.data.layout import read_meta
+    from gnnbench.data.importers.imported import import_source
+    from gnnbench.data.store.layout import read_meta
     from gnnbench.progress import Display
 
     with Display(quiet) as display:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from gnnbench.data import layout, rmat
+from gnnbench.data.generators import rmat
 from gnnbench.data.manifest import Manifest, manifests
 from gnnbench.data.names import RMAT, DatasetRef, imported_graphs, npz_files, resolve
 from gnnbench.data.paths import data_root
@@ -18,9 +18,10 @@ from gnnbench.data.prepare import (
     prepare,
     prepared_path,
 )
-from gnnbench.data.store import VerifyReport
-from gnnbench.data.store import verify as verify_folder
-from gnnbench.data.writer import Progress
+from gnnbench.data.store import layout
+from gnnbench.data.store.reader import VerifyReport
+from gnnbench.data.store.reader import verify as verify_folder
+from gnnbench.data.store.writer import Progress
 from gnnbench.errors import GnnbenchError, MissingError
 
 __all__ = [

@@ -5,15 +5,13 @@ from __future__ import annotations
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.data.paths import share_dir
 from gnnbench.errors import UsageError
-
-if TYPE_CHECKING:
-    from gnnbench.data.twin import TwinRecipe
 
 __all__ = ["Manifest", "Published", "Source", "load_manifest", "manifests", "share_dir"]
 
@@ -82,12 +80,10 @@ class Manifest(_Strict):
     notes: list[str] = Field(default_factory=list)
     source: list[Source] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
-    twin: dict[str, Any] | None = None  # knobs of gnnbench.data.twin.TwinRecipe
+    twin: dict[str, Any] | None = None  # knobs of gnnbench.data.generators.recipe.TwinRecipe
 
     def twin_recipe(self) -> TwinRecipe:
         """The twin's recipe: the counts above and the knobs of ``[twin]``, which win."""
-        from gnnbench.data.twin import TwinRecipe
-
         counts = {
             "num_nodes": self.num_nodes,
             "num_edges": self.num_edges,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gnnbench.data import layout, rmat
+from gnnbench.data.generators import rmat
 from gnnbench.data.manifest import Manifest, manifests
 from gnnbench.data.paths import imported_dir, raw_folders
+from gnnbench.data.store import layout
 from gnnbench.errors import UsageError
 
 Kind = Literal["real", "twin", "rmat", "npz", "store"]

@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.data import layout, rmat
-from gnnbench.data.csc import csc_edges, write_csc
-from gnnbench.data.edges import import_edges
-from gnnbench.data.importing import ImportOptions
+from gnnbench.data.generators import rmat, twin
+from gnnbench.data.importers.common import ImportOptions, naming
+from gnnbench.data.importers.imported import import_source
+from gnnbench.data.importers.loaders import LOADERS
 from gnnbench.data.manifest import Manifest, Source
 from gnnbench.data.names import DatasetRef, resolve
-from gnnbench.data.npyfolder import import_igb, import_mag240m
-from gnnbench.data.npz import import_npz
-from gnnbench.data.ogb import import_ogb_binary, import_ogb_csv
 from gnnbench.data.paths import data_root, find_raw
-from gnnbench.data.pyg import import_coauthor, import_graphsaint, import_reddit
-from gnnbench.data.writer import GraphWriter, Progress, graph_lock
-from gnnbench.errors import DataError, GnnbenchError, MissingError
+from gnnbench.data.store import layout
+from gnnbench.data.store.csc import csc_edges
+from gnnbench.data.store.topology import write_csc
+from gnnbench.data.store.writer import GraphWriter, Progress, graph_lock
+from gnnbench.errors import DataError, MissingError
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
 
-Importer = Callable[[Path, GraphWriter, ImportOptions], dict[str, Any]]
-
-LOADERS: dict[str, Importer] = {
-    "npz": import_npz,
-    "ogb-csv": import_ogb_csv,
-    "ogb-binary": import_ogb_binary,
-    "pyg-reddit": import_reddit,
-    "pyg-coauthor": import_coauthor,
-    "pyg-graphsaint": import_graphsaint,
-    "edge-list": import_edges,
-    "igb": import_igb,
-    "mag240m": import_mag240m,
-}
 # Raised when what an importer writes changes, so that older folders are prepared again.
 _IMPORT_VERSION = 2
 
@@ -77,7 +61,7 @@ def load_dataset(
     with its defaults. ``root`` is the store, ``seed`` decides what is drawn. Raises as
     :func:`prepare`.
     """
-    from gnnbench.data.store import open_graph
+    from gnnbench.data.store.reader import open_graph
 
     path, text = Path(name_or_path).expanduser(), str(name_or_path)
     # A bare word means a dataset, whatever lies in the current folder.
@@ -89,8 +73,6 @@ def load_dataset(
 
 def _edge_list(path: Path, root: str | Path | None, seed: int, progress: Progress | None) -> Path:
     """Folder of an edge list, imported under a name made of the file's."""
-    from gnnbench.data.imported import import_source
-
     stat = path.stat()
     digest = hashlib.sha256(f"{path}|{stat.st_size}|{stat.st_mtime_ns}|{seed}".encode())
     stem = re.sub("[^a-z0-9_]", "_", path.name.lower().split(".")[0]) or "edges"
@@ -107,7 +89,7 @@ def prepared_path(ref: DatasetRef, root: Path, seed: int = 0) -> Path:
 
 def is_prepared(ref: DatasetRef, root: Path, seed: int = 0) -> bool:
     """Whether the dataset is stored, intact by size and made by the present recipe."""
-    return intact(prepared_path(ref, root, seed), _identity(ref, seed))
+    return layout.intact(prepared_path(ref, root, seed), _identity(ref, seed))
 
 
 def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
@@ -130,7 +112,7 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
     if ref.kind == "store" and not ref.sym:
         layout.check_sizes(final, layout.read_meta(final))
         return final
-    if intact(final, identity):
+    if layout.intact(final, identity):
         return final
 
     def waiting() -> None:
@@ -138,7 +120,7 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
             progress("wait for another process that prepares the same dataset", 0, 0)
 
     with graph_lock(final, waiting):
-        if intact(final, identity):  # another process was faster
+        if layout.intact(final, identity):  # another process was faster
             return final
         if ref.sym:
             return _symmetric(ref, root, final, identity, seed, progress)
@@ -156,16 +138,6 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
         identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
-
-
-def intact(folder: Path, identity: dict[str, Any]) -> bool:
-    """Whether a graph is stored in ``folder``, intact by size and made as ``identity`` says."""
-    try:
-        meta = layout.read_meta(folder)
-        layout.check_sizes(folder, meta)
-    except (GnnbenchError, KeyError, TypeError, ValueError):
-        return False
-    return {k: meta.get("fingerprint", {}).get(k) for k in identity} == identity
 
 
 def _imported(
@@ -208,17 +180,6 @@ def _imported(
                 about["notes"] = [*about.get("notes", []), source.note]
             about["assumed"] = sorted({*about.get("assumed", []), *manifest.assumed})
         return out.finish(name=ref.name, seed=seed, **about)
-
-
-@contextlib.contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """See to it that an error about a source names its file."""
-    try:
-        yield
-    except DataError as error:
-        if str(path) in str(error):
-            raise
-        raise DataError(f"{path}: {error}") from None
 
 
 def _check_digests(source: Source, path: Path) -> None:
@@ -293,8 +254,6 @@ def _generated(
     seed: int,
     progress: Progress | None,
 ) -> Path:
-    from gnnbench.data import twin
-
     with GraphWriter(final, identity, progress) as out:
         if ref.kind == "rmat":
             about = rmat.generate(int(ref.scale), seed, out)

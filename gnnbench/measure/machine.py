@@ -36,7 +36,7 @@ def versions() -> dict[str, str | None]:
         except metadata.PackageNotFoundError:
             found[name] = None
     if found["gnnbench"] is None:
-        from gnnbench import __version__
+        from gnnbench.version import __version__
 
         found["gnnbench"] = __version__
     return found

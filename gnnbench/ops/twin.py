@@ -3,8 +3,8 @@ number of threads.
 
 On a GPU a graph takes 16 bytes a stored edge and about 70 a node above its CSC while it is made.
 
-Parameters are those of ``native/include/gnnbench/twin.h``; ``gnnbench.data.twin`` derives them from
-a recipe. Shares are integers out of 65536.
+Parameters are those of ``native/include/gnnbench/twin.h``; ``gnnbench.data.generators.twin``
+derives them from a recipe. Shares are integers out of 65536.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Worker:
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Make a dataset ready on disk and check every byte, so that workers only map it."""
         from gnnbench.data.prepare import prepare
-        from gnnbench.data.store import verify
+        from gnnbench.data.store.reader import verify
 
         try:
             report = verify(prepare(command["dataset"]))

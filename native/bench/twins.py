@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnnbench.data.generators.twin import make_spec
 from gnnbench.data.manifest import manifests
-from gnnbench.data.twin import make_spec
 from gnnbench.ops import twin
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from gnnbench.data.catalog import verify
+from gnnbench.data.importers.loaders import LOADERS
 from gnnbench.data.manifest import load_manifest, manifests, share_dir
-from gnnbench.data.prepare import LOADERS, load_dataset
+from gnnbench.data.prepare import load_dataset
 from gnnbench.errors import MissingError, UsageError
 
 SHIPPED = sorted(share_dir("datasets").glob("*.toml"))

@@ -141,7 +141,7 @@ def test_a_source_that_is_not_there(root: Path) -> None:
 @pytest.fixture
 def tiny(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> Manifest:
     """A manifest for the tiny graph, in place of the shipped ones."""
-    from gnnbench.data.layout import sha256_file
+    from gnnbench.data.store.layout import sha256_file
 
     path = make_npz("tiny.npz")
     values = {

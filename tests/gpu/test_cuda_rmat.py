@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gnnbench.data import rmat
+from gnnbench.data.generators import rmat
 from gnnbench.data.prepare import load_dataset
 
 pytestmark = pytest.mark.gpu

@@ -5,9 +5,10 @@ import hashlib
 import pytest
 import torch
 
-from gnnbench.data.store import open_graph
-from gnnbench.data.twin import TwinRecipe, generate, make_spec
-from gnnbench.data.writer import GraphWriter, graph_lock
+from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.twin import generate, make_spec
+from gnnbench.data.store.reader import open_graph
+from gnnbench.data.store.writer import GraphWriter, graph_lock
 from gnnbench.errors import UsageError
 from gnnbench.ops import twin
 

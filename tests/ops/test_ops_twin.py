@@ -10,7 +10,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnnbench.data.twin import TwinRecipe, make_spec
+from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.twin import make_spec
 from gnnbench.errors import UsageError
 from gnnbench.ops import twin as ops
 from gnnbench.reference import twin as reference

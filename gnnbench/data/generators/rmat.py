@@ -1,0 +1,125 @@
+"""R-MAT graphs: ``rmat@<scale>``, 2^scale nodes, the same bits on every machine and device.
+
+Chakrabarti, Zhan and Faloutsos, "R-MAT: A Recursive Model for Graph Mining", SDM'04, with the
+Graph500's probabilities and permuted ids; parallel edges and self-loops are kept. An edge source ->
+target falls, bit by bit from the lowest, into one of four quadrants:
+
+    target's bit     0      1
+    source's bit 0   0.57   0.19
+                 1   0.19   0.05
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gnnbench import rng
+from gnnbench.data.generators.seeded import seeded_features, seeded_labels
+from gnnbench.data.generators.twin import making_device, share_of_65536
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gnnbench.data.store.writer import GraphWriter
+
+VERSION = 1  # another one may give other bits
+DEFAULT_SCALE = 21
+SCALES = range(4, 31)
+FULL_EDGES = 123_000_000  # at the default scale; others keep the mean degree
+FEATURE_DIM = 1  # these graphs are for sampling
+NUM_CLASSES = 2
+
+# Upper ends of the first three quadrants in 1/65536: (0, 0), (0, 1), (1, 0).
+_ENDS = tuple(share_of_65536(p) for p in (0.57, 0.76, 0.95))
+_BITS_PER_BLOCK = 8  # a block of the generator is 128 bits, 16 for each bit of an edge's ends
+_CHUNK = 1 << 22  # edges
+
+
+def counts(scale: int) -> tuple[int, int]:
+    """Nodes and edges at a scale."""
+    shift = DEFAULT_SCALE - scale
+    return 1 << scale, FULL_EDGES >> shift if shift >= 0 else FULL_EDGES << -shift
+
+
+def recipe(scale: int) -> dict[str, Any]:
+    """What decides every bit, besides the seed."""
+    nodes, edges = counts(scale)
+    return {
+        "generator": VERSION, "scale": scale, "nodes": nodes, "edges": edges,
+        "ends": list(_ENDS), "feature_dim": FEATURE_DIM, "num_classes": NUM_CLASSES,
+    }  # fmt: skip
+
+
+def edge_chunk(
+    key: int, scale: int, first: int, count: int, device: str = "cpu"
+) -> tuple[Tensor, Tensor]:
+    """Sources and targets of edges ``first`` to ``first + count``, int64, before ids are permuted.
+
+    Bit i of both ends comes from 16 bits of word ``i % 8 // 2`` of the block with counter (edge
+    low, edge high, i // 8, 0), the lower half for even i.
+    """
+    import torch
+
+    from gnnbench.ops.sampler import philox
+
+    edge = torch.arange(first, first + count, dtype=torch.int64, device=device)
+    src, dst = torch.zeros_like(edge), torch.zeros_like(edge)
+    zero = torch.zeros_like(edge)
+    for block in range(-(-scale // _BITS_PER_BLOCK)):
+        words = philox(key, torch.stack([edge & 0xFFFFFFFF, edge >> 32, zero + block, zero], dim=1))
+        for bit in range(_BITS_PER_BLOCK * block, min(_BITS_PER_BLOCK * (block + 1), scale)):
+            at = bit % _BITS_PER_BLOCK
+            u = (words[:, at // 2] >> (16 * (at % 2))) & 0xFFFF
+            in_source = u >= _ENDS[1]
+            in_target = ((u >= _ENDS[0]) & ~in_source) | (u >= _ENDS[2])
+            src |= in_source.long() << bit
+            dst |= in_target.long() << bit
+    return src, dst
+
+
+def graph(scale: int, seed: int, device: str = "cpu") -> tuple[Tensor, Tensor]:
+    """CSC of in-neighbours on the device: int64 ``indptr``, int32 ``indices``, rows sorted."""
+    import torch
+
+    nodes, edges = counts(scale)
+    names = rng.permutation(nodes, rng.key(seed, 0, "rmat-names"), device)
+    key = rng.key(seed, 0, "rmat")
+    both = torch.empty(edges, dtype=torch.int64, device=device)  # target's name, then source's
+    for first in range(0, edges, _CHUNK):
+        src, dst = edge_chunk(key, scale, first, min(_CHUNK, edges - first), device)
+        both[first : first + src.numel()] = (names[dst] << scale) | names[src]
+    both = torch.sort(both).values
+    indptr = torch.zeros(nodes + 1, dtype=torch.int64, device=device)
+    indptr[1:] = torch.cumsum(torch.bincount(both >> scale, minlength=nodes), 0)
+    return indptr, (both & (nodes - 1)).int()
+
+
+def generate(scale: int, seed: int, out: GraphWriter) -> dict[str, Any]:
+    """Generate straight into the store, where ``making_device`` says.
+
+    Every node with an in-neighbour is a training node. Returns what ``out.finish`` is told.
+    """
+    import numpy as np
+
+    nodes, edges = counts(scale)
+    if not out.done("indptr", "indices", "train_idx"):
+        indptr, indices = (t.cpu().numpy() for t in graph(scale, seed, making_device()))
+        out.write("indptr", "int64", (nodes + 1,), [indptr])
+        out.write("indices", "int32", (edges,), [indices])
+        able = np.flatnonzero(np.diff(indptr))
+        out.write("train_idx", "int64", (able.size,), [able])
+    for split in ("val_idx", "test_idx"):
+        out.write(split, "int64", (0,), [])
+    out.write("labels", "int64", (nodes,), seeded_labels(nodes, NUM_CLASSES, seed))
+    rows = seeded_features(out.read("labels"), FEATURE_DIM, seed)
+    out.write("features", "float32", (nodes, FEATURE_DIM), rows)
+    return {
+        "num_classes": NUM_CLASSES,
+        "symmetric": False,
+        "source": f"R-MAT, generator {VERSION}, scale {scale}",
+        "licence": "none: generated",
+        "features": "generated",
+        "labels": "generated",
+        "split": "every node with an in-neighbour is a training node",
+        "recipe": recipe(scale),
+    }

@@ -1,0 +1,175 @@
+"""What every importer shares."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.data.generators.seeded import (
+    DEFAULT_CLASSES,
+    DEFAULT_WIDTH,
+    seeded_features,
+    seeded_labels,
+    seeded_split,
+    seeded_split_of,
+)
+from gnnbench.data.manifest import Source
+from gnnbench.data.store.csc import EdgeChunks
+from gnnbench.data.store.layout import row_chunks
+from gnnbench.data.store.writer import GraphWriter
+from gnnbench.errors import DataError
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """What an importer has to know beside the files.
+
+    ``feature_dim``, ``num_classes`` and the split are used where the source has none (0: a
+    default): ``split`` counts training, validation and test nodes, otherwise ``train_fraction`` of
+    the labelled nodes train and the rest is halved, validation having a fifth of all at most.
+    ``num_nodes`` says how many nodes an edge list has (0: those that it names).
+    """
+
+    name: str
+    seed: int = 0
+    feature_dim: int = 0
+    num_classes: int = 0
+    source: Source | None = None
+    split: tuple[int, int, int] = (0, 0, 0)
+    train_fraction: float = 0.6
+    num_nodes: int = 0
+
+    @property
+    def add_reverse(self) -> bool:
+        """Whether the source lists an undirected edge once."""
+        return self.source is not None and self.source.add_reverse
+
+    @property
+    def merge(self) -> bool:
+        """Whether parallel edges become one."""
+        return self.source is not None and self.source.merge
+
+    @property
+    def drop_self_loops(self) -> bool:
+        """Whether self-loops are left out."""
+        return self.source is not None and self.source.drop_self_loops
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """See to it that an error about a source names its file."""
+    try:
+        yield
+    except DataError as error:
+        if str(path) in str(error):
+            raise
+        raise DataError(f"{path}: {error}") from None
+
+
+def write_labels(
+    out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
+) -> tuple[int, str]:
+    """Write the labels, seeded where there are none; returns class count and origin."""
+    if labels is None or int(labels.max(initial=-1)) < 0:
+        classes = options.num_classes or DEFAULT_CLASSES
+        pieces = seeded_labels(num_nodes, classes, options.seed)
+        out.write("labels", "int64", (num_nodes,), pieces)
+        return classes, "seeded"
+    out.write("labels", "int64", (num_nodes,), row_chunks(labels))
+    return options.num_classes or int(labels.max()) + 1, "source"
+
+
+def whole_labels(values: np.ndarray, num_nodes: int, path: Path) -> np.ndarray:
+    """Labels of a file as int64, NaN as -1. Raises ``DataError`` for what is no class number."""
+    if len(values) != num_nodes:
+        raise DataError(f"{path} has {len(values)} labels for {num_nodes} nodes; get it again")
+    if values.dtype.kind == "f":
+        whole = np.nan_to_num(values, nan=-1.0, posinf=-2.0, neginf=-2.0)
+        if (whole != np.floor(whole)).any() or (whole < -1).any():
+            raise DataError(f"{path} has a label that is not a class number; get it again")
+        values = whole
+    return values.astype(np.int64)
+
+
+def write_splits(
+    out: GraphWriter,
+    splits: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    num_nodes: int,
+    options: ImportOptions,
+) -> str:
+    """Write the sorted split indices; returns ``source`` or a description of the seeded split.
+
+    A seeded split is one of the labelled nodes: call it after ``write_labels``.
+    """
+    origin = "source"
+    if splits is None:
+        labelled = np.flatnonzero(out.read("labels") >= 0)
+        count, seed = len(labelled), options.seed
+        if options.split[0] and sum(options.split) <= count:
+            drawn = seeded_split_of(count, seed, *options.split)
+            origin = "random {}/{}/{} nodes, seed {}".format(*options.split, seed)
+        else:
+            train = options.train_fraction
+            val = min(0.2, (1 - train) / 2)
+            drawn = seeded_split(count, seed, train, val)
+            shares = [f"{100 * share:g}" for share in (train, val, round(1 - train - val, 9))]
+            origin = f"random {'/'.join(shares)}, seed {seed}"
+        splits = tuple(labelled[part] for part in drawn)
+        if count < num_nodes:
+            origin += ", of the labelled nodes"
+    for name, idx in zip(("train_idx", "val_idx", "test_idx"), splits, strict=True):
+        out.write(name, "int64", (len(idx),), [np.sort(idx)])
+    return origin
+
+
+def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:
+    """Write features drawn around a centre per class; call it after ``write_labels``."""
+    width = options.feature_dim or DEFAULT_WIDTH
+    pieces = seeded_features(out.read("labels"), width, options.seed)
+    out.write("features", "float32", (num_nodes, width), pieces)
+    return "seeded"
+
+
+def checked_edges(src: np.ndarray, dst: np.ndarray, num_nodes: int, path: Path) -> EdgeChunks:
+    """Pieces of two parallel id arrays, mapped or not. Raises ``DataError`` out of range."""
+    for ids in (src, dst):
+        for piece in row_chunks(ids):
+            low, high = int(piece.min()), int(piece.max())
+            if low < 0 or high >= num_nodes:
+                bad = low if low < 0 else high
+                raise DataError(
+                    f"{path} has an edge with node {bad}, outside 0..{num_nodes - 1}; get it again"
+                )
+    step = 1 << 22
+    return lambda: (
+        (src[start : start + step], dst[start : start + step]) for start in range(0, len(src), step)
+    )
+
+
+def csr_rows(
+    data: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int, path: Path
+) -> Any:
+    """Dense float32 row pieces of a CSR matrix. Raises ``DataError`` for a malformed one."""
+    bad = (
+        len(indptr) < 1
+        or int(indptr[0]) != 0
+        or int(indptr[-1]) != len(columns)
+        or len(data) != len(columns)
+        or (len(indptr) > 1 and int(np.diff(indptr).min()) < 0)
+        or (len(columns) > 0 and (int(columns.min()) < 0 or int(columns.max()) >= width))
+    )
+    if bad:
+        raise DataError(f"the sparse features of {path} are malformed; get it again")
+    step = max(1, (1 << 24) // max(1, 4 * width))
+    for start in range(0, len(indptr) - 1, step):
+        ends = indptr[start : start + step + 1]
+        piece = np.zeros((len(ends) - 1, width), np.float32)
+        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        part = slice(int(ends[0]), int(ends[-1]))
+        piece[rows, columns[part]] = data[part]
+        yield piece

@@ -1,0 +1,118 @@
+"""Import IGB and MAG240M: folders of ``.npy`` files, mapped, never unpickled.
+
+Both keep papers and their citations in ``processed``; only these are used, as one homogeneous
+graph (IGB: Khatua et al., KDD 2023; MAG240M: Hu et al., "OGB-LSC", NeurIPS 2021).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.data.importers.common import (
+    ImportOptions,
+    checked_edges,
+    whole_labels,
+    write_labels,
+    write_splits,
+)
+from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.store.layout import row_chunks
+from gnnbench.data.store.topology import write_csc
+from gnnbench.data.store.writer import GraphWriter
+from gnnbench.errors import DataError
+
+_YEARS = (2018, 2019)  # MAG240M trains on papers up to the first, validates on the second
+
+
+def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """The homogeneous IGB graphs, with 19 classes.
+
+    ``paper__cites__paper/edge_index.npy`` ``[num_edges, 2]`` (source, target),
+    ``paper/node_feat.npy``, ``paper/node_label_19.npy``; the first 60 % of the nodes train, the
+    next 20 % validate, as in IGB's own loader.
+    """
+    papers = folder / "processed"
+    features = _npy(papers / "paper" / "node_feat.npy", 2)
+    num_nodes = len(features)
+    edge_file = papers / "paper__cites__paper" / "edge_index.npy"
+    edges = _npy(edge_file, 2)
+    if edges.shape[1] != 2:
+        raise DataError(f"{edge_file} has shape {edges.shape}, not [edges, 2]; get it again")
+    _write_edges(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
+    labels = _labels(papers / "paper" / "node_label_19.npy", num_nodes)
+    num_classes, origin = write_labels(out, labels, num_nodes, options)
+    train, val = int(num_nodes * 0.6), int(num_nodes * 0.2)
+    ids = np.arange(num_nodes)
+    parts = (ids[:train], ids[train : train + val], ids[train + val :])
+    write_splits(out, parts, num_nodes, options)
+    out.write("features", "float32", features.shape, row_chunks(features))
+    return _about(folder, "igb", num_classes, origin, "official, by position")
+
+
+def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """The papers of MAG240M and their citations.
+
+    ``paper___cites___paper/edge_index.npy`` ``[2, num_edges]``, ``paper/node_feat.npy`` (float16),
+    ``paper/node_label.npy`` (NaN: no arXiv paper, or hidden), ``paper/node_year.npy``. Split by
+    year; the labels of the test papers are hidden, so the test set is empty.
+    """
+    papers = folder / "processed"
+    features = _npy(papers / "paper" / "node_feat.npy", 2)
+    num_nodes = len(features)
+    edge_file = papers / "paper___cites___paper" / "edge_index.npy"
+    edges = _npy(edge_file, 2)
+    if edges.shape[0] != 2:
+        raise DataError(f"{edge_file} has shape {edges.shape}, not [2, edges]; get it again")
+    _write_edges(out, edges[0], edges[1], num_nodes, edge_file, options)
+    labels = _labels(papers / "paper" / "node_label.npy", num_nodes)
+    years = _npy(papers / "paper" / "node_year.npy", 1)
+    if len(years) != num_nodes:
+        raise DataError(f"{folder} has {len(years)} years for {num_nodes} papers; get it again")
+    num_classes, origin = write_labels(out, labels, num_nodes, options)
+    known = labels >= 0
+    train = np.flatnonzero(known & (years <= _YEARS[0]))
+    val = np.flatnonzero(known & (years == _YEARS[1]))
+    write_splits(out, (train, val, np.empty(0, np.int64)), num_nodes, options)
+    out.write("features", "float32", features.shape, row_chunks(features))
+    return _about(folder, "mag240m", num_classes, origin, "official, by year; no test labels")
+
+
+def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> dict[str, Any]:
+    return {
+        "num_classes": classes,
+        "source": f"raw files in {folder}",
+        "loader": loader,
+        "features": "source",
+        "labels": labels,
+        "split": split,
+    }
+
+
+def _write_edges(
+    out: GraphWriter,
+    src: np.ndarray,
+    dst: np.ndarray,
+    num_nodes: int,
+    path: Path,
+    options: ImportOptions,
+) -> None:
+    if src.dtype.kind not in "iu":
+        raise DataError(f"{path} has type {src.dtype}, integers are expected; get it again")
+    if not out.done("indices", "indptr"):
+        edges = checked_edges(src, dst, num_nodes, path)
+        write_csc(out, edges, num_nodes, add_reverse=options.add_reverse, merge=options.merge)
+
+
+def _npy(path: Path, dimensions: int) -> np.ndarray:
+    with reading(path):
+        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.ndim != dimensions:
+        raise DataError(f"{path} has shape {array.shape}; get it again")
+    return array
+
+
+def _labels(path: Path, num_nodes: int) -> np.ndarray:
+    return whole_labels(np.asarray(_npy(path, 1)), num_nodes, path)

@@ -1,0 +1,173 @@
+"""Import datasets from the raw files that PyTorch Geometric downloads (nothing is unpickled)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.data.importers.common import (
+    ImportOptions,
+    checked_edges,
+    csr_rows,
+    write_labels,
+    write_seeded_features,
+    write_splits,
+)
+from gnnbench.data.importers.rawfile import NpzFile, reading
+from gnnbench.data.store.csc import csc_edges
+from gnnbench.data.store.layout import row_chunks
+from gnnbench.data.store.topology import write_csc
+from gnnbench.data.store.writer import GraphWriter
+from gnnbench.errors import DataError
+
+
+def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """Reddit (Hamilton et al., NeurIPS 2017) from ``reddit_data.npz`` and ``reddit_graph.npz``.
+
+    The first has ``feature``, ``label`` and ``node_types`` (1 train, 2 validation, 3 test); the
+    second is a COO matrix ``row``, ``col``, ``shape`` whose parallel entries are merged.
+    """
+    with NpzFile(folder / "reddit_data.npz") as npz:
+        shape = npz.header("feature").shape
+        if len(shape) != 2:
+            raise DataError(f"feature in {npz.path} has shape {shape}; get it again")
+        num_nodes = shape[0]
+        if not out.done("indices", "indptr"):
+            with NpzFile(folder / "reddit_graph.npz") as graph:
+                _check_shape(graph, "shape", num_nodes)
+                row = graph.integers("row")
+                col = graph.integers("col", len(row))
+            edges = checked_edges(row, col, num_nodes, graph.path)
+            write_csc(out, edges, num_nodes, merge=True)
+            del row, col, edges
+        labels = npz.integers("label", num_nodes)
+        num_classes, origin = write_labels(out, labels, num_nodes, options)
+        kinds = npz.integers("node_types", num_nodes)
+        train, val, test = (np.flatnonzero(kinds == kind) for kind in (1, 2, 3))
+        write_splits(out, (train, val, test), num_nodes, options)
+        out.write("features", "float32", shape, npz.rows("feature"))
+    return {
+        "num_classes": num_classes,
+        "source": f"PyG raw files in {folder}",
+        "loader": "pyg",
+        "features": "source",
+        "labels": origin,
+        "split": "official",
+    }
+
+
+def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """Coauthor graphs from ``ms_academic_*.npz``.
+
+    Shchur et al., "Pitfalls of Graph Neural Network Evaluation", 2018. CSR matrices ``adj_*`` and
+    ``attr_*`` with ``labels``. As PyG does, self-loops are left out, both directions are stored
+    once and every positive feature becomes 1. There is no official split: a seeded one is drawn.
+    """
+    with NpzFile(path) as npz:
+        labels = npz.integers("labels")
+        num_nodes = len(labels)
+        if not out.done("indices", "indptr"):
+            _check_shape(npz, "adj_shape", num_nodes)
+            starts = npz.integers("adj_indptr", num_nodes + 1)
+            columns = npz.integers("adj_indices")
+            if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or np.diff(starts).min() < 0:
+                raise DataError(f"the adjacency of {path} is malformed; get it again")
+            checked_edges(columns, columns, num_nodes, path)
+            write_csc(
+                out,
+                csc_edges(starts, columns),
+                num_nodes,
+                add_reverse=True,
+                merge=True,
+                drop_self_loops=True,
+            )
+        num_classes, origin = write_labels(out, labels, num_nodes, options)
+        split = write_splits(out, None, num_nodes, options)
+        width = int(_check_shape(npz, "attr_shape", num_nodes)[1])
+        data = npz.array("attr_data")
+        pieces = csr_rows(
+            np.where(data > 0, 1, data),
+            npz.integers("attr_indices"),
+            npz.integers("attr_indptr", num_nodes + 1),
+            width,
+            path,
+        )
+        out.write("features", "float32", (num_nodes, width), pieces)
+    return {
+        "num_classes": num_classes,
+        "source": f"PyG raw file {path}",
+        "loader": "pyg",
+        "features": "source, binary",
+        "labels": origin,
+        "split": split,
+        "assumed": ["split"],
+    }
+
+
+def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """Flickr and Yelp (Zeng et al., "GraphSAINT", ICLR 2020), raw files of PyG.
+
+    ``adj_full.npz`` (CSR), ``feats.npy``, ``class_map.json`` (a class a node, or a list of 0 and 1
+    of which the first 1 is taken: gnnbench trains on one class a node), ``role.json`` (``tr``,
+    ``va``, ``te``). Missing ``feats.npy``: seeded features.
+    """
+    with NpzFile(folder / "adj_full.npz") as npz:
+        shape = npz.integers("shape", 2)
+        num_nodes = int(shape[0])
+        starts, columns = npz.integers("indptr", num_nodes + 1), npz.integers("indices")
+        if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or np.diff(starts).min() < 0:
+            raise DataError(f"the adjacency of {npz.path} is malformed; get it again")
+        checked_edges(columns, columns, num_nodes, npz.path)
+        # Rows are sources, as PyG reads them.
+        reversed_edges = csc_edges(starts, columns)
+        write_csc(out, lambda: ((src, dst) for dst, src in reversed_edges()), num_nodes)
+    labels, several = _class_map(folder / "class_map.json", num_nodes)
+    num_classes, origin = write_labels(out, labels, num_nodes, options)
+    with reading(folder / "role.json"):
+        roles = dict(json.loads((folder / "role.json").read_bytes()))
+        parts = tuple(np.asarray(roles[k], np.int64).reshape(-1) for k in ("tr", "va", "te"))
+    write_splits(out, (parts[0], parts[1], parts[2]), num_nodes, options)
+    file, features = folder / "feats.npy", "source"
+    if file.is_file():
+        with reading(file):
+            table = np.load(file, mmap_mode="r", allow_pickle=False)
+        if table.ndim != 2 or len(table) != num_nodes:
+            raise DataError(f"{file} has shape {table.shape} for {num_nodes} nodes; get it again")
+        out.write("features", "float32", table.shape, row_chunks(table))
+    else:
+        features = write_seeded_features(out, num_nodes, options)
+    return {
+        "num_classes": num_classes,
+        "source": f"PyG raw files in {folder}",
+        "loader": "pyg",
+        "features": features,
+        "labels": f"{origin}, the first of several classes" if several else origin,
+        "split": "official",
+    }
+
+
+def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
+    """Class of every node, -1 where it has none; whether nodes have several."""
+    labels, several = np.full(num_nodes, -1, np.int64), False
+    with reading(path):
+        for node, value in dict(json.loads(path.read_bytes())).items():
+            if not 0 <= int(node) < num_nodes:
+                raise ValueError(f"node {node} of {num_nodes}")
+            if isinstance(value, list):
+                several = True
+                labels[int(node)] = value.index(1) if 1 in value else -1
+            else:
+                labels[int(node)] = int(value)
+    return labels, several
+
+
+def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> np.ndarray:
+    shape = npz.integers(key, 2)
+    if int(shape[0]) != num_nodes:
+        raise DataError(
+            f"'{key}' in {npz.path} is for {shape[0]} nodes, not {num_nodes}; get it again"
+        )
+    return shape

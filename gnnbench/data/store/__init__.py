@@ -1,0 +1,1 @@
+"""The graph store: one folder a graph, written once, mapped read-only."""

@@ -1,0 +1,91 @@
+"""Open and verify prepared graphs. Nothing here unpickles anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnnbench.data.store import layout
+from gnnbench.data.store.validate import validate
+from gnnbench.data.store.writer import Progress
+from gnnbench.errors import DataError
+
+if TYPE_CHECKING:
+    from gnnbench.data.graph import Graph
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Outcome of recomputing every checksum of a prepared graph."""
+
+    path: Path
+    files: int
+    bytes: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every byte is as it was written."""
+        return not self.problems
+
+    @property
+    def message(self) -> str:
+        """One sentence for the user."""
+        if self.ok:
+            return f"{self.path}: {self.files} files, {self.bytes} bytes, all checksums agree"
+        return (
+            f"{self.path} is damaged: {'; '.join(self.problems)}; "
+            "delete the folder and prepare the dataset again"
+        )
+
+
+def open_graph(path: str | Path) -> Graph:
+    """Map a prepared graph read-only (private pages).
+
+    Sizes, types and everything that is an index are checked, so that no later damage makes native
+    code leave an array; checksums and features are not (``verify``). Raises ``MissingError`` where
+    there is no graph and ``DataError`` where it is damaged.
+    """
+    from gnnbench.data.graph import Graph
+
+    folder = Path(path)
+    meta = layout.read_meta(folder)
+    layout.check_sizes(folder, meta)
+    mapped = {
+        array: layout.map_array(folder, array, entry["dtype"], tuple(entry["shape"]))
+        for array, entry in meta["arrays"].items()
+    }
+    again = "delete the folder and prepare the dataset again"
+    classes = int(meta["num_classes"])
+    validate(f"{folder} is damaged", mapped, classes, contents_of_features=False, advice=again)
+    return Graph.mapped(folder, meta)
+
+
+def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
+    """Recompute every checksum and name each file that changed.
+
+    Raises ``MissingError`` where there is no graph; damage is reported, not raised.
+    """
+    folder = Path(path)
+    try:
+        meta = layout.read_meta(folder)
+    except DataError:
+        return VerifyReport(folder, 1, 0, (f"{layout.META} changed or cannot be read",))
+    problems, size = [], (folder / layout.META).stat().st_size
+    for array, entry in meta["arrays"].items():
+        file = layout.file_of(folder, array)
+        if not file.is_file():
+            problems.append(f"{file.name} is missing")
+            continue
+        have = file.stat().st_size
+        size += have
+        if have != entry["bytes"]:
+            problems.append(f"{file.name} is {have} bytes long instead of {entry['bytes']}")
+        elif layout.sha256_file(file) != entry["sha256"]:
+            problems.append(f"{file.name} changed")
+        if progress is not None:
+            progress(f"verify {array}", have, have)
+    return VerifyReport(folder, 1 + len(meta["arrays"]), size, tuple(problems))

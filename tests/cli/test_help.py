@@ -1,0 +1,56 @@
+"""Help is quick because it imports little; a time would depend on the machine, this does not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+COMMANDS = ["run", "plot", "calibrate", "compare", "list", "doctor", "data"]
+DATA = ["list", "info", "import", "prepare", "verify"]
+LARGE = {
+    "torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil",
+    "pydantic", "rich",
+}  # fmt: skip
+CODE = """
+import json, sys
+from gnnbench.cli import app
+code = app(standalone_mode=False)
+print(json.dumps([code, *sys.modules]))
+"""
+
+
+def help_of(*words: str) -> tuple[str, set[str]]:
+    """What ``gnnbench WORDS --help`` prints, and the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", CODE, *words, "--help"], capture_output=True, text=True, check=True
+    )
+    *text, last = done.stdout.splitlines()
+    code, *modules = json.loads(last)
+    assert code == 0 and done.stderr == ""
+    return "\n".join(text), set(modules)
+
+
+def check_few(modules: set[str]) -> None:
+    assert not modules & LARGE
+    ours = {name for name in modules if name.split(".")[0] == "gnnbench"}
+    assert "gnnbench.cli.running" in ours
+    few = {"gnnbench", "gnnbench.version", "gnnbench.errors", "gnnbench.cli"}
+    assert {name for name in ours - few if not name.startswith("gnnbench.cli.")} == set()
+
+
+def test_help_imports_the_command_line_alone() -> None:
+    text, modules = help_of()
+    assert all(f"\n  {command} " in text for command in COMMANDS)
+    check_few(modules)
+
+
+@pytest.mark.parametrize(
+    "words", [*((name,) for name in COMMANDS), *(("data", name) for name in DATA)], ids=" ".join
+)
+def test_the_help_of_a_command_imports_the_command_line_alone(words: tuple[str, ...]) -> None:
+    text, modules = help_of(*words)
+    assert " ".join(words) in text.splitlines()[0]
+    check_few(modules)

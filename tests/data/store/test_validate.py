@@ -1,0 +1,82 @@
+"""Every malformed graph is refused with one sentence that names what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gnnbench.data.store.arrays import write_graph
+from gnnbench.data.store.validate import validate
+from gnnbench.errors import DataError
+
+
+def with_value(array: np.ndarray, position, value) -> np.ndarray:
+    changed = array.copy()
+    changed[position] = value
+    return changed
+
+
+MALFORMED = [
+    ("indptr", lambda a: with_value(a, 2, 9), "indptr decreases at position 3"),
+    ("indptr", lambda a: with_value(a, 0, 1), "indptr starts with 1 instead of 0"),
+    ("indptr", lambda a: with_value(a, 5, 8), "indptr ends with 8, but there are 7 indices"),
+    ("indptr", lambda a: a.astype(float), "type float64, int64 is expected"),
+    ("indices", lambda a: with_value(a, 3, 5), r"indices has node 5, outside 0\.\.4"),
+    ("indices", lambda a: with_value(a, 0, -1), r"indices has node -1, outside 0\.\.4"),
+    ("indices", lambda a: a[:-1], "indptr ends with 7, but there are 6 indices"),
+    ("indices", lambda a: a.astype(np.float32), "type float32"),
+    ("features", lambda a: with_value(a, (2, 1), np.nan), "NaN or infinity in the row of node 2"),
+    ("features", lambda a: with_value(a, (4, 0), np.inf), "NaN or infinity in the row of node 4"),
+    ("features", lambda a: with_value(a.astype(float), (1, 0), 1e99), "infinity in the row of nod"),
+    ("features", lambda a: a[:-1], "4 rows instead of 5"),
+    ("features", lambda a: a[:, 0], "two dimensions"),
+    ("features", lambda a: a.astype(str), "type <U"),
+    ("labels", lambda a: with_value(a, 0, 3), r"labels has class 3, outside -1\.\.2"),
+    ("labels", lambda a: with_value(a, 0, -2), r"labels has class -2"),
+    ("labels", lambda a: a[:-1], "4 rows instead of 5"),
+    ("labels", lambda a: a.astype(float), "type float64"),
+    ("train_idx", lambda a: a[:0], "the training set is empty"),
+    ("train_idx", lambda a: with_value(a, 2, 5), r"train_idx has node 5, outside 0\.\.4"),
+    ("train_idx", lambda a: with_value(a, 0, -1), "train_idx has node -1"),
+    ("train_idx", lambda a: with_value(a, 1, 0), "train_idx lists a node twice"),
+    ("train_idx", lambda a: with_value(a, 2, 3), "nodes without a label"),
+    ("val_idx", lambda a: a + 9, "val_idx has node 10"),
+    ("test_idx", lambda a: np.array([2**40]), "test_idx has node"),
+]
+
+
+@pytest.mark.parametrize(("key", "change", "says"), MALFORMED)
+def test_malformed_graphs(tmp_path: Path, arrays, key: str, change, says: str) -> None:
+    arrays[key] = change(arrays[key])
+    with pytest.raises(DataError, match=says) as caught:
+        write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays)
+    assert caught.value.exit_code == 6
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "g").exists()
+    assert not list(tmp_path.glob(".g.partial"))
+
+
+def test_valid_oddities(arrays) -> None:
+    """Isolated nodes, self-loops and parallel edges are in the tiny graph."""
+    validate("tiny", arrays, 3)
+
+
+def test_a_graph_has_a_node(arrays) -> None:
+    with pytest.raises(DataError, match="at least two entries"):
+        validate("tiny", {**arrays, "indptr": np.zeros(1, np.int64)}, 3)
+
+
+def test_unsorted_splits_are_refused_in_the_store(arrays) -> None:
+    arrays["train_idx"] = np.array([2, 0])
+    with pytest.raises(DataError, match="train_idx is not sorted"):
+        validate("tiny", arrays, 3)
+
+
+def test_a_fault_in_a_later_piece_is_found(monkeypatch: pytest.MonkeyPatch, arrays) -> None:
+    monkeypatch.setattr("gnnbench.data.store.layout.CHUNK_BYTES", 16)
+    rows = np.zeros((5, 3), np.float32)
+    rows[4, 2] = -np.inf
+    with pytest.raises(DataError, match="row of node 4"):
+        validate("tiny", {**arrays, "features": rows}, 3)

@@ -1,0 +1,171 @@
+"""The shape of the source: no import circle, no file too long to hold one idea."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+Graph = dict[str, set[str]]
+
+# Imports that still close a circle, importer and imported: without them there is none.
+KNOWN = {
+    ("gnnbench.sampling.base", "gnnbench.sampling.dgl_adapter"),
+    ("gnnbench.sampling.base", "gnnbench.sampling.pyg_adapter"),
+    ("gnnbench.systems.training", "gnnbench.systems.profile"),
+}
+# The same between parts: a part is a folder or a file right below the package.
+KNOWN_PARTS = {
+    ("gnnbench.convert", "gnnbench.systems"),
+    ("gnnbench.data", "gnnbench.systems"),
+    ("gnnbench.measure", "gnnbench.results"),
+    ("gnnbench.sampling", "gnnbench.systems"),
+}
+KNOWN_LONG = {"native/cuda/persistent.cu"}
+
+
+def import_graph(top: Path) -> Graph:
+    """Module -> modules of its package that it imports, wherever in the file that stands.
+
+    A module does not import the packages that it lies in, though Python runs them first; it does
+    where it takes a name from one. Names of modules in strings are not seen.
+    """
+    modules = {}
+    for path in sorted(top.rglob("*.py")):
+        parts = path.relative_to(top.parent).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    graph: Graph = {}
+    for name, path in modules.items():
+        inside = path.name == "__init__.py"
+        found = set()
+        for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    here = name.split(".")[: None if inside else -1]
+                    here = here[: len(here) - node.level + 1]
+                    base = ".".join([*here, *([base] if base else [])])
+                below = {f"{base}.{alias.name}" for alias in node.names}
+                found |= below & set(modules)
+                if below - set(modules):
+                    found.add(base)
+        graph[name] = (found & set(modules)) - {name}
+    return graph
+
+
+def parts(graph: Graph) -> Graph:
+    """The import graph with every module taken as the part of the package that it lies in."""
+    found: Graph = {}
+    for name, imported in graph.items():
+        if part := _part(name):
+            found.setdefault(part, set()).update(_part(module) for module in imported)
+    return {part: imported - {part, ""} for part, imported in found.items()}
+
+
+def _part(module: str) -> str:
+    return ".".join(module.split(".")[:2]) if "." in module else ""
+
+
+def without(graph: Graph, known: set[tuple[str, str]]) -> Graph:
+    """The graph less these imports."""
+    return {name: {to for to in found if (name, to) not in known} for name, found in graph.items()}
+
+
+def way(graph: Graph, start: str, end: str) -> list[str]:
+    """A shortest chain of imports from one module to another; empty where there is none."""
+    ways: list[list[str]] = [[start]]
+    seen: set[str] = set()
+    for path in ways:
+        for module in sorted(graph.get(path[-1], set()) - seen):
+            if module == end:
+                return [*path, module]
+            seen.add(module)
+            ways.append([*path, module])
+    return []
+
+
+def circle(graph: Graph) -> list[str]:
+    """A shortest circle of imports, first module repeated at the end; empty where there is none."""
+    circles = [found for module in graph if (found := way(graph, module, module))]
+    return min(circles, key=len, default=[])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = import_graph(ROOT / "gnnbench")
+    assert len(graph) > 50
+    found = circle(without(graph, KNOWN))
+    assert not found, " -> ".join(found)
+
+
+def test_no_parts_import_each_other_in_a_circle() -> None:
+    graph = parts(import_graph(ROOT / "gnnbench"))
+    assert len(graph) > 10
+    found = circle(without(graph, KNOWN_PARTS))
+    assert not found, " -> ".join(found)
+
+
+@pytest.mark.parametrize("known", sorted(KNOWN | KNOWN_PARTS))
+def test_a_known_circle_is_still_one(known: tuple[str, str]) -> None:
+    importer, imported = known
+    graph = import_graph(ROOT / "gnnbench")
+    if known in KNOWN_PARTS:
+        graph = parts(graph)
+    assert imported in graph.get(importer, set()), "cut: take it off the list"
+    assert way(graph, imported, importer), "closes no circle any more: take it off the list"
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "import top.low.b",
+        "from top.low import b",
+        "from top.low.b import x",
+        "from .low import b",
+        "from .low.b import x as y",
+        "def f():\n    from top.low import b",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import top.low.b as b",
+    ],
+)
+def test_every_kind_of_import_is_seen(tmp_path: Path, closing: str) -> None:
+    low = tmp_path / "top" / "low"
+    low.mkdir(parents=True)
+    (tmp_path / "top" / "__init__.py").touch()
+    (low / "__init__.py").touch()
+    (low / "b.py").write_text("import json\nfrom ..a import thing\n")
+    (tmp_path / "top" / "a.py").write_text("import os\n")
+    assert circle(import_graph(tmp_path / "top")) == []
+    (tmp_path / "top" / "a.py").write_text(closing)
+    assert circle(import_graph(tmp_path / "top")) == ["top.a", "top.low.b", "top.a"]
+
+
+def test_a_name_of_a_package_is_an_import_of_the_package(tmp_path: Path) -> None:
+    package = tmp_path / "top"
+    package.mkdir()
+    (package / "__init__.py").write_text("from top.a import x\n")
+    (package / "a.py").write_text("from top import b\nx = 1\n")
+    (package / "b.py").touch()
+    assert circle(import_graph(package)) == []
+    (package / "a.py").write_text("from top import version\nx = 1\n")
+    assert circle(import_graph(package)) == ["top", "top.a", "top"]
+
+
+def test_parts_are_folders_and_files_right_below_the_package() -> None:
+    graph = {"top": {"top.a"}, "top.a": {"top.low.b"}, "top.low.b": {"top", "top.low.c", "top.d"}}
+    assert parts(graph) == {"top.a": {"top.low"}, "top.low": {"top.d"}}
+
+
+def test_no_source_file_is_longer_than_450_lines() -> None:
+    kinds = (".py", ".h", ".cpp", ".cu", ".cuh")
+    files = [
+        path
+        for folder in ("gnnbench", "native", "tests")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in kinds
+    ]
+    assert len(files) > 100
+    lines = {str(path.relative_to(ROOT)): path.read_bytes().count(b"\n") for path in files}
+    assert {name for name, count in lines.items() if count > 450} == KNOWN_LONG
