@@ -1,6 +1,6 @@
-#include "cpu/fused_map.h"
+#include "cpu/fused_map/fused_map.h"
 
-#include "cpu/fastsample_engine.h"
+#include "cpu/fastsample/engine.h"
 
 namespace gnnbench {
 

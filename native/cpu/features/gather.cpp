@@ -1,10 +1,10 @@
-#include "cpu/gather.h"
+#include "cpu/features/gather.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 
 namespace gnnbench {
 namespace {

@@ -13,7 +13,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 
 namespace gnnbench {
 

@@ -1,11 +1,11 @@
-#include "cpu/sample_hop.h"
+#include "cpu/hop/hop.h"
 
 #include <algorithm>
 #include <atomic>
 
-#include "cpu/fault_box.h"
-#include "cpu/parallel.h"
-#include "cpu/row_draws.h"
+#include "cpu/common/fault_box.h"
+#include "cpu/common/parallel.h"
+#include "cpu/pick/row_draws.h"
 
 namespace gnnbench {
 namespace {

@@ -9,14 +9,14 @@
 // Scattered reads and writes of a cache line each dominate: at ~30 ns a line and core two lines per
 // stored edge are 30 M edges/s on two cores, the floor to be near to. Memory above the CSC (N E):
 // 2E + about 70n bytes when symmetric, 75n when directed.
-#include "cpu/twin.h"
+#include "cpu/twin/twin.h"
 
 #include <atomic>
 #include <cstring>
 #include <memory>
 
-#include "cpu/philox.h"
-#include "cpu/twin_rows.h"
+#include "cpu/common/philox.h"
+#include "cpu/twin/rows.h"
 
 namespace gnnbench::twin {
 

@@ -1,6 +1,6 @@
 // One hop of neighbour sampling, DGL's method: counts are known beforehand (pick_count), a scan
 // gives every row its place, and the picks are written straight into it, in parallel. Random walks,
-// whose counts are known afterwards, are in walk_hop.h.
+// whose counts are known afterwards, are in walk.h.
 //
 // The floor per destination: 16 bytes of indptr at random, one cache line per picked entry of
 // indices at random (the rows are what does not fit the caches), the Philox blocks of its draws

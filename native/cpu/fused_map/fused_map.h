@@ -1,7 +1,7 @@
 // FastGL's Fused-Map on the CPU: a hash table that hands out ids as keys are inserted, so that no
 // pass over the keys counts or numbers them first (FastGL, section 4.2, Algorithm 2). It is the map
-// of the passes in fastsample_engine.h; its memory goes with the batch, the dense map's with the
-// graph.
+// of the passes in fastsample/engine.h; its memory is of the batch's size, the dense map's of the
+// graph's.
 //
 // Open addressing with linear probing, a third of the slots or more empty. Of the two widths
 //
@@ -16,7 +16,7 @@
 #include <bit>
 #include <thread>
 
-#include "cpu/fastsample.h"
+#include "cpu/fastsample/fastsample.h"
 
 namespace gnnbench {
 

@@ -1,11 +1,11 @@
-#include "cpu/pgsampler.h"
+#include "cpu/pgsampler/pgsampler.h"
 
 #include <algorithm>
 #include <bit>
 #include <thread>
 
-#include "cpu/parallel.h"
-#include "cpu/row_draws.h"
+#include "cpu/common/parallel.h"
+#include "cpu/pick/row_draws.h"
 
 namespace gnnbench {
 

@@ -1,9 +1,9 @@
-#include "cpu/philox.h"
+#include "cpu/common/philox.h"
 
 #include <atomic>
 
-#include "cpu/multiversion.h"
-#include "cpu/parallel.h"
+#include "cpu/common/multiversion.h"
+#include "cpu/common/parallel.h"
 #include "gnnbench/rng.h"
 
 namespace gnnbench {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cpu/aggregate.h"
-#include "cpu/parallel.h"
+#include "cpu/aggregate/aggregate.h"
+#include "cpu/common/parallel.h"
 
 namespace gnnbench {
 namespace {

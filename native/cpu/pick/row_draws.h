@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "cpu/philox.h"
+#include "cpu/common/philox.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench {

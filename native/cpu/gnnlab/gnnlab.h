@@ -6,7 +6,7 @@
 // the one that a thread inserted counts.
 #pragma once
 
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 #include "gnnbench/gnnlab.h"
 
 namespace gnnbench {

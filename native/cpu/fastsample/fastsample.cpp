@@ -1,7 +1,7 @@
-#include "cpu/fastsample.h"
+#include "cpu/fastsample/fastsample.h"
 
-#include "cpu/fastsample_engine.h"
-#include "cpu/multiversion.h"
+#include "cpu/common/multiversion.h"
+#include "cpu/fastsample/engine.h"
 
 namespace gnnbench {
 namespace {

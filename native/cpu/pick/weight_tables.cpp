@@ -1,10 +1,10 @@
-#include "cpu/weight_tables.h"
+#include "cpu/pick/weight_tables.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 #include "gnnbench/pick.h"
 
 namespace gnnbench {

@@ -11,10 +11,10 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/fastsample.h"
-#include "cpu/fastsample_floyd.h"
-#include "cpu/fault_box.h"
-#include "cpu/row_draws.h"
+#include "cpu/common/fault_box.h"
+#include "cpu/fastsample/fastsample.h"
+#include "cpu/pick/floyd.h"
+#include "cpu/pick/row_draws.h"
 
 namespace gnnbench {
 

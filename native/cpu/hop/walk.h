@@ -2,7 +2,7 @@
 // walked: rows are first padded to the most there can be, then compacted.
 #pragma once
 
-#include "cpu/sample_hop.h"
+#include "cpu/hop/hop.h"
 
 namespace gnnbench {
 

@@ -1,4 +1,4 @@
-#include "cpu/gnnlab.h"
+#include "cpu/gnnlab/gnnlab.h"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "cpu/arena.h"
+#include "cpu/common/arena.h"
 
 #include <algorithm>
 #include <bit>

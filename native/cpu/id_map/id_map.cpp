@@ -1,11 +1,11 @@
-#include "cpu/id_map.h"
+#include "cpu/id_map/id_map.h"
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstring>
 
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 
 namespace gnnbench {
 namespace {

@@ -20,8 +20,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "cpu/fastsample_claims.h"
-#include "cpu/sample_hop.h"
+#include "cpu/fastsample/claims.h"
+#include "cpu/hop/hop.h"
 
 namespace gnnbench {
 

@@ -1,10 +1,10 @@
-#include "cpu/aggregate.h"
+#include "cpu/aggregate/aggregate.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "cpu/multiversion.h"
-#include "cpu/parallel.h"
+#include "cpu/common/multiversion.h"
+#include "cpu/common/parallel.h"
 
 namespace gnnbench {
 namespace {

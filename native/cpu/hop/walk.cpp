@@ -1,10 +1,10 @@
-#include "cpu/walk_hop.h"
+#include "cpu/hop/walk.h"
 
 #include <algorithm>
 
-#include "cpu/fault_box.h"
-#include "cpu/parallel.h"
-#include "cpu/row_draws.h"
+#include "cpu/common/fault_box.h"
+#include "cpu/common/parallel.h"
+#include "cpu/pick/row_draws.h"
 
 namespace gnnbench {
 

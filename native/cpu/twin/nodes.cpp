@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "cpu/parallel.h"
-#include "cpu/philox.h"
-#include "cpu/twin.h"
+#include "cpu/common/parallel.h"
+#include "cpu/common/philox.h"
+#include "cpu/twin/twin.h"
 #include "gnnbench/twin.h"
 
 namespace gnnbench::twin {

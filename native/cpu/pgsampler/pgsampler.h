@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/fault_box.h"
-#include "cpu/sample_hop.h"
+#include "cpu/common/fault_box.h"
+#include "cpu/hop/hop.h"
 #include "gnnbench/task.h"
 
 namespace gnnbench {

@@ -1,6 +1,6 @@
-#include "cpu/fastsample_floyd.h"
+#include "cpu/pick/floyd.h"
 
-#include "cpu/multiversion.h"
+#include "cpu/common/multiversion.h"
 
 namespace gnnbench {
 namespace {
