@@ -186,3 +186,11 @@ def test_all_samplers_agree_on_ogbn_arxiv(real_data, monkeypatch, pick):
         assert pick == "random_walk" or right.sampled_edges > 100_000
         for sampler in others:
             assert same_work(right, sampler.sample(part, batch=number)) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_keeping_one_tensor_of_a_batch_keeps_no_other(name, small_graph):
+    batch = build(name, small_graph, FANOUTS, with_positions=True).sample([3, 9, 4])
+    for block in batch.blocks:
+        for tensor in (block.indptr, block.indices, block.src_nodes, block.positions):
+            assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()

@@ -1,16 +1,10 @@
-#include "cpu/aggregate.h"
+#include "cpu/aggregate/aggregate.h"
 
-#include "bindings/cpu/hop.h"
+#include "bindings/aggregate_args.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {
-
-Mode mode_from_name(const std::string& name) {
-  if (name == "sum") return Mode::kSum;
-  if (name == "mean") return Mode::kMean;
-  if (name == "gcn") return Mode::kGcn;
-  fail("mode must be 'sum', 'mean' or 'gcn', not '", name, "'");
-}
 
 void check_values(const Tensor& t, const char* name) {
   check_layout(t, name, 2);
@@ -52,16 +46,11 @@ BlockView check_block(const Tensor& indptr, const Tensor& indices, int64_t num_d
   return block;
 }
 
-Tensor empty_rows(int64_t rows, int64_t dim, ScalarType type) {
-  return torch::stable::empty({rows, dim}, type, std::nullopt,
-                              torch::stable::Device(torch::headeronly::DeviceType::CPU));
-}
-
 Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, std::string mode) {
   check_values(x, "x");
-  const Mode m = mode_from_name(mode);
+  const Aggregate m = aggregate_from_name(mode);
   const BlockView block = check_block(indptr, indices, num_dst, x.size(0));
-  Tensor out = empty_rows(num_dst, x.size(1), x.scalar_type());
+  Tensor out = empty_cpu({num_dst, x.size(1)}, x.scalar_type());
   if (x.scalar_type() == ScalarType::Float) {
     aggregate(block, data<const float>(x), x.size(1), m, data<float>(out));
   } else {
@@ -71,7 +60,7 @@ Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, s
 }
 
 template <class T>
-void backward(const BlockView& block, const Tensor& grad, int64_t num_src, Mode mode,
+void backward(const BlockView& block, const Tensor& grad, int64_t num_src, Aggregate mode,
               Tensor& grad_x) {
   const int64_t parts = transpose_parts();
   const Scratch<int32_t> counts(parts * num_src), indptr(num_src + 1), indices(block.num_edges);
@@ -85,9 +74,9 @@ void backward(const BlockView& block, const Tensor& grad, int64_t num_src, Mode 
 Tensor aggregate_backward_cpu(Tensor indptr, Tensor indices, Tensor grad, int64_t num_src,
                               std::string mode) {
   check_values(grad, "grad");
-  const Mode m = mode_from_name(mode);
+  const Aggregate m = aggregate_from_name(mode);
   const BlockView block = check_block(indptr, indices, grad.size(0), num_src);
-  Tensor grad_x = empty_rows(num_src, grad.size(1), grad.scalar_type());
+  Tensor grad_x = empty_cpu({num_src, grad.size(1)}, grad.scalar_type());
   if (grad.scalar_type() == ScalarType::Float) {
     backward<float>(block, grad, num_src, m, grad_x);
   } else {

@@ -2,23 +2,10 @@
 #pragma once
 
 #include "bindings/cpu/whole_batch.h"
-#include "cpu/fastsample.h"
+#include "cpu/fastsample/fastsample.h"
 #include "gnnbench/undo.h"
 
 namespace gnnbench {
-
-inline void check_fused(const FusedFault& fault, int64_t num_nodes) {
-  switch (fault.kind) {
-    case FusedFault::kNone: return;
-    case FusedFault::kRepeatedSeed:
-      fail("seeds holds an id twice; every destination must be unique");
-    case FusedFault::kBadRow:
-      fail_data("indptr is broken at node ", fault.where,
-                ": offsets must not decrease and must stay within indices");
-    case FusedFault::kBadIndices: return check_picked(PickFault::kBadIndices, num_nodes);
-    case FusedFault::kBadTables: return check_picked(PickFault::kBadTables, num_nodes);
-  }
-}
 
 // Memory of a hop's claims.
 template <class Id>
@@ -56,8 +43,8 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   task.at_hop(0);
   Scratch<Row> rows(known);
   Scratch<int64_t> starts(num_chunks(known, fused_rows(task.draws.fanout)));
-  check_fused(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
-              csc.num_nodes);
+  tell(fused_rows_of(csc, task.draws, data<const Id>(nodes), known, rows.ptr, starts.ptr),
+       csc.num_nodes);
   Undo forget_nodes([&] {
     for (int64_t i = 0; i < nodes.numel(); ++i) maps.map().clear(data<const Id>(nodes)[i]);
   });
@@ -87,8 +74,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     const int64_t claims = std::min(edges, workers * unknown);
     const int64_t blocks = claim_blocks(claims, workers);
     if (edges > INT32_MAX || known + blocks * kClaimBlock >= INT32_MAX) {
-      fail("hop ", h, " draws ", edges,
-           " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+      fail_hop_edges(static_cast<int64_t>(h), edges);
     }
     Tensor indices = empty_cpu(edges, ScalarType::Int);
     ClaimPool<Id> pool(blocks);
@@ -97,7 +83,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
     maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);
     if (h == 0) {
-      check_fused(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
+      tell(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
     }
     const FusedHop<Id> hop{csc,
                            draws,
@@ -115,7 +101,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
                            data<int32_t>(indices),
                            task.with_positions && !task.walks() ? data<int64_t>(carried) : nullptr};
     trace_mark(Stage::kPrepare, static_cast<int>(h));
-    check_fused(fused_sample(maps.map(), hop), csc.num_nodes);
+    tell(fused_sample(maps.map(), hop), csc.num_nodes);
     trace_mark(Stage::kPick, static_cast<int>(h));
 
     FusedNext<Id> next{};
@@ -133,7 +119,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     Scratch<int64_t> sums(num_chunks(num_next, fused_rows(next.draws.fanout)));
     next.rows = next_rows.ptr;
     next.sums = sums.ptr;
-    check_fused(fused_settle(maps.map(), hop, next), csc.num_nodes);
+    tell(fused_settle(maps.map(), hop, next), csc.num_nodes);
     trace_mark(Stage::kIdMap, static_cast<int>(h));
 
     nodes = named;

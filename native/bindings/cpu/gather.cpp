@@ -1,8 +1,8 @@
-#include "cpu/gather.h"
+#include "cpu/features/gather.h"
 
 #include <vector>
 
-#include "bindings/cpu/hop.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {
@@ -36,8 +36,7 @@ Tensor gather_cpu(Tensor table, Tensor ids) {
   check(table, ids);
   std::vector<int64_t> shape(table.sizes().begin(), table.sizes().end());
   shape[0] = ids.numel();
-  Tensor out = torch::stable::empty(shape, table.scalar_type(), std::nullopt,
-                                    torch::stable::Device(torch::headeronly::DeviceType::CPU));
+  Tensor out = empty_cpu(shape, table.scalar_type());
   gather_into(table, ids, out);
   return out;
 }

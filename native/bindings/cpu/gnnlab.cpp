@@ -1,5 +1,5 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table.
-#include "cpu/gnnlab.h"
+#include "cpu/gnnlab/gnnlab.h"
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/gnnlab_args.h"
@@ -29,7 +29,7 @@ std::vector<Tensor> run(BatchTask& task, const Tensor& table, int64_t version) {
 
     const VersionedTable ids = versioned_table(data<int64_t>(table), table.numel(), version);
     if (h == 0 && versioned_seeds(ids, data<const Id>(nodes), known) >= 0) {
-      fail("seeds holds an id twice; every destination must be unique");
+      tell(Fault::kRepeatedSeed, csc.num_nodes);
     }
     Tensor local = empty_cpu(edges, ScalarType::Int);
     const Scratch<uint8_t> fresh(edges);

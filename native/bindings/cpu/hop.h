@@ -3,38 +3,16 @@
 
 #include <algorithm>
 
+#include "bindings/cpu/memory.h"
 #include "bindings/cpu/trace.h"
+#include "bindings/fault.h"
 #include "bindings/pick_spec.h"
-#include "cpu/id_map.h"
-#include "cpu/parallel.h"
-#include "cpu/sample_hop.h"
-#include "cpu/walk_hop.h"
+#include "cpu/common/parallel.h"
+#include "cpu/hop/hop.h"
+#include "cpu/hop/walk.h"
+#include "cpu/id_map/id_map.h"
 
 namespace gnnbench {
-
-inline Tensor empty_cpu(int64_t n, ScalarType type) {
-  return torch::stable::empty({n}, type, std::nullopt,
-                              torch::stable::Device(torch::headeronly::DeviceType::CPU));
-}
-
-template <class T>
-T* data(const Tensor& t) {
-  return static_cast<T*>(t.data_ptr());
-}
-
-// Scratch memory comes from torch's allocator.
-template <class T>
-struct Scratch {
-  Tensor tensor;
-  T* ptr;
-  explicit Scratch(int64_t n)
-      : tensor(
-            empty_cpu(std::max<int64_t>(n, 1) * static_cast<int64_t>(sizeof(T)), ScalarType::Byte)),
-        ptr(data<T>(tensor)) {}
-};
-
-template <class Id>
-constexpr ScalarType kIdType = sizeof(Id) == 4 ? ScalarType::Int : ScalarType::Long;
 
 template <class Id>
 Csc<Id> csc_of(const Tensor& indptr, const Tensor& indices) {
@@ -55,19 +33,6 @@ struct HopEdges {
   Tensor weights;    // float32 [edges] of random walks, else empty
 };
 
-inline void check_picked(PickFault fault, int64_t num_nodes) {
-  switch (fault) {
-    case PickFault::kNone: return;
-    case PickFault::kBadIndices:
-      fail_data("indices holds an id that is not a node; the graph has the nodes 0 to ",
-                num_nodes - 1);
-    case PickFault::kBadTables:
-      fail("weights holds the tables of another graph; make them anew with weight_tables");
-    case PickFault::kBadRow:
-      fail_data("indptr is broken: offsets must not decrease and must stay within indices");
-  }
-}
-
 template <class Id>
 HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopDraws& draws,
                         bool with_positions, const char* dst_name) {
@@ -75,18 +40,11 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
   const Scratch<Row> rows(n);
   const Scratch<int64_t> starts(num_chunks(n, kRowChunk));
   const HopCount count = count_hop(csc, dst, n, draws, rows.ptr, starts.ptr);
-  switch (count.error) {
-    case HopError::kNone: break;
-    case HopError::kDstOutOfRange:
-      fail(dst_name, " holds the id ", dst[count.where], " at position ", count.where,
-           ", the graph has the nodes 0 to ", csc.num_nodes - 1);
-    case HopError::kRowOutOfRange:
-      fail_data("indptr is broken at node ", dst[count.where],
-                ": offsets must not decrease and must stay within indices");
-    case HopError::kTooManyEdges:
-      fail("hop ", draws.hop, " draws ", count.edges,
-           " edges, int32 blocks hold 2^31 - 1; take a smaller batch or fanouts");
+  if (count.fault == Fault::kBadSeed) {
+    fail_bad_seed(dst[count.where], count.where, csc.num_nodes, dst_name);
   }
+  if (count.fault != Fault::kNone) tell({count.fault, dst[count.where]}, csc.num_nodes);
+  if (count.edges > INT32_MAX) fail_hop_edges(draws.hop, count.edges);
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
   const int hop = static_cast<int>(draws.hop);
   Tensor indptr = empty_cpu(n + 1, ScalarType::Int);
@@ -95,8 +53,8 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
     const Scratch<uint32_t> visits(count.edges);
     trace_mark(Stage::kPrepare, hop);
     int32_t* offsets = data<int32_t>(indptr);
-    check_picked(walk_hop(csc, dst, n, draws, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets),
-                 csc.num_nodes);
+    tell(walk_hop(csc, dst, n, draws, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets),
+         csc.num_nodes);
     HopEdges out{indptr, empty_cpu(offsets[n], kIdType<Id>), empty_cpu(0, ScalarType::Long),
                  empty_cpu(offsets[n], ScalarType::Float)};
     compact_walks(n, rows.ptr, starts.ptr, ids.ptr, visits.ptr, offsets, data<Id>(out.neighbors),
@@ -109,10 +67,9 @@ HopEdges sample_one_hop(const Csc<Id>& csc, const Id* dst, int64_t n, const HopD
                empty_cpu(with_positions ? count.edges : 0, ScalarType::Long),
                empty_cpu(0, ScalarType::Float)};
   trace_mark(Stage::kPrepare, hop);
-  check_picked(
-      pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(indptr),
-               data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
-      csc.num_nodes);
+  tell(pick_hop(csc, dst, n, draws, rows.ptr, starts.ptr, picks.ptr, data<int32_t>(indptr),
+                data<Id>(out.neighbors), with_positions ? data<int64_t>(out.positions) : nullptr),
+       csc.num_nodes);
   trace_mark(Stage::kPick, hop);
   return out;
 }
@@ -129,14 +86,14 @@ Renamed rename_ids(const Id* dst, int64_t num_dst, const Id* neighbors, int64_t 
   const int64_t keys = num_dst + num_neighbors;
   if (keys > INT32_MAX) fail(keys, " ids in one hop do not fit int32 local ids");
   const IdMapSize size = id_map_size(keys, bound);
-  const Scratch<uint64_t> table((size.bytes() + 7) / 8);
+  const Scratch<uint8_t> table(size.bytes());
   const Scratch<uint8_t> first(num_neighbors);
   const Scratch<int64_t> starts(num_chunks(num_neighbors, kKeyChunk));
   Tensor local = empty_cpu(num_neighbors, ScalarType::Int);
   const IdMapTask<Id> task{dst,       num_dst,   neighbors,  num_neighbors,       size,
                            table.ptr, first.ptr, starts.ptr, data<int32_t>(local)};
   const int64_t num_src = id_map_insert(task);
-  if (num_src < 0) fail(dst_name, " holds an id twice; every destination must be unique");
+  if (num_src < 0) tell(Fault::kRepeatedSeed, 0, dst_name);
   Tensor src_nodes = empty_cpu(num_src, kIdType<Id>);
   id_map_finish(task, data<Id>(src_nodes));
   return {src_nodes, local};

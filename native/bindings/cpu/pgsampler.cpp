@@ -1,5 +1,5 @@
 // PGSampler on torch's threads.
-#include "cpu/pgsampler.h"
+#include "cpu/pgsampler/pgsampler.h"
 
 #include <vector>
 
@@ -9,17 +9,11 @@
 namespace gnnbench {
 namespace {
 
-void check_tasks(TaskError error, int64_t num_nodes) {
-  switch (error.kind) {
-    case TaskError::kNone: return;
-    case TaskError::kRepeatedSeed:
-      fail("seeds holds an id twice; every destination must be unique");
-    case TaskError::kBadRow:
-      fail_data("indptr is broken at node ", error.where,
-                ": offsets must not decrease and must stay within indices");
-    case TaskError::kBadIndices: return check_picked(PickFault::kBadIndices, num_nodes);
-    case TaskError::kBadTables: return check_picked(PickFault::kBadTables, num_nodes);
-  }
+// A tensor of its own, so that keeping it does not keep the rest.
+Tensor copy(const Tensor& from, int64_t n) {
+  Tensor out = empty_cpu(n, from.scalar_type());
+  if (n > 0) std::memcpy(out.data_ptr(), from.data_ptr(), n * from.element_size());
+  return out;
 }
 
 template <class Id>
@@ -28,9 +22,8 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
   const Tensor seeds = seeds_as_ids<Id>(task.seeds, graph.num_nodes);
   TaskSampler<Id> sampler(graph, task.draws, task.fanouts, task.with_positions);
   trace_mark(Stage::kPrepare, kWholeBatch);
-  check_tasks(
-      sampler.run(data<const Id>(seeds), seeds.numel(), fetch_size, as_printed, num_threads()),
-      graph.num_nodes);
+  tell(sampler.run(data<const Id>(seeds), seeds.numel(), fetch_size, as_printed, num_threads()),
+       graph.num_nodes);
   trace_mark(Stage::kPick, kWholeBatch);
 
   const int hops = static_cast<int>(task.fanouts.size());
@@ -47,9 +40,10 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
   int64_t edges = 0;
   for (int h = 0; h < hops; ++h) {
     const int64_t n = sampler.edges(h);
-    if (n > INT32_MAX) fail("hop ", h, " draws ", n, " edges, int32 blocks hold 2^31 - 1");
+    if (n > INT32_MAX) fail_hop_edges(h, n);
     BatchHop hop{empty_cpu(sampler.sources(h - 1) + 1, ScalarType::Int),
-                 empty_cpu(n, ScalarType::Int), prefix(src_nodes, sampler.sources(h)),
+                 empty_cpu(n, ScalarType::Int),
+                 h + 1 < hops ? copy(src_nodes, sampler.sources(h)) : src_nodes,
                  empty_cpu(task.with_positions ? n : 0, ScalarType::Long)};
     sampler.block(h, local_of.ptr, data<int32_t>(hop.indptr), data<int32_t>(hop.local),
                   task.with_positions ? data<int64_t>(hop.carried) : nullptr);

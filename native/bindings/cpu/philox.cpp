@@ -1,6 +1,6 @@
-#include "cpu/philox.h"
+#include "cpu/common/philox.h"
 
-#include "bindings/cpu/hop.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {
@@ -10,7 +10,7 @@ Tensor philox_cpu(int64_t key, Tensor counters) {
   check_dtype(counters, "counters", ScalarType::Long);
   check_cpu(counters, "counters");
   if (counters.size(1) != 4) fail("counters must have 4 words a row, it has ", counters.size(1));
-  Tensor out = torch::stable::empty_like(counters);
+  Tensor out = empty_cpu({counters.size(0), 4}, ScalarType::Long);
   if (!philox(static_cast<uint64_t>(key), data<const int64_t>(counters), counters.size(0),
               data<int64_t>(out))) {
     fail("counters must hold words of 32 bits");

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "bindings/cpu/hop.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {
@@ -30,7 +30,7 @@ Tensor trace_cpu(Tensor like, bool on) {
   if (!marks) fail("no trace was begun on this thread");
   const std::unique_ptr<std::vector<Mark>> all = std::move(marks);
   const int64_t n = static_cast<int64_t>(all->size()) - 1;
-  Tensor out = torch::stable::empty({n, 4}, ScalarType::Double);
+  Tensor out = empty_cpu({n, 4}, ScalarType::Double);
   double* row = data<double>(out);
   for (int64_t i = 1; i <= n; ++i, row += 4) {
     const Mark& m = (*all)[i];

@@ -1,6 +1,7 @@
 // Operators of the synthetic twins: schemas, argument checks, launch.
 #include <tuple>
 
+#include "bindings/cpu/memory.h"
 #include "bindings/twin_spec.h"
 
 namespace gnnbench {
@@ -16,8 +17,6 @@ HostInts ints(const Tensor& t, const char* name) {
   return {static_cast<const int64_t*>(t.data_ptr()), t.numel()};
 }
 
-Tensor empty(int64_t size, ScalarType type) { return torch::stable::empty({size}, type); }
-
 std::tuple<Tensor, Tensor> twin_graph(int64_t key, int64_t num_nodes, int64_t num_edges,
                                       bool symmetric, Tensor community_ptr, Tensor region_ptr,
                                       Tensor in_law, Tensor out_law, int64_t in_positive,
@@ -28,8 +27,8 @@ std::tuple<Tensor, Tensor> twin_graph(int64_t key, int64_t num_nodes, int64_t nu
       key, num_nodes, num_edges, symmetric, ints(community_ptr, "community_ptr"),
       ints(region_ptr, "region_ptr"), ints(in_law, "in_law"), ints(out_law, "out_law"), in_positive,
       out_positive, tied, in_limit, out_limit, boost, ints(level_edges, "level_edges"));
-  Tensor indptr = empty(num_nodes + 1, ScalarType::Long);
-  Tensor indices = empty(num_edges, wide_ids ? ScalarType::Long : ScalarType::Int);
+  Tensor indptr = empty_cpu(num_nodes + 1, ScalarType::Long);
+  Tensor indices = empty_cpu(num_edges, wide_ids ? ScalarType::Long : ScalarType::Int);
   auto* ptr = static_cast<int64_t*>(indptr.data_ptr());
   const int64_t made = wide_ids ? twin::graph(spec, ptr, static_cast<int64_t*>(indices.data_ptr()))
                                 : twin::graph(spec, ptr, static_cast<int32_t*>(indices.data_ptr()));
@@ -41,7 +40,7 @@ Tensor twin_labels(int64_t key, int64_t num_nodes, Tensor community_ptr, int64_t
                    int64_t noise) {
   const twin::NodeSpec spec =
       node_spec(key, num_nodes, ints(community_ptr, "community_ptr"), num_classes);
-  Tensor out = empty(num_nodes, ScalarType::Long);
+  Tensor out = empty_cpu(num_nodes, ScalarType::Long);
   twin::labels(spec, check_share(noise, "noise"), static_cast<int64_t*>(out.data_ptr()));
   return out;
 }
@@ -52,8 +51,8 @@ std::tuple<Tensor, Tensor, Tensor> twin_splits(int64_t key, int64_t num_nodes, T
   const twin::NodeSpec spec = node_spec(key, num_nodes, ints(community_ptr, "community_ptr"), 1);
   const int64_t sizes[3] = {train, val, test};
   check_splits(num_nodes, sizes);
-  Tensor out[3] = {empty(train, ScalarType::Long), empty(val, ScalarType::Long),
-                   empty(test, ScalarType::Long)};
+  Tensor out[3] = {empty_cpu(train, ScalarType::Long), empty_cpu(val, ScalarType::Long),
+                   empty_cpu(test, ScalarType::Long)};
   int64_t* const data[3] = {static_cast<int64_t*>(out[0].data_ptr()),
                             static_cast<int64_t*>(out[1].data_ptr()),
                             static_cast<int64_t*>(out[2].data_ptr())};

@@ -1,6 +1,6 @@
-#include "cpu/weight_tables.h"
+#include "cpu/pick/weight_tables.h"
 
-#include "bindings/cpu/hop.h"
+#include "bindings/cpu/memory.h"
 
 namespace gnnbench {
 namespace {

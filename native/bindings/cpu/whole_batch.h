@@ -18,10 +18,7 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
   for (int64_t i = 0, n = seeds.numel(); i < n; ++i) {
     const int64_t id =
         narrow ? static_cast<const int32_t*>(from)[i] : static_cast<const int64_t*>(from)[i];
-    if (id < 0 || id >= num_nodes) {
-      fail("seeds holds the id ", id, " at position ", i, ", the graph has the nodes 0 to ",
-           num_nodes - 1);
-    }
+    if (id < 0 || id >= num_nodes) fail_bad_seed(id, i, num_nodes, "seeds");
     to[i] = static_cast<Id>(id);
   }
   return out;
@@ -32,8 +29,6 @@ Tensor seeds_as_ids(const Tensor& seeds, int64_t num_nodes) {
 struct BatchHop {
   Tensor indptr, local, src_nodes, carried;
 };
-
-inline Tensor prefix(Tensor& t, int64_t n) { return torch::stable::narrow(t, 0, 0, n); }
 
 // With the frontier 'new': one CSC of all hops' rows, whose prefixes are the blocks.
 inline std::vector<BatchHop> join_hops(const std::vector<BatchHop>& hops) {

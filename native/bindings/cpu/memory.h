@@ -1,0 +1,68 @@
+// Memory of CPU operators: tensors that they return, and what they work in.
+#pragma once
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "bindings/checks.h"
+#include "cpu/common/arena.h"
+
+namespace gnnbench {
+
+// Contents undefined. Past torch's boxed dispatcher, which takes 2 us: a batch returns ten tensors.
+inline Tensor empty_cpu(const int64_t* sizes, const int64_t* strides, int64_t dim,
+                        ScalarType type) {
+  AtenTensorHandle tensor = nullptr;
+  const auto status = aoti_torch_empty_strided(dim, sizes, strides, static_cast<int32_t>(type),
+                                               aoti_torch_device_type_cpu(), 0, &tensor);
+  if (status != AOTI_TORCH_SUCCESS) {  // why, the stable interface does not tell
+    int64_t entries = 1;
+    for (int64_t d = 0; d < dim; ++d) entries *= sizes[d];
+    throw std::runtime_error("not enough memory for a tensor of " + std::to_string(entries) +
+                             " entries");
+  }
+  return Tensor(tensor);
+}
+
+inline Tensor empty_cpu(int64_t n, ScalarType type) {
+  const int64_t stride = 1;
+  return empty_cpu(&n, &stride, 1, type);
+}
+
+inline Tensor empty_cpu(const std::vector<int64_t>& sizes, ScalarType type) {
+  std::vector<int64_t> strides(sizes.size(), 1);
+  for (size_t d = sizes.size(); d-- > 1;) {
+    strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+  }
+  return empty_cpu(sizes.data(), strides.data(), static_cast<int64_t>(sizes.size()), type);
+}
+
+// The first n entries of a tensor of one dimension, a view.
+inline Tensor prefix(const Tensor& t, int64_t n) {
+  const int64_t stride = 1;
+  AtenTensorHandle tensor = nullptr;
+  STABLE_TORCH_ERROR_CODE_CHECK(
+      aoti_torch__reinterpret_tensor(t.get(), 1, &n, &stride, 0, &tensor));
+  return Tensor(tensor);
+}
+
+template <class T>
+T* data(const Tensor& t) {
+  return static_cast<T*>(t.data_ptr());
+}
+
+// Working memory for n entries, of the calling thread's arena.
+template <class T>
+struct Scratch {
+  Arena::Piece piece;
+  T* ptr;
+  explicit Scratch(int64_t n)
+      : piece(static_cast<size_t>(n) * sizeof(T)), ptr(static_cast<T*>(piece.get())) {}
+};
+
+template <class Id>
+constexpr ScalarType kIdType = sizeof(Id) == 4 ? ScalarType::Int : ScalarType::Long;
+
+}  // namespace gnnbench

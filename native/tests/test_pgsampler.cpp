@@ -1,0 +1,84 @@
+// Host-only test of PGSampler on threads where memory runs out: whichever allocation fails, all
+// workers end and the caller is told.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include "cpu/pgsampler/pgsampler.h"
+#include "expect.h"
+#include "workers.h"
+
+namespace {
+
+std::atomic<int64_t> left{-1};  // allocations until one fails; negative: none does
+std::atomic<bool> refused{false};
+
+void* allocate(size_t bytes, size_t alignment) {
+  if (left.load() >= 0 && left.fetch_sub(1) == 0) {
+    refused.store(true);
+    throw std::bad_alloc();
+  }
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t bytes) { return allocate(bytes, 16); }
+void* operator new(size_t bytes, std::align_val_t to) {
+  return allocate(bytes, static_cast<size_t>(to));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+
+int main() {
+  using gnnbench::TaskSampler;
+  // A circle, each node with its next 8.
+  constexpr int64_t kNodes = 20000, kDegree = 8;
+  std::vector<int64_t> indptr(kNodes + 1);
+  std::vector<int32_t> indices(kNodes * kDegree), seeds(64);
+  for (int64_t v = 0; v <= kNodes; ++v) indptr[v] = v * kDegree;
+  for (int64_t e = 0; e < kNodes * kDegree; ++e) {
+    indices[e] = static_cast<int32_t>((e / kDegree + 1 + e % kDegree) % kNodes);
+  }
+  for (size_t i = 0; i < seeds.size(); ++i) seeds[i] = static_cast<int32_t>(300 * i);
+  const gnnbench::Csc<int32_t> graph{indptr.data(), indices.data(), kNodes, kNodes * kDegree};
+  const gnnbench::HopDraws draws{
+      {gnnbench::Pick::kFloyd, {nullptr, nullptr, nullptr}, {0, 0, 0}}, 0, 1, 0, 0};
+  const std::vector<int64_t> fanouts{5, 5, 5};
+
+  const auto batch = [&](int64_t fails_at) {
+    TaskSampler<int32_t> sampler(graph, draws, fanouts, true);
+    left.store(fails_at);
+    gnnbench::FaultAt found;
+    try {
+      found = sampler.run(seeds.data(), static_cast<int64_t>(seeds.size()), 5, false, 4);
+    } catch (...) {
+      left.store(-1);
+      throw;
+    }
+    left.store(-1);
+    expect(found.fault == gnnbench::Fault::kNone, "a sound batch has no fault");
+    return sampler.counts().processed;
+  };
+
+  const int64_t tasks = batch(-1);
+  expect(tasks > 1000, "many tasks are processed");
+  int thrown = 0;
+  for (int64_t fails_at = 0; fails_at < 200; fails_at += 7) {
+    refused.store(false);
+    try {
+      expect(batch(fails_at) == tasks && !refused.load(), "a batch without a failure is whole");
+    } catch (const std::bad_alloc&) {
+      ++thrown;
+      expect(refused.load(), "only a failure is thrown");
+    }
+  }
+  expect(thrown >= 5, "allocations failed and the caller was told");
+  expect(batch(-1) == tasks, "the next batch is whole");
+  return failed();
+}

@@ -1,0 +1,34 @@
+// Workers of the host-only tests: threads, of which a thrown exception is thrown again at the end,
+// as torch's do.
+#pragma once
+
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cpu/common/parallel.h"
+
+namespace gnnbench {
+
+int64_t num_threads() { return 4; }
+
+void run_workers(int64_t workers, void (*fn)(void*, int64_t), void* ctx) {
+  std::vector<std::thread> threads;
+  std::exception_ptr thrown;
+  std::mutex one;
+  for (int64_t w = 0; w < workers; ++w) {
+    threads.emplace_back([&, w] {
+      try {
+        fn(ctx, w);
+      } catch (...) {
+        const std::lock_guard lock(one);
+        thrown = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace gnnbench

@@ -1,0 +1,32 @@
+"""Parts of the CPU library that need no torch, compiled for the host with tests of their own."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).resolve().parents[2] / "native"
+
+
+@pytest.mark.parametrize(
+    ("source", "parts", "line"),
+    [
+        ("test_arena.cpp", ["arena.cpp"], "ok   a large piece takes the room of others"),
+        ("test_pgsampler.cpp", ["pgsampler.cpp"], "ok   allocations failed and the caller was"),
+    ],
+)
+def test_the_parts_do_as_they_say(tmp_path: Path, source: str, parts: list[str], line: str) -> None:
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler to build native/tests with")
+    sources = [next((NATIVE / "cpu").rglob(part)) for part in parts]
+    flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
+    include = [f"-I{NATIVE / 'include'}", f"-I{NATIVE}"]
+    program = tmp_path / "native_tests"
+    build = [compiler, *flags, *include, NATIVE / "tests" / source, *sources, "-o", program]
+    subprocess.run(build, check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert line in done.stdout
