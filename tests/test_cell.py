@@ -75,7 +75,7 @@ SAME = [
     ("fastsample", {}, "baseline", {"sampler": "fastsample"}),
     (
         "pgsampler", {"sampler.fetch_size": 5},
-        "baseline", {"sampler": "pgsampler", "sampler.pick": "reservoir"},
+        "baseline", {"sampler": "pgsampler", "sampler.pick": "reservoir", "sampler.hubs": "whole"},
     ),
     (
         "baseline", {"sampler": "dgl", "features": "dgl", "aggregate": "dgl"},

@@ -7,6 +7,8 @@ from compose import SYSTEMS, counted, make, run, timed
 from gnnbench.cell import phases
 from gnnbench.stages.sampler.base import SamplerStage
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
 @pytest.mark.parametrize("name", SYSTEMS)

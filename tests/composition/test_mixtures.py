@@ -5,6 +5,8 @@ from compose import SYSTEMS, make, run, timed
 
 from gnnbench.errors import UnsupportedError
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 EVERYTHING = {"fanouts": (1000, 1000)}
 MIXTURES = {
     "dgl's sampler, our store and layers": (

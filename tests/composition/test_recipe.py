@@ -9,7 +9,7 @@ from gnnbench.cell import Until, flat
 from gnnbench.composition.recipe import NEEDED, Recipe, from_plain
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
-from gnnbench.stages.features.host import Host
+from gnnbench.stages.features.spec import Host
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
 from gnnbench.systems.baseline import BASELINE

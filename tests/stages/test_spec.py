@@ -8,8 +8,7 @@ import pytest
 
 from gnnbench import registry
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
-from gnnbench.stages.features.host import Host
-from gnnbench.stages.features.uva import Uva
+from gnnbench.stages.features.spec import Host, Uva
 from gnnbench.stages.find import stage
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
@@ -117,7 +116,7 @@ def test_what_a_sampler_cannot_do(sampler, device, options, words):
 
 def test_a_samplers_own_options_are_fields():
     spec = native("pgsampler", fetch_size=7)
-    assert spec.own() == {"fetch_size": 7} and spec.plain()["fetch_size"] == 7
+    assert spec.own() == {"fetch_size": 7, "hubs": "split"} and spec.plain()["fetch_size"] == 7
     assert native("fused-map").own() == {}
     with pytest.raises(UsageError, match=r"'pgsampler'\.fetch_size cannot be 40; it is 1 to 32"):
         spec.changed("fetch_size", 40)

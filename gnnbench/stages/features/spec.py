@@ -6,6 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from gnnbench.foreign.pyg_import import pyg_missing
+from gnnbench.missing import Missing
+from gnnbench.ops.missing import native_missing
 from gnnbench.stages.spec import Spec
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
@@ -31,6 +34,11 @@ class Host(StoreSpec):
     name: ClassVar[str] = "host"
     summary: ClassVar[str] = "gathered by the cores; for a GPU into locked memory, then copied"
 
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
     def build(self, job: Job) -> FeatureStore:
         """By the cell's device."""
         from gnnbench.stages.features.host import HostGather, StagedGather
@@ -46,6 +54,11 @@ class Uva(StoreSpec):
     summary: ClassVar[str] = "read out of locked host memory by a kernel"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
     def build(self, job: Job) -> FeatureStore:
         """The table, copied once into memory that is then locked."""
         from gnnbench.stages.features.uva import ZeroCopyGather
@@ -60,6 +73,11 @@ class Gpu(StoreSpec):
     name: ClassVar[str] = "gpu"
     summary: ClassVar[str] = "the whole table in device memory"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
 
     def build(self, job: Job) -> FeatureStore:
         """The table, copied."""
@@ -90,6 +108,11 @@ class PygFilter(StoreSpec):
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "PyG's: the loader's own filter function"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """PyG must be installed."""
+        return pyg_missing()
 
     def build(self, job: Job) -> FeatureStore:
         """Nothing to build: the batch knows its loader."""

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.missing import Missing
 from gnnbench.models.pyg_block import PygBlock
@@ -32,6 +33,8 @@ class PygSampler(SamplerSpec):
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """PyG and one of its sampling extensions must be installed."""
+        if (absent := pyg_missing()) is not None:
+            return absent
         if any(importlib.util.find_spec(name) for name in ("pyg_lib", "torch_sparse")):
             return None
         return Missing(
@@ -59,8 +62,8 @@ class PygNativeSampler(SamplerSpec):
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """The native library must have been built."""
-        return native_missing()
+        """PyG must be installed and the native library have been built."""
+        return pyg_missing() or native_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """Those of DGL."""

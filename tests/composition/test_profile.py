@@ -2,29 +2,23 @@
 
 import pytest
 import torch
+from compose import make as compose
 
-from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.composition import profile
 from gnnbench.ops.trace import STAGES, Mark, traced
-from gnnbench.results.schema import KERNELS, column_names
-from gnnbench.results.schema import STAGES as STAGE_COLUMNS
-from gnnbench.systems import profile, registry
+from gnnbench.results.schema.column import column_names
+from gnnbench.results.schema.inside import KERNELS
+from gnnbench.results.schema.inside import STAGES as STAGE_COLUMNS
 
-FANOUTS = (4, 3, 2)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def make(name, graph, **changes):
-    cls = registry.get(name)
-    missing = cls.missing("cpu")
-    if missing:
-        pytest.skip(f"{name}: {missing.reason}")
-    values = {"model": NO_MODEL, "batch_size": 64, "fanouts": FANOUTS, "seed": 3, **changes}
-    system = cls(Cell("test", name, graph.name, **values), graph)
-    system.setup()
-    return system
+def make(graph, name="baseline", **changes):
+    return compose(graph, name, **{"until": "sample", **changes})
 
 
 def test_stages_of_the_native_sampler_by_hop(small_graph):
-    system = make("baseline", small_graph)
+    system = make(small_graph)
     found = system.profile(5)
     assert found["kernels"] == []
     whole, *stages = found["stages"]
@@ -43,13 +37,13 @@ def test_stages_of_the_native_sampler_by_hop(small_graph):
 
 
 def test_sizes_are_those_of_the_blocks(small_graph):
-    system = make("baseline", small_graph)
-    drawn = system.sample(small_graph.train_idx[:64].int(), 0, 0)
+    system = make(small_graph)
+    drawn = system.stages.sampler.sample(small_graph.train_idx[:64].int(), 0, 0)
     size = sum(
         4 * (b.indptr.numel() + b.indices.numel() + b.src_nodes.numel()) for b in drawn.blocks
     )
-    assert profile.spanned_bytes(system.block_tensors(drawn)) <= size
-    separate = [t.clone() for t in system.block_tensors(drawn)]
+    assert profile.spanned_bytes(drawn.tensors()) <= size
+    separate = [t.clone() for t in drawn.tensors()]
     assert profile.spanned_bytes(separate) == size
 
 
@@ -62,18 +56,18 @@ def test_views_of_one_storage_count_once():
 
 @pytest.mark.parametrize("name", ["dgl", "pyg"])
 def test_a_foreign_sampler_has_whole_calls_only(name, small_graph):
-    (row,) = make(name, small_graph).profile(5)["stages"]
+    (row,) = make(small_graph, name).profile(5)["stages"]
     assert row["stage"] == "batch" and row["edges"] > 0 and row["nodes"] > 64
 
 
 def test_a_cell_with_a_model_is_not_looked_into(small_graph):
-    assert make("baseline", small_graph, model="gcn").profile(5) == {}
+    assert all(make(small_graph, until=u).profile(5) == {} for u in ("memory_io", "compute"))
 
 
 def test_a_trace_ends_with_its_call(small_graph):
-    system = make("baseline", small_graph)
+    system = make(small_graph)
     seeds = small_graph.train_idx[:64].int()
-    drawn, marks = traced(lambda: system.sample(seeds, 0, 0))
+    drawn, marks = traced(lambda: system.stages.sampler.sample(seeds, 0, 0))
     assert drawn.sampled_edges > 0 and all(isinstance(m, Mark) for m in marks) and marks
     with pytest.raises(ZeroDivisionError):
         traced(lambda: 1 / 0)
