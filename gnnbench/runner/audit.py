@@ -93,7 +93,7 @@ def clock_doubt(samples: Sequence[Record]) -> str:
 
 
 def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
-    """Whether a system that opens its own spans may have left work out of the phase it is judged by.
+    """Whether who opens the spans may have left work out of the phase that is judged.
 
     What our schedule and our order do in no phase is known.
     """
