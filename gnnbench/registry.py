@@ -70,7 +70,10 @@ def extra_variable(kind: str) -> str:
 
 @lru_cache(maxsize=len(KINDS))
 def entries(kind: str) -> dict[str, EntryPoint]:
-    """What is registered by name, ours first. Raises ``UsageError`` for a malformed variable."""
+    """What is registered by name, ours first.
+
+    Raises ``UsageError`` for a malformed variable, and for a name that is ours already.
+    """
     group = f"gnnbench.{GROUPS[kind]}"
     found = {e.name: e for e in entry_points(group=group)}
     variable = extra_variable(kind)
@@ -81,6 +84,11 @@ def entries(kind: str) -> dict[str, EntryPoint]:
                 f"{variable} holds '{text}', which is not of the form name=module:object"
             )
         found[name] = EntryPoint(name, value, group)
+    if taken := [e for name, e in found.items() if name in OURS[kind]]:
+        raise UsageError(
+            f"{taken[0].value} is registered as the {kind} '{taken[0].name}', which is gnnbench's"
+            " own; give it another name"
+        )
     ours = {name: EntryPoint(name, value, group) for name, value in OURS[kind].items()}
     return {**ours, **dict(sorted(found.items()))}
 

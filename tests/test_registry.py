@@ -84,6 +84,18 @@ def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
     assert registry.known("order") == ["as-drawn"]
 
 
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_a_name_of_ours_is_nobody_elses(kind, extra, monkeypatch):
+    name = next(iter(registry.OURS[kind]))
+    extra(kind, f"{name}=json:loads")
+    with pytest.raises(UsageError, match=f"json:loads is registered as the {kind} '{name}'"):
+        registry.load(kind, name)
+    extra(kind, "")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(name, "a:b", group)])
+    with pytest.raises(UsageError, match="give it another name"):
+        registry.known(kind)
+
+
 def test_what_a_module_raises_on_import_is_passed_on(extra):
     extra("system", "gone=no_such_module:thing")
     with pytest.raises(ModuleNotFoundError):

@@ -120,7 +120,12 @@ class System(ABC):
 
     @abstractmethod
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
-        """Run one epoch, a span of ``timeline`` for every phase of a batch."""
+        """Run one epoch, a span of ``timeline`` for every phase of a batch.
+
+        ``timeline`` is lent for spans alone; the epoch is read off another. A phase that
+        ``cell.until`` asks for and that has no span, or a span of any other, is a fault; work in no
+        span is a doubt where the time of a phase is judged.
+        """
 
     @abstractmethod
     def audit(self, epoch: int) -> EpochReport:

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from gnnbench import registry
 from gnnbench.cell import Cell, phases
 from gnnbench.measure import judged
 
@@ -92,12 +93,12 @@ def clock_doubt(samples: Sequence[Record]) -> str:
 
 
 def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
-    """Whether a system that answers for itself may have left work out of the phase it is judged by.
+    """Whether who opens the spans may have left work out of the phase that is judged.
 
-    What a recipe does in no phase is the suite's own and known.
+    What our schedule and our order do in no phase is known.
     """
     by = judged.of(cell.until)
-    if cell.composed or cell.trains or not samples:
+    if _spans_are_ours(cell) or cell.trains or not samples:
         return ""
     idle, wall = (statistics.median(s[key] for s in samples) for key in ("idle_s", "wall_s"))
     if idle <= max(CLOCK_SHARE * wall, DOUBT_SLACK_S):
@@ -106,6 +107,13 @@ def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
         f"{idle:.3g} s of its epochs of {wall:.3g} s are in no phase: work may be left out of its"
         f" {by.words}"
     )
+
+
+def _spans_are_ours(cell: Cell) -> bool:
+    """Whether the suite decides what runs between the spans of an epoch."""
+    kinds = (registry.ORDER, registry.SCHEDULE)
+    named = [(kind, cell.recipe[kind]["name"]) for kind in kinds if kind in cell.recipe]
+    return cell.composed and all(name in registry.OURS[kind] for kind, name in named)
 
 
 def loss_fault(samples: Sequence[Record]) -> str:

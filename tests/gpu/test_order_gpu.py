@@ -1,4 +1,4 @@
-"""The batch order on a GPU."""
+"""The batch order of a GPU is the CPU's."""
 
 import pytest
 import torch

@@ -113,6 +113,18 @@ def test_work_on_the_host_inside_a_span_counts_while_the_stream_waits(timeline):
     assert timeline.sweep().busy["memory_io"] >= 0.045
 
 
+def test_work_on_the_host_is_hidden_behind_the_devices(timeline):
+    timeline.start()
+    with timeline.span("compute"):
+        delay(4 * CYCLES)
+    with timeline.span("sample"):
+        time.sleep(0.005)  # the device still works
+    timeline.stop()
+    sweep = timeline.sweep()
+    adds_up(sweep)
+    assert sweep.busy["sample"] < 0.004
+
+
 def test_a_system_keeps_to_its_timeline_and_the_harness_to_its_own(timeline):
     """As a worker does: spans of one timeline, read within another."""
     own = Timeline(CudaClock("cuda"))

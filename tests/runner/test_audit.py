@@ -8,8 +8,9 @@ from gnnbench.runner import audit
 TIMES = {"wall_s": 1.0, "sample_time_s": 0.5, "memory_io_time_s": 0.2, "compute_time_s": 0.1}
 
 
-def cell(until="compute", composed=False):
-    return Cell("e", "s", "d", "gcn" if until == "compute" else "", until=until, composed=composed)
+def cell(until="compute", **changes):
+    model = "gcn" if until == "compute" else ""
+    return Cell("e", "s", "d", model, until=until, **{"composed": False, **changes})
 
 
 def test_a_loss_of_a_model_and_none_without():
@@ -51,12 +52,17 @@ def test_work_after_an_epoch_is_a_fault():
     assert audit.clock_fault([*epochs()[:3], *epochs(outer_s=1.3)[:1]]) == ""
 
 
-def test_idle_time_is_a_doubt_where_a_system_answers_for_its_phase():
+def test_idle_time_is_a_doubt_where_a_system_opens_its_own_spans():
     idle = epochs(idle_s=0.5)
     assert "0.5 s of its epochs of 1 s are in no phase" in audit.idle_doubt(cell("sample"), idle)
     assert audit.idle_doubt(cell("sample"), epochs(idle_s=0.05)) == ""
     assert audit.idle_doubt(cell(), idle) == ""  # judged by the wall time, which holds it
-    assert audit.idle_doubt(cell("sample", composed=True), idle) == ""
+    ours = {"order": {"name": "as-drawn"}, "schedule": {"name": "serial"}}
+    assert audit.idle_doubt(cell("sample", composed=True, recipe=ours), idle) == ""
+    for kind in ours:  # a stranger's may do its work before the spans, or between them
+        recipe = {**ours, kind: {"name": "strange"}}
+        doubt = audit.idle_doubt(cell("sample", composed=True, recipe=recipe), idle)
+        assert "work may be left out of its sampling time" in doubt
 
 
 def test_a_long_audit_is_a_doubt():
