@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.data import layout
+from gnnbench.data.store import layout
 from gnnbench.errors import DataError
 
 

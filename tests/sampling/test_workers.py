@@ -7,7 +7,8 @@ import pytest
 import torch
 from sampling_cases import CASES, NAMES, build
 
-from gnnbench.data.store import open_graph, write_graph
+from gnnbench.data.store.arrays import write_graph
+from gnnbench.data.store.reader import open_graph
 from gnnbench.errors import MissingError
 from gnnbench.systems.dgl_import import require_dgl
 
