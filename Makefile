@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: quickstart install test test-gpu check format clean
+.PHONY: quickstart install test test-gpu check format revision clean
 
 quickstart: install
 	$(BIN)/gnnbench run breakdown --profile smoke
@@ -54,6 +54,10 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(filter-out %.txt,$(NATIVE))
+
+# For a copy without .git: runs made there name this revision.
+revision: install
+	$(BIN)/python -c 'from gnnbench.measure.machine import write_revision; print(write_revision())'
 
 clean:
 	rm -rf build $(VENV)

@@ -19,7 +19,7 @@ def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[Any]]:
     the weights as ``"weights"``, each where the batch carries them (positions are the edge ids of a
     DGL graph made from the same CSC). Raises ``MissingError`` where DGL is not installed.
     """
-    from gnnbench.systems.dgl_import import require_dgl
+    from gnnbench.foreign.dgl_import import require_dgl
 
     dgl = require_dgl()
     blocks = []
@@ -74,10 +74,7 @@ def to_pyg(batch: MiniBatch) -> Any:
     data.batch_size = batch.seeds.numel()
     data.num_sampled_nodes = whole.nodes_by_hop
     data.num_sampled_edges = whole.edges_by_hop
-    data.adjs = [
-        (torch.stack([b.indices.long(), _columns(b)]), b.positions, (b.num_src, b.num_dst))
-        for b in batch.blocks
-    ]
+    data.adjs = [(edge_index(b), b.positions, (b.num_src, b.num_dst)) for b in batch.blocks]
     return data
 
 
@@ -124,6 +121,11 @@ def joined(batch: MiniBatch) -> Joined:
         nodes_by_hop=[now - before for now, before in zip(known, [0, *known], strict=False)],
         edges_by_hop=edges,
     )
+
+
+def edge_index(block: Block) -> Tensor:
+    """The block's edges as PyG writes them: int64 ``[2, num_edges]``, sources, destinations."""
+    return torch.stack([block.indices.long(), _columns(block)])
 
 
 def _columns(block: Block) -> Tensor:

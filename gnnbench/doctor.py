@@ -37,13 +37,11 @@ def inventory() -> dict[str, list[Entry]]:
 
 
 def _installed() -> Entry:
-    from gnnbench.systems import registry
+    from gnnbench import registry
 
-    try:
-        return _entry("gnnbench", True, f"installed, {len(registry.names())} systems registered")
-    except MissingError as error:
-        reason, _, fix = str(error).partition("; ")
-        return _entry("gnnbench", False, reason, fix)
+    return _entry(
+        "gnnbench", True, f"installed, {len(registry.known(registry.SYSTEM))} systems registered"
+    )
 
 
 def _threads() -> Entry:
@@ -134,7 +132,7 @@ def _packages() -> list[Entry]:
             bool(extension),
             extension or "neither pyg-lib nor torch-sparse is installed",
             f"{pyg.reason.partition('; ')[2]}; until then 'pyg-native-sampler' stands in"
-            if (pyg := environment.availability("pyg", "cpu").failure)
+            if (pyg := environment.availability("pyg", "cpu", "sample").failure)
             else "",
         )
     )
@@ -168,29 +166,27 @@ def experiments() -> list[Entry]:
 
 def systems() -> list[Entry]:
     """Registered systems: where they run, and why not elsewhere."""
+    from gnnbench import registry
     from gnnbench.runner import environment
-    from gnnbench.systems import registry
+    from gnnbench.runner.failures import Failure
 
     found: list[Entry] = []
-    try:
-        names = registry.names()
-    except MissingError:  # said by the check "gnnbench"
-        return found
-    for name in names:
-        system = environment.system_class(name)
-        summary = getattr(system, "summary", "")
-        states = {d: environment.availability(name, d).failure for d in DEVICES}
+    for name in registry.known(registry.SYSTEM):
+        system = environment.system(name)
+        known = None if isinstance(system, Failure) else system
+        summary = known.summary if known else ""
+        states = {d: environment.availability(name, d, "sample").failure for d in DEVICES}
         able = [d for d, failure in states.items() if failure is None]
         # Of devices that it could run on: that it is no system for the others needs no mending.
-        meant = getattr(system, "devices", DEVICES)
+        meant = known.devices if known else DEVICES
         problem = next((f for d, f in states.items() if f and d in meant), None)
         missing = "" if able or problem is None else problem.reason
-        stand_in = environment.availability(name, "cpu").stand_in
+        stand_in = environment.availability(name, "cpu", "sample").stand_in
         found.append(
             {
                 "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",
                 "missing": missing, "stand-in": stand_in,
-                "options": ", ".join(environment.known_options(name)),
+                "settings": ", ".join(known.options()) if known else "",
             }
         )  # fmt: skip
     return found

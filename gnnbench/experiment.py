@@ -1,29 +1,29 @@
 """A definition (TOML) becomes one complete typed value, and that becomes cells.
 
-A definition has ``schema_version = 1``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
+A definition has ``schema_version = 2``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
 move together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
-matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (a
-system's own settings), ``[profiles.<name>]`` (overrides of all these) and may say
-``extends = "name"``: tables are merged, anything else is replaced. An axis ``options.<key>`` varies
-a setting of the systems that know it. ``reference`` and ``compare`` (couples measured beside one
-another, over and above the reference) name cells by what sets them apart: ``"dgl fused=true"``,
-``"baseline threads=1"``. Written back resolved it is a definition again, with the same hash.
+matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (its
+stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
+``[profiles.<name>]`` (overrides of all these) and may say ``extends = "name"``: tables are merged,
+anything else is replaced. An axis ``"<system>.<path>"`` varies a stage or a field of one system's
+recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how far an epoch goes.
+``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
+name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. Written
+back resolved it is a definition again, with the same hash.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import tomllib
-from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from gnnbench import names
-from gnnbench.cell import Cell
+from gnnbench.cell import PHASES
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
 
@@ -36,6 +36,7 @@ AXES: dict[str, Any] = {
     "system": Name,
     "dataset": Name,
     "model": Name,
+    "until": Literal[PHASES],
     "device": Literal["cpu", "cuda", "auto"],
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
@@ -46,7 +47,7 @@ AXES: dict[str, Any] = {
     "seed": Natural,
     "threads": Natural,
 }
-REQUIRED = ("system", "dataset", "model")
+REQUIRED = ("system", "dataset")
 
 
 class Strict(BaseModel):
@@ -94,6 +95,20 @@ class Constraint(Strict):
         return hit if self.include is not None else not hit
 
 
+def flattened(table: Raw) -> Raw:
+    """Nested tables by paths; a stage written as a table has its name under ``name``."""
+    found: Raw = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            inner = flattened(value)
+            if "name" in inner:
+                found[key] = inner.pop("name")
+            found |= {f"{key}.{k}": v for k, v in inner.items()}
+        else:
+            found[key] = value
+    return found
+
+
 def _equal(have: Any, wanted: Any) -> bool:
     return have == wanted or (isinstance(wanted, list) and have in wanted)
 
@@ -119,7 +134,7 @@ class Profile(Overridable):
 class Experiment(Overridable):
     """One complete definition. ``profiles`` is empty once it is resolved."""
 
-    schema_version: Literal[1]
+    schema_version: Literal[2]
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")]  # names a folder
     title: str = ""
     figures: list[Name] = ["breakdown"]
@@ -159,6 +174,10 @@ class Experiment(Overridable):
         unused = set() if self.compare else {"compare"}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
+    def paths(self) -> list[str]:
+        """Axes that vary a path of one system's recipe."""
+        return [axis for axis in [*self.axes, *self.zip] if "." in axis]
+
     def axis(self, name: str) -> list[Any]:
         """Distinct values of an axis over the whole grid, in order."""
         values = self.zip.get(name, self.axes.get(name, []))
@@ -166,7 +185,10 @@ class Experiment(Overridable):
 
 
 def _check_axis(axis: str, values: list[Any]) -> None:
-    if axis.startswith("options.") and len(axis) > len("options."):
+    system, dot, path = axis.partition(".")
+    if system == "options":
+        raise ValueError(f"axis '{axis}' is to name whose it is: '<system>.<path>'")
+    if dot and system and path:
         return
     if axis not in AXES:
         raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
@@ -215,7 +237,13 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"'{path.name}' is not TOML: {error}") from None
     if "schema_version" not in raw:
-        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 1'")
+        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
+    if raw["schema_version"] == 1:
+        raise UsageError(
+            f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
+            " write until = [\"sample\"] for the model 'none', and schema_version = 2"
+        )
+    raw = with_paths(raw)
     parent = raw.pop("extends", None)
     raw.setdefault("name", path.stem)
     if parent is None:
@@ -223,6 +251,21 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
     if not isinstance(parent, str):
         raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
     return merge(_load_raw(_find(parent, path.parent), (*seen, path.resolve())), raw)
+
+
+def with_paths(raw: Raw) -> Raw:
+    """A partial definition whose axes and systems' settings are written by paths."""
+    raw = dict(raw)
+    for table in ("axes", "zip"):
+        if isinstance(raw.get(table), dict):
+            raw[table] = flattened(raw[table])
+    for table, inner in (("systems", flattened), ("profiles", with_paths)):
+        if isinstance(raw.get(table), dict):
+            raw[table] = {
+                name: inner(value) if isinstance(value, dict) else value
+                for name, value in raw[table].items()
+            }
+    return raw
 
 
 def merge(base: Raw, over: Raw) -> Raw:
@@ -310,52 +353,6 @@ def _auto_device() -> str:
 
     if not machine.gpus():
         return "cpu"
-    from gnnbench.systems.native import native_missing
+    from gnnbench.ops.missing import native_missing
 
     return "cpu" if native_missing("cuda") else "cuda"
-
-
-def expand(experiment: Experiment, known_options: Callable[[str], Collection[str]]) -> list[Cell]:
-    """Cells of a resolved definition, those of one comparison beside each other, no duplicates.
-
-    ``known_options`` gives the option names of a system; an ``options.*`` axis varies only the
-    systems that know the option.
-    """
-    cells: dict[str, Cell] = {}
-    for combination in _combinations(experiment):
-        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
-            continue
-        includes = [c for c in experiment.constraints if c.include is not None]
-        if includes and not any(c.keeps(combination) for c in includes):
-            continue
-        system = combination["system"]
-        options = dict(experiment.systems.get(system, {}))
-        values: Raw = {}
-        for axis, value in combination.items():
-            kind, _, option = axis.partition(".")
-            if not option:
-                values[axis] = tuple(value) if kind == "fanouts" else value
-            elif option in known_options(system):
-                options[option] = value
-        cell = Cell(
-            experiment=experiment.name,
-            options=options,
-            max_batches=experiment.measure.max_batches,
-            **values,
-        )
-        cells.setdefault(cell.id, cell)
-    return list(cells.values())
-
-
-def _combinations(experiment: Experiment) -> Iterator[Raw]:
-    order = ["dataset", "model", *(a for a in experiment.axes if a not in REQUIRED), "system"]
-    axes = [a for a in order if a in experiment.axes]
-    rows: list[Raw] = [{}]
-    if experiment.zip:
-        rows = [
-            dict(zip(experiment.zip, values, strict=True))
-            for values in zip(*experiment.zip.values(), strict=True)
-        ]
-    for row in rows:
-        for values in itertools.product(*(experiment.axes[a] for a in axes)):
-            yield {**row, **dict(zip(axes, values, strict=True))}

@@ -1,11 +1,94 @@
-"""What a sampler returns: a mini-batch of blocks, the input layer first."""
+"""What a sampler returns: a mini-batch of blocks, the input layer first.
+
+Whatever drew it, a batch knows itself (:class:`Batch`); those of DGL, PyG and WholeGraph are in
+``gnnbench.stages.sampler``.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
+
+Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hop:
+    """Edges drawn at one hop.
+
+    ``dst`` int64 ``[n]`` global ids of the hop's destinations; ``edge_dst`` and ``edge_src`` int64
+    ``[e]`` global ids of each edge's ends; ``positions`` int64 ``[e]`` offsets into the graph's
+    ``indices``, or None of random walks, which have ``visits`` float32 ``[e]`` in their place.
+    """
+
+    dst: Ids
+    edge_dst: Ids
+    edge_src: Ids
+    positions: Ids | None
+    visits: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a batch is recounted by; it holds nodes, but none of the edges.
+
+    A kept batch would leave the next one cold memory, and twice as much of it in use. ``layers``
+    has for each hop from the seeds outwards the nodes known up to there, the destinations among
+    them, and the edges; ``new``: a hop's row of ``layers`` contains that of the hop before.
+    """
+
+    seeds: Tensor
+    layers: list[tuple[Tensor, int, int]]
+    num_nodes: int
+    new: bool = False
+
+    @property
+    def hops(self) -> list[tuple[Tensor, int]]:
+        """Global ids of each hop's destinations, and its edges, from the seeds outwards."""
+        found: list[tuple[Tensor, int]] = []
+        done_dst = done_edges = 0
+        for nodes, num_dst, num_edges in self.layers:
+            found.append((nodes[done_dst:num_dst], num_edges - done_edges))
+            if self.new:
+                done_dst, done_edges = num_dst, num_edges
+        return found
+
+    @property
+    def num_edges(self) -> int:
+        """Edges drawn, each counted once."""
+        if self.new:
+            return self.layers[-1][2] if self.layers else 0
+        return sum(edges for _, _, edges in self.layers)
+
+
+class Batch(ABC):
+    """A batch that knows itself; ``number`` is its place in the epoch."""
+
+    number: int
+    seeds: Tensor
+    blocks: list[Block]  # the batch as blocks of ours, the input layer first
+
+    @property
+    @abstractmethod
+    def input_nodes(self) -> Tensor:
+        """Global ids ``[n]`` whose features the batch needs, seeds first."""
+
+    @abstractmethod
+    def sizes(self) -> Sizes:
+        """What it is recounted by; called in timed loops, so it must cost next to nothing."""
+
+    @abstractmethod
+    def hops(self) -> list[Hop]:
+        """The drawn edges in neutral form on the host, from the seeds outwards."""
+
+    @abstractmethod
+    def tensors(self) -> list[Tensor]:
+        """The tensors that make up the blocks; none where nobody can tell."""
 
 
 @dataclass
@@ -56,22 +139,61 @@ class Block:
 
 
 @dataclass
-class MiniBatch:
+class MiniBatch(Batch):
     """Blocks of one batch, input layer first, as DGL orders them.
 
     ``sampled_edges`` counts each drawn edge once (with the ``new`` frontier the blocks are
-    prefixes of one another and share edges).
+    prefixes of one another and share edges). ``number`` is the batch's place in its epoch.
     """
 
     seeds: Tensor
     blocks: list[Block]
     sampled_edges: int
     extra: dict[str, Tensor] = field(default_factory=dict)
+    frontier: str = "cumulative"
+    number: int = 0
 
     @property
     def input_nodes(self) -> Tensor:
         """Global ids whose features the batch needs, seeds first."""
         return self.blocks[0].src_nodes if self.blocks else self.seeds
+
+    def sizes(self) -> Sizes:
+        """Nodes and numbers of edges by block."""
+        layers = [(b.src_nodes, b.num_dst, b.indices.numel()) for b in reversed(self.blocks)]
+        nodes = layers[-1][0].numel() if layers else self.seeds.numel()
+        return Sizes(self.seeds, layers, nodes, self.frontier == "new")
+
+    def hops(self) -> list[Hop]:
+        """Edges of every hop.
+
+        With the ``new`` frontier a hop's edges are the rows that its block has beyond the one
+        before. Where the blocks carry no positions they carry visits.
+        """
+        found = []
+        done_dst = done_edges = 0
+        for block in reversed(self.to("cpu").blocks):
+            if block.positions is None and block.weights is None:
+                raise ValueError("the mini-batch carries no positions; sample it with_positions")
+            dst_nodes = _ids(block.dst_nodes)
+            rows = np.repeat(np.arange(block.num_dst), np.diff(block.indptr.numpy()))
+            new = slice(done_edges, None)
+            found.append(
+                Hop(
+                    dst=dst_nodes[done_dst:],
+                    edge_dst=dst_nodes[rows[new]],
+                    edge_src=_ids(block.src_nodes[block.indices.long()])[new],
+                    positions=None if block.positions is None else _ids(block.positions)[new],
+                    visits=None if block.weights is None else block.weights.numpy()[new],
+                )
+            )
+            if self.frontier == "new":
+                done_dst, done_edges = block.num_dst, block.num_edges
+        return found
+
+    def tensors(self) -> list[Tensor]:
+        """Offsets, columns and nodes of every block."""
+        return [t for b in self.blocks for t in (b.indptr, b.indices, b.src_nodes)]
 
     def to(self, device: torch.device | str) -> MiniBatch:
         """Copy every tensor to a device."""
@@ -80,4 +202,10 @@ class MiniBatch:
             [b.to(device) for b in self.blocks],
             self.sampled_edges,
             {k: v.to(device) for k, v in self.extra.items()},
+            self.frontier,
+            self.number,
         )
+
+
+def _ids(t: Tensor) -> Ids:
+    return t.numpy().astype(np.int64)

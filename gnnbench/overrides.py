@@ -12,8 +12,6 @@ from gnnbench import names
 from gnnbench.errors import UsageError
 from gnnbench.experiment import AXES, Experiment, Measure, Raw, merge
 
-OPTION = "options."  # begins the name of an axis that varies an option
-
 
 @dataclass(frozen=True)
 class Overrides:
@@ -30,15 +28,17 @@ class Overrides:
     options: tuple[str, ...] = ()
 
 
-def as_definition(
-    over: Overrides, experiment: Experiment, known_options: Callable[[str], Collection[str]]
-) -> Raw:
+Known = Callable[[str, Raw], Collection[str]]
+
+
+def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     """Partial definition for ``gnnbench.experiment.resolve``.
 
-    ``key=value`` may set an axis, a field of ``[measure]``, ``reference``, ``system.option`` or an
-    option of every selected system that knows it. An option that the chosen profile varies takes
-    the value, or the list of values, in place of its axis. Raises ``UsageError`` for an unknown
-    key, and for one system's option where the axis is other systems' as well.
+    ``key=value`` may set an axis, a field of ``[measure]``, ``reference``, or a path of a system's
+    recipe: ``system.path``, or ``path`` alone where one system only is selected. A path that the
+    chosen profile varies takes the value, or the list of values, in place of its axis. ``known``
+    gives the paths of a system, with the stages that are set for it. Raises ``UsageError`` for an
+    unknown key.
     """
     axes: Raw = {
         "system": list(over.systems),
@@ -52,18 +52,19 @@ def as_definition(
     if over.repeats:
         raw["measure"] = {"min_rounds": over.repeats, "max_rounds": over.repeats}
     systems = list(over.systems) or _systems(experiment)
-    varied = _varied_options(experiment, over.profile or experiment.default_profile)
-    for text in over.options:
-        raw = merge(raw, _option(text, systems, known_options, varied))
+    varied = _varied(experiment, over.profile or experiment.default_profile)
+    # A stage first: its fields are known then.
+    for text in sorted(over.options, key=lambda o: o.partition("=")[0].count(".")):
+        raw = merge(raw, _option(text, raw, systems, known, varied))
     return raw
 
 
-def _varied_options(experiment: Experiment, profile: str) -> set[str]:
-    """Options that are axes of an experiment or of its profile."""
+def _varied(experiment: Experiment, profile: str) -> Raw:
+    """Paths that are axes of an experiment or of its profile, with their values."""
     tables = [experiment.axes, experiment.zip]
     if (chosen := experiment.profiles.get(profile)) is not None:
         tables += [chosen.axes, chosen.zip]
-    return {axis[len(OPTION) :] for table in tables for axis in table if axis.startswith(OPTION)}
+    return {axis: v for table in tables for axis, v in table.items() if "." in axis}
 
 
 def _systems(experiment: Experiment) -> list[str]:
@@ -81,12 +82,7 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _option(
-    text: str,
-    systems: list[str],
-    known_options: Callable[[str], Collection[str]],
-    varied: Collection[str],
-) -> Raw:
+def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) -> Raw:
     key, equals, right = text.partition("=")
     key = key.strip()
     if not equals or not key:
@@ -99,29 +95,40 @@ def _option(
         return {"measure": {key: value}}
     if key == "reference":
         return {"reference": value}
-    system, dot, option = key.partition(".")
-    if dot and system in systems:
-        known = known_options(system)
-        if option not in known:
-            raise UsageError(
-                f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
-            )
-        if option not in varied:
-            return {"systems": {system: {option: value}}}
-        if others := [s for s in systems if s != system and option in known_options(s)]:
-            raise UsageError(
-                f"'{option}' varies for {', '.join(others)} as well as for {system}; set it for"
-                f" all: -o {option}={right.strip()}"
-            )
-        return {"axes": {OPTION + option: _axis_values(option, value)}}
-    knowing = [s for s in systems if key in known_options(s)]
-    if not knowing:
-        known = {*AXES, *Measure.model_fields, "reference"}
-        known |= {o for s in systems for o in known_options(s)}
-        raise UsageError(f"unknown option '{key}'; {names.suggestion(key, known)}")
-    if key in varied:
-        return {"axes": {OPTION + key: _axis_values(key, value)}}
-    return {"systems": {s: {key: value} for s in knowing}}
+    system, dot, path = key.partition(".")
+    if not (dot and system in systems):
+        if len(systems) != 1:
+            raise UsageError(_unknown(key, systems, known))
+        system, path = systems[0], key
+    given = raw.get("systems", {}).get(system, {})
+    # The stages that an axis varies are not known one by one: any of them may know the path.
+    axes = {**varied, **raw["axes"]}
+    choices = [{**given, stage: v} for stage, v in _stages_varied(axes, system)] or [given]
+    paths = {p for choice in choices for p in known(system, choice)}
+    if path not in paths:
+        raise UsageError(
+            f"system '{system}' has no setting '{path}'; {names.suggestion(path, paths)}"
+        )
+    if isinstance(value, list) or f"{system}.{path}" in varied:
+        values = value if isinstance(value, list) else [value]
+        return {"axes": {f"{system}.{path}": values}}
+    return {"systems": {system: {path: value}}}
+
+
+def _stages_varied(axes: Raw, system: str) -> list[tuple[str, Any]]:
+    """(stage, name) for every stage of a system that an axis varies."""
+    found = [(axis.split("."), values) for axis, values in axes.items()]
+    return [(p[1], v) for p, values in found if len(p) == 2 and p[0] == system for v in values]
+
+
+def _unknown(key: str, systems: list[str], known: Known) -> str:
+    """Why a key without a system's name is none."""
+    owners = [s for s in systems if key in known(s, {})]
+    if owners:
+        return f"'{key}' is a setting of {', '.join(owners)}; say whose: {owners[0]}.{key}=..."
+    every = {*AXES, *Measure.model_fields, "reference"}
+    every |= {f"{s}.{path}" for s in systems for path in known(s, {})}
+    return f"unknown option '{key}'; {names.suggestion(key, every)}"
 
 
 def _axis_values(axis: str, value: Any) -> list[Any]:

@@ -75,6 +75,17 @@ def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture
+def one_thread() -> Generator[None]:
+    """For graphs too small to be worth sharing between threads."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
 def small_graph():
     """400 nodes, skewed degrees, isolated nodes, a self-loop and parallel edges."""
     import numpy as np

@@ -1,6 +1,4 @@
-import json
 import textwrap
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,10 +6,11 @@ from hypothesis import strategies as st
 
 from gnnbench import experiment as ex
 from gnnbench.errors import UsageError
+from gnnbench.grid import expand
 from gnnbench.overrides import Overrides, as_definition, parse_value
 
 SMALL = """
-schema_version = 1
+schema_version = 2
 [axes]
 system = ["a", "b"]
 dataset = ["d"]
@@ -19,7 +18,20 @@ model = ["m"]
 """
 
 
-def no_options(system):
+class Made:
+    """What a system makes of its settings here: just these."""
+
+    unsupported, composed = "", True
+
+    def __init__(self, recipe):
+        self.recipe = recipe
+
+
+def resolve(system, settings, device, until):
+    return Made({"name": system, **settings})
+
+
+def nothing_known(system, given):
     return ()
 
 
@@ -35,19 +47,19 @@ def load(folder, text, profile="", over=None):
 
 def test_grid_is_the_product_and_ids_are_stable(tmp_path):
     found = load(tmp_path, SMALL + "batch_size = [8, 16]\nfanouts = [[15, 10], [5]]\n")
-    cells = ex.expand(found, no_options)
+    cells = expand(found, resolve).cells
     assert len(cells) == len({c.id for c in cells}) == 8
     assert [c.system for c in cells[:2]] == ["a", "b"]
     assert {(c.batch_size, c.fanouts) for c in cells} == {
         (8, (15, 10)), (8, (5,)), (16, (15, 10)), (16, (5,)),
     }  # fmt: skip
-    assert [c.id for c in cells] == [c.id for c in ex.expand(found, no_options)]
+    assert [c.id for c in cells] == [c.id for c in expand(found, resolve).cells]
     assert cells[0].experiment == "mine"
 
 
 def test_zipped_axes_move_together(tmp_path):
     found = load(tmp_path, SMALL + "[zip]\nbatch_size = [8, 16]\nfanouts = [[15, 10], [5]]\n")
-    cells = ex.expand(found, no_options)
+    cells = expand(found, resolve).cells
     assert {(c.batch_size, c.fanouts) for c in cells} == {(8, (15, 10)), (16, (5,))}
     assert len(cells) == 4
 
@@ -55,27 +67,68 @@ def test_zipped_axes_move_together(tmp_path):
 def test_constraints(tmp_path):
     text = SMALL + "batch_size = [8, 16, 32]\n"
     rule = "[[constraints]]\nexclude = { system = 'a', batch_size = [8, 16] }\n"
-    cells = ex.expand(load(tmp_path, text + rule), no_options)
+    cells = expand(load(tmp_path, text + rule), resolve).cells
     assert {(c.system, c.batch_size) for c in cells} == {("a", 32), ("b", 8), ("b", 16), ("b", 32)}
     rules = rule + "[[constraints]]\ninclude = { batch_size = 8 }\n"
-    cells = ex.expand(load(tmp_path, text + rules), no_options)
+    cells = expand(load(tmp_path, text + rules), resolve).cells
     assert {(c.system, c.batch_size) for c in cells} == {("b", 8)}
 
 
-def test_option_axes_vary_only_systems_that_know_them(tmp_path):
-    text = SMALL.replace('model = ["m"]', 'model = ["m"]\n"options.ratio" = [0.1, 0.2]')
-    text += "[systems.b]\nfused = true\n"
-    cells = ex.expand(load(tmp_path, text), lambda s: ("ratio",) if s == "b" else ())
-    assert [(c.system, c.options) for c in cells] == [
-        ("a", {}), ("b", {"fused": True, "ratio": 0.1}), ("b", {"fused": True, "ratio": 0.2}),
+def test_path_axes_vary_one_system(tmp_path):
+    text = SMALL.replace('model = ["m"]', 'model = ["m"]\n"b.sampler.ratio" = [0.1, 0.2]')
+    text += "[systems.b]\nsampler = { name = 's', fused = true }\n"
+    grid = expand(load(tmp_path, text), resolve)
+    assert [c.recipe for c in grid.cells] == [
+        {"name": "a"},
+        {"name": "b", "sampler": "s", "sampler.fused": True, "sampler.ratio": 0.1},
+        {"name": "b", "sampler": "s", "sampler.fused": True, "sampler.ratio": 0.2},
+    ]
+
+
+def test_nested_tables_and_dotted_keys_are_the_same(tmp_path):
+    dotted = SMALL + "[systems.a]\nsampler = 's'\n'sampler.x' = 3\n"
+    nested = SMALL + "[systems.a.sampler]\nname = 's'\nx = 3\n"
+    plain = SMALL + "b.sampler = ['s', 't']\n"
+    quoted = SMALL + "'b.sampler' = ['s', 't']\n"
+    assert load(tmp_path, dotted) == load(tmp_path, nested)
+    assert load(tmp_path, plain) == load(tmp_path, quoted)
+    assert load(tmp_path, plain).paths() == ["b.sampler"]
+
+
+def test_pick_and_frontier_set_all_samplers_unless_default(tmp_path):
+    text = SMALL + "pick = ['default', 'floyd']\nfrontier = ['new']\n"
+    cells = expand(load(tmp_path, text), resolve).cells
+    new = {"sampler.frontier": "new"}
+    assert [c.recipe for c in cells] == [
+        {"name": "a", **new}, {"name": "b", **new},
+        {"name": "a", "sampler.pick": "floyd", **new},
+        {"name": "b", "sampler.pick": "floyd", **new},
     ]  # fmt: skip
+
+
+def test_equal_recipes_are_one_cell_under_all_names(tmp_path):
+    same = lambda system, settings, device, until: Made({"sampler": {"name": "s"}})  # noqa: E731
+    grid = expand(load(tmp_path, SMALL), same)
+    (cell,) = grid.cells
+    assert grid.names == {cell.id: ["a", "b"]}
+
+
+def test_without_compute_there_is_no_model(tmp_path):
+    text = SMALL.replace('model = ["m"]', 'until = ["sample", "memory_io"]\nhidden = [8, 16]')
+    cells = expand(load(tmp_path, text), resolve).cells
+    assert [(c.system, c.until, c.model, c.hidden) for c in cells] == [
+        ("a", "sample", "", 0), ("b", "sample", "", 0),
+        ("a", "memory_io", "", 0), ("b", "memory_io", "", 0),
+    ]  # fmt: skip
+    with pytest.raises(UsageError, match="no value for the axis 'model'"):
+        expand(load(tmp_path, SMALL.replace('model = ["m"]', "")), resolve)
 
 
 def test_extends_merges_tables_and_replaces_the_rest(tmp_path):
     write(tmp_path, SMALL + "[measure]\nmin_rounds = 2\nmax_rounds = 5\n", "base.toml")
     found = load(
         tmp_path,
-        "schema_version = 1\nextends = 'base.toml'\n[axes]\nsystem = ['c']\n"
+        "schema_version = 2\nextends = 'base.toml'\n[axes]\nsystem = ['c']\n"
         "[measure]\nmax_rounds = 9\n",
     )
     assert found.axis("system") == ["c"]
@@ -85,7 +138,7 @@ def test_extends_merges_tables_and_replaces_the_rest(tmp_path):
 
 
 def test_shipped_names_can_be_extended(tmp_path):
-    found = load(tmp_path, "schema_version = 1\nextends = 'breakdown'\n[axes]\nhidden = [16]\n")
+    found = load(tmp_path, "schema_version = 2\nextends = 'breakdown'\n[axes]\nhidden = [16]\n")
     assert found.axis("hidden") == [16]
     assert found.axis("fanouts") == [[15, 10, 5]]
 
@@ -115,8 +168,9 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
     "text,message",
     [
         ("", "schema_version"),
-        ("schema_version = 2\n[axes]\n", "schema_version"),
-        ("schema_version = 1\naxis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
+        ("schema_version = 3\n[axes]\n", "schema_version"),
+        ("schema_version = 1\n[axes]\n", "is of schema_version 1: name whose"),
+        ("schema_version = 2\naxis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
         ("name = '../up'" + SMALL, "name: string should match pattern"),
         (SMALL + "batchsize = [3]\n", "unknown axis 'batchsize'; did you mean 'batch_size'"),
         (SMALL + "batch_size = [0]\n", "batch_size"),
@@ -131,10 +185,10 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         (SMALL + "[[constraints]]\nexcept = { model = 'm' }\n", "unknown key 'constraints.0.except'"),  # noqa: E501
         (SMALL + "[[constraints]]\nexclude = { modle = 'm' }\n", "unknown axis 'modle'"),
         (SMALL + "[profiles.p]\naxes.modle = ['m']\n", "unknown axis 'modle'"),
-        ("schema_version = 1\nextends = 'mine.toml'\n", "extends itself"),
-        ("schema_version = 1\nextends = 'brakdown'\n", "did you mean 'breakdown'"),
-        ("schema_version = 1\n[axes\n", "not TOML"),
-        ("schema_version = 1\n[axes]\nsystem = ['a']\n", "no value for the axis 'dataset'"),
+        ("schema_version = 2\nextends = 'mine.toml'\n", "extends itself"),
+        ("schema_version = 2\nextends = 'brakdown'\n", "did you mean 'breakdown'"),
+        ("schema_version = 2\n[axes\n", "not TOML"),
+        ("schema_version = 2\n[axes]\nsystem = ['a']\n", "no value for the axis 'dataset'"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path, text, message):
@@ -155,7 +209,7 @@ def test_shipped_definitions_resolve_and_read_back(tmp_path, name):
     loaded = ex.load(name)
     for profile in loaded.profiles:
         found = ex.resolve(loaded, profile)
-        assert ex.expand(found, no_options)
+        assert expand(found, resolve).cells
         again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), f"{profile}.toml")))
         assert again == found
         assert again.hash == found.hash
@@ -183,13 +237,14 @@ def test_hash_changes_with_any_value():
     hashes = {
         ex.resolve(loaded, "", over).hash
         for over in ({}, {"axes": {"seed": [1]}}, {"measure": {"max_rounds": 11}},
-                     {"systems": {"dgl": {"fused": True}}}, {"reference": "dgl"})
+                     {"systems": {"dgl": {"sampler.fused": True}}}, {"reference": "dgl"})
     }  # fmt: skip
     assert len(hashes) == 5
 
 
-def knows(system):
-    return {"a": ("fused", "id_type"), "b": ("fused",)}.get(system, ())
+def knows(system, given):
+    paths = {"a": ("sampler", "fused", "id_type"), "b": ("fused",)}.get(system, ())
+    return (*paths, "sampler.x") if given.get("sampler") == "s" else paths
 
 
 @pytest.mark.parametrize(
@@ -206,8 +261,7 @@ def knows(system):
         ("measure.time_budget_s=2.5", {"measure": {"time_budget_s": 2.5}}),
         ("reference=b", {"reference": "b"}),
         ("a.fused=false", {"systems": {"a": {"fused": False}}}),
-        ("fused=true", {"systems": {"a": {"fused": True}, "b": {"fused": True}}}),
-        ("id_type=int64", {"systems": {"a": {"id_type": "int64"}}}),
+        ("a.fused=[true, false]", {"axes": {"a.fused": [True, False]}}),
     ],
 )
 def test_options_of_the_command_line(tmp_path, option, expected):
@@ -221,13 +275,12 @@ def test_options_of_the_command_line(tmp_path, option, expected):
     "option,seen",
     [
         ("a.id_type=int64", ["int64"]),
-        ("id_type=int64", ["int64"]),
         ('a.id_type=["x", "y"]', ["x", "y"]),
     ],
 )
 @pytest.mark.parametrize("place", ["axes", "zip", "profile"])
 def test_an_option_that_varies_is_replaced(tmp_path, option, seen, place):
-    text, line = SMALL, '"options.id_type" = ["int32", "int16"]'
+    text, line = SMALL, '"a.id_type" = ["int32", "int16"]'
     if place == "axes":
         text = SMALL.replace('model = ["m"]', f'model = ["m"]\n{line}')
     elif place == "zip":
@@ -237,25 +290,32 @@ def test_an_option_that_varies_is_replaced(tmp_path, option, seen, place):
     profile = "p" if place == "profile" else ""
     loaded = ex.load(write(tmp_path, text))
     over = as_definition(Overrides(profile=profile, options=(option,)), loaded, knows)
-    cells = ex.expand(ex.resolve(loaded, profile, over), knows)
-    assert list(dict.fromkeys(c.options["id_type"] for c in cells if c.system == "a")) == seen
+    cells = expand(ex.resolve(loaded, profile, over), resolve).cells
+    assert list(dict.fromkeys(c.recipe["id_type"] for c in cells if c.system == "a")) == seen
 
 
-def test_an_option_that_varies_for_two_systems_is_set_for_both(tmp_path):
-    text = SMALL.replace('model = ["m"]', 'model = ["m"]\n"options.fused" = [true, false]')
-    loaded = ex.load(write(tmp_path, text))
-    with pytest.raises(UsageError, match=r"varies for b as well as for a; .* -o fused=true"):
-        as_definition(Overrides(options=("a.fused=true",)), loaded, knows)
-    over = as_definition(Overrides(options=("fused=true",)), loaded, knows)
-    found = ex.expand(ex.resolve(loaded, "", over), knows)
-    assert {(c.system, c.options["fused"]) for c in found} == {("a", True), ("b", True)}
+def test_a_field_of_a_stage_that_is_set_or_varies_is_known(tmp_path):
+    loaded = ex.load(write(tmp_path, SMALL))
+    for options in (("a.sampler.x=1", "a.sampler=s"), ('a.sampler=["r", "s"]', "a.sampler.x=1")):
+        over = as_definition(Overrides(options=options), loaded, knows)
+        assert over["systems"]["a"]["sampler.x"] == 1
+    with pytest.raises(UsageError, match=r"'a' has no setting 'sampler\.x'"):
+        as_definition(Overrides(options=("a.sampler.x=1",)), loaded, knows)
+
+
+def test_without_a_system_s_name_only_one_may_be_selected(tmp_path):
+    loaded = ex.load(write(tmp_path, SMALL))
+    with pytest.raises(UsageError, match=r"is a setting of a, b; say whose: a.fused=..."):
+        as_definition(Overrides(options=("fused=true",)), loaded, knows)
+    found = as_definition(Overrides(systems=("b",), options=("fused=true",)), loaded, knows)
+    assert found["systems"] == {"b": {"fused": True}}
 
 
 @pytest.mark.parametrize(
     "option,message",
     [
         ("fanout=3", "unknown option 'fanout'; did you mean 'fanouts'"),
-        ("a.fussed=1", "system 'a' has no option 'fussed'; did you mean 'fused'"),
+        ("a.fussed=1", "system 'a' has no setting 'fussed'; did you mean 'fused'"),
         ("fused", "not of the form key=value"),
     ],
 )
@@ -271,7 +331,7 @@ def test_overrides_replace_axes(tmp_path):
         profile="p", systems=("c",), datasets=("y", "z"), models=("n",), device="cpu", pick="floyd",
         seed=7, repeats=4,
     )  # fmt: skip
-    found = ex.resolve(loaded, "p", as_definition(over, loaded, no_options))
+    found = ex.resolve(loaded, "p", as_definition(over, loaded, nothing_known))
     assert found.axis("system") == ["c"]
     assert found.axis("dataset") == ["y", "z"]
     assert (found.axis("pick"), found.axis("seed")) == (["floyd"], [7])
@@ -290,24 +350,13 @@ def test_values_are_toml_or_text():
 )
 def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missing, device):
     from gnnbench.measure import machine
-    from gnnbench.systems import native
-    from gnnbench.systems.base import Missing
+    from gnnbench.missing import Missing
+    from gnnbench.ops import missing as native
 
     monkeypatch.setattr(machine, "gpus", lambda: [{"name": "x"}] * gpus or None)
     answer = Missing("no CUDA library", "build it") if missing else None
     monkeypatch.setattr(native, "native_missing", lambda device: answer)
     assert ex._auto_device() == device
-
-
-def test_committed_results_keep_their_definitions_hashes():
-    """A key added to definitions must not change what the old ones hash to."""
-    folders = [
-        p.parent for p in (Path(__file__).parent.parent / "results").glob("*/*/definition.toml")
-    ]
-    assert len(folders) >= 4
-    for folder in folders:
-        record = json.loads((folder / "run.json").read_text())
-        assert ex.load(str(folder / "definition.toml")).hash == record["definition_hash"]
 
 
 @pytest.mark.parametrize(
@@ -319,10 +368,9 @@ def test_committed_results_keep_their_definitions_hashes():
     ],
 )  # fmt: skip
 def test_the_sampling_definition(profile, cells, couples):
-    options = {"baseline": ["sampler"], "dgl": ["fused"], "pyg": [], "wholegraph": []}
     resolved = ex.resolve(ex.load("sampling"), profile)
-    found = ex.expand(resolved, options.__getitem__)
+    found = expand(resolved, resolve).cells
     assert len(found) == cells and len(resolved.compare) == couples
-    assert {c.model for c in found} == {"none"}
+    assert {(c.until, c.model) for c in found} == {("sample", "")}
     for cell in found:  # ours share a pick, the packages have theirs
-        assert (cell.pick == "default") == (cell.system != "baseline")
+        assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")

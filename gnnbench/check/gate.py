@@ -13,7 +13,7 @@ from gnnbench.check.law import Law
 from gnnbench.check.same import same_work
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import MiniBatch
-from gnnbench.models.stack import MODELS
+from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
 from gnnbench.ops.picks import PickSpec
 from gnnbench.reference import model as reference_model
@@ -123,7 +123,7 @@ def _fixed_block(
     )
     x = graph.features[batch.input_nodes.long()]
     dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
-    weights = make_weights(dims, MODELS[model].WITH_SELF, seed)
+    weights = make_weights(dims, MODELS[model], seed)
     return batch, x, weights
 
 

@@ -1,4 +1,4 @@
-"""A sampler's answer in neutral form, and the structural law it must obey.
+"""The structural law that a sampler's answer in neutral form must obey, and its digest.
 
 A foreign sampler cannot draw our numbers; what it draws must still obey the law of its pick, as
 exactly ``min(fanout, degree)`` distinct real edges for every destination.
@@ -8,32 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from gnnbench.check.law import Law
-from gnnbench.minibatch import MiniBatch
-
-Ids = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Hop:
-    """Edges drawn at one hop.
-
-    ``dst`` int64 ``[n]`` global ids of the hop's destinations; ``edge_dst`` and ``edge_src`` int64
-    ``[e]`` global ids of each edge's ends; ``positions`` int64 ``[e]`` offsets into the graph's
-    ``indices``, or None of random walks, which have ``visits`` float32 ``[e]`` in their place.
-    """
-
-    dst: Ids
-    edge_dst: Ids
-    edge_src: Ids
-    positions: Ids | None
-    visits: npt.NDArray[np.float32] | None = None
+from gnnbench.minibatch import Hop, Ids
 
 
 def structural_fault(
@@ -113,32 +94,3 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
             if hop.visits is not None:
                 sha.update(hop.visits[order].astype("<f4").tobytes())
     return sha.hexdigest()
-
-
-def hops_of(batch: MiniBatch, frontier: str) -> list[Hop]:
-    """Hops of one of our mini-batches, from the seeds outwards; with positions or visits."""
-    hops: list[Hop] = []
-    done_dst = done_edges = 0
-    for block in reversed(batch.blocks):
-        if block.positions is None and block.weights is None:
-            raise ValueError("the mini-batch carries no positions; sample it with_positions")
-        nodes = block.src_nodes.numpy().astype(np.int64)
-        indptr = block.indptr.numpy().astype(np.int64)
-        # With the new frontier blocks are prefixes of one CSC: a hop is what its block adds.
-        first_dst, first_edge = (done_dst, done_edges) if frontier == "new" else (0, 0)
-        rows = np.repeat(
-            np.arange(first_dst, block.num_dst), np.diff(indptr[first_dst : block.num_dst + 1])
-        )
-        hops.append(
-            Hop(
-                dst=nodes[first_dst : block.num_dst],
-                edge_dst=nodes[rows],
-                edge_src=nodes[block.indices.numpy()[first_edge:]],
-                positions=None
-                if block.positions is None
-                else block.positions.numpy().astype(np.int64)[first_edge:],
-                visits=None if block.weights is None else block.weights.numpy()[first_edge:],
-            )
-        )
-        done_dst, done_edges = block.num_dst, block.num_edges
-    return hops

@@ -47,6 +47,7 @@ def compare(
     elif format is Format.markdown:
         print(compare_text.markdown(found), end="")
     else:
+        print(found.common)
         print_rich(compare_text.table(found))
         print("\n" + "\n".join(compare_text.remarks(found)))
     raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)

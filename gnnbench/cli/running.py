@@ -119,25 +119,28 @@ def plot(
 
 
 def _show_dry_run(request: Any, json: bool) -> None:
-    from gnnbench.results.labels import system_label
-    from gnnbench.results.table import seconds
+    from gnnbench.results.labels import labels
+    from gnnbench.results.units import seconds
     from gnnbench.runner.estimate import describe
 
     found = describe(request.plan, request.experiment.measure)
     if json:
         print_json({"experiment": request.experiment.name, "profile": request.profile, **found})
         return
-    keys = ("device", "batch_size", "fanouts", "status")
+    # A cell is one line; equal work under several names is told by all of them.
+    named = labels({**r, "system": name} for r in found["cells"] for name in r["names"])
     rows = [
-        {"dataset": r["dataset"], "model": r["model"], "system": system_label(r)}
-        | {k: r[k] for k in keys}
-        | {
+        {
+            "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
+            **named.values(r),
+            "status": r["status"],
             "time": seconds(r["estimated_time_s"]),
             "memory": _gib(r["estimated_bytes"]),
             "reason": r["reason"],
         }
         for r in found["cells"]
     ]
+    print(named.title())
     print_table("cells", rows)
     print(
         f"{len(rows)} cells in {found['pairs']} pairs; roughly"
@@ -159,34 +162,31 @@ def _gib(count: int | None) -> str:
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
-    from gnnbench.results import reader
-    from gnnbench.results.sampling_table import is_sampling, ratio_lines, sampling_tables
+    from gnnbench.results import inside_table, reader, table
     from gnnbench.results.schema import CELLS
-    from gnnbench.results.table import cells_table, narrow_tables, remarks
 
     run = reader.read(folder)
     if json:
         paths = {"run": str(folder), "figures": [str(f) for f in figures]}
         cells = [{c.name: row.get(c.name) for c in CELLS} for row in rows]
-        more = {"ratios": run.ratios, "stages": run.stages} if is_sampling(rows) else {}
-        print_json({**paths, "cells": cells, **more})
+        inside = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
+        told = {"cells": cells, "metrics": run.metrics, **{k: v for k, v in inside.items() if v}}
+        print_json({**paths, **told})
         return
-    if is_sampling(rows):
-        tables = sampling_tables(rows, run.stages, run.kernels)
-        if not fits_terminal(tables[0]):
-            tables = sampling_tables(rows, run.stages, run.kernels, narrow=True)
-    else:
-        whole = cells_table(rows, different)
-        tables = [whole] if fits_terminal(whole) else narrow_tables(rows, different)
-    for number, table in enumerate(tables):
-        if number:
-            print()
-        print_rich(table)
+    tables = table.tables(rows, run.metrics, different)
+    if not all(fits_terminal(t) for t in tables):
+        tables = table.tables(rows, run.metrics, different, narrow=True)
+    tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
+    tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
+    print(table.heading(rows))
+    for found in tables:
+        print()
+        print_rich(found)
     if run.ratios:
-        print("\n" + "\n".join(ratio_lines(run.ratios)))
+        print("\n" + "\n".join(table.ratio_lines(run.ratios)))
     if not quiet:
         print()
-        for remark in remarks(rows, different):
+        for remark in table.remarks(rows, different):
             print(remark)
     print(folder / "cells.csv")
     for path in figures:

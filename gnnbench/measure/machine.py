@@ -7,9 +7,12 @@ import json
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from gnnbench.errors import UsageError
 
 PACKAGES = (
     "gnnbench", "torch", "dgl", "torch-geometric", "torch-sparse", "pyg-lib", "ogb", "numpy",
@@ -165,7 +168,11 @@ def fingerprint(machine: dict[str, Any]) -> str:
 
 
 def revision() -> dict[str, Any]:
-    """Git revision and dirty flag of the source tree (null outside one), and the source digest."""
+    """Git revision and dirty flag of the source tree, and the source digest.
+
+    A copy without git carries them in a file (``write_revision``), which counts as long as the
+    Python sources are those that it was written for; both are null where neither is there.
+    """
     root = Path(__file__).parents[2]
     found: dict[str, Any] = {"git_revision": None, "git_dirty": None}
     if (root / ".git").exists():
@@ -173,7 +180,29 @@ def revision() -> dict[str, Any]:
         status = _git(root, "status", "--porcelain", "--untracked-files=no")
         if head is not None and status is not None:
             found = {"git_revision": head, "git_dirty": bool(status)}
+    else:
+        with suppress(OSError, ValueError, KeyError):
+            carried = json.loads(_carried().read_text())
+            if carried["python_digest"] == source_digest(native=False):
+                found = {key: carried[key] for key in found}
     return {**found, "source_digest": source_digest()}
+
+
+def _carried() -> Path:
+    return Path(__file__).parents[1] / "_revision.json"
+
+
+def write_revision() -> Path:
+    """Note the revision inside the package, for a copy that leaves ``.git`` behind.
+
+    Raises ``UsageError`` outside a git checkout.
+    """
+    found = revision()
+    if found["git_revision"] is None:
+        raise UsageError("this is no git checkout; note the revision where there is one")
+    path = _carried()
+    path.write_text(json.dumps({**found, "python_digest": source_digest(native=False)}) + "\n")
+    return path
 
 
 def _git(root: Path, *words: str) -> str | None:
@@ -198,12 +227,12 @@ def _native_folders(package: Path) -> list[Path]:
     return folders if Path(str(installed)) == folders[0] else [*folders, Path(str(installed))]
 
 
-def source_digest() -> str:
+def source_digest(native: bool = True) -> str:
     """SHA-256 over the package's Python sources and native libraries, 16 hex digits."""
     package = Path(__file__).parents[1]
     files = sorted(package.rglob("*.py"))
-    for native in _native_folders(package):
-        files += sorted(native.glob("*.so")) if native.is_dir() else []
+    for folder in _native_folders(package) if native else ():
+        files += sorted(folder.glob("*.so")) if folder.is_dir() else []
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode())

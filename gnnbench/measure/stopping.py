@@ -40,11 +40,14 @@ class StoppingRule:
         if not 1 <= self.min_rounds <= self.max_rounds:
             raise ValueError("stopping needs 1 <= min_rounds <= max_rounds")
 
-    def decide(self, series: Sequence[Sequence[float]], elapsed_s: float) -> Decision:
+    def decide(
+        self, series: Sequence[Sequence[float]], elapsed_s: float, round_s: float | None = None
+    ) -> Decision:
         """Judge after a full round.
 
-        ``series`` holds the wall times of each worker so far (s), one value per round;
-        ``elapsed_s`` is the time spent on the pair, warm-up included.
+        ``series`` holds the judged times of each worker so far (s), one value per round;
+        ``elapsed_s`` is the time spent on the pair, warm-up included; ``round_s`` what a round
+        takes where that is more than its judged times.
         """
         rounds = min((len(s) for s in series), default=0)
         half_width = max((median_interval(s).relative_half_width for s in series), default=0.0)
@@ -54,7 +57,8 @@ class StoppingRule:
             return Decision(True, "precise", half_width)
         if rounds >= self.max_rounds:
             return Decision(True, "max_rounds", half_width)
-        next_round_s = sum(sum(s) / len(s) for s in series)
-        if elapsed_s + next_round_s > self.time_budget_s:
+        if round_s is None:
+            round_s = sum(sum(s) / len(s) for s in series)
+        if elapsed_s + round_s > self.time_budget_s:
             return Decision(True, "budget", half_width)
         return Decision(False, "", half_width)

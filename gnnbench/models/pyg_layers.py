@@ -2,50 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
+from gnnbench.convert import edge_index
+from gnnbench.models.framework import Framework
+from gnnbench.models.kinds import LayerKind
 from gnnbench.models.pyg_block import PygBlock
 from gnnbench.models.weights import LayerWeights
 
 
-class PygGCN(MessagePassing):
-    """(sum of sampled + self) / (d + 1), then a linear map; the narrower rows are aggregated."""
+class PygLayer(MessagePassing):
+    """Any kind of layer; the narrower rows are aggregated."""
 
-    def __init__(self, weights: LayerWeights) -> None:
-        super().__init__(aggr="sum")
+    def __init__(self, kind: LayerKind, weights: LayerWeights) -> None:
+        super().__init__(aggr="mean" if kind.mode == "mean" else "sum")
         self.weight = nn.Parameter(weights.neighbour.clone())
+        self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
         self.bias = nn.Parameter(weights.bias.clone())
         self._narrows = weights.neighbour.shape[0] < weights.neighbour.shape[1]
+        self._mode = kind.mode
 
     def forward(self, block: PygBlock, x: Tensor) -> Tensor:
         """Rows of the block's destinations."""
+        own: Tensor = self.bias
+        if self.weight_self is not None:
+            own = torch.addmm(self.bias, x[: block.num_dst], self.weight_self.t())
         if self._narrows:
             x = x @ self.weight.t()
-        own = x[: block.num_dst]
-        summed = self.propagate(block.edge_index, x=(x, own), size=(block.num_src, block.num_dst))
-        h = (summed + own) / (block.degree + 1).unsqueeze(1)
-        return h + self.bias if self._narrows else torch.addmm(self.bias, h, self.weight.t())
-
-
-class PygGraphSAGE(MessagePassing):
-    """W_self h_v + W_neighbour mean(sampled) + bias; the narrower rows are aggregated."""
-
-    def __init__(self, weights: LayerWeights) -> None:
-        super().__init__(aggr="mean")
-        assert weights.self_ is not None
-        self.weight = nn.Parameter(weights.neighbour.clone())
-        self.weight_self = nn.Parameter(weights.self_.clone())
-        self.bias = nn.Parameter(weights.bias.clone())
-        self._narrows = weights.neighbour.shape[0] < weights.neighbour.shape[1]
-
-    def forward(self, block: PygBlock, x: Tensor) -> Tensor:
-        """Rows of the block's destinations."""
-        own = torch.addmm(self.bias, x[: block.num_dst], self.weight_self.t())
-        if self._narrows:
-            x = x @ self.weight.t()
-        h = self.propagate(
-            block.edge_index, x=(x, x[: block.num_dst]), size=(block.num_src, block.num_dst)
-        )
+        to = x[: block.num_dst]
+        h = self.propagate(block.edge_index, x=(x, to), size=(block.num_src, block.num_dst))
+        if self._mode == "gcn":
+            h = (h + to) / (block.degree + 1).unsqueeze(1)
         return own + h if self._narrows else torch.addmm(own, h, self.weight.t())
+
+
+class PygFramework(Framework):
+    """Message passing on an ``edge_index`` by layer."""
+
+    name: ClassVar[str] = "pyg"
+
+    def layer(self, kind: LayerKind, weights: LayerWeights) -> PygLayer:
+        """Every kind there is."""
+        return PygLayer(kind, weights)
+
+    def blocks(self, batch: Any) -> list[PygBlock]:
+        """``batch.pyg_blocks`` of a batch that PyG's loader gave; ours converted."""
+        if hasattr(batch, "pyg_blocks"):
+            return list(batch.pyg_blocks)
+        return [PygBlock(edge_index(b), b.num_src, b.num_dst) for b in batch.blocks]

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnnbench.errors import UsageError
-from gnnbench.models import gcn, graphsage
+from gnnbench import names
+from gnnbench.models.framework import Framework
+from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import layer_dims, make_weights
-
-MODELS: dict[str, Any] = {"gcn": gcn, "graphsage": graphsage}
 
 
 class Stack(nn.Module):
@@ -33,15 +32,19 @@ class Stack(nn.Module):
 
 
 def build(
-    model: str, framework: str, feature_dim: int, hidden: int, classes: int, layers: int, seed: int
+    model: str,
+    framework: Framework,
+    feature_dim: int,
+    hidden: int,
+    classes: int,
+    layers: int,
+    seed: int,
 ) -> Stack:
-    """Model ``model`` in ``framework`` (``native``, ``dgl`` or ``pyg``), weights from ``seed``.
+    """Model ``model`` of the framework's layers, the weights drawn from ``seed``.
 
     Raises ``UsageError`` for a model that is not there.
     """
-    if model not in MODELS:
-        raise UsageError(f"unknown model '{model}'; known are {', '.join(MODELS)}")
-    module = MODELS[model]
-    weights = make_weights(layer_dims(feature_dim, hidden, classes, layers), module.WITH_SELF, seed)
-    form = getattr(module, framework)
-    return Stack([form(w) for w in weights])
+    names.check("model", model, MODELS)
+    kind = MODELS[model]
+    weights = make_weights(layer_dims(feature_dim, hidden, classes, layers), kind, seed)
+    return Stack([framework.layer(kind, w) for w in weights])

@@ -10,6 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from gnnbench.models.kinds import LayerKind
+
 
 @dataclass(frozen=True)
 class LayerWeights:
@@ -29,8 +31,8 @@ def layer_dims(feature_dim: int, hidden: int, classes: int, layers: int) -> list
     return [feature_dim, *[hidden] * (layers - 1), classes]
 
 
-def make_weights(dims: Sequence[int], with_self: bool, seed: int) -> list[LayerWeights]:
-    """Glorot-uniform weights and zero biases for every layer, drawn from ``seed``."""
+def make_weights(dims: Sequence[int], kind: LayerKind, seed: int) -> list[LayerWeights]:
+    """The kind's weights, Glorot-uniform, and zero biases for every layer, drawn from ``seed``."""
     generator = torch.Generator().manual_seed(seed)
 
     def glorot(out: int, into: int) -> Tensor:
@@ -38,6 +40,8 @@ def make_weights(dims: Sequence[int], with_self: bool, seed: int) -> list[LayerW
         return (torch.rand((out, into), generator=generator) * 2 - 1) * bound
 
     return [
-        LayerWeights(glorot(out, into), glorot(out, into) if with_self else None, torch.zeros(out))
+        LayerWeights(
+            glorot(out, into), glorot(out, into) if kind.own_weights else None, torch.zeros(out)
+        )
         for into, out in pairwise(dims)
     ]

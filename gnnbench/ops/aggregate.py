@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Block
 from gnnbench.ops.library import load_native, native_errors
 
@@ -31,7 +32,7 @@ class _Aggregate(torch.autograd.Function):
         return grad_x, None, None, None, None
 
 
-def aggregate(block: Block, x: Tensor, mode: str) -> Tensor:
+def aggregate(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:
     """Aggregate the sources of a block into its destinations; differentiable in ``x``.
 
     ``x`` float32 or float64 ``[num_src, dim]``. ``mode``: ``"sum"``; ``"mean"``, 0 for a
@@ -39,8 +40,11 @@ def aggregate(block: Block, x: Tensor, mode: str) -> Tensor:
     destination v is row v of ``x``. Returns ``[num_dst, dim]``. Deterministic: sums run in the
     order of the edges (forward) and of the destinations (backward) for any number of threads.
 
-    Raises ``UsageError`` for a wrong mode, dtype or shape, or a block that is broken.
+    Raises ``UsageError`` for a wrong mode, dtype or shape, or a block that is broken, and
+    ``UnsupportedError`` for ``edge_weight``, which the operator does not take.
     """
+    if edge_weight is not None:
+        raise UnsupportedError("the 'csr' aggregation takes no edge weights; leave them out")
     load_native()
     with native_errors():
         out: Tensor = _Aggregate.apply(

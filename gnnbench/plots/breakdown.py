@@ -10,37 +10,48 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from gnnbench.cell import PHASES
+from gnnbench.measure import judged
 from gnnbench.plots import style
-from gnnbench.results.labels import system_label
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import Labels, labels
+from gnnbench.results.metrics import Metrics
 from gnnbench.results.reader import Run
-from gnnbench.results.schema import PHASES
 
 Row = dict[str, Any]
-PARTS = (*PHASES, "other")
+PANEL = ("dataset", "model")
+PARTS = (*PHASES, "overlap", "idle")
 
 
 def figure(run: Run) -> Figure | None:
-    """Stacked phases, a marker for the measured wall time with its 95 % interval.
+    """Phases alone, overlap and idle time, stacked; a marker for the measured wall time.
 
+    The marker has the 95 % interval.
     A cell without a time is an empty hatched slot with its status; a bar of different work than the
     reference's is marked. Groups of which nothing could run are named below the figure.
     """
     if not run.cells:
         return None
-    found = style.groups(run.cells)
+    named, known = labels(run.cells), Metrics(run.metrics)
+    found = style.groups(run.cells, PANEL)
     drawn = {k: rows for k, rows in found.items() if not _absent(rows)} or found
     widest = max(len(rows) for rows in drawn.values())
-    result, axes = style.panels(len(drawn), 1.4 + 1.0 * widest)
-    for ax, ((dataset, model), rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows)
-        ax.set_title(f"{dataset}, {model}", fontsize=9)
+    slot = style.slot(_label(r, named) for rows in drawn.values() for r in rows)
+    result, axes = style.panels(len(drawn), 1.4 + slot * widest)
+    for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
+        _panel(ax, rows, named, known)
+        ax.set_title(", ".join(filter(None, key)), fontsize=9)
         ax.set_ylabel("time per epoch [s]" + _cut(rows), fontsize=8)
-    result.suptitle(f"Epoch time by phase\n{style.setting(run.cells)}", fontsize=10)
+    result.suptitle(style.title("Epoch time by phase", named, PANEL), fontsize=10)
     result.legend(
-        handles=_legend(run.cells), loc="outside lower center", ncols=4, fontsize=8, frameon=False
+        handles=_legend(run.cells, known),
+        loc="outside lower center",
+        ncols=4,
+        fontsize=8,
+        frameon=False,
     )
     if absent := [k for k in found if k not in drawn]:
-        text = "not here: " + ", ".join(f"{d} ({m})" for d, m in absent)
+        text = "not here: " + "; ".join(", ".join(filter(None, key)) for key in absent)
         result.supxlabel(text, fontsize=8)
     return result
 
@@ -55,32 +66,43 @@ def _cut(rows: Sequence[Row]) -> str:
     return f"\n(first {max(cut)} batches)" if cut else ""
 
 
-def _panel(ax: Axes, rows: Sequence[Row]) -> None:
-    top = max((r["ci_high_s"] or r["epoch_wall_s"] or 0.0 for r in rows), default=0.0) or 1.0
+def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
+    top = max((_interval(r, known)[1] for r in rows), default=0.0) or 1.0
     for x, row in enumerate(rows):
         if row["epoch_wall_s"] is None or row["status"] == "incorrect":
             _failure(ax, x, row, top)
         else:
-            _bar(ax, x, row, top)
-    ax.set_xticks(range(len(rows)), [_label(r) for r in rows], fontsize=8)
+            _bar(ax, x, row, known)
+    ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_xlim(-0.6, len(rows) - 0.4)
     ax.set_ylim(0, top * 1.2)
     ax.tick_params(axis="y", labelsize=8)
 
 
-def _label(row: Row) -> str:
-    name = system_label(row, "\n").replace("-native-", "-native-\n")
-    if row["stand_in_for"]:
-        name += f"\n(for {row['stand_in_for']})"
-    return name
+def _label(row: Row, named: Labels) -> str:
+    name = named.system(row, "\n").replace("-native-", "-native-\n")
+    return "\n".join([name, *named.varying(row, PANEL).values()])
 
 
-def _bar(ax: Axes, x: int, row: Row, top: float) -> None:
+def _parts(row: Row, known: Metrics) -> dict[str, float]:
+    """The parts of an epoch's wall time that are drawn; seconds."""
+    alone = {p: known.value(row["id"], p, m.ALONE) or 0.0 for p in PHASES}
+    parts = {**alone, "overlap": row["overlap_s"] or 0.0, "idle": row["idle_s"] or 0.0}
+    return {name: max(height, 0.0) for name, height in parts.items()}
+
+
+def _interval(row: Row, known: Metrics) -> tuple[float, float]:
+    """The 95 % interval of the wall time, or the wall time itself; seconds."""
+    wall = row["epoch_wall_s"] or 0.0
+    told = known.row(row["id"], m.EPOCH, m.WALL) or {}
+    low, high = told.get("low"), told.get("high")
+    return (wall, wall) if low is None or high is None else (low, high)
+
+
+def _bar(ax: Axes, x: int, row: Row, known: Metrics) -> None:
     bottom = 0.0
     different = row["work_class"] == "different"
-    for part in PARTS:
-        height = row["residual_s"] if part == "other" else row[f"{part}_time_s"]
-        height = max(height or 0.0, 0.0)
+    for part, height in _parts(row, known).items():
         ax.bar(
             x, height, 0.66, bottom=bottom, color=style.PHASE_COLOURS[part],
             edgecolor="black" if different else "white", linewidth=0.8 if different else 0.4,
@@ -88,11 +110,11 @@ def _bar(ax: Axes, x: int, row: Row, top: float) -> None:
         )  # fmt: skip
         bottom += height
     wall = row["epoch_wall_s"]
-    low, high = row["ci_low_s"], row["ci_high_s"]
-    error = None if low is None or high is None else [[max(wall - low, 0)], [max(high - wall, 0)]]
+    low, high = _interval(row, known)
+    error = [[max(wall - low, 0)], [max(high - wall, 0)]]
     ax.errorbar(x, wall, yerr=error, fmt="D", color="black", markersize=3.5, capsize=3, lw=1)
     ax.annotate(
-        _caption(row), (x, max(bottom, high or wall)), xytext=(0, 4), textcoords="offset points",
+        _caption(row), (x, max(bottom, high)), xytext=(0, 4), textcoords="offset points",
         ha="center", va="bottom", fontsize=7,
     )  # fmt: skip
 
@@ -103,8 +125,8 @@ def _caption(row: Row) -> str:
         lines.append(row["status"])
     if row["work_class"] == "different":
         lines.append("different work")
-    elif row["speedup"] is not None:
-        lines.append(f"{row['speedup']:.2f}x")
+    elif row["ratio"] is not None:
+        lines.append(f"{row['ratio']:.2f}x")
     if row["doubtful"]:
         lines.append("doubtful")
     return "\n".join(lines)
@@ -118,17 +140,21 @@ def _failure(ax: Axes, x: int, row: Row, top: float) -> None:
     )  # fmt: skip
 
 
-def _legend(rows: Sequence[Row]) -> list[Any]:
+def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
+    drawn = [_parts(r, known) for r in rows if r["epoch_wall_s"] is not None]
     handles: list[Any] = [
-        Patch(facecolor=style.PHASE_COLOURS[p], label=style.LABELS[p]) for p in PARTS
+        Patch(facecolor=style.PHASE_COLOURS[part], label=style.LABELS[part])
+        for part in PARTS
+        if part != "overlap" or any(parts[part] for parts in drawn)
     ]
     handles.append(
         Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
                label="measured wall time, 95 % interval")
     )  # fmt: skip
-    if any(r["speedup"] is not None for r in rows):
+    if any(r["ratio"] is not None for r in rows):
         reference = style.common(rows, "reference")
-        handles.append(Line2D([], [], lw=0, label=f"1.00x: epoch time of {reference} / its own"))
+        words = ", ".join(dict.fromkeys(judged.of(r["until"]).words for r in rows))
+        handles.append(Line2D([], [], lw=0, label=f"1.00x: {words} of {reference} / its own"))
     if any(r["epoch_wall_s"] is None or r["status"] == "incorrect" for r in rows):
         handles.append(Patch(facecolor="white", edgecolor="#999999", hatch="//", label="no result"))
     if any(r["work_class"] == "different" for r in rows):

@@ -1,18 +1,17 @@
-"""Training loss per epoch and system: curves of the same training should agree within noise."""
+"""Training loss per epoch and cell: curves of the same training should agree within noise."""
 
 from __future__ import annotations
 
 import statistics
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from gnnbench.plots import style
-from gnnbench.results.labels import system_label
+from gnnbench.results.labels import Labels, labels
 from gnnbench.results.reader import Run
 
-Row = dict[str, Any]
+PANEL = ("dataset", "model")
 
 
 def figure(run: Run) -> Figure | None:
@@ -20,41 +19,42 @@ def figure(run: Run) -> Figure | None:
 
     A worker's epochs are numbered in the order in which it trained them, warm-up included.
     """
-    curves = _curves(run)
+    named = labels(run.cells)
+    curves = _curves(run, named)
     if not curves:
         return None
     result, axes = style.panels(len(curves), 3.6)
-    systems = list(dict.fromkeys(s for panel in curves.values() for s in panel))
-    for ax, ((dataset, model), panel) in zip(axes, curves.items(), strict=True):
-        for system, series in panel.items():
-            _curve(ax, system, series, systems.index(system))
-        ax.set_title(f"{dataset}, {model}", fontsize=9)
+    names = list(dict.fromkeys(name for panel in curves.values() for name in panel))
+    for ax, (key, panel) in zip(axes, curves.items(), strict=True):
+        for name, series in panel.items():
+            _curve(ax, name, series, names.index(name))
+        ax.set_title(", ".join(key), fontsize=9)
         ax.set_xlabel("epoch trained", fontsize=8)
         ax.set_ylabel("mean training loss", fontsize=8)
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
-    result.suptitle(f"Training loss\n{style.setting(run.cells)}", fontsize=10)
+    result.suptitle(style.title("Training loss", named, PANEL), fontsize=10)
     return result
 
 
-def _curves(run: Run) -> dict[tuple[str, str], dict[str, list[list[float]]]]:
-    """(dataset, model) -> system -> one list of losses per worker."""
+def _curves(run: Run, named: Labels) -> dict[tuple[str, ...], dict[str, list[list[float]]]]:
+    """(dataset, model) -> cell's label -> one list of losses per worker."""
     # A cell that was cut off in its warm-up has samples but no row.
-    label = {r["id"]: system_label(r) for r in run.cells if r["status"] != "incorrect"}
-    lives: dict[tuple[str, str], dict[tuple[str, str], list[float]]] = {}
-    for sample in run.samples:
-        if sample["id"] not in label or sample["loss"] is None or sample["loss"] != sample["loss"]:
-            continue
-        panel = lives.setdefault((sample["dataset"], sample["model"]), {})
-        panel.setdefault((label[sample["id"]], f"{sample['worker']}"), []).append(sample["loss"])
-    result: dict[tuple[str, str], dict[str, list[list[float]]]] = {}
-    for key, panel in lives.items():
-        for (system, _), losses in panel.items():
-            result.setdefault(key, {}).setdefault(system, []).append(losses)
+    rows = [r for r in run.cells if r["status"] != "incorrect"]
+    result: dict[tuple[str, ...], dict[str, list[list[float]]]] = {}
+    for key, panel in style.groups(rows, PANEL).items():
+        for row in panel:
+            lives: dict[int, list[float]] = {}
+            for sample in [s for s in run.samples if s["id"] == row["id"]]:
+                if sample["loss"] is not None and sample["loss"] == sample["loss"]:
+                    lives.setdefault(sample["worker"], []).append(sample["loss"])
+            if lives:
+                panel_curves = result.setdefault(key, {})
+                panel_curves.setdefault(named.of(row, PANEL), []).extend(lives.values())
     return result
 
 
-def _curve(ax: Axes, system: str, series: list[list[float]], number: int) -> None:
+def _curve(ax: Axes, name: str, series: list[list[float]], number: int) -> None:
     colour = style.PALETTE[number % len(style.PALETTE)]
     length = max(len(s) for s in series)
     columns = [[s[i] for s in series if i < len(s)] for i in range(length)]
@@ -62,7 +62,7 @@ def _curve(ax: Axes, system: str, series: list[list[float]], number: int) -> Non
     means = [statistics.fmean(c) for c in columns]
     # Curves that agree lie on one another: later ones are dashed, markers get smaller.
     ax.plot(
-        epochs, means, color=colour, label=system, marker="osD^vPX*"[number % 8],
+        epochs, means, color=colour, label=name, marker="osD^vPX*"[number % 8],
         markersize=max(7 - 1.5 * number, 3), linestyle="-" if number == 0 else (0, (4, 2 + number)),
     )  # fmt: skip
     if len(series) > 1:

@@ -11,12 +11,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from gnnbench.plots import style
-from gnnbench.results.labels import system_label
+from gnnbench.results.inside_table import STAGES, stage_time
+from gnnbench.results.labels import Labels, labels
 from gnnbench.results.reader import Run
-from gnnbench.results.sampling_table import STAGES, per_batch, stage_time
+from gnnbench.results.units import per_batch
 
 Row = dict[str, Any]
 
+APART = ("dataset", "fanouts", "batch_size")  # a panel each; lines go over batch sizes
 GRID = 3  # batch sizes from which on lines tell more than bars
 COLOURS = {
     "prepare": "#56B4E9", "pick": "#0072B2", "id_map": "#E69F00", "block": "#009E73",
@@ -27,30 +29,29 @@ COLOURS = {
 def figure(run: Run) -> Figure | None:
     """One panel per dataset, fanouts, and batch size; with three batch sizes or more, lines.
 
-    A bar's parts are the stages that the native trace tells, its marker is the measured wall time
-    per batch with the 95 % interval; a system without stages has a plain bar. None where nothing
+    A bar's parts are the stages that the native trace tells, its marker is the measured time per
+    batch with the 95 % interval; a system without stages has a plain bar. None where nothing
     was sampled.
     """
-    rows = [r for r in run.cells if per_batch(r) is not None and r["status"] != "incorrect"]
+    rows = [r for r in run.cells if _time(r) is not None and r["status"] != "incorrect"]
     if not rows:
         return None
-    panels: dict[tuple[Any, ...], list[Row]] = {}
     grid = len({r["batch_size"] for r in rows}) >= GRID
-    for row in rows:
-        key = (row["dataset"], row["fanouts"], *(() if grid else (row["batch_size"],)))
-        panels.setdefault(key, []).append(row)
+    panels = style.groups(rows, APART[:2] if grid else APART)
+    named = labels(rows)
     widest = max(len(panel) for panel in panels.values())
-    result, axes = style.panels(len(panels), 3.8 if grid else 1.4 + 0.75 * widest)
+    slot = style.slot(_label(r, named, "\n", "\n") for r in rows)
+    result, axes = style.panels(len(panels), 3.8 if grid else 1.4 + slot * widest)
     for ax, (key, panel) in zip(axes, panels.items(), strict=True):
         if grid:
-            _lines(ax, panel)
+            _lines(ax, panel, named)
         else:
-            _bars(ax, panel, run.stages)
+            _bars(ax, panel, run.stages, named)
         batch = "" if grid else f", batch {key[2]}"
         ax.set_title(f"{key[0]}, {key[1]}{batch}", fontsize=9)
         ax.set_ylabel("time per batch [ms]", fontsize=8)
         ax.tick_params(labelsize=8)
-    result.suptitle(f"Sampling\n{style.setting(run.cells)}", fontsize=10)
+    result.suptitle(style.title("Sampling", named, APART), fontsize=10)
     if not grid:
         result.legend(
             handles=_legend(), loc="outside lower center", ncols=3, fontsize=8, frameon=False
@@ -58,16 +59,15 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _label(row: Row, many_threads: bool, separator: str) -> str:
-    name = system_label(row, separator).replace("sampler=", "")
-    return name + (f"{separator}{row['threads']} threads" if many_threads else "")
+def _time(row: Row) -> float | None:
+    """Sampling time per batch (s)."""
+    return per_batch(row, "sample_time_s")
 
 
-def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row]) -> None:
-    many = len({r["threads"] for r in rows}) > 1
+def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -> None:
     for x, row in enumerate(rows):
         own = [s for s in stages if s["id"] == row["id"]]
-        wall = (per_batch(row) or 0.0) * 1e3
+        wall = (_time(row) or 0.0) * 1e3
         parts = {name: (stage_time(own, name) or 0.0) * 1e3 for name in STAGES}
         if not any(parts.values()):
             parts = {"whole": wall}
@@ -85,7 +85,7 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row]) -> None:
             _caption(row, wall), (x, top), xytext=(0, 4), textcoords="offset points", ha="center",
             va="bottom", fontsize=7,
         )  # fmt: skip
-    ax.set_xticks(range(len(rows)), [_label(r, many, "\n") for r in rows])
+    ax.set_xticks(range(len(rows)), [_label(r, named, "\n", "\n") for r in rows])
     ax.margins(y=0.2)
 
 
@@ -93,28 +93,33 @@ def _caption(row: Row, wall: float) -> str:
     lines = [f"{wall:.3g}"]
     if row.get("work_class") == "different":
         lines.append("different work")
-    elif row.get("sample_speedup"):
-        lines.append(f"{row['sample_speedup']:.2f}x")
+    elif row.get("ratio") and row["judged"] == "sample_time_s":
+        lines.append(f"{row['ratio']:.2f}x")
     return "\n".join(lines)
 
 
+def _label(row: Row, named: Labels, within: str, between: str) -> str:
+    """System and what varies beyond the panel; that a sampler is one goes without saying."""
+    name = named.system(row, within).replace(f"{within}sampler=", within)
+    return between.join([name, *named.varying(row, APART).values()])
+
+
 def _error(row: Row, wall: float) -> list[list[float]] | None:
-    """The interval of the epoch's time, as a share of this one."""
-    low, high, epoch = (row.get(k) for k in ("ci_low_s", "ci_high_s", "epoch_wall_s"))
-    if low is None or high is None or not epoch:
+    """The interval of the judged time, where that is the samples', per batch in ms."""
+    low, high, batches = (row.get(k) for k in ("ci_low_s", "ci_high_s", "batches"))
+    if low is None or high is None or row["judged"] != "sample_time_s":
         return None
-    return [[max(1 - low / epoch, 0.0) * wall], [max(high / epoch - 1, 0.0) * wall]]
+    return [[max(wall - low / batches * 1e3, 0.0)], [max(high / batches * 1e3 - wall, 0.0)]]
 
 
-def _lines(ax: Axes, rows: Sequence[Row]) -> None:
-    many = len({r["threads"] for r in rows}) > 1
+def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:
     series: dict[str, list[Row]] = {}
     for row in rows:
-        series.setdefault(_label(row, many, " "), []).append(row)
+        series.setdefault(_label(row, named, " ", ", "), []).append(row)
     for number, (name, points) in enumerate(series.items()):
         points.sort(key=lambda r: r["batch_size"])
         ax.plot(
-            [r["batch_size"] for r in points], [(per_batch(r) or 0.0) * 1e3 for r in points],
+            [r["batch_size"] for r in points], [(_time(r) or 0.0) * 1e3 for r in points],
             color=style.PALETTE[number % len(style.PALETTE)], marker="osD^vPX*"[number % 8],
             markersize=4, label=name,
         )  # fmt: skip
@@ -129,5 +134,5 @@ def _legend() -> list[Any]:
     return [
         *handles,
         Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
-               label="measured wall time, 95 % interval"),
+               label="measured sampling time, 95 % interval"),
     ]  # fmt: skip

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from gnnbench.results.labels import Labels, axis_value
 
 # Okabe and Ito's palette (2008), ordered by difference in lightness as well as in hue.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -14,9 +17,13 @@ PHASE_COLOURS = {
     "sample": "#0072B2",
     "memory_io": "#E69F00",
     "compute": "#009E73",
-    "other": "#BBBBBB",
+    "overlap": "#CC79A7",
+    "idle": "#BBBBBB",
 }
-LABELS = {"sample": "sample", "memory_io": "memory IO", "compute": "compute", "other": "other"}
+LABELS = {
+    "sample": "sample", "memory_io": "memory IO", "compute": "compute", "overlap": "overlap",
+    "idle": "no phase busy",
+}  # fmt: skip
 
 Row = dict[str, Any]
 
@@ -25,14 +32,6 @@ def common(rows: Sequence[Row], key: str) -> str:
     """The values of a column, joined."""
     values = dict.fromkeys(str(r[key]) for r in rows if r.get(key) not in (None, ""))
     return ", ".join(values)
-
-
-def setting(rows: Sequence[Row]) -> str:
-    """Device, threads, batch size and fanouts, for the title."""
-    return (
-        f"{common(rows, 'device')}, {common(rows, 'threads')} threads,"
-        f" batch {common(rows, 'batch_size')}, fanouts {common(rows, 'fanouts')}"
-    )
 
 
 def panels(count: int, width: float) -> tuple[Figure, list[Axes]]:
@@ -48,9 +47,20 @@ def panels(count: int, width: float) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
-def groups(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
-    """Rows by (dataset, model), in order."""
-    found: dict[tuple[str, str], list[Row]] = {}
+def title(first: str, named: Labels, but: Collection[str] = ()) -> str:
+    """A figure's title: what it shows, and what all its rows share."""
+    return "\n".join([first, *textwrap.wrap(named.title(but), 100)])
+
+
+def slot(labels: Iterable[str]) -> float:
+    """Width that a bar needs so that labels of several lines do not touch; inches."""
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    return max(1.0, 0.075 * longest + 0.1)
+
+
+def groups(rows: Sequence[Row], axes: Collection[str]) -> dict[tuple[str, ...], list[Row]]:
+    """Rows by their values of ``axes``, in order."""
+    found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        found.setdefault((row["dataset"], row["model"]), []).append(row)
+        found.setdefault(tuple(axis_value(row, axis) for axis in axes), []).append(row)
     return found

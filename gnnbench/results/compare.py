@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
+from gnnbench.measure import judged
 from gnnbench.measure.stats import Estimate, ratio_of_medians, verdict
 from gnnbench.results import reader
-from gnnbench.results.labels import system_label
+from gnnbench.results.labels import Labels, labels
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
 
 # What a cell is, whatever the machine; a failed cell does not know its pick and frontier.
 KEY = (
-    "system", "dataset", "model", "device", "batch_size", "fanouts", "hidden", "learning_rate",
-    "seed", "options", "stand_in_for",
+    "system", "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden",
+    "learning_rate", "threads", "seed", "max_batches", "recipe", "stand_in_for",
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
@@ -35,17 +36,22 @@ VERDICTS = {
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell in both runs; ``ratio`` is A's median epoch time over B's, above 1 B is faster.
+    """One cell in both runs; ``ratio`` is A's median judged time over B's, above 1 B is faster.
 
+    ``cell`` says what sets the cell apart, ``judged`` which time was compared (``a_s``, ``b_s``);
     ``threshold`` is the relative difference that the interval had to leave behind.
     """
 
+    cell: str
     system: str
     dataset: str
+    until: str
     model: str
     device: str
     batch_size: int
     fanouts: str
+    threads: int
+    judged: str
     a_s: float | None
     b_s: float | None
     n_a: int
@@ -61,8 +67,9 @@ class Compared:
 
 @dataclass
 class Comparison:
-    """Every cell of either run, and what makes the whole doubtful."""
+    """Every cell of either run, what all of them share, and what makes the whole doubtful."""
 
+    common: str = ""
     cells: list[Compared] = field(default_factory=list)
     only_a: list[str] = field(default_factory=list)
     only_b: list[str] = field(default_factory=list)
@@ -90,16 +97,21 @@ def compare(a: Run, b: Run, threshold: float | None = None) -> Comparison:
     (default: the larger noise floor of the two rows, 0 where neither was calibrated), or where A
     measured it and B ended in a failure. Raises ``UsageError`` where the runs share no cell.
     """
-    found = Comparison(warnings=_warnings(a, b, threshold))
+    named = labels([*a.cells, *b.cells])
+    found = Comparison(named.title(), warnings=_warnings(a, b, threshold, named))
     left = list(b.cells)
+    couples = []
     for row in a.cells:
         other = _match(row, left)
         if other is None:
-            found.only_a.append(describe(row))
+            found.only_a.append(named.of(row))
             continue
         left.remove(other)
-        found.cells.append(_judge(row, other, a, b, threshold))
-    found.only_b = [describe(row) for row in left]
+        couples.append((row, other))
+    if any(one["threads"] != other["threads"] for one, other in couples):
+        found.warnings.append("the runs were made with different numbers of threads")
+    found.cells = [_judge(one, other, a, b, threshold, named) for one, other in couples]
+    found.only_b = [named.of(row) for row in left]
     if not found.cells:
         raise UsageError(
             f"'{a.path}' and '{b.path}' share no cell; compare runs of the same definition"
@@ -107,37 +119,42 @@ def compare(a: Run, b: Run, threshold: float | None = None) -> Comparison:
     return found
 
 
-def describe(row: Row) -> str:
-    """A cell in a line: what it is."""
-    return (
-        f"{system_label(row)} on {row['dataset']} ({row['model']}, {row['device']}, batch"
-        f" {row['batch_size']}, {row['fanouts']})"
-    )
-
-
 def _match(row: Row, others: Sequence[Row]) -> Row | None:
+    """The same work under the same name; else, of older runs, what is alike in all that it is."""
     for other in others:
-        if other["id"] == row["id"]:
+        if (other["id"], other["system"]) == (row["id"], row["system"]):
             return other
-    # The definition's name is in the id: the same cell of two experiments matches by what it is.
     return next((o for o in others if _same(row, o)), None)
 
 
 def _same(a: Row, b: Row) -> bool:
     if any(_value(a, k) != _value(b, k) for k in KEY):
         return False
-    if None in (a.get("epoch_wall_s"), b.get("epoch_wall_s")):
+    if None in (a.get("judged_s"), b.get("judged_s")):
         return True
     return all(a[k] == b[k] for k in (*RULES, "batches"))
 
 
 def _value(row: Row, key: str) -> Any:
-    return json.loads(row["options"] or "{}") if key == "options" else row.get(key)
+    if key == "recipe":
+        return _without_rules(json.loads(row["recipe"] or "{}"))
+    if key == "max_batches":  # a limit that leaves the epoch whole is none
+        limit, whole = row[key] or 0, row["epoch_batches"]
+        return limit if not whole or limit < whole else 0
+    return row.get(key)
 
 
-def _judge(a: Row, b: Row, run_a: Run, run_b: Run, threshold: float | None) -> Compared:
+def _without_rules(recipe: dict[str, Any]) -> dict[str, Any]:
+    """A failed cell of version 1 does not know what its sampler would have drawn by."""
+    sampler = {k: v for k, v in recipe.get("sampler", {}).items() if k not in RULES}
+    return {**recipe, "sampler": sampler}
+
+
+def _judge(
+    a: Row, b: Row, run_a: Run, run_b: Run, threshold: float | None, named: Labels
+) -> Compared:
     reason, regression = _incomparable(a, b)
-    times = [_walls(row, run) for row, run in ((a, run_a), (b, run_b))]
+    times = [_times(row, run) for row, run in ((a, run_a), (b, run_b))]
     ratio = Estimate(math.nan, math.nan, math.nan, 0)
     if not reason:
         ratio = _ratio(a, b, times)
@@ -146,10 +163,11 @@ def _judge(a: Row, b: Row, run_a: Run, run_b: Run, threshold: float | None) -> C
     if not called:
         called, reason = "incomparable", "a single epoch on one side gives no interval"
     return Compared(
-        system=system_label(b),
-        **{k: b[k] for k in ("dataset", "model", "device", "batch_size", "fanouts")},
-        a_s=a.get("epoch_wall_s"),
-        b_s=b.get("epoch_wall_s"),
+        cell=named.of(b),
+        **{f.name: b[f.name] for f in fields(Compared) if f.name in KEY},
+        judged=judged.of(b["until"]).name,
+        a_s=a.get("judged_s"),
+        b_s=b.get("judged_s"),
         n_a=a.get("n") or 0,
         n_b=b.get("n") or 0,
         ratio=_number(ratio.median),
@@ -170,9 +188,10 @@ def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _walls(row: Row, run: Run) -> list[float]:
-    """Measured epochs behind a row; empty where the run left no samples."""
-    return [s["wall_s"] for s in run.samples if s["id"] == row["id"] and counts(s)]
+def _times(row: Row, run: Run) -> list[float]:
+    """Judged times of the epochs behind a row; empty where the run left no samples."""
+    by = judged.of(row["until"])
+    return [by.value(s) for s in run.samples if s["id"] == row["id"] and counts(s)]
 
 
 def counts(sample: Row) -> bool:
@@ -184,7 +203,7 @@ def _ratio(a: Row, b: Row, times: Sequence[Sequence[float]]) -> Estimate:
     if all(len(t) == row["n"] for t, row in zip(times, (a, b), strict=True)):
         return ratio_of_medians(times[0], times[1], a["seed"] or 0)
     # Only the tables are there: the quotient of the intervals' ends is wider than it need be.
-    middle = a["epoch_wall_s"] / b["epoch_wall_s"]
+    middle = a["judged_s"] / b["judged_s"]
     if any(row.get(k) is None for row in (a, b) for k in ("ci_low_s", "ci_high_s")):
         return Estimate(middle, math.nan, math.nan, 1)
     low, high = a["ci_low_s"] / b["ci_high_s"], a["ci_high_s"] / b["ci_low_s"]
@@ -208,7 +227,7 @@ def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
     return "", False
 
 
-def _warnings(a: Run, b: Run, threshold: float | None) -> list[str]:
+def _warnings(a: Run, b: Run, threshold: float | None, named: Labels) -> list[str]:
     found = []
     for key, what in (("machine_id", "machines"), ("versions", "versions of packages")):
         one, two = a.record.get(key), b.record.get(key)
@@ -216,20 +235,17 @@ def _warnings(a: Run, b: Run, threshold: float | None) -> list[str]:
             continue
         if one != two:
             found.append(f"the runs were made with different {what}" + _differing(one, two))
-    threads = [{r["threads"] for r in run.cells} for run in (a, b)]
-    if threads[0] != threads[1]:
-        found.append("the runs were made with different numbers of threads")
     if threshold is None and not any(_floor(r) for r in (*a.cells, *b.cells)):
         found.append(
             "neither run was calibrated, so the interval decides alone; 'gnnbench calibrate'"
             " measures the noise floor"
         )
-    return found + _doubts(a, b)
+    return found + _doubts(a, b, named)
 
 
-def _doubts(a: Run, b: Run) -> list[str]:
+def _doubts(a: Run, b: Run, named: Labels) -> list[str]:
     return [
-        f"{name}: {describe(row)} is doubtful: {row['doubtful']}"
+        f"{name}: {named.of(row)} is doubtful: {row['doubtful']}"
         for name, run in (("A", a), ("B", b))
         for row in run.cells
         if row.get("doubtful")

@@ -8,17 +8,19 @@ from dataclasses import asdict, fields
 
 from rich.table import Table
 
+from gnnbench.measure import judged
 from gnnbench.results.compare import Compared, Comparison
-from gnnbench.results.table import seconds
+from gnnbench.results.units import seconds
 
-HEAD = ("dataset", "model", "system", "device", "A", "B", "B is", "95 % interval", "verdict", "")
+HEAD = ("cell", "judged by", "A", "B", "B is", "95 % interval", "verdict", "")
 
 
 def _line(c: Compared) -> list[str]:
     ratio = "" if c.ratio is None else f"{c.ratio:.3f}x"
     interval = "" if c.ci_low is None or c.ci_high is None else f"[{c.ci_low:.3f}, {c.ci_high:.3f}]"
     times = [seconds(c.a_s), seconds(c.b_s)]
-    return [c.dataset, c.model, c.system, c.device, *times, ratio, interval, c.verdict, c.reason]
+    by = judged.of(c.until).words
+    return [c.cell, by, *times, ratio, interval, c.verdict, c.reason]
 
 
 def table(found: Comparison) -> Table:
@@ -45,7 +47,8 @@ def remarks(found: Comparison) -> list[str]:
 def markdown(found: Comparison) -> str:
     """A table and a list."""
     head = [h or "remark" for h in HEAD]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines = [found.common, ""] if found.common else []
+    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for cell in found.cells:
         lines.append("| " + " | ".join(text.replace("|", "\\|") for text in _line(cell)) + " |")
     return "\n".join([*lines, "", *(f"- {text}" for text in remarks(found))]) + "\n"

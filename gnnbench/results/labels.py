@@ -1,45 +1,180 @@
-"""How a row's system is named wherever people read it."""
+"""How cells are named wherever people read of them: by what varies between them, and only that."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
+from gnnbench.cell import Cell, flat
 from gnnbench.errors import UsageError
 from gnnbench.overrides import parse_value
 
+Row = Mapping[str, Any]
 
-def system_label(row: dict[str, Any], separator: str = " ") -> str:
-    """``dgl``, or ``dgl fused=false id_type=int32`` where settings of its own were given.
+# Axes in the order in which they are told, with their words.
+AXES = {
+    "dataset": "{}",
+    "until": "until {}",
+    "model": "{}",
+    "device": "{}",
+    "batch_size": "batch {}",
+    "fanouts": "fanouts {}",
+    "hidden": "hidden {}",
+    "learning_rate": "learning rate {}",
+    "threads": "{} threads",
+    "pick": "pick {}",
+    "frontier": "frontier {}",
+    "seed": "seed {}",
+    "max_batches": "{}",  # a phrase of its own
+}
+# What a system may decide for itself: told by its name unless it varies for one of them.
+OWN = ("pick", "frontier")
+SHORTHAND = {axis: f"sampler.{axis}" for axis in OWN}
+ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
+# What 0 says in a cell.
+ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}
+UNVERIFIED = " (unverified)"
 
-    A row of a GPU says so: ``baseline on cuda``.
+
+@dataclass(frozen=True)
+class Labels:
+    """``axes`` and each system's ``paths`` of its recipe vary; ``common`` is what all rows share.
+
+    ``common`` leaves out what no row has. Values are texts.
     """
-    options = row.get("options") or {}
-    if isinstance(options, str):
-        options = json.loads(options)
-    settings = [
-        f"{key}={json.dumps(value) if not isinstance(value, str) else value}"
-        for key, value in sorted(options.items())
-    ]
-    device = [f"on {row['device']}"] if row.get("device", "cpu") == "cuda" else []
-    return separator.join([row["system"], *settings, *device])
+
+    axes: tuple[str, ...]
+    paths: Mapping[str, tuple[str, ...]]
+    common: Mapping[str, str]
+
+    def system(self, row: Row, separator: str = " ") -> str:
+        """``dgl``, or ``dgl sampler.fused=false`` where that varies; says for what it stands in."""
+        recipe = paths_of(row)
+        told = [f"{p}={_text(recipe[p])}" for p in self.paths.get(row["system"], ()) if p in recipe]
+        name = separator.join([row["system"] + UNVERIFIED * unverified(row), *told])
+        return name + (f"{separator}(for {row['stand_in_for']})" if row.get("stand_in_for") else "")
+
+    def values(self, row: Row) -> dict[str, str]:
+        """What varies of the axes; without those that the row lacks."""
+        return {axis: value for axis in self.axes if (value := axis_value(row, axis))}
+
+    def varying(self, row: Row, but: Collection[str] = ()) -> dict[str, str]:
+        """The same in words, without those in ``but``."""
+        return {a: AXES[a].format(v) for a, v in self.values(row).items() if a not in but}
+
+    def of(self, row: Row, but: Collection[str] = (), separator: str = ", ") -> str:
+        """System and all that varies: ``baseline sampler=fused-map, batch 1024``."""
+        return separator.join([self.system(row), *self.varying(row, but).values()])
+
+    def title(self, but: Collection[str] = ()) -> str:
+        """What all rows share, in words."""
+        return ", ".join(AXES[a].format(v) for a, v in self.common.items() if a not in but)
+
+
+def labels(rows: Iterable[Row]) -> Labels:
+    """Labels of rows of ``cells.csv``, or of cells as mappings."""
+    rows = list(rows)
+    values = {axis: [axis_value(r, axis) for r in rows] for axis in AXES}
+    axes = tuple(a for a in AXES if _varies(a, rows, values[a]))
+    common = {
+        axis: found[0]
+        for axis in AXES
+        if axis not in axes and (found := list(dict.fromkeys(filter(None, values[axis]))))[:1]
+        and len(found) == 1
+    }  # fmt: skip
+    systems = dict.fromkeys(r["system"] for r in rows)
+    paths = {s: _paths([r for r in rows if r["system"] == s], axes) for s in systems}
+    return Labels(axes, paths, common)
+
+
+def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
+    """Whether rows that have a value have more than one: of one system where it may decide."""
+    found: dict[str, set[str]] = {}
+    for row, value in zip(rows, values, strict=True):
+        if value:
+            found.setdefault(row["system"] if axis in OWN else "", set()).add(value)
+    return any(len(v) > 1 for v in found.values())
+
+
+def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
+    """Paths of one system's recipes that vary: a field among the rows of one stage's name."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for row in rows:
+        recipe = paths_of(row)
+        for path, value in recipe.items():
+            stage, dot, _ = path.partition(".")
+            name = _text(recipe[stage]) if dot and stage in recipe else ""
+            itself = value == ITSELF.get(row.get("device", ""))
+            found.setdefault(path, {}).setdefault(name, set()).add(
+                "its own device" if itself else _text(value)
+            )
+    told = {SHORTHAND[a] for a in OWN if a in axes}
+    return tuple(
+        path
+        for path, by_name in found.items()
+        if path not in told and any(len(values) > 1 for values in by_name.values())
+    )
+
+
+def axis_value(row: Row, axis: str) -> str:
+    """An axis of a row as text; empty where the row has none."""
+    value = row.get(axis)
+    if value is None and axis in OWN:  # a cell that was not run yet
+        value = paths_of(row).get(SHORTHAND[axis])
+    if axis == "max_batches":
+        return f"at most {value} batches" if value else "whole epochs"
+    if value == 0 and axis in ZERO:
+        return ZERO[axis]
+    if isinstance(value, list | tuple):
+        return "/".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def paths_of(row: Row) -> dict[str, Any]:
+    """The recipe of a row or cell by paths."""
+    recipe = row.get("recipe") or {}
+    return flat(json.loads(recipe) if isinstance(recipe, str) else recipe)
+
+
+def unverified(row: Row) -> bool:
+    """Whether nobody but the system itself vouches for its work."""
+    return row.get("verified") is False or row.get("composed") is False
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def parse_label(text: str) -> tuple[str, dict[str, Any]]:
-    """The system of ``"dgl fused=false threads=2"`` and what is set. Raises ``UsageError``."""
+    """The system of ``"dgl sampler.fused=false threads=2"`` and what is set.
+
+    A setting is a field of the cell, ``pick`` or ``frontier`` (of its sampler), or a path of the
+    recipe. Raises ``UsageError``.
+    """
+    if not text.strip():
+        raise UsageError("a label is empty; it names a system and what sets it apart")
     system, *settings = text.split()
     values = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         if not equals or not key or not value:
             raise UsageError(f"'{setting}' in '{text}' is not of the form key=value")
-        values[key] = parse_value(value)
+        values[SHORTHAND.get(key, key)] = parse_value(value)
     return system, values
 
 
-def fits(cell: Mapping[str, Any], label: str) -> bool:
-    """Whether a cell (its fields by name, ``options`` as a mapping) is what a label names."""
+def fits(cell: Row, label: str) -> bool:
+    """Whether a cell (its fields by name, ``recipe`` with them) is what a label names."""
     system, values = parse_label(label)
-    known = {**cell, **cell["options"]}
-    return cell["system"] == system and all(known.get(k) == v for k, v in values.items())
+    known = {f.name: cell[f.name] for f in fields(Cell) if f.name in cell} | paths_of(cell)
+    return cell["system"] == system and all(
+        k in known and _equal(known[k], v) for k, v in values.items()
+    )
+
+
+def _equal(known: Any, asked: Any) -> bool:
+    if isinstance(known, list | tuple) and isinstance(asked, str):
+        known = "/".join(map(str, known))
+    return isinstance(known, bool) == isinstance(asked, bool) and bool(known == asked)

@@ -9,12 +9,26 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
-from gnnbench.results.schema import CELLS, KERNELS, RATIOS, SAMPLES, STAGES, Column
+from gnnbench.results import upgrade
+from gnnbench.results.schema import (
+    CELLS,
+    KERNELS,
+    METRICS,
+    RATIOS,
+    SAMPLES,
+    STAGES,
+    VERSION,
+    Column,
+)
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run read back: typed rows (empty fields are None) and ``run.json``."""
+    """A run read back: typed rows (empty fields are None) and ``run.json``.
+
+    Rows are of this version of the schema, whichever wrote them. Samples of version 1 have their
+    ``counts``, as ``samples.jsonl`` has them.
+    """
 
     path: Path
     cells: list[dict[str, Any]]
@@ -23,6 +37,7 @@ class Run:
     ratios: list[dict[str, Any]] = field(default_factory=list)
     stages: list[dict[str, Any]] = field(default_factory=list)
     kernels: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -72,19 +87,25 @@ def read(folder: Path) -> Run:
     """Read a run folder. Raises ``UsageError`` where there is none."""
     if not (folder / "cells.csv").exists():
         raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
-    record = folder / "run.json"
-    return Run(
-        folder,
-        read_csv(folder / "cells.csv", CELLS),
-        _table(folder / "samples.csv", SAMPLES),
-        read_record(folder) if record.exists() else {},
-        _table(folder / "ratios.csv", RATIOS),
-        _table(folder / "stages.csv", STAGES),
-        _table(folder / "kernels.csv", KERNELS),
-    )
+    record = read_record(folder) if (folder / "run.json").exists() else {}
+    if _is_first_version(folder / "cells.csv"):
+        first = {name: _table(folder, name, columns) for name, columns in upgrade.FIRST.items()}
+        return Run(folder, record=record, **upgrade.upgrade(first, record))
+    now = {"cells": CELLS, "samples": SAMPLES, "metrics": METRICS, "ratios": RATIOS}
+    now |= {"stages": STAGES, "kernels": KERNELS}
+    found = {name: _table(folder, name, columns) for name, columns in now.items()}
+    if any(r["schema_version"] != VERSION for r in found["cells"]):
+        raise UsageError(f"'{folder}' was written by a newer gnnbench; read it with that one")
+    return Run(folder, record=record, **found)
 
 
-def _table(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+def _is_first_version(path: Path) -> bool:
+    with path.open(encoding="utf-8", errors="replace") as file:
+        return "schema_version" not in file.readline().rstrip("\n").split(",")
+
+
+def _table(folder: Path, name: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
+    path = folder / f"{name}.csv"
     return read_csv(path, columns) if path.exists() else []
 
 

@@ -1,157 +1,244 @@
-"""The short table of a run, for people."""
+"""The short tables of a run, for people: rows told by what varies, columns by ``until``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 
-from gnnbench.results.labels import system_label
-from gnnbench.results.schema import PHASES
+from gnnbench.cell import PHASES, Until
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import Labels, labels
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.units import edges_per_second, half_width, milliseconds, per_batch, seconds
+from gnnbench.results.units import times as ratio
+from gnnbench.stages.counts import DEVICE_TIME
 
 Row = dict[str, Any]
+Line = dict[str, str]
+Text = Callable[[Row, Metrics], str]
+
+HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "epoch"}
+LEFT = {
+    "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
+    "pick", "frontier", "name", "mode",
+}  # fmt: skip
+FOLD = {"system", "cell", "kernel", "grid", "dataset"}
+COMPARED = ("work", "verdict")
 
 
-def seconds(value: float | None) -> str:
-    """A time with a unit, three significant digits."""
-    if value is None:
-        return ""
-    if value == 0:
-        return "0 s"
-    if value >= 600:
-        return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
-        if value >= 1 / factor:
-            return f"{value * factor:.3g} {unit}"
-    return f"{value * 1e6:.2g} us"
+def _time(key: str) -> Text:
+    return lambda row, _: seconds(row.get(key))
 
 
-def ratio(row: Row, name: str) -> str:
-    """``1.32x [1.29, 1.36]``."""
-    if row.get(name) is None:
-        return ""
-    low, high = row.get(f"{name}_ci_low"), row.get(f"{name}_ci_high")
-    interval = f" [{low:.2f}, {high:.2f}]" if low is not None and low == low else ""
-    return f"{row[name]:.2f}x{interval}"
+def _width(row: Row, _: Metrics) -> str:
+    return half_width(row)
 
 
-def half_width(row: Row) -> str:
-    """Half of the epoch time's interval over its median."""
-    wall, low, high = (row.get(k) for k in ("epoch_wall_s", "ci_low_s", "ci_high_s"))
-    if not wall or low is None or high is None or low != low:
-        return ""
-    return f"{(high - low) / 2 / wall:.1%}"
+def _device_ms(row: Row, known: Metrics) -> str:
+    time = known.value(row["id"], Until.SAMPLE.word, DEVICE_TIME)
+    return milliseconds(per_batch({**row, "time": time}, "time"))
 
 
-HEAD = ("dataset", "model", "system", "status")
-TIMES = ("epoch", "+-", *(p.replace("_", " ") for p in PHASES), "other", "sample/batch")
-RATIOS = ("speed-up", "sample speed-up")
-COLUMNS = (*HEAD, *TIMES, *RATIOS, "work", "verdict")
+_PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
+TIMES: dict[Until, dict[str, Text]] = {
+    Until.SAMPLE: {
+        "ms/batch": lambda row, _: milliseconds(per_batch(row)),
+        "+-": _width,
+        "device ms": _device_ms,
+        "M edges/s": lambda row, _: edges_per_second(row),
+    },
+    Until.MEMORY_IO: {
+        "memory IO": _PHASES["memory IO"],
+        "+-": _width,
+        "sample": _PHASES["sample"],
+        "overlap": _time("overlap_s"),
+        "idle": _time("idle_s"),
+        "epoch": _time("epoch_wall_s"),
+    },
+    Until.COMPUTE: {
+        "epoch": _time("epoch_wall_s"),
+        "+-": _width,
+        **_PHASES,
+        "overlap": _time("overlap_s"),
+        "idle": _time("idle_s"),
+    },
+}
+# Column of the ratios: the stage whose speed-up it is; the empty one is what is judged.
+RATIOS: dict[Until, dict[str, str]] = {
+    Until.SAMPLE: {"speed-up": ""},
+    Until.MEMORY_IO: {"speed-up": "", "sample speed-up": Until.SAMPLE.word},
+    Until.COMPUTE: {"speed-up": "", "sample speed-up": Until.SAMPLE.word},
+}
 
 
-def cells_table(rows: Sequence[Row], show_different: bool = False) -> Table:
-    """One line per cell. For ``different`` work ratios appear only when asked for, as such."""
-    return _table(
-        COLUMNS, [dict(zip(COLUMNS, _line(r, show_different), strict=True)) for r in rows]
-    )
+@dataclass(frozen=True)
+class Part:
+    """One table in the making: lines by head."""
+
+    heads: Sequence[str]
+    lines: Sequence[Line]
+    title: str = ""
+
+    def table(self, gap: int = 2) -> Table:
+        """For a terminal: numbers to the right."""
+        table = Table(
+            box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0),
+            title=self.title or None, title_justify="left",
+        )  # fmt: skip
+        for head in self.heads:
+            table.add_column(
+                head, justify="left" if head in LEFT else "right", overflow="fold",
+                no_wrap=head not in FOLD,
+            )  # fmt: skip
+        for line in self.lines:
+            table.add_row(*(line.get(head, "") for head in self.heads))
+        return table
+
+    def markdown(self) -> list[str]:
+        """For a document: lines of a Markdown table."""
+        marks = ["---" if head in LEFT else "---:" for head in self.heads]
+        rows = [[line.get(head, "").replace("|", "\\|") for head in self.heads]
+                for line in self.lines]  # fmt: skip
+        return ["| " + " | ".join(row) + " |" for row in (self.heads, marks, *rows)]
 
 
-def narrow_tables(rows: Sequence[Row], show_different: bool = False) -> list[Table]:
-    """The same in 80 columns: times, then comparison, for every dataset and model.
+def tables(
+    rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
+) -> list[Table]:
+    """One table per ``until``; ``narrow``: each part in 80 columns.
 
-    Sampling time per batch is left out.
+    For ``different`` work ratios appear only when asked for, per edge and per batch.
     """
-    groups: dict[str, list[dict[str, str]]] = {}
-    for row in rows:
-        line = dict(zip(COLUMNS, _line(row, show_different), strict=True))
-        groups.setdefault(f"{row['dataset']}, {row['model']}", []).append(line)
+    found = parts(rows, metrics, different, narrow)
+    return [part.table(gap=1 if narrow else 2) for part in found]
+
+
+def parts(
+    rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
+) -> list[Part]:
+    """The same, not yet for a terminal."""
+    named, known = labels(rows), Metrics(metrics)
     found = []
-    for title, lines in groups.items():
-        found.append(_table(("system", "status", *TIMES[:-1]), lines, gap=1, title=title))
-        compared = [line for line in lines if line["work"] or line["verdict"]]
-        if len(compared) > 1:
-            found.append(_table(("system", *RATIOS, "work", "verdict"), compared, gap=1))
+    for until in Until:
+        own = [r for r in rows if r["until"] == until.word]
+        lines = [_line(r, until, named, known, different) for r in own]
+        if narrow:
+            found += _narrow(own, lines, until, named)
+        elif lines:
+            axes = [_head(a) for a in named.axes]
+            heads = (*axes, "system", "status", *TIMES[until], *RATIOS[until], *COMPARED)
+            found.append(Part(_told(heads, lines, always=("status",)), lines))
     return found
 
 
-def _table(
-    columns: Sequence[str], lines: Sequence[dict[str, str]], gap: int = 2, title: str = ""
-) -> Table:
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0), title=title or None,
-        title_justify="left",
-    )  # fmt: skip
-    for name in columns:
-        right = name in TIMES[2:] or name in RATIOS
-        table.add_column(
-            name, justify="right" if right else "left", overflow="fold",
-            no_wrap=name not in ("dataset", "system"),
-        )  # fmt: skip
-    for line in lines:
-        table.add_row(*(line[name] for name in columns))
-    return table
+def heading(rows: Sequence[Row]) -> str:
+    """What all rows share: told once, above the table."""
+    return labels(rows).title()
 
 
-def _line(row: Row, show_different: bool) -> list[str]:
-    system = system_label(row)
-    if row.get("stand_in_for"):
-        system += f" (for {row['stand_in_for']})"
-    if row.get("doubtful"):
-        system += " (?)"
-    head = [row["dataset"], row["model"], system, row["status"]]
-    wall = row.get("epoch_wall_s")
-    if wall is None:
-        return [*head, *[""] * (len(COLUMNS) - len(head))]
-    half = half_width(row)
-    sample = row.get("sample_time_s")
-    per_batch = sample / row["batches"] if sample is not None and row.get("batches") else None
-    speedups = [ratio(row, "speedup"), ratio(row, "sample_speedup")]
-    if row.get("work_class") == "different" and show_different:
-        speedups = [
-            f"{row[f'{p}speedup_per_edge']:.2f}x/edge {row[f'{p}speedup_per_batch']:.2f}x/batch"
-            for p in ("", "sample_")
-        ]
-    times = [seconds(row.get(f"{phase}_time_s")) for phase in PHASES]
-    return [
-        *head, seconds(wall), half, *times, seconds(row.get("residual_s")), seconds(per_batch),
-        *speedups, row.get("work_class") or "", row.get("verdict") or "",
-    ]  # fmt: skip
+def _head(axis: str) -> str:
+    return HEADS.get(axis, axis)
 
 
-def remarks(rows: Sequence[Row], show_different: bool = False) -> list[str]:
+def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool) -> Line:
+    line = {_head(axis): text for axis, text in named.values(row).items()}
+    line |= {"system": named.system(row) + " (?)" * bool(row.get("doubtful"))}
+    line |= {"status": row["status"]}
+    if row.get("judged_s") is None:
+        return line
+    line |= {head: text(row, known) for head, text in TIMES[until].items()}
+    line |= {h: _ratio(row, stage, known, different) for h, stage in RATIOS[until].items()}
+    return line | {"work": row.get("work_class") or "", "verdict": row.get("verdict") or ""}
+
+
+def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
+    if row.get("work_class") == "different":
+        if not different:
+            return ""
+        judged = Until.SAMPLE.word if row["until"] == Until.SAMPLE.word else m.EPOCH
+        edge, batch = (
+            known.value(row["id"], stage or judged, w) for w in (m.PER_EDGE, m.PER_BATCH)
+        )
+        return "" if edge is None or batch is None else f"{edge:.2f}x/edge {batch:.2f}x/batch"
+    if not stage:
+        return ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high")))
+    told = known.row(row["id"], stage, m.SPEEDUP)
+    return "" if told is None else ratio(told["value"], told["low"], told["high"])
+
+
+def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Part]:
+    """Times, then comparison, for all that is alike but for its system."""
+    groups: dict[str, list[Line]] = {}
+    for row, line in zip(rows, lines, strict=True):
+        groups.setdefault(", ".join(named.varying(row).values()), []).append(line)
+    found = []
+    for title, group in groups.items():
+        heads = _told(("system", "status", *TIMES[until]), group, always=("status",))
+        found.append(Part(heads, group, title))
+        compared = [line for line in group if line.get("work") or line.get("verdict")]
+        if len(compared) > 1:
+            heads = _told(("system", *RATIOS[until], *COMPARED), compared)
+            found.append(Part(heads, compared))
+    return found
+
+
+def _told(heads: Sequence[str], lines: Sequence[Line], always: Sequence[str] = ()) -> list[str]:
+    """Columns in which any line has something."""
+    empty = ("", "0 s")
+    return [h for h in heads if h in always or any(x.get(h, "") not in empty for x in lines)]
+
+
+def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     """What the table cannot say: reasons, doubts, limits."""
-    failed: dict[tuple[str, str, str, str], list[str]] = {}
+    named = labels(rows)
+    failed: dict[tuple[str, str, str], list[str]] = {}
     for r in rows:
         if r["reason"]:
-            key = (r["dataset"], r["model"], r["status"], r["reason"])
-            failed.setdefault(key, []).append(system_label(r))
+            key = (", ".join(named.varying(r).values()), r["status"], r["reason"])
+            failed.setdefault(key, []).append(named.system(r))
     found = [
-        f"{', '.join(systems)} on {dataset} ({model}): {status}: {reason}"
-        for (dataset, model, status, reason), systems in failed.items()
+        f"{', '.join(systems)}{f' ({where})' if where else ''}: {status}: {reason}"
+        for (where, status, reason), systems in failed.items()
     ]
-    found += [
-        f"{system_label(r)} on {r['dataset']} ({r['model']}) is doubtful: {r['doubtful']}"
-        for r in rows
-        if r.get("doubtful")
-    ]
-    found += [
-        f"{system_label(r)} on {r['dataset']} ({r['model']}): {r['remark']}"
-        for r in rows
-        if r.get("remark")
-    ]
+    found += [f"{named.of(r)} is doubtful: {r['doubtful']}" for r in rows if r.get("doubtful")]
+    found += [f"{named.of(r)}: {r['remark']}" for r in rows if r.get("remark")]
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")
-    judged = [r for r in rows if r.get("speedup") is not None]
+    judged = [r for r in rows if r.get("ratio") is not None]
     if bare := sorted({r["device"] for r in judged if r.get("noise_floor") is None}):
         found.append(
             f"never calibrated for {', '.join(bare)}, so the interval decides alone;"
             " 'gnnbench calibrate' measures this machine's noise floor"
         )
-    hidden = [r for r in rows if r.get("work_class") == "different"]
-    if hidden and not show_different:
-        names = ", ".join(dict.fromkeys(system_label(r) for r in hidden))
+    if any(r.get("verified") is False for r in rows):
         found.append(
-            f"{names}: different work, so no ratio; --show-different gives it per edge and batch"
+            "unverified: the system has an epoch loop of its own, whose work nobody but itself"
+            " vouches for"
+        )
+    hidden = [r for r in rows if r.get("work_class") == "different"]
+    if hidden and not different:
+        systems = ", ".join(dict.fromkeys(named.system(r) for r in hidden))
+        found.append(
+            f"{systems}: different work, so no ratio; --show-different gives it per edge and batch"
         )
     return list(dict.fromkeys(found))
+
+
+def ratio_lines(ratios: Sequence[Row]) -> list[str]:
+    """The couples that the definition compares, one sentence each."""
+    named = labels([{**r, "system": ""} for r in ratios])
+    lines = []
+    for r in ratios:
+        where = ", ".join(named.varying(r, but=("threads",)).values())
+        device = f", {r['device_ratio']:.2f}x by events" if r.get("device_ratio") else ""
+        per_edge = " per edge" if r["work_class"] == "different" else ""
+        interval = ratio(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
+        lines.append(
+            f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
+            f"{device}; {r['work_class']} work, {r['rounds']} rounds"
+            + (f", {r['verdict']}" if r["verdict"] else "")
+        )
+    return lines

@@ -1,18 +1,19 @@
 """What a system says of its epochs held against what the runner knows; each fault is a sentence.
 
 The runner knows how many seeds and batches an epoch must have, how long the epoch took by its own
-clock, and what the reference drew for the same epoch. A system that lies in all of its counts at
-once, consistently with its reference, is beyond this.
+clock, when its work had stopped, and what the reference drew for the same epoch. A system that lies
+in all of its counts at once, consistently with its reference, is beyond this.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.cell import Cell, phases
+from gnnbench.measure import judged
 
 Record = Mapping[str, Any]
 
@@ -31,13 +32,14 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
     if answer["epoch"] != epoch:
         return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
-    if cell.model == NO_MODEL and answer["loss"] is not None:
+    if not cell.trains and answer["loss"] is not None:
         return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
-    trains = cell.model != NO_MODEL
-    if trains and (answer["loss"] is None or not math.isfinite(answer["loss"])):
+    if cell.trains and (answer["loss"] is None or not math.isfinite(answer["loss"])):
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
+    if missing := [p for p in phases(cell.until) if not answer[f"{p}_time_s"]]:
+        return f"epoch {epoch} has no span of the phase {missing[0]}"
     train = facts.get("train_nodes")
     if not train:
         return ""
@@ -51,15 +53,23 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
     return ""
 
 
+def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
+    """Whether an epoch has spans of a phase that it does not run: time booked where none looks."""
+    right = phases(cell.until)
+    if other := [p for p in spanned if p not in right]:
+        return f"epoch {epoch} has spans of '{other[0]}' where its phases are: {', '.join(right)}"
+    return ""
+
+
 def _gaps(samples: Sequence[Record]) -> tuple[list[float], float]:
-    """Harness's clock less the system's, ascending, and the median of the harness's; seconds."""
+    """From the end of an epoch until all was quiet, ascending, and the median of both; seconds."""
     known = [s for s in samples if s.get("outer_s")]
     outer = statistics.median(s["outer_s"] for s in known) if known else 0.0
     return sorted(s["outer_s"] - s["wall_s"] for s in known), outer
 
 
 def clock_fault(samples: Sequence[Record]) -> str:
-    """Whether the system's clock read less than the harness's, over the measured epochs.
+    """Whether work went on when the epoch had ended, over the measured epochs.
 
     Three quarters of the epochs must show it: on a busy machine single ones do by chance.
     """
@@ -67,9 +77,8 @@ def clock_fault(samples: Sequence[Record]) -> str:
     if not gaps or gaps[len(gaps) // 4] <= max(CLOCK_SHARE * outer, CLOCK_SLACK_S):
         return ""
     return (
-        f"its epochs took {outer:.3g} s by the harness's clock, {statistics.median(gaps):.3g} s"
-        " more than it says: work is left out of its wall time, or goes on after its clock has"
-        " stopped"
+        f"its epochs took {outer:.3g} s until all was quiet, {statistics.median(gaps):.3g} s more"
+        " than they lasted: work goes on after they have ended"
     )
 
 
@@ -79,7 +88,24 @@ def clock_doubt(samples: Sequence[Record]) -> str:
     gap = statistics.median(gaps) if gaps else 0.0
     if gap <= max(DOUBT_SHARE * outer, DOUBT_SLACK_S):
         return ""
-    return f"its epochs took {gap:.3g} s of {outer:.3g} s more by the harness's clock than it says"
+    return f"its epochs were quiet {gap:.3g} s of {outer:.3g} s after they had ended"
+
+
+def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+    """Whether a system that answers for itself may have left work out of the phase it is judged by.
+
+    What a recipe does in no phase is the suite's own and known.
+    """
+    by = judged.of(cell.until)
+    if cell.composed or cell.trains or not samples:
+        return ""
+    idle, wall = (statistics.median(s[key] for s in samples) for key in ("idle_s", "wall_s"))
+    if idle <= max(CLOCK_SHARE * wall, DOUBT_SLACK_S):
+        return ""
+    return (
+        f"{idle:.3g} s of its epochs of {wall:.3g} s are in no phase: work may be left out of its"
+        f" {by.words}"
+    )
 
 
 def loss_fault(samples: Sequence[Record]) -> str:
@@ -122,12 +148,14 @@ def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
 
 
 def after_doubt(samples: Sequence[Record]) -> str:
-    """Whether a worker is long busy after its clock has stopped: more than in the epoch itself."""
+    """Whether a worker is long busy after an epoch or in its audit: more than in the epoch."""
     known = [s for s in samples if s.get("outer_s")]
     if not known:
         return ""
-    after = statistics.median(s["block_s"] - s["outer_s"] for s in known)
+    after = statistics.median(s["block_s"] - s["outer_s"] + s.get("audit_s", 0.0) for s in known)
     wall = statistics.median(s["wall_s"] for s in known)
     if after <= wall or after <= AFTER_SLACK_S:
         return ""
-    return f"it worked for {after:.3g} s after each epoch of {wall:.3g} s"
+    return (
+        f"it worked for {after:.3g} s after each epoch of {wall:.3g} s: work may have moved there"
+    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import names
+from gnnbench import grid, names, registry
 from gnnbench.errors import CellsFailedError
 from gnnbench.measure import noise
 from gnnbench.measure.noise import Calibration
@@ -19,7 +19,6 @@ from gnnbench.runner.campaign import Request
 from gnnbench.runner.folder import utc_stamp
 from gnnbench.runner.pairing import Observer
 from gnnbench.runner.plan import Pair, Plan
-from gnnbench.systems import registry
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Wish:
 
 def make_request(wish: Wish, out: Path) -> Request:
     """A run of A/A pairs. Raises ``UsageError``; ``CellsFailedError`` for what cannot run here."""
-    names.check("system", wish.system, registry.names())
+    names.check("system", wish.system, registry.known(registry.SYSTEM))
     loaded = definitions.load("breakdown")
     over = Overrides(
         systems=(wish.system,),
@@ -45,24 +44,22 @@ def make_request(wish: Wish, out: Path) -> Request:
         repeats=wish.rounds,
         options=wish.options,
     )
-    raw = as_definition(over, loaded, environment.options_to_set)
+    raw = as_definition(over, loaded, environment.known_paths)
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": wish.system, "figures": []}
     raw["measure"] = {**raw["measure"], "unstable_half_width": 0.0}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base = definitions.expand(resolved, environment.known_options)[0]
-    failure = (
-        environment.availability(base.system, base.device).failure
-        or environment.dataset_state(base.dataset)
-    )  # fmt: skip
+    base = grid.expand(resolved, environment.resolve).cells[0]
+    failure = environment.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)
     plan = Plan([], [])
     for nth in range(wish.pairs):
-        # Equal but for the definition's name: two lives of one system, new ones for every pair.
-        a, b = (replace(base, experiment=f"calibrate-{nth}{side}") for side in "ab")
+        # Two lives of one system, new ones for every pair.
+        a, b = (replace(base, replica=2 * nth + side) for side in (0, 1))
         plan.cells += [a, b]
         plan.pairs.append(Pair(b, a))
         plan.references |= {a.id: a, b.id: a}
+        plan.names |= {a.id: [a.system], b.id: [b.system]}
     return Request(resolved, plan, out, profile="smoke")
 
 

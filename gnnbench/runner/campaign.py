@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,11 @@ from gnnbench.errors import (
     UsageError,
 )
 from gnnbench.experiment import Experiment
+from gnnbench.files import write_json
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.reader import read_csv
-from gnnbench.results.schema import CELLS, KERNELS, RATIOS, SAMPLES, STAGES
-from gnnbench.results.writer import write_csv, write_json
+from gnnbench.results.schema import CELLS
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
 from gnnbench.runner.failures import FAILED, Failure
@@ -29,8 +30,7 @@ from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
-from gnnbench.runner.ratios import ratio_rows
-from gnnbench.runner.rows import cell_rows, kernel_rows, sample_rows, stage_rows
+from gnnbench.runner.tables import write_tables
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -108,13 +108,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     ledger = Ledger(path)
     pairing = Pairing(ledger, experiment.measure, path / "logs", observer)
     stopped = False
-    write = _Writer(
-        path,
-        plan,
-        ledger,
-        experiment,
-        {d: Calibration.from_json(c) for d, c in record["calibration"].items()},
-    )
+    calibrations = {d: Calibration.from_json(c) for d, c in record["calibration"].items()}
+    write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
         if request.only_failed:
@@ -125,7 +120,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
                 continue
             pairing.run(_alone_if_needed(pair, plan, ledger))
-            write.tables()
+            write()
             observer.pair_done()
             if stopped := not request.keep_going and _any_failed(pair, ledger):
                 observer.note(
@@ -139,12 +134,12 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         pairing.close()
     except KeyboardInterrupt:
         pairing.kill()
-        write.tables()
+        write()
         raise Interrupted(path) from None
     finally:
         pairing.kill()
         ledger.close()
-    rows = write.tables()
+    rows = write()
     write_json(
         path / "run.json",
         {
@@ -236,31 +231,6 @@ def _prepare(
             observer.note(f"{dataset}: {failure.reason}")
             plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
             plan.absent.add(dataset)
-
-
-@dataclass
-class _Writer:
-    folder: Path
-    plan: Plan
-    ledger: Ledger
-    experiment: Experiment
-    calibrations: dict[str, Calibration]
-
-    def tables(self) -> list[dict[str, Any]]:
-        """Write all tables as they stand; returns the cells' rows."""
-        rows = cell_rows(self.plan, self.ledger, self.experiment.measure, self.calibrations)
-        write_csv(self.folder / "cells.csv", CELLS, rows)
-        write_csv(self.folder / "samples.csv", SAMPLES, sample_rows(self.ledger))
-        if self.experiment.compare:
-            ratios = ratio_rows(self.plan, self.ledger, self.experiment.compare, self.calibrations)
-            write_csv(self.folder / "ratios.csv", RATIOS, ratios)
-        for name, columns, found in (
-            ("stages.csv", STAGES, stage_rows(self.plan, self.ledger)),
-            ("kernels.csv", KERNELS, kernel_rows(self.plan, self.ledger)),
-        ):
-            if found:
-                write_csv(self.folder / name, columns, found)
-        return rows
 
 
 def exit_code(

@@ -7,72 +7,90 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from gnnbench.cell import NO_MODEL
-from gnnbench.results.schema import FEATURE_PATHS, PHASES
+from gnnbench.cell import PHASES, Until
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import paths_of
+from gnnbench.results.metrics import Metrics
 
 Row = dict[str, Any]
 
-COUNTS = (
-    "pick", "frontier", "batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes",
-    *(f"feature_bytes_{p}" for p in FEATURE_PATHS),
-)  # fmt: skip
-MEMORY = ("peak_alloc_bytes", "peak_rss_bytes")
+COUNTS = ("pick", "frontier", "batches", "seeds", "sampled_edges", "unique_nodes")
+MEMORY = (m.PEAK_ALLOC, m.PEAK_RSS)
 MEMORY_TOLERANCE = 0.05
 # A setting is worth reporting as dead if it moves no time by more than this or the noise floor:
 # intervals of a few rounds often miss 1 by a hair.
 TIME_TOLERANCE = 0.05
 
 
-def dead_options(rows: Sequence[Row], references: Mapping[str, str]) -> Iterator[tuple[Row, str]]:
-    """Rows of one system whose settings differ while work, counts, memory and time do not.
+def dead_settings(
+    rows: Sequence[Row], metrics: Sequence[Row], references: Mapping[str, str]
+) -> Iterator[tuple[Row, str]]:
+    """Rows of one system whose recipes differ while work, counts, memory and time do not.
 
     ``references``: cell id to the id of its group's reference; only cells of one group compare.
     Yields the later row of each such couple with a sentence that names the settings.
     """
+    known = Metrics(metrics)
     for a, b in combinations([r for r in rows if r["status"] == "ok"], 2):
-        if a["model"] == NO_MODEL:  # samplers that draw the same edges differ in their time alone
+        # Samplers that draw the same edges differ in their time alone.
+        if Until.SAMPLE.word in (a["until"], b["until"]):
             continue
         if a["system"] != b["system"] or references[a["id"]] != references[b["id"]]:
             continue
-        one, two = json.loads(a["options"]), json.loads(b["options"])
-        if one == two or not _alike(a, b, references):
+        one, two = paths_of(a), paths_of(b)
+        if one == two or not _alike(a, b, known, references):
             continue
         changed = [k for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
-        shown = ", ".join(
-            f"{k} ({_show(one, k)} or {_show(two, k)})" for k in changed
-        )  # fmt: skip
+        shown = ", ".join(f"{k} ({_show(one, k)} or {_show(two, k)})" for k in changed)
         yield (
             b,
-            f"option {shown} changed nothing: same work, memory and times within 5 % or noise",
+            f"setting {shown} changed nothing: same work, memory and times within 5 % or noise",
         )
 
 
-def _show(options: Mapping[str, Any], key: str) -> str:
-    return json.dumps(options[key]) if key in options else "not given"
+def _show(recipe: Mapping[str, Any], key: str) -> str:
+    return json.dumps(recipe[key]) if key in recipe else "not given"
 
 
-def _alike(a: Row, b: Row, references: Mapping[str, str]) -> bool:
+def _alike(a: Row, b: Row, known: Metrics, references: Mapping[str, str]) -> bool:
     if a.get("digest") != b.get("digest") or any(a.get(k) != b.get(k) for k in COUNTS):
         return False
-    if any(abs(a[k] - b[k]) > MEMORY_TOLERANCE * max(a[k], b[k]) for k in MEMORY):
+    if _counted(known, a) != _counted(known, b):
         return False
-    return all(_overlap(a, b, name, references) for name in ("", *(f"{p}_" for p in PHASES)))
+    for what in MEMORY:
+        one, two = (known.value(r["id"], m.EPOCH, what) or 0.0 for r in (a, b))
+        if abs(one - two) > MEMORY_TOLERANCE * max(one, two):
+            return False
+    return all(_overlap(a, b, stage, known, references) for stage in (m.EPOCH, *PHASES))
 
 
-def _overlap(a: Row, b: Row, phase: str, references: Mapping[str, str]) -> bool:
+def _counted(known: Metrics, row: Row) -> dict[tuple[str, str, str], float]:
+    """What the stages themselves counted."""
+    return {
+        (r["stage"], r["name"], r["where"]): r["value"]
+        for r in known.of(row["id"])
+        if r["name"] not in m.OWN
+    }
+
+
+def _overlap(a: Row, b: Row, stage: str, known: Metrics, references: Mapping[str, str]) -> bool:
     """Whether the intervals of both ratios to the reference share a value, give or take the floor.
 
-    Without intervals of the wall time nothing can be said; a phase that neither has is the same.
+    Without intervals nothing can be said; a phase that neither has is the same.
     """
+    if stage in PHASES and all(r.get(f"{stage}_time_s") is None for r in (a, b)):
+        return True
     floor = max(TIME_TOLERANCE, *(r.get("noise_floor") or 0.0 for r in (a, b)))
-    one, two = (_interval(r, phase, references) for r in (a, b))
+    one, two = (_interval(r, stage, known, references) for r in (a, b))
     if one is None or two is None:
-        return phase != "" and one == two
+        return False
     return one[0] * (1 - floor) <= two[1] and two[0] * (1 - floor) <= one[1]
 
 
-def _interval(row: Row, phase: str, references: Mapping[str, str]) -> tuple[float, float] | None:
+def _interval(
+    row: Row, stage: str, known: Metrics, references: Mapping[str, str]
+) -> tuple[float, float] | None:
     if references[row["id"]] == row["id"]:
         return 1.0, 1.0
-    low, high = row.get(f"{phase}speedup_ci_low"), row.get(f"{phase}speedup_ci_high")
-    return None if low is None or high is None or low != low else (low, high)
+    told = known.row(row["id"], stage, m.SPEEDUP)
+    return None if told is None or told["low"] is None else (told["low"], told["high"])

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from gnnbench import names
-from gnnbench.cell import NO_MODEL, Cell
-from gnnbench.errors import GnnbenchError, MissingError, UsageError
+from gnnbench import names, registry
+from gnnbench.cell import Cell, Until
+from gnnbench.composition.find import Named, Resolved, find
+from gnnbench.composition.recipe import Recipe, from_plain
+from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError
+from gnnbench.models.kinds import MODELS
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
-from gnnbench.systems import registry
-from gnnbench.systems.base import System
 
 
-def system_class(name: str) -> type[System] | Failure:
+def system(name: str) -> Named | Failure:
     """A registered system, or why its module does not import. ``UsageError`` if unknown."""
     try:
-        return registry.get(name)
+        return find(name)
     except GnnbenchError:
         raise
     except Exception as error:  # a third party's module may raise anything
@@ -27,40 +31,62 @@ def system_class(name: str) -> type[System] | Failure:
         )
 
 
-def known_options(system: str) -> Collection[str]:
-    """Option names of a system."""
-    found = system_class(system)
-    return () if isinstance(found, Failure) else found.options
-
-
-def options_to_set(system: str) -> Collection[str]:
-    """Like ``known_options`` for what the user sets; ``MissingError`` where nobody can know."""
-    found = system_class(system)
+def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
+    """What may be set of a system with the stages of ``given``. ``MissingError`` where nobody can
+    know."""
+    found = system(name)
     if isinstance(found, Failure):
         raise MissingError(found.reason)
-    return found.options
+    return found.options(given)
 
 
-@lru_cache(maxsize=64)
-def availability(system: str, device: str) -> Availability:
-    """Whether a system can run on a device of this machine."""
-    found = system_class(system)
+def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
+    """What a cell holds of a system's settings. Raises ``UsageError``."""
+    found = system(name)
+    if isinstance(found, Failure):
+        return Resolved(dict(given), composed=False)
+    return found.resolved(given, device, until)
+
+
+@lru_cache(maxsize=256)
+def availability(name: str, device: str, until: str, recipe: str = "") -> Availability:
+    """Whether a system can run on a device of this machine.
+
+    ``recipe`` is that of a cell as JSON; "" asks for the system as it is registered.
+    """
+    found = system(name)
     if isinstance(found, Failure):
         return Availability(found)
-    if device not in found.devices:
+    if not recipe and device not in found.devices:
         able = ", ".join(found.devices)
-        reason = f"system '{system}' does not run on '{device}'; give --device {able}"
+        reason = f"system '{name}' does not run on '{device}'; give --device {able}"
         return Availability(Failure("unsupported", reason))
-    if (missing := found.missing(device)) is not None:
+    if found.composed and recipe:
+        missing = from_plain(name, json.loads(recipe)).missing(device, Until.of(until))
+    else:
+        missing = found.missing(device, Until.of(until))
+    if missing is not None:
         failure = Failure("missing_dep", f"{missing.reason}; {missing.fix}")
-        return Availability(failure, getattr(found, "stand_in", ""))
+        return Availability(failure, found.stand_in)
     return Availability()
 
 
-def needs_graph(system: str) -> bool:
+def state(cell: Cell) -> Availability:
+    """Whether a cell can run on this machine."""
+    recipe = json.dumps(cell.recipe, sort_keys=True) if cell.composed else ""
+    return availability(cell.system, cell.device, cell.until, recipe)
+
+
+def stand_in(cell: Cell, name: str) -> Cell:
+    """The cell of another system, as it is registered, in the place of one."""
+    found = resolve(name, {}, cell.device, cell.goes_until)
+    return replace(cell, system=name, recipe=found.recipe, composed=found.composed)
+
+
+def needs_graph(name: str) -> bool:
     """Whether a worker of this system opens the dataset."""
-    found = system_class(system)
-    return isinstance(found, Failure) or getattr(found, "needs_graph", True)
+    found = system(name)
+    return isinstance(found, Failure) or found.needs_graph
 
 
 @lru_cache(maxsize=64)
@@ -76,47 +102,23 @@ def dataset_state(name: str) -> Failure | None:
 
 
 def check_names(systems: Collection[str], models: Collection[str]) -> None:
-    """Raise ``UsageError`` for the first unknown name."""
-    for system in systems:
-        names.check("system", system, registry.names())
-    if "gnnbench.models.stack" in sys.modules:  # only a system with models of its own is without
-        from gnnbench.models.stack import MODELS
-
+    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe."""
+    for name in systems:
+        names.check("system", name, registry.known(registry.SYSTEM))
+    if any(isinstance(found := system(s), Named) and found.composed for s in systems):
         for model in models:
-            names.check("model", model, [*MODELS, NO_MODEL])
+            names.check("model", model, MODELS)
 
 
-def check_picks(systems: Collection[str], picks: Collection[str]) -> None:
+def check_picks(systems: Collection[str], picks: Collection[str], devices: Collection[str]) -> None:
     """Raise ``UsageError`` for a pick that no selected system has, if all say which they have."""
     known = {"default"}
-    for system in systems:
-        found = getattr(system_class(system), "picks", None)
-        if found is None:
+    for name in systems:
+        found = system(name)
+        if isinstance(found, Failure) or not isinstance(found.what, Recipe):
             return
-        known.update(found)
+        for device in devices:
+            with suppress(UnsupportedError):
+                known.update(found.what.sampler.picks_on(device))
     for pick in picks:
         names.check("pick", pick, known)
-
-
-def check_options(options: dict[str, dict[str, object]]) -> None:
-    """Raise ``UsageError`` for an option that its system does not know."""
-    for system, values in options.items():
-        if system not in registry.names():
-            raise UsageError(
-                f"[systems.{system}]: unknown system; {names.suggestion(system, registry.names())}"
-            )
-        if isinstance(system_class(system), Failure):
-            continue
-        for option in values:
-            if option not in (known := known_options(system)):
-                raise UsageError(
-                    f"system '{system}' has no option '{option}'; {names.suggestion(option, known)}"
-                )
-
-
-def check_option_values(cells: Collection[Cell]) -> None:
-    """Raise ``UsageError`` for a value that an option of a cell's system cannot take."""
-    for cell in cells:
-        found = system_class(cell.system)
-        if not isinstance(found, Failure) and issubclass(found, System):
-            found.check_options(cell.options)

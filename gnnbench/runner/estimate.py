@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gnnbench.cell import Cell
@@ -82,9 +82,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     peak = 0
     for cell in plan.cells:
         row: dict[str, Any] = {
-            "id": cell.id, "dataset": cell.dataset, "model": cell.model, "system": cell.system,
-            "device": cell.device, "batch_size": cell.batch_size,
-            "fanouts": "/".join(map(str, cell.fanouts)), "options": cell.options,
+            **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
             "stand_in_for": plan.stand_ins.get(cell.id, ""),
         }  # fmt: skip
         failure = plan.failures.get(cell.id)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import names
+from gnnbench import grid, names
+from gnnbench.experiment import Experiment
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
 from gnnbench.runner import environment
 from gnnbench.runner.campaign import Request
-from gnnbench.runner.plan import make_plan
+from gnnbench.runner.plan import Plan, make_plan
 
 
 def make_request(
@@ -30,27 +32,17 @@ def make_request(
     loaded = definitions.load(definition)
     for system in over.systems:
         environment.check_names([system], [])
-    raw = as_definition(over, loaded, environment.options_to_set)
+    raw = as_definition(over, loaded, environment.known_paths)
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
-    environment.check_names(systems, [])
+    named = [*systems, *resolved.systems, *(a.partition(".")[0] for a in resolved.paths())]
+    environment.check_names(named, resolved.axis("model"))
     for label in [resolved.reference, *(one for couple in resolved.compare for one in couple)]:
         environment.check_names([parse_label(label)[0]], [])
-    environment.check_options(resolved.systems)
-    environment.check_picks(systems, resolved.axis("pick"))
+    environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
-    cells = definitions.expand(resolved, environment.known_options)
-    environment.check_option_values(cells)
-    plan = make_plan(
-        cells,
-        resolved.reference,
-        over.systems,
-        environment.availability,
-        environment.dataset_state,
-        resolved.compare,
-    )
-    environment.check_names([], resolved.axis("model"))  # by now the systems are imported
+    plan = plan_of(resolved, over.systems)
     return Request(
         resolved,
         plan,
@@ -62,4 +54,17 @@ def make_request(
         keep_going=keep_going,
         named_systems=frozenset(over.systems),
         named_datasets=frozenset(over.datasets),
+    )
+
+
+def plan_of(resolved: Experiment, named: Collection[str] = ()) -> Plan:
+    """Cells and pairs of a resolved definition. Raises ``UsageError``."""
+    return make_plan(
+        grid.expand(resolved, environment.resolve),
+        resolved.reference,
+        named,
+        environment.state,
+        environment.dataset_state,
+        environment.stand_in,
+        resolved.compare,
     )

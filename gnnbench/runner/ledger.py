@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gnnbench.cell import Cell
-from gnnbench.results.schema import FEATURE_PATHS, PHASES
-from gnnbench.results.writer import Journal, read_journal
+from gnnbench.cell import PHASES, Cell
+from gnnbench.files import Journal, read_journal
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Pair
 
@@ -79,21 +78,31 @@ class Ledger:
         return pair.id in self.done or pair.system.id in self.failures
 
     def add_sample(
-        self, pair: Pair, cell: Cell, where: Mapping[str, Any], answer: Mapping[str, Any]
+        self,
+        pair: Pair,
+        cell: Cell,
+        where: Mapping[str, Any],
+        timing: Mapping[str, Any],
+        report: Mapping[str, Any],
     ) -> Record:
-        """Append one measured epoch. ``where``: attempt, round, order, warmup, idle_cpu_s ..."""
+        """Append one measured epoch.
+
+        ``where``: attempt, round, order, warmup, idle_cpu_s ...; ``timing``: a timeline's sweep and
+        outer_s; ``report``: the audit's.
+        """
         sample: Record = {
             "id": cell.id, "system": cell.system, "dataset": cell.dataset, "model": cell.model,
             "pair": pair.id, **where,
         }  # fmt: skip
         copied = (
-            "epoch", "wall_s", "batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes",
-            "loss", "peak_alloc_bytes", "peak_rss_bytes", "ok",
+            "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "counts",
+            "peak_alloc_bytes", "peak_rss_bytes", "ok",
         )  # fmt: skip
-        sample |= {key: answer[key] for key in copied}
-        sample |= {"outer_s": answer.get("outer_s"), "device_time_s": answer.get("device_s")}
-        sample |= {f"{p}_time_s": answer["phases_s"].get(p) for p in PHASES}
-        sample |= {f"feature_bytes_{p}": answer["feature_bytes"].get(p, 0) for p in FEATURE_PATHS}
+        sample |= {key: report[key] for key in copied}
+        sample |= {"wall_s": timing["wall"], "outer_s": timing["outer_s"]}
+        sample |= {f"{p}_time_s": timing["busy"].get(p) for p in PHASES}
+        sample |= {f"{p}_alone_s": timing["alone"].get(p) for p in PHASES}
+        sample |= {"overlap_s": timing["overlap"], "idle_s": timing["idle"]}
         self._samples.append(sample)
         self.samples.append(sample)
         return sample

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.cell import Cell, Until
 from gnnbench.experiment import Measure
-from gnnbench.measure import machine
+from gnnbench.measure import judged, machine
 from gnnbench.measure.stopping import StoppingRule
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
@@ -163,7 +163,7 @@ class Pairing:
         number = self._rounds_before(pair)
         while True:
             series = self._series(pair)
-            decision = rule.decide(series, time.monotonic() - start)
+            decision = rule.decide(series, time.monotonic() - start, self._round_s(pair))
             if decision.stop:
                 return decision.why, decision.half_width
             fraction = max(
@@ -173,15 +173,22 @@ class Pairing:
             self._round(pair, attempt, number, False, workers)
             number += 1
 
+    def _round_s(self, pair: Pair) -> float | None:
+        """How long a round takes, whatever of it is judged: the mean so far."""
+        cells = [c for c in (pair.reference, pair.system) if c is not None]
+        taken = [[s["block_s"] for s in self.ledger.measured(c, pair)] for c in cells]
+        return sum(sum(t) / len(t) for t in taken) if all(taken) else None
+
     def _rounds_before(self, pair: Pair) -> int:
         rounds = [s["round"] for s in self.ledger.measured(pair.system, pair)]
         return max(rounds, default=-1) + 1
 
     def _series(self, pair: Pair) -> list[list[float]]:
+        value = judged.of(pair.system.until).value
         if pair.reference is None:
-            return [[s["wall_s"] for s in self.ledger.measured(pair.system, pair)]]
+            return [[value(s) for s in self.ledger.measured(pair.system, pair)]]
         rounds = self.ledger.rounds(pair)
-        return [[r[side]["wall_s"] for r in rounds] for side in (0, 1)]
+        return [[value(r[side]) for r in rounds] for side in (0, 1)]
 
     def _round(
         self,
@@ -201,7 +208,7 @@ class Pairing:
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
             began = time.monotonic()
-            answer = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
+            timing = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - began
             busy = machine.busy_seconds() - busy
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
@@ -222,10 +229,14 @@ class Pairing:
                     "temperature_c": (now or {}).get("temperature_c"),
                     "throttle": throttling(gpu, now),
                 }
-            self.ledger.add_sample(pair, cell, where, answer)
+            began = time.monotonic()
+            report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
+            where["audit_s"] = time.monotonic() - began
+            sample = self.ledger.add_sample(pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
-            fault = "" if answer["ok"] else answer["reason"]
-            if fault := fault or audit.sample_fault(cell, facts, epoch, answer):
+            fault = "" if report["ok"] else report["reason"]
+            fault = fault or audit.phase_fault(cell, epoch, timing["busy"])
+            if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
 
     def _audit(self, pair: Pair, workers: list[tuple[Cell, WorkerProcess]]) -> None:
@@ -249,7 +260,7 @@ class Pairing:
     def _profile(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """Stages and kernels of sampling cells, once each; what was measured stands without."""
         for cell, worker in workers:
-            if cell.model != NO_MODEL or cell.id in self.ledger.profiles:
+            if cell.goes_until is not Until.SAMPLE or cell.id in self.ledger.profiles:
                 continue
             self._step(cell, "looking inside", 0.99)
             try:
@@ -279,4 +290,5 @@ class Pairing:
         self.ledger.record("report", cell=cell.id, report=report)
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
-        self.observer.step(f"{cell.dataset} {cell.model} {cell.system}: {text}", fraction)
+        what = cell.model or f"until {cell.until}"
+        self.observer.step(f"{cell.dataset} {what} {cell.system}: {text}", fraction)

@@ -1,4 +1,4 @@
-"""The harness's own clock around an epoch: it stops when the work has stopped, not when told."""
+"""When the work of an epoch has stopped, not when its system says so."""
 
 from __future__ import annotations
 
@@ -14,33 +14,14 @@ BUSY_SHARE = 0.3  # of a core: an idle OpenMP team has stopped spinning by then
 GRACE_S = 0.5
 
 
-class OuterClock:
-    """Started before an epoch; ``stop`` is called when the system's own clock has stopped.
+def quiet_since(start: float) -> float:
+    """Wait until the devices and this process are quiet; since when they are.
 
-    Stopping waits for the devices and for this process to go quiet, so that work left behind on a
-    stream or a thread is counted. A thread that is still busy after as long as the epoch and
-    half a second is no rest of the epoch: the runner sees it as use of the CPU while idle. Work
-    behind a sleeping thread is not seen. The first stop counts.
+    ``start`` is when an epoch that has just ended began; both are times of ``perf_counter``. So
+    work left behind on a stream or a thread is counted. A thread that is still busy after as long
+    as the epoch and half a second is no rest of the epoch: the runner sees it as use of the CPU
+    while idle. Work behind a sleeping thread is not seen.
     """
-
-    def __init__(self) -> None:
-        self._start = time.perf_counter()
-        self._stop: float | None = None
-
-    def stop(self) -> None:
-        """Take the time; a second call does nothing."""
-        if self._stop is None:
-            self._stop = _quiet_since(self._start)
-
-    @property
-    def seconds(self) -> float:
-        """Length of the epoch as the harness saw it."""
-        self.stop()
-        assert self._stop is not None
-        return self._stop - self._start
-
-
-def _quiet_since(start: float) -> float:
     _synchronize_devices()
     returned = time.perf_counter()
     limit = returned + (returned - start) + GRACE_S

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnnbench.cell import NO_MODEL
+from gnnbench.cell import Cell
+from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
-from gnnbench.measure.stats import paired_ratio, verdict
+from gnnbench.measure.stats import Estimate, paired_ratio, verdict
 from gnnbench.measure.work import work_class
 from gnnbench.results.labels import fits
-from gnnbench.runner.ledger import Ledger, Record
-from gnnbench.runner.plan import Pair, Plan
+from gnnbench.results.schema.measured import COUPLE
+from gnnbench.stages.counts import DEVICE_TIME
+
+if TYPE_CHECKING:
+    from gnnbench.runner.ledger import Ledger, Record
+    from gnnbench.runner.plan import Pair, Plan
 
 Row = dict[str, Any]
 
@@ -29,12 +34,18 @@ def ratio_rows(
         for pair in plan.pairs:
             if pair.reference is None:
                 continue
-            a, b = asdict(pair.reference), asdict(pair.system)
-            if fits(a, first) and fits(b, second):
+            a, b = pair.reference, pair.system
+            if _named(plan, a, first) and _named(plan, b, second):
                 rows += _row(pair, first, second, False, ledger, calibrations)
-            elif fits(a, second) and fits(b, first):
+            elif _named(plan, a, second) and _named(plan, b, first):
                 rows += _row(pair, first, second, True, ledger, calibrations)
     return rows
+
+
+def _named(plan: Plan, cell: Cell, label: str) -> bool:
+    """Whether a label names a cell by any of its names."""
+    values = asdict(cell)
+    return any(fits({**values, "system": name}, label) for name in plan.names[cell.id])
 
 
 def _row(
@@ -57,28 +68,28 @@ def _row(
         rounds = [(b, a) for a, b in rounds]
     a, b = cells
     work = work_class(*(ledger.reports[c.id]["check"] for c in cells))
-    time = "sample_time_s" if b.model == NO_MODEL else "wall_s"
+    by = judged.of(b.until)
 
-    def values(side: int, key: str) -> list[float]:
-        own = [r[side] for r in rounds]
-        per = [max(s["sampled_edges"], 1) if work == "different" else 1 for s in own]
-        return [(s.get(key) or 0.0) / n for s, n in zip(own, per, strict=True)]
+    def ratio(time: Callable[[Record], float]) -> Estimate:
+        def of(sample: Record) -> float:
+            per_edge = max(sample["sampled_edges"], 1) if work == "different" else 1
+            return time(sample) / per_edge
 
-    found = paired_ratio(values(0, time), values(1, time), b.seed)
-    device = paired_ratio(values(0, "device_time_s"), values(1, "device_time_s"), b.seed)
+        return paired_ratio([of(x) for x, _ in rounds], [of(y) for _, y in rounds], b.seed)
+
+    found, device = ratio(by.value), ratio(_device_time)
     calibration = calibrations.get(b.device)
     floor = None if calibration is None else calibration.floor(len(rounds))
     row: Row = {
         "pair": f"{a.id}-{b.id}",
         "first": first,
         "second": second,
-        "dataset": b.dataset,
-        "model": b.model,
-        "device": b.device,
-        "batch_size": b.batch_size,
+        **{name: getattr(b, name) for name in COUPLE},
         "fanouts": "/".join(map(str, b.fanouts)),
+        "threads": machine.resolve_threads(b.threads),
         "rounds": len(rounds),
         "work_class": work,
+        "judged": by.name,
         "ratio": found.median,
         "ratio_ci_low": found.low,
         "ratio_ci_high": found.high,
@@ -87,3 +98,8 @@ def _row(
         "verdict": verdict(found, floor or 0.0),
     }
     return [row]
+
+
+def _device_time(sample: Record) -> float:
+    """Time between events around the samples of an epoch (s); 0 where none was taken."""
+    return sum(c[3] for c in sample.get("counts", ()) if c[1] == DEVICE_TIME.name)

@@ -1,4 +1,4 @@
-"""From a ledger to the rows of ``cells.csv`` and ``samples.csv``."""
+"""From a ledger to the rows of ``cells.csv``, ``metrics.csv`` and ``samples.csv``."""
 
 from __future__ import annotations
 
@@ -7,25 +7,30 @@ import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnnbench.cell import NO_MODEL, Cell
-from gnnbench.experiment import Measure
-from gnnbench.measure import machine
+from gnnbench.cell import PHASES, Cell, flat
+from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
 from gnnbench.measure.work import work_class
-from gnnbench.results.labels import system_label
-from gnnbench.results.schema import FEATURE_PATHS, PHASES, SAMPLES
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import labels
+from gnnbench.results.schema import SAMPLES, VERSION
 from gnnbench.runner import audit
-from gnnbench.runner.dead import dead_options
+from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.failures import Failure
-from gnnbench.runner.ledger import Ledger, Record
-from gnnbench.runner.plan import Pair, Plan
+
+if TYPE_CHECKING:
+    from gnnbench.experiment import Measure
+    from gnnbench.runner.ledger import Ledger, Record
+    from gnnbench.runner.plan import Pair, Plan
 
 IDLE_SHARE = 0.02  # of a core
 FOREIGN_SHARE = 0.2  # cores
 IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
+COUNTED = ("batches", "seeds", "sampled_edges", "unique_nodes")
+TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
 
 Row = dict[str, Any]
 
@@ -44,29 +49,42 @@ def cell_rows(
     ledger: Ledger,
     measure: Measure,
     calibrations: Mapping[str, Calibration] | None = None,
-) -> list[Row]:
-    """One row per planned cell whose fate is known; ``calibrations`` by device."""
+) -> tuple[list[Row], list[Row]]:
+    """Rows of ``cells.csv`` and of ``metrics.csv``; ``calibrations`` by device.
+
+    A planned cell whose fate is known has its metrics once, and a row for every name under which
+    the plan has it.
+    """
     pairs = {p.system.id: p for p in plan.pairs if not p.direct}
-    rows = []
+    rows: list[Row] = []
+    metrics: list[Row] = []
     for cell in plan.cells:
         failure = plan.failures.get(cell.id) or ledger.failures.get(cell.id)
         if failure is None and not ledger.measured(cell):
             continue
         row = _identity(cell, plan, ledger)
-        row |= _measured(cell, ledger)
+        metrics += _before(cell, ledger)
+        found, more = _measured(cell, ledger)
+        row |= found
+        metrics += more
         if failure is None:
             reference = plan.references[cell.id]
-            pair = pairs.get(cell.id)
-            row |= _comparison(cell, reference, pair, ledger, (calibrations or {}).get(cell.device))
-            row |= _doubts(cell, ledger)
+            calibration = (calibrations or {}).get(cell.device)
+            found, more = _comparison(cell, reference, pairs.get(cell.id), ledger, calibration)
+            row |= found
+            metrics += more
+            found, more = _doubts(cell, ledger)
+            row |= found
+            metrics += more
             failure = _throttled(cell, ledger) or _unstable(row, measure)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
     _withdraw_verdicts(rows, plan)
-    for row, remark in dead_options(rows, {c.id: plan.references[c.id].id for c in plan.cells}):
+    references = {c.id: plan.references[c.id].id for c in plan.cells}
+    for row, remark in dead_settings(rows, metrics, references):
         row["remark"] = remark
-    return rows
+    return [{**r, "system": name} for r in rows for name in plan.names[r["id"]]], metrics
 
 
 def _withdraw_verdicts(rows: list[Row], plan: Plan) -> None:
@@ -82,35 +100,48 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     report = ledger.reports.get(cell.id, {})
     check = report.get("check", {})
     facts = report.get("facts") or _facts_of_dataset(cell, plan, ledger)
-    trains = cell.model != NO_MODEL
+    asked = flat(cell.recipe)
     row: Row = {
         "id": cell.id,
         "experiment": cell.experiment,
         "system": cell.system,
         "reference": plan.references[cell.id].system,
         "dataset": cell.dataset,
+        "until": cell.until,
         "model": cell.model,
         "device": cell.device,
-        "pick": check.get("pick", cell.pick),
-        "frontier": check.get("frontier", cell.frontier),
+        "pick": check.get("pick", asked.get("sampler.pick", "")),
+        "frontier": check.get("frontier", asked.get("sampler.frontier", "")),
         "law": check.get("law", ""),
         "batch_size": cell.batch_size,
         "fanouts": "/".join(map(str, cell.fanouts)),
-        "hidden": cell.hidden if trains else None,
-        "learning_rate": cell.learning_rate if trains else None,
+        "hidden": cell.hidden if cell.trains else None,
+        "learning_rate": cell.learning_rate if cell.trains else None,
         "threads": machine.resolve_threads(cell.threads),
         "seed": cell.seed,
-        "options": json.dumps(cell.options, sort_keys=True),
+        "max_batches": cell.max_batches,
+        "recipe": json.dumps(cell.recipe, sort_keys=True),
+        "judged": judged.of(cell.until).name,
+        "verified": check.get("verified", None if cell.composed else False),
         "stand_in_for": plan.stand_ins.get(cell.id, ""),
+        "schema_version": VERSION,
         **facts,
     }
     if train := facts.get("train_nodes"):
         row["epoch_batches"] = math.ceil(train / cell.batch_size)
-    if "setup" in report:
-        row["setup_time_s"] = report["setup"]["seconds"]
     if check:
-        row |= {"check_time_s": check["seconds"], "digest": check["digest"]}
+        row["digest"] = check["digest"]
     return row
+
+
+def _before(cell: Cell, ledger: Ledger) -> list[Row]:
+    """What came before the first epoch."""
+    report = ledger.reports.get(cell.id, {})
+    return [
+        m.metric(cell.id, stage, what, report[stage]["seconds"])
+        for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
+        if stage in report
+    ]
 
 
 def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -132,44 +163,63 @@ def kernel_rows(plan: Plan, ledger: Ledger) -> list[Row]:
 
 
 def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
+    named = labels([asdict(c) for c in plan.cells])
     return [
-        {"id": cell.id, "cell": system_label(asdict(cell)), **found}
+        {"id": cell.id, "cell": named.of(asdict(cell)), **found}
         for cell in plan.cells
         if cell.id not in ledger.failures
         for found in ledger.profiles.get(cell.id, {}).get(kind, [])
     ]
 
 
-def _measured(cell: Cell, ledger: Ledger) -> Row:
+def _measured(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
     samples = ledger.measured(cell)
     if not samples:
-        return {"n": 0}
+        return {"n": 0}, []
+    by = judged.of(cell.until)
+    found = median_interval([by.value(s) for s in samples], cell.seed)
     wall = median_interval([s["wall_s"] for s in samples], cell.seed)
     row: Row = {
         "epoch_wall_s": wall.median,
-        "ci_low_s": wall.low,
-        "ci_high_s": wall.high,
-        "n": wall.n,
-        "throttled": sum(bool(s.get("throttle")) for s in samples),
-        "first_epoch_s": max((s["wall_s"] for s in ledger.warm_ups(cell)), default=None),
+        "judged_s": found.median,
+        "ci_low_s": found.low,
+        "ci_high_s": found.high,
+        "n": found.n,
         "loss": samples[-1]["loss"],
-        "residual_s": statistics.median(s["wall_s"] - _phase_sum(s) for s in samples),
-        "peak_alloc_bytes": max(s["peak_alloc_bytes"] for s in samples),
-        "peak_rss_bytes": max(s["peak_rss_bytes"] for s in samples),
     }
-    if outer := [s["outer_s"] for s in samples if s["outer_s"]]:
-        row["outer_s"] = statistics.median(outer)
-    counts = ("batches", "seeds", "sampled_edges", "unique_nodes", "h2d_bytes")
-    for key in (*counts, *(f"feature_bytes_{p}" for p in FEATURE_PATHS)):
-        row[key] = round(statistics.median(s[key] for s in samples))
-    for key in (*(f"{phase}_time_s" for phase in PHASES), "device_time_s"):
-        times = [s[key] for s in samples if s.get(key) is not None]
-        row[key] = statistics.median(times) if times else None
-    return row
+    row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
+    row |= {key: _median(samples, key) for key in TIMES}
+    return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, ledger, samples)]
 
 
-def _phase_sum(sample: Record) -> float:
-    return sum(sample[f"{phase}_time_s"] or 0.0 for phase in PHASES)
+def _median(samples: Iterable[Record], key: str) -> float | None:
+    known = [s[key] for s in samples if s.get(key) is not None]
+    return statistics.median(known) if known else None
+
+
+def _beside(cell: Cell, ledger: Ledger, samples: list[Record]) -> list[Row]:
+    """All that was measured of a cell's epochs and is not in its row."""
+    n = len(samples)
+    warm = [s["wall_s"] for s in ledger.warm_ups(cell)]
+    peaks = {what: max(s[what.name] for s in samples) for what in (m.PEAK_ALLOC, m.PEAK_RSS)}
+    numbers: list[tuple[str, m.Measure, float | None]] = [
+        (m.EPOCH, m.OUTER, _median(samples, "outer_s")),
+        (m.EPOCH, m.FIRST, max(warm, default=None)),
+        (m.EPOCH, m.THROTTLED, sum(bool(s.get("throttle")) for s in samples)),
+        *((m.EPOCH, what, peak) for what, peak in peaks.items()),
+        *((phase, m.ALONE, _median(samples, f"{phase}_alone_s")) for phase in PHASES),
+    ]
+    found = [
+        m.metric(cell.id, stage, what, value, n=n)
+        for stage, what, value in numbers
+        if value is not None
+    ]
+    epochs = [{tuple(c[:3]): c[3] for c in s.get("counts", ())} for s in samples]
+    for stage, name, where in dict.fromkeys(key for epoch in epochs for key in epoch):
+        # What an epoch did not count at all it counted 0 times.
+        value = statistics.median(epoch.get((stage, name, where), 0) for epoch in epochs)
+        found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where, n=n))
+    return found
 
 
 def _comparison(
@@ -178,16 +228,15 @@ def _comparison(
     pair: Pair | None,
     ledger: Ledger,
     calibration: Calibration | None,
-) -> Row:
+) -> tuple[Row, list[Row]]:
     if pair is None or pair.reference is None or reference.id in ledger.failures:
         row: Row = {"stopped": ledger.done.get(cell.id, {}).get("why", "")}
         if calibration is not None:
             row["noise_floor"] = calibration.floor(len(ledger.measured(cell)))
         if cell.id == reference.id:
             row["verdict"] = "reference"
-        return row
-    reports = [ledger.reports[c.id]["check"] for c in (reference, cell)]
-    work = work_class(*reports)
+        return row, []
+    work = work_class(*(ledger.reports[c.id]["check"] for c in (reference, cell)))
     rounds = ledger.rounds(pair)
 
     def ratio(value: Callable[[Record], float]) -> Estimate:
@@ -202,27 +251,26 @@ def _comparison(
         "work_class": work,
         "rounds": len(rounds),
         "stopped": ledger.done.get(pair.id, {}).get("why", ""),
-        "speedup_per_edge": per("sampled_edges", "wall_s"),
-        "speedup_per_batch": per("batches", "wall_s"),
-        "sample_speedup_per_edge": per("sampled_edges", "sample_time_s"),
-        "sample_speedup_per_batch": per("batches", "sample_time_s"),
     }
+    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in PHASES}}
+    metrics = [
+        m.metric(cell.id, stage, what, per(key, times[stage]), n=len(rounds))
+        for stage in (m.EPOCH, PHASES[0])
+        for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
+    ]
     if work == "different":
-        return row
-    judged = "sample_" if cell.model == NO_MODEL else ""
-    for name, key in (("", "wall_s"), *((f"{p}_", f"{p}_time_s") for p in PHASES)):
-        found = ratio(lambda s, k=key: s[k] or 0.0)  # type: ignore[misc]
-        row |= {
-            f"{name}speedup": found.median,
-            f"{name}speedup_ci_low": found.low,
-            f"{name}speedup_ci_high": found.high,
-        }
-        if name == judged:
-            row["verdict"] = verdict(found, floor or 0.0)
-    return row
+        return row, metrics
+    for stage, time in times.items():
+        speedup = ratio(lambda s, key=time: s[key] or 0.0)  # type: ignore[misc]
+        if speedup.n:
+            metrics.append(m.metric(cell.id, stage, m.SPEEDUP, speedup))
+    found = ratio(judged.of(cell.until).value)
+    row |= {"ratio": found.median, "ratio_ci_low": found.low, "ratio_ci_high": found.high}
+    row["verdict"] = verdict(found, floor or 0.0)
+    return row, metrics
 
 
-def _doubts(cell: Cell, ledger: Ledger) -> Row:
+def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
     """CPU use of this worker, or one beside it, while it should have been idle; moved work."""
     counted = [s for s in ledger.samples if ledger.counts(s)]
     pairs = {s["pair"] for s in counted if s["id"] == cell.id}
@@ -243,15 +291,15 @@ def _doubts(cell: Cell, ledger: Ledger) -> Row:
     doubts += [
         audit.first_epoch_doubt(ledger.warm_ups(cell), own),
         audit.clock_doubt(own),
+        audit.idle_doubt(cell, own),
         audit.after_doubt(own),
     ]
     if error := ledger.profiles.get(cell.id, {}).get("error"):
         doubts.append(f"its samples could not be looked into: {error}")
-    return {
-        "idle_cpu_share": idle_share(beside) if beside else None,
-        "foreign_cpu_share": foreign,
-        "doubtful": "; ".join(d for d in doubts if d),
-    }
+    metrics = [m.metric(cell.id, m.EPOCH, m.FOREIGN_CPU, foreign, n=len(own))]
+    if beside:
+        metrics.append(m.metric(cell.id, m.EPOCH, m.IDLE_CPU, idle_share(beside), n=len(own)))
+    return {"doubtful": "; ".join(d for d in doubts if d)}, metrics
 
 
 def idle_share(samples: Iterable[Record]) -> float:
@@ -285,11 +333,12 @@ def _unstable(row: Row, measure: Measure) -> Failure | None:
     limit = measure.unstable_half_width
     if not limit or row["n"] < 2 or math.isnan(row["ci_low_s"]):
         return None
-    half_width = (row["ci_high_s"] - row["ci_low_s"]) / 2 / row["epoch_wall_s"]
+    half_width = (row["ci_high_s"] - row["ci_low_s"]) / 2 / row["judged_s"]
     if half_width <= limit:
         return None
+    what = judged.of(row["until"]).words
     return Failure(
         "unstable",
-        f"the interval is still +-{half_width:.0%} after {row['n']} epochs; quieten the machine or"
-        " raise -o time_budget_s and -o max_rounds",
+        f"the interval of its {what} is still +-{half_width:.0%} after {row['n']} epochs; quieten"
+        " the machine or raise -o time_budget_s and -o max_rounds",
     )

@@ -1,8 +1,8 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``recheck``, ``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}``
-or ``{"ok": false, "status", "reason"}``.
+``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
+``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -23,7 +23,7 @@ from typing import IO, Any
 
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
-from gnnbench.runner.quiet import OuterClock
+from gnnbench.runner.quiet import quiet_since
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
@@ -34,17 +34,19 @@ class Worker:
 
     def __init__(self) -> None:
         self.system: Any = None
+        self.verified = False  # whether the suite's own gate and audit look at the work
 
     def open(self, command: dict[str, Any]) -> dict[str, Any]:
         """Import the system, open the graph, construct; returns the graph's facts."""
-        from gnnbench.systems import registry
+        from gnnbench.composition.find import find
 
         cell = Cell.from_json(command["cell"])
-        system = registry.get(cell.system)
-        graph: Any = open_graph(cell.dataset) if system.needs_graph else None
+        found = find(cell.system)
+        self.verified = found.composed
+        graph: Any = open_graph(cell.dataset) if found.needs_graph else None
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
-        self.system = system(cell, graph)
+        self.system = found.build(cell, graph)
         return {} if graph is None else graph_facts(graph)
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -67,19 +69,29 @@ class Worker:
         return {"seconds": time.perf_counter() - start}
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run the correctness gate."""
+        """Run the correctness gate; whether it is the suite's is not for the system to say."""
         start = time.perf_counter()
         report = self.system.check()
-        return {**report.to_json(), "seconds": time.perf_counter() - start}
+        seconds = time.perf_counter() - start
+        verified = self.verified and report.verified
+        return {**report.to_json(), "verified": verified, "seconds": seconds}
 
     def epoch(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run one epoch, measured by the system and by the harness."""
-        clock = OuterClock()
-        self.system.on_clock_stopped = clock.stop
-        sample = self.system.run_epoch(command["epoch"])
-        outer_s = clock.seconds
+        """Run one epoch under the harness's clock, until its work is done and all is quiet."""
+        from gnnbench.measure.timeline import Timeline
+
+        # The system is lent one timeline for its spans; the epoch is read off the other.
+        own, lent = (Timeline.on(self.system.cell.device) for _ in range(2))
+        own.start()
+        self.system.run_epoch(command["epoch"], lent)
+        own.stop()
+        own.marks = list(lent.marks)
+        return {**own.sweep().to_json(), "outer_s": quiet_since(own.begin) - own.begin}
+
+    def audit(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Count and check what the last epoch did."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {**sample.to_json(), "outer_s": outer_s, "peak_rss_bytes": peak}
+        return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
 
     def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
         """Check again, after timing, on seeds that were not timed."""
@@ -141,6 +153,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "setup": worker.setup,
         "check": worker.check,
         "epoch": worker.epoch,
+        "audit": worker.audit,
         "recheck": worker.recheck,
         "profile": worker.profile,
         "close": worker.close,

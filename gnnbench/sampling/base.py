@@ -16,9 +16,10 @@ from gnnbench import names, rng
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
+from gnnbench.ops.locked import LockedCopy
 from gnnbench.ops.picks import PICKS, PickSpec
+from gnnbench.option import Option
 from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
-from gnnbench.stages.locked import LockedCopy
 
 if TYPE_CHECKING:
     from gnnbench.sampling.dgl_adapter import DglSampler
@@ -72,8 +73,8 @@ class Sampler(ABC):
     what it was built with, and is built there anew: nothing that it holds is shared.
 
     A subclass names itself and what it can do in the class attributes and implements ``draw``;
-    ``picks`` has the default first, ``options`` maps the keyword arguments of its own to a line of
-    help. Made by ``gnnbench.build_sampler``.
+    ``picks`` has the default first, ``options`` are the keyword arguments of its own: default, help
+    and legal values. Made by ``gnnbench.build_sampler``.
     """
 
     name: ClassVar[str]
@@ -81,7 +82,7 @@ class Sampler(ABC):
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
-    options: ClassVar[dict[str, str]] = {}
+    options: ClassVar[dict[str, Option]] = {}
     _built_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *setting: Any, **options: Any) -> Self:
@@ -111,11 +112,12 @@ class Sampler(ABC):
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
-        """Raise ``UsageError`` for an option that the sampler does not have."""
-        for option in options:
+        """Raise ``UsageError`` for an option that the sampler has not, or an illegal value."""
+        for option, value in options.items():
             if option not in cls.options:
                 known = names.suggestion(option, cls.options)
                 raise UsageError(f"sampler '{cls.name}' has no option '{option}'; {known}")
+            cls.options[option].check(f"sampler '{cls.name}'", value)
 
     @property
     def pick(self) -> str:
@@ -183,6 +185,7 @@ class Sampler(ABC):
                 else yes_or_no("with_positions", with_positions)
             ),
         )
+        drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
 
     @abstractmethod

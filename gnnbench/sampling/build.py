@@ -12,11 +12,11 @@ from torch import Tensor
 from gnnbench import names
 from gnnbench.data.graph import Graph
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.ops.missing import native_missing
 from gnnbench.ops.picks import WEIGHTED, PickSpec
 from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
 from gnnbench.sampling.base import TOPOLOGIES, Sampler, Setting
 from gnnbench.sampling.registry import sampler_class
-from gnnbench.systems.native import native_missing
 
 WALK = (4, 3, 0.5)  # walks, steps and restart probability of PinSAGE as GNNLab runs it
 

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from gnnbench.convert import to_dgl
 from gnnbench.errors import UsageError
+from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.sampling.place import Place, Samples, check_edge_ids
-from gnnbench.systems.dgl_import import require_dgl
 
 dgl: Any = require_dgl()
 BlockSampler: Any = dgl.dataloading.BlockSampler

@@ -11,15 +11,20 @@ from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater
 from gnnbench.ops.pgsampler import HUBS, TaskStats, pgsampler
 from gnnbench.ops.picks import PICKS
-from gnnbench.sampling.arguments import whole
+from gnnbench.option import Option
 from gnnbench.sampling.base import Sampler, Setting
 
-FETCH_SIZE = 5  # the paper's
-_FETCH = {"fetch_size": f"tasks that a worker takes at once, 1 to 32; {FETCH_SIZE} by default"}
-_HUBS = {
-    "hubs": "split (default): all workers of a GPU share a long reservoir row's draws, which is not"
-    " in the paper; whole: a row is one worker's. On the CPU it always is"
-}
+FETCH_SIZE = Option(
+    "fetch_size", 5, "tasks that a worker takes at once; 5 is the paper's", range(1, 33)
+)
+HUBS_OPTION = Option(
+    "hubs",
+    "split",
+    "split: all workers of a GPU share a long reservoir row's draws, which is not in the paper;"
+    " whole: a row is one worker's, as on the CPU",
+    HUBS,
+)
+UNSAFE = Option("unsafe", False, "must be true: edges are lost", (False, True))
 
 
 class PgSampler(Sampler):
@@ -33,14 +38,12 @@ class PgSampler(Sampler):
     summary = "PGSampler: one persistent kernel over a task queue"
     picks = tuple(pick for pick in PICKS if pick != "random_walk")
     frontiers = ("cumulative",)
-    options: ClassVar[dict[str, str]] = {**_FETCH, **_HUBS}
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION)}
     variant: ClassVar[str] = "persistent"
 
-    def __init__(self, setting: Setting, fetch_size: int = FETCH_SIZE, hubs: str = "split") -> None:
-        if hubs not in HUBS:
-            raise UsageError(f"hubs must be one of {', '.join(HUBS)}, not {hubs!r}")
-        if not 1 <= whole("fetch_size", fetch_size, 1) <= 32:
-            raise UsageError(f"fetch_size must be 1 to 32, it is {fetch_size}")
+    def __init__(
+        self, setting: Setting, fetch_size: int = FETCH_SIZE.default, hubs: str = HUBS[0]
+    ) -> None:
         super().__init__(setting)
         self._fetch_size = fetch_size
         self._hubs = hubs
@@ -88,7 +91,7 @@ class PgSamplerAsPrinted(PgSampler):
 
     name = "pgsampler-as-printed"
     summary = "PGSampler's Algorithm 1 to the letter: loses tasks; needs unsafe=True"
-    options: ClassVar[dict[str, str]] = {**_FETCH, "unsafe": "must be true: edges are lost"}
+    options: ClassVar[dict[str, Option]] = {**PgSampler.options, UNSAFE.name: UNSAFE}
     variant = "as_printed"
 
     def __init__(self, setting: Setting, unsafe: bool = False, **options: Any) -> None:

@@ -1,32 +1,14 @@
-"""Find samplers by name: ours, and others' through the entry point ``gnnbench.samplers``.
-
-``GNNBENCH_EXTRA_SAMPLERS="name=module:Class,..."`` adds more without installing a distribution.
-"""
+"""Samplers of the library by name (``gnnbench.registry`` says where they come from)."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
 
-from gnnbench import names
+from gnnbench import names, registry
 from gnnbench.errors import UsageError
 from gnnbench.sampling.base import Sampler
 
-EXTRA = "GNNBENCH_EXTRA_SAMPLERS"
-GROUP = "gnnbench.samplers"
-OURS = {
-    "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
-    "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
-    "fused-map": "gnnbench.sampling.fused_map:FusedMap",
-    "fastsample": "gnnbench.sampling.fastsample:FastSample",
-    "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",
-    "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
-    "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
-}
-
-RENAMED = {"baseline": "hop-by-hop"}  # a system and the reference are called baseline
+STAGES = "gnnbench.stages."  # foreign samplers serve in recipes, not in the library
 
 
 @dataclass(frozen=True)
@@ -47,27 +29,18 @@ class SamplerInfo:
     problem: str = ""
 
 
-@lru_cache(maxsize=1)
-def _entries() -> dict[str, EntryPoint]:
-    found = {e.name: e for e in entry_points(group=GROUP)}
-    for text in filter(None, os.environ.get(EXTRA, "").split(",")):
-        name, _, value = (part.strip() for part in text.partition("="))
-        if not name or ":" not in value:
-            raise UsageError(f"{EXTRA} holds '{text}', which is not of the form name=module:Class")
-        found[name] = EntryPoint(name, value, GROUP)
-    ours = {name: EntryPoint(name, value, GROUP) for name, value in OURS.items()}
-    return {**ours, **dict(sorted(found.items()))}
-
-
 def sampler_names() -> list[str]:
-    """Names of all samplers, ours first."""
-    return list(_entries())
+    """Names of all samplers of the library, ours first."""
+    entries = registry.entries(registry.SAMPLER)
+    return [name for name, entry in entries.items() if not entry.value.startswith(STAGES)]
 
 
 def sampler_class(name: str) -> type[Sampler]:
     """Class of a sampler. Raises ``UsageError`` for an unknown name and suggests the nearest."""
-    names.check("sampler", name, _entries(), RENAMED)
-    loaded: type[Sampler] = _entries()[name].load()
+    names.check("sampler", name, sampler_names(), registry.RENAMED[registry.SAMPLER])
+    loaded = registry.load(registry.SAMPLER, name)
+    if not (isinstance(loaded, type) and issubclass(loaded, Sampler)):
+        raise UsageError(f"sampler '{name}' is no gnnbench.Sampler; it serves in recipes only")
     return loaded
 
 
@@ -87,7 +60,7 @@ def samplers() -> list[SamplerInfo]:
                 cls.devices,
                 {device: cls.picks_on(device) for device in cls.devices},
                 cls.frontiers,
-                dict(cls.options),
+                {o.name: f"{o.help}; {o.legal}" for o in cls.options.values()},
             )
         )
     return found

@@ -1,25 +1,54 @@
-"""Batch order: which seeds each batch of an epoch trains on."""
+"""Order stage: which seeds each batch of an epoch trains on."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
-import torch
-from torch import Tensor
+from gnnbench.stages.spec import Spec
 
-from gnnbench import rng
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gnnbench.stages.job import Job
 
 
-class Order(Protocol):
+class Order(ABC):
     """Splits an epoch's training nodes into batches of seeds."""
 
+    @abstractmethod
     def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
         """Seeds of every batch, int64 global ids on ``device``, the last batch possibly short."""
-        ...
 
 
-class AsDrawn:
-    """Training nodes in the epoch's random permutation, the same for every system.
+@dataclass(frozen=True)
+class OrderSpec(Spec):
+    """An order as a recipe names it."""
+
+    kind: ClassVar[str] = "order"
+
+    @abstractmethod
+    def build(self, job: Job) -> Order:
+        """The order of a cell's epochs."""
+
+
+@dataclass(frozen=True)
+class AsDrawn(OrderSpec):
+    """Training nodes in the epoch's random permutation, the same for every system."""
+
+    name: ClassVar[str] = "as-drawn"
+    summary: ClassVar[str] = "batches of the epoch's random permutation, one after the other"
+
+    def build(self, job: Job) -> Permuted:
+        """The order of a cell's epochs."""
+        cell = job.cell
+        return Permuted(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+
+
+class Permuted(Order):
+    """Batches of a permutation that the seed and the epoch decide.
 
     ``max_batches`` keeps the first batches only; 0 keeps the whole epoch. A batch size above the
     training set gives one batch.
@@ -33,6 +62,8 @@ class AsDrawn:
 
     def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
         """Seeds of every batch of ``epoch``, shuffled on the device."""
+        from gnnbench import rng
+
         shuffled = rng.permutation(
             self._train["cpu"].numel(), rng.key(self._seed, epoch, "batch-order"), device
         )

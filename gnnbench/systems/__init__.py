@@ -1,1 +1,1 @@
-"""Published systems as compositions of stages, found through entry points."""
+"""The systems, one short file each: its paper, its stages, and what is its own."""

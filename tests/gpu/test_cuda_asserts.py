@@ -1,4 +1,5 @@
-"""An index out of range ends as a CUDA error, in release builds too, never as a wrong row."""
+"""An index out of range ends as a CUDA error, in release builds too, never as a wrong row, and
+never as an endless wait for sizes."""
 
 import subprocess
 import sys
@@ -15,12 +16,21 @@ load_native()
 ops = torch.ops.gnnbench
 def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")
 rows = torch.ones(3, 4, device="cuda")
+HOW = ([1], "floyd", [], [], "new", 1, 0, False, [])
+def late(call):
+    call()  # what a first call loads and locks is there
+    torch.cuda._sleep(200_000_000)
+    ops.gather(rows, ints(3))
+    call()
 """
 CALLS = {
     "gather": "ops.gather(rows, ints(0, 3))",
     "gather-negative": "ops.gather(rows, ints(-1))",
     "aggregate": "ops.aggregate(ints(0, 1), ints(3), rows, 1, 'sum')",
     "aggregate-indptr": "ops.aggregate(ints(0, 2), ints(1), rows, 1, 'sum')",
+    # The kernels that were to tell the sizes are enqueued, and never run.
+    "waiting": "late(lambda: ops.id_map(ints(1, 2), ints(3)))",
+    "waiting-batch": "late(lambda: ops.fused_map(ints(0, 1).long(), ints(0), ints(0), *HOW))",
     "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
 }
 

@@ -4,18 +4,26 @@ import pytest
 import torch
 from gpu_graphs import assert_same, skewed
 
+from gnnbench.check.same import same_work
+from gnnbench.ops.fused import DenseMap, fastsample
+from gnnbench.ops.gnnlab import VersionedTable, gnnlab
+from gnnbench.ops.sampler import hop_by_hop
+
 pytestmark = pytest.mark.gpu
+
+LATE = 200_000_000  # cycles, a tenth of a second
+HOW = {"pick": "floyd", "frontier": "cumulative", "key": 11, "with_positions": True}
 
 
 def test_another_stream_gives_the_same_bits(ops):
     csc = skewed(5000, torch.int64, seed=4)
     seeds = torch.arange(0, 5000, 7)
     args = ([10, 5], "reservoir", [], [], "cumulative", 11, 0, True)
-    expected = ops.sample(csc.indptr, csc.indices, seeds, *args)
+    expected = ops.hop_by_hop(csc.indptr, csc.indices, seeds, *args)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         indptr, indices, on_gpu = (t.cuda() for t in (csc.indptr, csc.indices, seeds))
-        got = ops.sample(indptr, indices, on_gpu, *args)
+        got = ops.hop_by_hop(indptr, indices, on_gpu, *args)
         assert_same(got, expected)
 
 
@@ -38,6 +46,64 @@ def test_refuses_tensors_of_two_devices(ops):
     seeds = torch.arange(5, dtype=torch.int32)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
         graph = (csc.indptr.cuda(), csc.indices.cuda())
-        ops.sample(*graph, seeds, [2], "floyd", [], [], "new", 0, 0, False)
+        ops.hop_by_hop(*graph, seeds, [2], "floyd", [], [], "new", 0, 0, False)
     with pytest.raises(RuntimeError, match="must be on a CUDA device"):
         ops.gather(torch.ones(3, 3), torch.zeros(2, dtype=torch.int64, device="cuda"))
+
+
+def test_a_dense_map_is_waited_for_on_another_stream():
+    csc = skewed(5000, torch.int32, seed=4)
+    graph = csc.indptr.cuda(), csc.indices.cuda()
+    seeds = torch.arange(0, 5000, 7, device="cuda", dtype=torch.int32)
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.stream(first):
+        dense_map = DenseMap.of(5000, "cuda")
+        dense_map.ids.zero_()  # as if every node were known
+        torch.cuda.synchronize()
+        torch.cuda._sleep(LATE)
+        dense_map.ids.fill_(-1)
+    with torch.cuda.stream(second):
+        drawn, _ = fastsample(*graph, seeds, [10, 5], **HOW, batch=0, dense_map=dense_map)
+        right = hop_by_hop(csc.indptr, csc.indices, seeds.cpu(), [10, 5], **HOW, batch=0)
+        assert same_work(right, drawn) is None
+
+
+def test_a_versioned_table_is_waited_for_on_another_stream():
+    csc = skewed(5000, torch.int32, seed=4)
+    graph = csc.indptr.cuda(), csc.indices.cuda()
+    seeds = torch.arange(0, 5000, 7, device="cuda", dtype=torch.int32)
+    first, second = torch.cuda.Stream(), torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(first):
+        table = VersionedTable("cuda")
+        table.grow(1 << 17)  # there is room for the entries of several batches
+        gnnlab(*graph, seeds, [10, 5], **HOW, batch=0, table=table)
+        assert table.version == 1
+        torch.cuda.synchronize()
+        torch.cuda._sleep(LATE)
+        table.words.zero_()
+        table.version = 0  # of the next batch it is that of the entries which are still there
+    with torch.cuda.stream(second):
+        drawn = gnnlab(*graph, seeds.flip(0), [10, 5], **HOW, batch=1, table=table)
+        right = hop_by_hop(csc.indptr, csc.indices, seeds.cpu().flip(0), [10, 5], **HOW, batch=1)
+        assert same_work(right, drawn) is None
+
+
+@pytest.mark.parametrize("sampler", ["fastsample", "gnnlab"])
+def test_batches_take_turns_on_two_streams(sampler):
+    csc = skewed(20_000, torch.int64, seed=4)
+    graph = csc.indptr.cuda(), csc.indices.cuda()
+    order = torch.randperm(20_000, generator=torch.Generator().manual_seed(1))
+    streams = torch.cuda.Stream(), torch.cuda.Stream()
+    dense_map, table = DenseMap.of(20_000, "cuda"), VersionedTable("cuda")
+    torch.cuda.synchronize()
+    for batch in range(60):
+        seeds = order[300 * batch : 300 * (batch + 1)]
+        with torch.cuda.stream(streams[batch % 2]):
+            args = (*graph, seeds.cuda(), [10, 5])
+            if sampler == "gnnlab":
+                drawn = gnnlab(*args, **HOW, batch=batch, table=table)
+            else:
+                drawn, _ = fastsample(*args, **HOW, batch=batch, dense_map=dense_map)
+            right = hop_by_hop(csc.indptr, csc.indices, seeds, [10, 5], **HOW, batch=batch)
+            assert same_work(right, drawn) is None

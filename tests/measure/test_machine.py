@@ -1,8 +1,12 @@
 import json
 import os
 import socket
+import subprocess
 from pathlib import Path
 
+import pytest
+
+from gnnbench.errors import UsageError
 from gnnbench.measure import machine
 
 
@@ -47,3 +51,22 @@ def test_source_digest_is_stable_between_calls_of_an_unchanged_tree(tmp_path, mo
     first = machine.source_digest()
     (tmp_path / "libx.so").write_bytes(b"2")
     assert machine.source_digest() != first
+
+
+def test_a_copy_without_git_names_the_revision_that_it_carries(tmp_path, monkeypatch):
+    package = tmp_path / "gnnbench"
+    (package / "measure").mkdir(parents=True)
+    (package / "x.py").write_text("1")
+    monkeypatch.setattr(machine, "__file__", str(package / "measure" / "machine.py"))
+    assert machine.revision()["git_revision"] is None
+    with pytest.raises(UsageError, match="no git checkout"):
+        machine.write_revision()
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *words], check=True)
+    here = machine.revision()
+    machine.write_revision()
+    (tmp_path / ".git").rename(tmp_path / "elsewhere")
+    assert machine.revision() == here and len(here["git_revision"]) == 40
+    (package / "x.py").write_text("2")  # other code than it was written for
+    assert machine.revision()["git_revision"] is None

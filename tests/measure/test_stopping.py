@@ -32,6 +32,8 @@ def test_reasons():
     assert rule.decide([steady, steady], 1).why == "precise"
     assert rule.decide([steady, wild], 0).why == ""
     assert rule.decide([steady, wild], 9).why == "budget"  # the next round would overrun it
+    assert rule.decide([steady, wild], 9, round_s=0.5).why == ""
+    assert rule.decide([steady, wild], 0, round_s=11.0).why == "budget"
     assert rule.decide([wild * 2], 0).why == "max_rounds"
     assert rule.decide([[1.0, 1.0]], 99).why == ""
     assert rule.decide([], 0).why == ""

@@ -4,27 +4,33 @@ import pytest
 
 from gnnbench.errors import UsageError
 from gnnbench.plots import FIGURES, breakdown, draw, loss
+from gnnbench.results import metrics as m
 from gnnbench.results import reader, writer
-from gnnbench.results.schema import CELLS, SAMPLES
+from gnnbench.results.schema import CELLS, METRICS, SAMPLES, VERSION
 
 BASE = {
-    "experiment": "breakdown", "reference": "baseline", "dataset": "d", "model": "gcn",
-    "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5", "status": "ok",
-    "n": 3, "batches": 4, "epoch_batches": 9,
+    "experiment": "breakdown", "reference": "baseline", "dataset": "d", "until": "compute",
+    "model": "gcn", "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5",
+    "status": "ok", "n": 3, "batches": 4, "epoch_batches": 9, "schema_version": VERSION,
+    "recipe": "{}", "seed": 0, "hidden": 64, "judged": "epoch_wall_s",
 }  # fmt: skip
-TIMES = {
-    "sample_time_s": 1.0, "memory_io_time_s": 0.5, "compute_time_s": 2.0, "residual_s": 0.25,
-    "epoch_wall_s": 3.75, "ci_low_s": 3.5, "ci_high_s": 4.5,
-}  # fmt: skip
+TIMES = {"overlap_s": 0.5, "idle_s": 0.25, "epoch_wall_s": 3.75, "judged_s": 3.75}
+ALONE = {"sample": 1.0, "memory_io": 0.25, "compute": 1.75}
+WALL = {"value": 3.75, "low": 3.5, "high": 4.5}
 
 
 def cell(system, **values):
     return {**BASE, "id": system, "system": system, **values}
 
 
+def alone(row):
+    found = [m.metric(row["id"], phase, m.ALONE, time) for phase, time in ALONE.items()]
+    return [*found, m.metric(row["id"], m.EPOCH, m.WALL, 0.0) | WALL]
+
+
 ROWS = [
     cell("baseline", **TIMES, verdict="reference"),
-    cell("dgl", **TIMES, speedup=0.81, work_class="equivalent", doubtful="spun"),
+    cell("dgl", **TIMES, ratio=0.81, work_class="equivalent", doubtful="spun"),
     cell("pyg", status="missing_dep", reason="gone"),
     cell("pyg-native-sampler", **TIMES, stand_in_for="pyg", work_class="different"),
     cell("wrong", **TIMES, status="incorrect", reason="lost edges"),
@@ -35,25 +41,31 @@ LOSSES = [("baseline", 1, [3.0, 2.0]), ("baseline", 2, [3.2, 2.1]), ("dgl", 3, [
           ("wrong", 4, [9.0]), ("cut-off", 5, [9.0])]  # fmt: skip
 
 
-@pytest.fixture
-def folder(tmp_path):
-    writer.write_csv(tmp_path / "cells.csv", CELLS, ROWS)
+def write(folder, rows, losses):
+    writer.write_csv(folder / "cells.csv", CELLS, rows)
+    numbers = [x for r in rows if r.get("epoch_wall_s") for x in alone(r)]
+    writer.write_csv(folder / "metrics.csv", METRICS, numbers)
     samples = [
         {"id": s, "system": s, "dataset": "d", "model": "gcn", "worker": w, "loss": v}
-        for s, w, values in LOSSES
+        for s, w, values in losses
         for v in values
     ]
-    writer.write_csv(tmp_path / "samples.csv", SAMPLES, samples)
-    return tmp_path
+    writer.write_csv(folder / "samples.csv", SAMPLES, samples)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path, ROWS, LOSSES)
 
 
 def test_breakdown_shows_bars_failures_and_marks(folder):
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
     bars = [p for p in ax.patches if p.get_hatch() is None]
-    assert len(bars) == 3 * 4
-    assert [b.get_height() for b in bars[:4]] == [1.0, 0.5, 2.0, 0.25]
-    assert [b.get_y() for b in bars[:4]] == [0.0, 1.0, 1.5, 3.5]
+    assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle
+    assert [b.get_height() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
+    assert [b.get_y() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
     assert len([p for p in ax.patches if p.get_hatch()]) == 3
     texts = [t.get_text() for t in ax.texts]
     assert {"missing_dep", "incorrect", "oom_host"} <= set(texts)
@@ -71,9 +83,25 @@ def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
     assert len(ax.collections) == 1  # one band: only baseline ran in two workers
 
 
+@pytest.mark.parametrize(
+    "axis,other,words",
+    [("fanouts", "5/5", "fanouts 5/5"), ("seed", 1, "seed 1"), ("hidden", 128, "hidden 128")],
+)
+def test_cells_that_differ_have_bars_and_curves_of_their_own(tmp_path, axis, other, words):
+    rows = [cell("s", **TIMES), cell("s", **{**TIMES, "id": "t", axis: other})]
+    run = reader.read(write(tmp_path, rows, [("s", 1, [3.0, 2.0]), ("t", 2, [5.0, 4.0])]))
+    (ax,) = loss.figure(run).axes
+    curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert list(curves.values()) == [[3.0, 2.0], [5.0, 4.0]]
+    assert list(curves)[1] == f"s, {words}" and not ax.collections
+    (ax,) = breakdown.figure(run).axes
+    labels = [t.get_text() for t in ax.get_xticklabels()]
+    assert labels[1] == f"s\n{words}" and labels[0] != labels[1]
+
+
 def test_files_are_png_and_svg_and_the_same_every_time(folder):
     paths = draw(folder)
-    assert [p.name for p in paths] == [f"{n}{s}" for n in FIGURES for s in (".png", ".svg")]
+    assert [p.name for p in paths] == [f"{n}{s}" for n in FIGURES[:2] for s in (".png", ".svg")]
     first = [p.read_bytes() for p in paths]
     assert first[0].startswith(b"\x89PNG")
     assert b"oom_host" in first[1]

@@ -1,23 +1,24 @@
+import json
 import re
 
 import pytest
 
 from gnnbench.plots import draw, sampling
 from gnnbench.results import reader, writer
-from gnnbench.results.schema import CELLS, STAGES
+from gnnbench.results.schema import CELLS, STAGES, VERSION
 
 BASE = {
-    "experiment": "sampling", "reference": "baseline", "dataset": "d", "model": "none",
+    "experiment": "sampling", "reference": "baseline", "dataset": "d", "until": "sample",
     "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5", "status": "ok",
-    "batches": 100, "options": "{}", "epoch_wall_s": 1.1, "ci_low_s": 1.0, "ci_high_s": 1.3,
+    "batches": 100, "epoch_wall_s": 1.1, "judged": "sample_time_s", "schema_version": VERSION,
 }  # fmt: skip
 
 
 def cell(number, sampler, time, **values):
-    options = f'{{"sampler": "{sampler}"}}'
+    ends = {} if time is None else {"ci_low_s": time * 0.9, "ci_high_s": time * 1.2}
     return {
-        **BASE, "id": str(number), "system": "baseline", "options": options,
-        "sample_time_s": time, **values,
+        **BASE, "id": str(number), "system": "baseline", "sample_time_s": time, "judged_s": time,
+        "recipe": json.dumps({"sampler": {"name": sampler}}), **ends, **values,
     }  # fmt: skip
 
 
@@ -37,7 +38,7 @@ def test_bars_hold_the_stages_and_a_marker_the_measured_time(run):
         for stage, hop, time in (("pick", 1, 2e-3), ("pick", 2, 3e-3), ("id_map", 1, 1e-3))
     ]
     rows = [
-        cell(1, "baseline", 0.7), cell(2, "fastsample", 0.35, sample_speedup=2.0),
+        cell(1, "baseline", 0.7), cell(2, "fastsample", 0.35, ratio=2.0),
         cell(3, "gone", None, status="crash"), cell(4, "bad", 0.1, status="incorrect"),
     ]  # fmt: skip
     figure = sampling.figure(run(rows, stages))

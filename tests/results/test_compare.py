@@ -5,15 +5,16 @@ import sys
 
 import pytest
 
-from gnnbench import cli
+from gnnbench import cli, files
 from gnnbench.errors import UsageError
 from gnnbench.results import compare_text, schema, writer
 from gnnbench.results.compare import compare, open_run
 
 ROW = {
-    "system": "s", "dataset": "d", "model": "gcn", "device": "cpu", "pick": "floyd",
-    "frontier": "cumulative", "law": "l", "batch_size": 8, "fanouts": "2/2", "hidden": 4,
-    "learning_rate": 0.1, "seed": 0, "options": "{}", "batches": 4, "seeds": 32, "threads": 2,
+    "system": "s", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu",
+    "pick": "floyd", "frontier": "cumulative", "law": "l", "batch_size": 8, "fanouts": "2/2",
+    "hidden": 4, "learning_rate": 0.1, "seed": 0, "max_batches": 0, "recipe": "{}", "batches": 4,
+    "epoch_batches": 4, "schema_version": schema.VERSION, "seeds": 32, "threads": 2,
     "sampled_edges": 1000, "unique_nodes": 500, "n": 4, "status": "ok", "reason": "",
 }  # fmt: skip
 WALLS = (1.00, 1.01, 0.99, 1.00)
@@ -27,16 +28,22 @@ def run(folder, cells, machine="m1", samples=True, **record):
         row = {**ROW, "id": f"c{nth}", **changes}
         if walls:
             low, high = min(walls), max(walls)
-            row |= {"epoch_wall_s": sorted(walls)[len(walls) // 2], "ci_low_s": low}
+            row |= {"judged_s": sorted(walls)[len(walls) // 2], "ci_low_s": low}
             row |= {"ci_high_s": high, "n": len(walls)}
         rows.append(row)
-        taken += [{"id": row["id"], "warmup": False, "wall_s": w} for w in walls]
+        # Where sampling is judged the wall time is three times as long, whatever the sampler.
+        taken += [
+            {"id": row["id"], "warmup": False, "wall_s": w}
+            if row["until"] == "compute"
+            else {"id": row["id"], "warmup": False, "wall_s": 3.0, "sample_time_s": w}
+            for w in walls
+        ]
         taken.append({"id": row["id"], "warmup": True, "wall_s": 100.0})
         taken.append({"id": row["id"], "warmup": False, "wall_s": 50.0, "void": True})
     writer.write_csv(folder / "cells.csv", schema.CELLS, rows)
     if samples:
         writer.write_csv(folder / "samples.csv", schema.SAMPLES, taken)
-    writer.write_json(folder / "run.json", {"machine_id": machine, "versions": {}, **record})
+    files.write_json(folder / "run.json", {"machine_id": machine, "versions": {}, **record})
     return folder
 
 
@@ -69,18 +76,62 @@ def test_verdicts(tmp_path, factor, floor, threshold, verdict):
 
 
 def test_cells_match_by_id_else_by_what_they_are_and_missing_ones_are_listed(tmp_path):
-    a = run(tmp_path / "a", [({"system": "x", "threads": 4}, WALLS), ({"system": "y"}, WALLS)])
+    a = run(tmp_path / "a", [({"system": "x"}, WALLS), ({"system": "y"}, WALLS)])
     b = run(tmp_path / "b", [({"system": "z", "id": "q"}, WALLS),
-                             ({"system": "x", "id": "p", "options": "{ }"}, WALLS)])  # fmt: skip
+                             ({"system": "x", "id": "p", "recipe": "{ }"}, WALLS)])  # fmt: skip
     found = compare(open_run(a), open_run(b))
     assert [c.system for c in found.cells] == ["x"]
-    assert found.only_a == ["y on d (gcn, cpu, batch 8, 2/2)"]
-    assert found.only_b == ["z on d (gcn, cpu, batch 8, 2/2)"]
-    assert any("threads" in w for w in found.warnings)
+    assert (found.only_a, found.only_b) == (["y"], ["z"])
+    assert found.common.startswith("d, until compute, gcn, cpu, batch 8, fanouts 2/2")
     assert not found.regressions
 
 
-@pytest.mark.parametrize("key,value", [("device", "cuda"), ("options", '{"a":1}'), ("seed", 1)])
+def test_equal_work_under_two_names_is_two_cells(tmp_path):
+    cells = [({"id": "c", "system": "x"}, WALLS), ({"id": "c", "system": "y"}, WALLS)]
+    a = run(tmp_path / "a", cells)
+    b = run(tmp_path / "b", cells[::-1])
+    found = compare(open_run(a), open_run(b))
+    assert [c.system for c in found.cells] == ["x", "y"] and not found.only_b
+
+
+def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
+    a = run(tmp_path / "a", [({"threads": 2}, WALLS)])
+    b = run(tmp_path / "b", [({"id": "one", "threads": 1}, scaled(2.0)),
+                             ({"id": "two", "threads": 2}, WALLS)])  # fmt: skip
+    found = compare(open_run(a), open_run(b))
+    assert [(c.threads, c.verdict) for c in found.cells] == [(2, "tie")]
+    assert not found.regressions
+    assert found.only_b == ["s, 1 threads"]
+
+
+def test_the_same_cell_with_all_cores_of_another_machine_is_warned_of(tmp_path):
+    a = run(tmp_path / "a", [({"threads": 2}, WALLS)])
+    b = run(tmp_path / "b", [({"threads": 4}, WALLS)])
+    assert any("threads" in w for w in compare(open_run(a), open_run(b)).warnings)
+
+
+def test_samplers_are_compared_by_their_sampling_time(tmp_path):
+    sampling = {"until": "sample", "model": ""}
+    a = run(tmp_path / "a", [(sampling, WALLS)])
+    b = run(tmp_path / "b", [(sampling, scaled(2.0))])  # their wall times are equal
+    (cell,) = compare(open_run(a), open_run(b)).cells
+    assert (cell.judged, cell.verdict) == ("sample_time_s", "slower")
+    assert cell.ratio == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
+    a = run(tmp_path / "a", [({}, WALLS)])
+    b = run(tmp_path / "b", [({"id": "q", "max_batches": 4}, WALLS)])
+    assert len(compare(open_run(a), open_run(b)).cells) == 1
+
+
+@pytest.mark.parametrize(
+    "key,value",
+    [
+        ("device", "cuda"), ("recipe", '{"sampler": {"name": "a"}}'), ("seed", 1), ("threads", 1),
+        ("max_batches", 3), ("until", "sample"),
+    ],
+)  # fmt: skip
 def test_other_cells_do_not_match(tmp_path, key, value):
     a = run(tmp_path / "a", [({}, WALLS)])
     b = run(tmp_path / "b", [({"id": "q", key: value}, WALLS)])
@@ -143,11 +194,12 @@ def test_another_machine_is_warned_of(tmp_path):
 
 def test_formats(tmp_path):
     a = run(tmp_path / "a", [({}, WALLS), ({"system": "y"}, WALLS)])
-    b = run(tmp_path / "b", [({"options": "{}"}, scaled(2.0))])
+    b = run(tmp_path / "b", [({}, scaled(2.0))])
     found = compare(open_run(a), open_run(b))
     text = compare_text.markdown(found)
-    assert text.splitlines()[1].count("---|") == text.splitlines()[2].count(" | ") + 1
-    assert "- only in A: y on d" in text
+    assert text.startswith("d, until compute, gcn")
+    assert text.splitlines()[3].count("---|") == text.splitlines()[4].count(" | ") + 1
+    assert "- only in A: y" in text
     first, second = csv.DictReader(io.StringIO(compare_text.to_csv(found)))
     assert (first["verdict"], first["regression"]) == ("slower", "True")
     assert "only in A" in second["reason"]

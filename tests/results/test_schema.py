@@ -1,9 +1,12 @@
 import csv
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from gnnbench import files
 from gnnbench.errors import UsageError
 from gnnbench.results import reader, schema, writer
 
@@ -11,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 UNITS = {"s": "_s", "B": "bytes"}
 
 
-@pytest.mark.parametrize("columns", [schema.CELLS, schema.SAMPLES])
+@pytest.mark.parametrize("columns", [columns for _, columns in schema.TABLES.values()])
 def test_names_are_unique_snake_case_and_carry_their_unit(columns):
     names = schema.column_names(columns)
     assert len(names) == len(set(names))
@@ -23,19 +26,27 @@ def test_names_are_unique_snake_case_and_carry_their_unit(columns):
             assert UNITS[column.unit] in column.name
 
 
-def test_columns_that_readers_rely_on_are_there():
-    names = set(schema.column_names(schema.CELLS))
-    assert names >= {
-        "system", "dataset", "model", "device", "pick", "frontier", "work_class",
-        "sample_time_s", "memory_io_time_s", "compute_time_s", "epoch_wall_s", "sampled_edges",
-        "unique_nodes", "h2d_bytes", "peak_alloc_bytes", "n", "ci_low_s", "ci_high_s", "status",
-        "reason", "residual_s", "feature_bytes_host_copy",
+def test_the_first_table_holds_identity_times_work_and_ratio_and_nothing_else():
+    names = schema.column_names(schema.CELLS)
+    assert names[0] == "id" and names[-1] == "schema_version" and len(names) < 60
+    assert set(names) >= {
+        "system", "dataset", "until", "model", "device", "pick", "frontier", "recipe", "threads",
+        "sample_time_s", "memory_io_time_s", "compute_time_s", "overlap_s", "idle_s",
+        "epoch_wall_s", "judged_s", "sampled_edges", "unique_nodes", "n", "ci_low_s", "ci_high_s",
+        "work_class", "verified", "ratio", "verdict", "status", "reason",
     }  # fmt: skip
+    assert not any("bytes" in name or "speedup" in name for name in names)
 
 
 def test_document_is_what_the_code_says():
     document = ROOT / "results" / "SCHEMA.md"
-    assert document.read_text() == schema.markdown(), (
+    told = subprocess.run(
+        [sys.executable, "-m", "gnnbench.results.schema"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert document.read_text() == told.stdout, (
         "run 'python -m gnnbench.results.schema > results/SCHEMA.md'"
     )
 
@@ -66,6 +77,10 @@ def test_foreign_and_damaged_tables_are_refused(tmp_path):
     path.write_text("id,n\na,many\n")
     with pytest.raises(UsageError, match="damaged"):
         reader.read(tmp_path)
+    row = {"id": "a", "schema_version": schema.VERSION + 1}
+    writer.write_csv(path, schema.CELLS, [row])
+    with pytest.raises(UsageError, match="newer gnnbench"):
+        reader.read(tmp_path)
     with pytest.raises(UsageError, match=r"no cells\.csv"):
         reader.read(tmp_path / "nowhere")
 
@@ -82,26 +97,26 @@ def test_latest_is_the_newest_run(tmp_path):
 
 def test_journal_survives_a_torn_line(tmp_path):
     path = tmp_path / "events.jsonl"
-    journal = writer.Journal(path)
+    journal = files.Journal(path)
     journal.append({"a": 1, "b": float("inf")})
     journal.append({"a": 2})
     journal.close()
     whole = path.read_bytes()
     for cut in (0, 1, len(whole) // 2, len(whole) - 2, len(whole) - 1, len(whole)):
         path.write_bytes(whole[:cut])
-        before = writer.read_journal(path)
+        before = files.read_journal(path)
         assert before == [{"a": 1, "b": None}, {"a": 2}][: whole[:cut].count(b"\n")]
-        again = writer.Journal(path)
+        again = files.Journal(path)
         again.append({"a": 3})
         again.close()
-        assert writer.read_journal(path) == [*before, {"a": 3}]
+        assert files.read_journal(path) == [*before, {"a": 3}]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "run.json"
-    writer.write_json(path, {"x": float("nan"), "p": Path("y")})
+    files.write_json(path, {"x": float("nan"), "p": Path("y")})
     assert json.loads(path.read_text()) == {"x": None, "p": "y"}
-    with pytest.raises(RuntimeError), writer.atomic_path(path) as temporary:
+    with pytest.raises(RuntimeError), files.atomic_path(path) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert json.loads(path.read_text()) == {"x": None, "p": "y"}
@@ -111,7 +126,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_unwritable_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot write to .*--out"):
-        writer.ensure_folder(tmp_path / "file" / "results")
+        files.ensure_folder(tmp_path / "file" / "results")
 
 
 def test_csv_is_plain(tmp_path):

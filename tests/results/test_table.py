@@ -1,44 +1,122 @@
+import json
+
+import pytest
 from rich.console import Console
 
-from gnnbench.results.table import cells_table, narrow_tables, remarks, seconds
+from gnnbench.results import inside_table, metrics
+from gnnbench.results.table import heading, ratio_lines, remarks, tables
+from gnnbench.results.units import seconds
+from gnnbench.stages.counts import DEVICE_TIME
 
 ROW = {
-    "dataset": "d", "model": "gcn", "system": "pyg", "status": "ok", "epoch_wall_s": 2.0,
-    "ci_low_s": 1.9, "ci_high_s": 2.1, "batches": 10, "sample_time_s": 1.0,
-    "memory_io_time_s": 0.5, "compute_time_s": 0.4, "residual_s": 0.1, "work_class": "different",
-    "speedup_per_edge": 0.5, "speedup_per_batch": 0.25, "sample_speedup_per_edge": 0.4,
-    "sample_speedup_per_batch": 0.2, "reason": "", "epoch_batches": 20,
+    "id": "p", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu", "seed": 0,
+    "system": "pyg", "status": "ok", "epoch_wall_s": 2.0, "judged_s": 2.0, "ci_low_s": 1.9,
+    "ci_high_s": 2.1, "batches": 10, "sample_time_s": 1.0, "memory_io_time_s": 0.5,
+    "compute_time_s": 0.4, "overlap_s": 0.0, "idle_s": 0.1, "work_class": "different",
+    "reason": "", "epoch_batches": 20, "batch_size": 8000, "fanouts": "15/10/5", "hidden": 64,
+    "threads": 16, "verified": True, "recipe": "{}",
 }  # fmt: skip
-FAILED = {"dataset": "d", "model": "gcn", "system": "x", "status": "crash", "reason": "died"}
+SAMPLING = {
+    **ROW, "id": "s", "until": "sample", "model": "", "hidden": None, "epoch_wall_s": 0.05,
+    "judged_s": 0.04, "ci_low_s": 0.0396, "ci_high_s": 0.0404, "sample_time_s": 0.04,
+    "batches": 200, "epoch_batches": 200, "sampled_edges": 250_000_000, "ratio": 2.0,
+    "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "work_class": "identical", "verdict": "faster",
+    "system": "baseline", "device": "cuda", "noise_floor": 0.0,
+}  # fmt: skip
+FAILED = {
+    "id": "x", "dataset": "d", "until": "compute", "model": "gcn", "system": "x", "device": "cpu",
+    "status": "crash", "reason": "died",
+}  # fmt: skip
+PER = [
+    metrics.metric("p", stage, what, value)
+    for stage, what, value in (
+        ("epoch", metrics.PER_EDGE, 0.5), ("epoch", metrics.PER_BATCH, 0.25),
+        ("sample", metrics.PER_EDGE, 0.4), ("sample", metrics.PER_BATCH, 0.2),
+    )
+]  # fmt: skip
+DEVICE = [metrics.metric("s", "sample", DEVICE_TIME, 0.036)]
+STAGES = [
+    {"id": "a", "cell": "baseline", "stage": "batch", "hop": None, "host_s": 3e-4, "device_s": 2e-4,
+     "extra_bytes": 3 << 20, "extra_ratio": 1.5},
+    {"id": "a", "cell": "baseline", "stage": "pick", "hop": 1, "host_s": 1e-5, "device_s": 2e-5},
+    {"id": "a", "cell": "baseline", "stage": "pick", "hop": 2, "host_s": 1e-5, "device_s": 3e-5},
+    {"id": "b", "cell": "dgl", "stage": "batch", "hop": None, "host_s": 9e-3, "device_s": None},
+]  # fmt: skip
+KERNELS = [
+    {"id": "a", "cell": "baseline", "device_s": 5e-5, "calls": 3.0, "grid": "132x1x1",
+     "block": "256x1x1", "registers": None, "occupancy": None,
+     "kernel": "void gnnbench::cuda::(anonymous namespace)::pick_kernel<int, 4>(int const*)"},
+]  # fmt: skip
 
 
-def show(rows, **how):
-    console = Console(width=250, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    console.print(cells_table(rows, **how))
+def show(found, width=250):
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
+    for table in found:
+        console.print(table)
     return console.export_text()
 
 
 def test_different_work_has_no_ratio_unless_asked_for():
-    text = show([ROW])
+    text = show(tables([ROW], PER))
     assert "different" in text and "x/edge" not in text
-    assert "0.50x/edge 0.25x/batch" in show([ROW], show_different=True)
+    text = show(tables([ROW], PER, different=True))
+    assert "0.50x/edge 0.25x/batch" in text and "0.40x/edge 0.20x/batch" in text
     assert any("--show-different" in r for r in remarks([ROW]))
-    assert not any("--show-different" in r for r in remarks([ROW], show_different=True))
+    assert not any("--show-different" in r for r in remarks([ROW], different=True))
 
 
 def test_equal_work_shows_the_ratio_and_its_interval():
-    row = {**ROW, "work_class": "equivalent", "speedup": 1.5, "speedup_ci_low": 1.4,
-           "speedup_ci_high": 1.6, "verdict": "faster"}  # fmt: skip
-    text = show([row, FAILED])
-    assert "1.50x [1.40, 1.60]" in text
-    assert "100 ms" in text  # sampling per batch
+    row = {**ROW, "work_class": "equivalent", "ratio": 1.5, "ratio_ci_low": 1.4,
+           "ratio_ci_high": 1.6, "verdict": "faster"}  # fmt: skip
+    text = show(tables([row, FAILED], []))
+    assert "1.50x [1.40, 1.60]" in text and "5.0%" in text
     assert "crash" in text
 
 
-def test_remarks_name_failures_and_cut_epochs():
+@pytest.mark.parametrize(
+    "axis,other", [("fanouts", "5/5"), ("seed", 1), ("hidden", 128), ("threads", 1)]
+)
+def test_rows_that_differ_read_different_and_say_only_that(axis, other):
+    first, second = ROW, {**ROW, "id": "q", axis: other}
+    head, one, two = show(tables([first, second], [])).splitlines()[:3]
+    assert head.split()[0] == axis and one != two
+    assert (one.split()[0], two.split()[0]) == (str(ROW[axis]), str(other))
+    assert str(ROW["fanouts"]) in heading([first, second]) or axis == "fanouts"
+    assert "15/10/5" not in show(tables([first, first], []))
+
+
+def test_settings_that_vary_stand_beside_their_system():
+    rows = [
+        {**ROW, "id": name, "recipe": json.dumps({"sampler": {"name": name}, "dtype": "float32"})}
+        for name in ("hop-by-hop", "fused-map")
+    ]
+    text = show(tables(rows, []))
+    assert "pyg sampler=hop-by-hop" in text and "pyg sampler=fused-map" in text
+    assert "float32" not in text
+
+
+def test_time_per_batch_and_rate_of_samplers():
+    lost = {**SAMPLING, "id": "l", "status": "crash", "judged_s": None}
+    text = show(tables([SAMPLING, lost], DEVICE))
+    assert "crash" in text
+    for expected in ("0.2 ", "0.18 ", "6.25e+03", "1.0%", "2.00x [1.90, 2.10]", "identical"):
+        assert expected in text, expected
+
+
+def test_epochs_that_go_other_ways_have_tables_of_their_own():
+    found = tables([ROW, SAMPLING], [])
+    heads = [[str(c.header) for c in table.columns] for table in found]
+    assert "ms/batch" in heads[0] and "compute" in heads[1]
+    assert all("until" in head for head in heads)
+
+
+def test_remarks_name_failures_cut_epochs_and_who_vouches_for_itself():
     found = remarks([ROW, FAILED])
-    assert "x on d (gcn): crash: died" in found
+    assert "x: crash: died" in found
     assert any("max_batches" in r for r in found)
+    elsewhere = remarks([ROW, {**FAILED, "dataset": "e", "verified": False}])
+    assert "x (unverified) (e): crash: died" in elsewhere
+    assert any(r.startswith("unverified: ") for r in elsewhere)
 
 
 def test_units():
@@ -49,18 +127,42 @@ def test_units():
 
 
 def test_narrow_tables_hold_everything_in_eighty_columns():
-    reference = {**ROW, "system": "baseline", "work_class": "", "verdict": "reference"}
+    reference = {**ROW, "id": "r", "system": "baseline", "work_class": "", "verdict": "reference"}
     system = {**ROW, "system": "pyg-native-sampler", "stand_in_for": "pyg", "verdict": "slower",
-              "work_class": "equivalent", "speedup": 10.5, "speedup_ci_low": 10.4,
-              "speedup_ci_high": 10.6, "sample_speedup": 10.5, "sample_speedup_ci_low": 10.4,
-              "sample_speedup_ci_high": 10.6, "doubtful": "x"}  # fmt: skip
-    missing = {**FAILED, "status": "missing_dep"}
-    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
-    times, comparison = narrow_tables([reference, system, missing])
-    console.print(times)
-    console.print(comparison)
-    text = console.export_text()
+              "work_class": "equivalent", "ratio": 10.5, "ratio_ci_low": 10.4,
+              "ratio_ci_high": 10.6, "doubtful": "x"}  # fmt: skip
+    rows = [reference, system, {**FAILED, "status": "missing_dep"}]
+    rows += [{**r, "id": r["id"] + "2", "fanouts": "5/5"} for r in rows[:2]]
+    text = show(tables(rows, [], narrow=True), 80)
     assert "…" not in text and max(map(len, text.splitlines())) <= 80
-    for expected in ("d, gcn", "baseline", "missing_dep", "2 s", "400 ms", "equivalent", "slower"):
+    for expected in ("fanouts 15/10/5", "fanouts 5/5", "baseline", "missing_dep", "2 s", "400 ms",
+                     "equivalent", "slower"):  # fmt: skip
         assert expected in text
     assert text.count("10.50x [10.40, 10.60]") == 2
+
+
+def test_stages_are_summed_over_hops_and_what_is_unknown_stays_empty():
+    assert inside_table.stage_time(STAGES[:3], "pick") == 2e-5 + 3e-5
+    assert inside_table.stage_time(STAGES[:3], "id_map") is None
+    first, second = show([inside_table.stages_table(STAGES).table()]).splitlines()[1:3]
+    assert "200 us" in first and "50 us" in first and "3 MiB" in first and "1.50" in first
+    assert second.split() == ["dgl", "9", "ms"]
+
+
+def test_kernels_say_what_is_unknown():
+    text = show([inside_table.kernels_table(KERNELS).table()])
+    assert "pick_kernel " in text and text.count("unknown") == 2 and "int const" not in text
+
+
+def test_couples_are_sentences_with_what_varies():
+    couple = {
+        "first": "dgl", "second": "baseline sampler=fused-map", "dataset": "d", "fanouts": "2/2",
+        "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "rounds": 7,
+        "work_class": "different", "verdict": "faster",
+    }  # fmt: skip
+    assert ratio_lines([couple, {**couple, "fanouts": "5/5", "device_ratio": None}]) == [
+        "dgl / baseline sampler=fused-map (fanouts 2/2): 2.00x [1.90, 2.10] per edge, 3.00x by"
+        " events; different work, 7 rounds, faster",
+        "dgl / baseline sampler=fused-map (fanouts 5/5): 2.00x [1.90, 2.10] per edge; different"
+        " work, 7 rounds, faster",
+    ]

@@ -7,14 +7,14 @@ from fakes import FAKES, fake_environment
 @pytest.fixture
 def fakes(monkeypatch):
     """Registers the fakes in this process and in workers; the tree may change meanwhile."""
+    from gnnbench import registry
     from gnnbench.measure import machine
     from gnnbench.runner import environment
-    from gnnbench.systems import registry
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    caches = (registry._entries, environment.availability, environment.dataset_state)
+    caches = (registry.entries, environment.availability, environment.dataset_state)
     for cache in caches:
         cache.cache_clear()
     yield sorted(FAKES)
@@ -50,20 +50,28 @@ def observer():
 
 @pytest.fixture
 def launch(fakes, tmp_path, observer):
-    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome."""
+    """Run fakes in this process: ``launch("fake,slow", repeats=3, options=(...))`` -> Outcome.
+
+    The option ``speed=...`` goes to each of them.
+    """
     from gnnbench.overrides import Overrides
     from gnnbench.runner import campaign
     from gnnbench.runner.launch import make_request
 
     def run(systems, named=True, resume=False, force=False, out=None, more=None, **over):
-        options = ("reference=fake", *over.pop("options", ()))
+        mine = [
+            f"{system}.{option}" if option.startswith("speed=") else option
+            for option in over.pop("options", ())
+            for system in (systems.split(",") if option.startswith("speed=") else [""])
+        ]
+        options = ("reference=fake", *mine)
         over.setdefault("repeats", 2)
         over.setdefault("profile", "smoke")
         definition = tmp_path / "fakes.toml"
         if not named:
             listed = ", ".join(f'"{s}"' for s in systems.split(","))
             definition.write_text(
-                f'schema_version = 1\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
+                f'schema_version = 2\nextends = "breakdown"\n[axes]\nsystem = [{listed}]\n'
             )
         chosen = tuple(systems.split(",")) if named else ()
         request = make_request(

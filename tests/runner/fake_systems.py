@@ -5,37 +5,44 @@ import signal
 import time
 from pathlib import Path
 
+from gnnbench.cell import phases
+from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.errors import MissingError, UnsupportedError
-from gnnbench.systems.base import CheckReport, EpochSample, Missing, System
+from gnnbench.missing import Missing
+from gnnbench.option import Option
 
 
 class Fake(System):
     name = "fake"
     summary = "does nothing, correctly"
     devices = ("cpu",)
-    options = {"speed": "seconds of an epoch", "flag": "a file to wait for"}  # noqa: RUF012
+    options = {  # noqa: RUF012
+        "speed": Option("speed", 0.002, "seconds of an epoch"),
+        "flag": Option("flag", "", "a file to wait for"),
+    }
     needs_graph = False
     digest = "d1"
     edges = 100.0
     frontier = "cumulative"
 
     def setup(self):
-        self.seconds = float(self.cell.options.get("speed", 0.002))
+        self.seconds = float(self.cell.recipe["speed"])
 
     def check(self):
         return CheckReport(
             True, "", "floyd", self.frontier, "without-replacement", self.digest, self.edges, 50.0
         )
 
-    def run_epoch(self, epoch):
-        start = time.perf_counter()
-        time.sleep(self.seconds)
-        wall = time.perf_counter() - start
-        phases = {"sample": wall * 0.5, "memory_io": wall * 0.2, "compute": wall * 0.2}
-        return EpochSample(
-            epoch, wall, phases, 4, 40, int(self.edges * 40), 2000, {"host_copy": 4096}, 0,
-            1.0 / (epoch + 1), 0,
-        )  # fmt: skip
+    def run_epoch(self, epoch, timeline):
+        for phase in phases(self.cell.until):
+            with timeline.span(phase):
+                time.sleep(self.seconds * (0.5 if phase == "sample" else 0.2))
+        time.sleep(self.seconds * 0.1)
+
+    def audit(self, epoch):
+        loss = 1.0 / (epoch + 1) if self.cell.trains else None
+        counts = [["features", "feature_bytes", "host", 4096]]
+        return EpochReport(epoch, 4, 40, int(self.edges * 40), 2000, loss, counts)
 
 
 class Slow(Fake):
@@ -45,7 +52,7 @@ class Slow(Fake):
     edges = 100.5
 
     def setup(self):
-        self.seconds = 3 * float(self.cell.options.get("speed", 0.002))
+        self.seconds = 3 * float(self.cell.recipe["speed"])
 
 
 class Other(Fake):
@@ -66,25 +73,25 @@ class Incorrect(Fake):
 class LateIncorrect(Fake):
     """Right at the gate, wrong while it is timed."""
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
+    def audit(self, epoch):
+        report = super().audit(epoch)
         if epoch >= 2:
-            sample.ok, sample.reason = False, "timed batch 1 lost edges"
-        return sample
+            report.ok, report.reason = False, "timed batch 1 lost edges"
+        return report
 
 
 class Crash(Fake):
-    def run_epoch(self, epoch):
+    def run_epoch(self, epoch, timeline):
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
 class Raises(Fake):
-    def run_epoch(self, epoch):
+    def run_epoch(self, epoch, timeline):
         raise ValueError("a bug\nwith two lines")
 
 
 class Hang(Fake):
-    def run_epoch(self, epoch):
+    def run_epoch(self, epoch, timeline):
         time.sleep(600)
 
 
@@ -157,13 +164,11 @@ class Chatty(Fake):
 class Waits(Fake):
     """Says that it runs, then takes its time."""
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
-        self.clock_stopped()
+    def audit(self, epoch):
         if epoch >= 2:
-            Path(self.cell.options["flag"]).write_text(str(os.getpid()))
+            Path(self.cell.recipe["flag"]).write_text(str(os.getpid()))
             time.sleep(0.3)
-        return sample
+        return super().audit(epoch)
 
 
 class Graphed(Fake):
@@ -178,22 +183,22 @@ class Graphed(Fake):
         assert torch.get_num_threads() == self.cell.threads == int(os.environ["OMP_NUM_THREADS"])
         self.edges = float(self.graph.num_edges)
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
-        sample.batches = -(-self.graph.train_idx.numel() // self.cell.batch_size)
+    def audit(self, epoch):
+        report = super().audit(epoch)
+        report.batches = -(-self.graph.train_idx.numel() // self.cell.batch_size)
         if self.cell.max_batches:
-            sample.batches = min(sample.batches, self.cell.max_batches)
-        sample.seeds = min(self.graph.train_idx.numel(), sample.batches * self.cell.batch_size)
-        return sample
+            report.batches = min(report.batches, self.cell.max_batches)
+        report.seeds = min(self.graph.train_idx.numel(), report.batches * self.cell.batch_size)
+        return report
 
 
 class Fragile(Fake):
     """Crashes until the file that its option names is there."""
 
-    def run_epoch(self, epoch):
-        if not Path(self.cell.options["flag"]).exists():
+    def run_epoch(self, epoch, timeline):
+        if not Path(self.cell.recipe["flag"]).exists():
             raise ValueError("not yet")
-        return super().run_epoch(epoch)
+        super().run_epoch(epoch, timeline)
 
 
 class GreedyGpuDriver(Fake):
@@ -206,14 +211,14 @@ class GreedyGpuDriver(Fake):
 class Sampling(Fake):
     """Samples only, and lets be looked into; with the option ``flag`` the look fails."""
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
-        sample.phases_s, sample.loss = {"sample": sample.wall_s * 0.9}, None
-        return sample
+    def audit(self, epoch):
+        report = super().audit(epoch)
+        report.loss = None
+        return report
 
     def profile(self, epoch):
         assert epoch > 1_000_000
-        if "flag" in self.cell.options:
+        if self.cell.recipe["flag"]:
             raise ValueError("blind")
         stages = [{"stage": "batch", "hop": None, "batches": 20, "host_s": 1e-3, "edges": 400}]
         return {"stages": stages, "kernels": []}

@@ -16,7 +16,7 @@ def store(monkeypatch, tmp_path):
 
 
 def test_pairs_of_one_system_are_measured_like_a_comparison(fakes, store, tmp_path, observer):
-    wish = Wish("fake", pairs=2, rounds=4, options=("speed=0.01",))
+    wish = Wish("fake", pairs=2, rounds=4, options=("fake.speed=0.01",))
     found, folder = calibrate(wish, tmp_path / "results", observer)
     run = reader.read(folder)
     assert len({s["worker"] for s in run.samples}) == 4
@@ -46,7 +46,7 @@ def test_later_runs_hold_every_ratio_against_the_floor(launch, store, tmp_path, 
     noise.store(noise.Calibration(**{**found.__dict__, "levels": (wide,)}))
     row = by_system(launch("fake,slow", repeats=3, options=("speed=0.01",)))["slow"]
     assert (row["verdict"], row["noise_floor"]) == ("tie", 0.9)
-    assert row["speedup_ci_high"] < 1
+    assert row["ratio_ci_high"] < 1
 
 
 def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, tmp_path, observer):

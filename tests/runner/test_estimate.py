@@ -26,7 +26,7 @@ def test_the_graph_is_counted_once_for_both_workers():
 
 
 def test_cells_that_cannot_run_cost_nothing():
-    gone = replace(CELL, system="gone")
+    gone = replace(CELL, system="gone", composed=False)
     plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
     found = describe(plan, MEASURE)
     assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]

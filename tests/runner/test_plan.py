@@ -1,26 +1,36 @@
+from dataclasses import replace
+
 from gnnbench.cell import Cell
+from gnnbench.grid import Grid
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability, make_plan
 
 GONE = Failure("missing_dep", "gone; get it")
 
 
-def cells(*systems, **changes):
-    return [Cell("e", s, "d", "m", **changes) for s in systems]
+def cells(*systems, pick="", **changes):
+    if pick:
+        changes["recipe"] = {"sampler": {"name": "s", "pick": pick}}
+    return [Cell("e", s, "d", "m", composed=False, **changes) for s in systems]
 
 
 def plan(cells, missing=None, named=(), reference="a", absent=(), compare=()):
     missing = missing or {}
     return make_plan(
-        cells,
+        Grid(cells, {c.id: [c.system] for c in cells}, {}),
         reference,
         named,
-        lambda system, device: (
-            Availability(GONE, missing[system]) if system in missing else Availability()
+        lambda cell: (
+            Availability(GONE, missing[cell.system]) if cell.system in missing else Availability()
         ),
         lambda dataset: GONE if dataset in absent else None,
+        lambda cell, name: replace(cell, system=name, recipe={}),
         compare,
     )
+
+
+def pick(cell):
+    return cell.recipe.get("sampler", {}).get("pick", "")
 
 
 def pairs(found):
@@ -31,24 +41,24 @@ def test_every_system_is_beside_the_reference():
     assert pairs(plan(cells("b", "a", "c"))) == [("a", "b"), ("a", "c")]
 
 
-def test_groups_differ_in_anything_but_system_and_options():
-    found = plan([*cells("a", "b"), *cells("a", "b", batch_size=8), *cells("b", options={"x": 1})])
+def test_groups_differ_in_anything_but_system_and_recipe():
+    found = plan([*cells("a", "b"), *cells("a", "b", batch_size=8), *cells("b", recipe={"x": 1})])
     assert pairs(found) == [("a", "b"), ("a", "b"), ("a", "b")]
     assert {p.reference.batch_size == p.system.batch_size for p in found.pairs} == {True}
     assert len({p.id for p in found.pairs}) == 3
 
 
 def test_a_reference_may_be_named_with_its_settings():
-    many = [*cells("a", options={"x": 1}), *cells("a", options={"x": 2}), *cells("b")]
+    many = [*cells("a", recipe={"x": 1}), *cells("a", recipe={"x": 2}), *cells("b")]
     found = plan(many, reference="a x=2")
-    assert {p.reference.options["x"] for p in found.pairs} == {2}
-    assert {c.options.get("x") for c in found.references.values()} == {2}
+    assert {p.reference.recipe["x"] for p in found.pairs} == {2}
+    assert {c.recipe.get("x") for c in found.references.values()} == {2}
 
 
 def test_a_cell_without_the_reference_s_pick_is_compared_all_the_same():
-    found = plan([*cells("a", pick="floyd"), *cells("b", pick="default"), *cells("a", pick="x")])
+    found = plan([*cells("a", pick="floyd"), *cells("b", pick="own"), *cells("a", pick="x")])
     assert pairs(found) == [("a", "b"), (None, "a")]
-    assert found.pairs[0].reference.pick == "floyd"
+    assert pick(found.pairs[0].reference) == "floyd"
 
 
 def test_couples_are_measured_beside_the_reference():
@@ -61,11 +71,9 @@ def test_couples_agree_in_what_their_labels_do_not_name():
     many = [c for n in (1, 2) for c in cells("a", "b", threads=n)]
     found = plan(many, compare=[("b threads=1", "b threads=2"), ("b", "a")])
     assert [(p.reference.threads, p.system.threads) for p in found.pairs if p.direct] == [(1, 2)]
-    mixed = [*cells("b", pick="default"), *cells("c", pick="p"), *cells("c", pick="q")]
+    mixed = [*cells("b", pick="own"), *cells("c", pick="p"), *cells("c", pick="q")]
     found = plan(mixed, reference="c", compare=[("b", "c")])
-    assert [(p.reference.pick, p.system.pick) for p in found.pairs if p.direct] == [
-        ("default", "q")
-    ]
+    assert [(pick(p.reference), pick(p.system)) for p in found.pairs if p.direct] == [("own", "q")]
 
 
 def test_a_couple_that_cannot_be_is_noted_or_left_out():
@@ -104,7 +112,7 @@ def test_stand_ins():
 
 
 def test_an_absent_dataset_stops_its_cells_only():
-    other = [Cell("e", s, "gone", "m") for s in ("a", "b")]
+    other = [Cell("e", s, "gone", "m", composed=False) for s in ("a", "b")]
     found = plan([*cells("a", "b"), *other], absent=["gone"])
     assert pairs(found) == [("a", "b")]
     assert set(found.failures) == {c.id for c in other}

@@ -1,93 +1,214 @@
 """Rows from hand-made ledgers."""
 
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
+from gnnbench.results import reader
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.plan import Pair, Plan
-from gnnbench.runner.rows import cell_rows
+from gnnbench.runner.ratios import ratio_rows
+from gnnbench.runner.rows import cell_rows, sample_rows
+from gnnbench.runner.tables import write_tables
+from gnnbench.stages.counts import CALLS, DEVICE_TIME, FEATURE_BYTES
 
-A, B = Cell("e", "a", "d", "m"), Cell("e", "b", "d", "m")
-PAIR = Pair(B, A)
+A = Cell("e", "a", "d", "m", recipe={"sampler": {"name": "one", "pick": "floyd"}})
+B = replace(A, system="b", recipe={"sampler": {"name": "two", "pick": "floyd"}})
 CHECK = {
     "pick": "p", "frontier": "cumulative", "law": "l", "digest": "x", "edges_per_seed": 1.0,
-    "nodes_per_seed": 1.0, "seconds": 0.1,
+    "nodes_per_seed": 1.0, "seconds": 0.1, "verified": True,
 }  # fmt: skip
+FACTS = {"nodes": 5, "edges": 7, "train_nodes": 2048, "feature_dim": 3, "features": "seeded"}
+
+
+class Life:
+    """Cells, their pair and a ledger written by hand."""
+
+    def __init__(self, folder, a=A, b=B):
+        self.folder, self.cells, self.pair = folder, [a, b], Pair(b, a)
+        self.samples, self.events = [], []
+        for cell in self.cells:
+            report = {"facts": FACTS, "setup": {"seconds": 0.5}, "check": CHECK}
+            self.events.append({"event": "report", "cell": cell.id, "report": report})
+
+    def add(self, cell, number, wall, share=0.5, attempt=1, warmup=False, foreign=0.0, counts=()):
+        sample = {
+            "id": cell.id, "pair": self.pair.id, "attempt": attempt, "worker": 1, "round": number,
+            "order": 0, "warmup": warmup, "block_s": wall, "idle_cpu_s": 0.0, "epoch": number,
+            "foreign_cpu_s": foreign * wall, "wall_s": wall, "outer_s": wall, "overlap_s": 0.0,
+            "sample_time_s": wall * share, "sample_alone_s": wall * share,
+            "idle_s": wall * (1 - share), "memory_io_time_s": None, "compute_time_s": None,
+            "batches": 2, "seeds": 4, "sampled_edges": 8, "unique_nodes": 9, "loss": 1.0,
+            "peak_alloc_bytes": 1, "peak_rss_bytes": 1, "ok": True,
+            "counts": [list(c) for c in counts], "system": cell.system,
+            "dataset": cell.dataset, "model": cell.model,
+        }  # fmt: skip
+        self.samples.append(sample)
+
+    def both(self, walls, **more):
+        for number, (a, b) in enumerate(walls):
+            self.add(self.cells[0], number, a, **more)
+            self.add(self.cells[1], number, b, **more)
+
+    @property
+    def ledger(self):
+        for name, lines in (("events", self.events), ("samples", self.samples)):
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (self.folder / f"{name}.jsonl").write_text(text)
+        return Ledger(self.folder)
+
+    def plan(self, **names):
+        plan = Plan(self.cells, [self.pair], dict.fromkeys([c.id for c in self.cells], A))
+        plan.references = {c.id: self.cells[0] for c in self.cells}
+        plan.names = {c.id: names.get(c.system, [c.system]) for c in self.cells}
+        return plan
+
+    def rows(self, **measure):
+        rows, metrics = cell_rows(self.plan(), self.ledger, Measure(**measure))
+        return {r["system"]: r for r in rows}, Metrics(metrics)
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    found = Ledger(tmp_path)
-    for cell in (A, B):
-        found.record("report", cell=cell.id, report={"check": CHECK})
-    yield found
-    found.close()
+def life(tmp_path):
+    return Life(tmp_path)
 
 
-def add(ledger, cell, number, wall, attempt=1, warmup=False, foreign=0.0, pair=PAIR, share=0.5):
-    answer = {
-        "epoch": number, "wall_s": wall, "batches": 2, "seeds": 4, "sampled_edges": 8,
-        "unique_nodes": 9, "h2d_bytes": 0, "loss": 1.0, "peak_alloc_bytes": 1,
-        "peak_rss_bytes": 1, "ok": True, "phases_s": {"sample": wall * share},
-        "feature_bytes": {"host_copy": 5},
-    }  # fmt: skip
-    where = {
-        "attempt": attempt, "worker": 1, "round": number, "order": 0, "warmup": warmup,
-        "block_s": wall, "idle_cpu_s": 0.0, "foreign_cpu_s": foreign * wall,
-    }  # fmt: skip
-    ledger.add_sample(pair, cell, where, answer)
-
-
-def rows(ledger, **measure):
-    plan = Plan([A, B], [PAIR], references={A.id: A, B.id: A})
-    return {r["system"]: r for r in cell_rows(plan, ledger, Measure(**measure))}
-
-
-def test_ratios_pair_rounds_of_one_attempt_and_leave_warm_ups_out(ledger):
-    for number, (a, b) in enumerate([(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)]):
-        add(ledger, A, number, a)
-        add(ledger, B, number, b)
-    add(ledger, A, 0, 100.0, warmup=True)
-    add(ledger, A, 3, 50.0)  # its other half was lost to a kill
-    add(ledger, B, 3, 9.0, attempt=2)
-    found = rows(ledger, unstable_half_width=0.0)
-    assert found["b"]["speedup"] == 2.0
+def test_ratios_pair_rounds_of_one_attempt_and_leave_warm_ups_out(life):
+    life.both([(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)])
+    life.add(A, 0, 100.0, warmup=True)
+    life.add(A, 3, 50.0)  # its other half was lost to a kill
+    life.add(B, 3, 9.0, attempt=2)
+    found, metrics = life.rows(unstable_half_width=0.0)
+    assert found["b"]["ratio"] == 2.0
     assert (found["b"]["rounds"], found["b"]["verdict"]) == (3, "faster")
     assert (found["b"]["work_class"], found["a"]["n"]) == ("identical", 4)
-    assert found["b"]["residual_s"] == pytest.approx(1.25)
+    assert found["b"]["idle_s"] == pytest.approx(1.25)
     assert found["b"]["compute_time_s"] is None
+    assert found["a"]["epoch_batches"] == 2
+    first = {"epoch": "first_epoch_s"}
+    for stage, name in {**first, "setup": "setup_time_s", "check": "check_time_s"}.items():
+        assert [r for r in metrics.of(A.id) if (r["stage"], r["name"]) == (stage, name)]
 
 
-def test_the_verdict_of_sampling_alone_is_by_its_own_time(tmp_path):
-    cells = [Cell("e", name, "d", "none") for name in "ab"]
-    pair, sampling = Pair(cells[1], cells[0]), Ledger(tmp_path)
-    for cell, share in zip(cells, (0.5, 0.25), strict=True):
-        sampling.record("report", cell=cell.id, report={"check": CHECK})
-        for number in range(3):
-            add(sampling, cell, number, 1.0, pair=pair, share=share)
-    plan = Plan(cells, [pair], references=dict.fromkeys([c.id for c in cells], cells[0]))
-    found = {r["system"]: r for r in cell_rows(plan, sampling, Measure())}
-    sampling.close()
-    assert (found["b"]["speedup"], found["b"]["sample_speedup"]) == (1.0, 2.0)
-    assert found["b"]["verdict"] == "faster"
+def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
+    life.both([(2.0, 1.0), (4.0, 2.0)], counts=[("sampler", "calls", "", 3)])
+    ledger = life.ledger
+    rows, metrics = cell_rows(life.plan(), ledger, Measure())
+    for row in rows:
+        assert set(row) <= set(column_names(CELLS))
+    for row in metrics:
+        assert set(row) == set(column_names(METRICS)) and row["description"]
+    for row in sample_rows(ledger):
+        assert set(row) == set(column_names(SAMPLES))
+    for row in ratio_rows(life.plan(), ledger, [("a", "b")], {}):
+        assert set(row) == set(column_names(RATIOS))
 
 
-def test_no_verdict_beside_an_unstable_reference(ledger):
-    for number, wall in enumerate([1.0, 9.0, 1.0, 9.0]):
-        add(ledger, A, number, wall)
-        add(ledger, B, number, wall / 2)
-    assert rows(ledger, unstable_half_width=0.0)["b"]["verdict"] == "faster"
-    found = rows(ledger, unstable_half_width=0.2)
+@pytest.mark.parametrize(
+    "until,ratio,judged", [("sample", 2.0, "sample_time_s"), ("compute", 1.0, "epoch_wall_s")]
+)
+def test_verdict_interval_stability_and_couples_are_by_the_judged_time(
+    tmp_path, until, ratio, judged
+):
+    a, b = (replace(c, until=until, model="m" * (until == "compute")) for c in (A, B))
+    life = Life(tmp_path, a, b)
+    for number, (wall, share) in enumerate([(1.0, 0.5), (1.01, 0.49), (0.99, 0.51)]):
+        life.add(a, number, wall, share=share)
+        life.add(b, number, wall, share=share / 2)
+    found, _ = life.rows()
+    row = found["b"]
+    assert (row["judged"], row["judged_s"]) == (judged, row[judged])
+    assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
+    assert row["ratio"] == pytest.approx(ratio)
+    assert row["verdict"] == {2.0: "faster", 1.0: "tie"}[ratio]
+    (couple,) = ratio_rows(life.plan(), life.ledger, [("b", "a")], {})
+    assert (couple["judged"], couple["ratio"]) == (judged, pytest.approx(1 / ratio))
+    for number, share in enumerate([0.1, 0.9, 0.1, 0.9]):
+        life.add(b, 3 + number, 1.0, share=share)
+    assert (life.rows(unstable_half_width=0.2)[0]["b"]["status"] == "unstable") == (ratio == 2.0)
+
+
+def test_counts_are_medians_over_epochs_and_none_is_zero(life):
+    for number, moved in enumerate([10, 20, 60]):
+        counts = [("features", "feature_bytes", "host", moved)]
+        counts += [("features", "calls", "zero_copy", 3)] * (number == 0)
+        life.add(A, number, 1.0, counts=counts)
+        life.add(B, number, 1.0)
+    _, metrics = life.rows()
+    assert metrics.value(A.id, "features", FEATURE_BYTES, "host") == 20
+    assert metrics.value(A.id, "features", CALLS, "zero_copy") == 0
+    assert metrics.row(A.id, "features", FEATURE_BYTES, "host")["unit"] == "B"
+    assert metrics.value(B.id, "features", FEATURE_BYTES, "host") is None
+
+
+def test_equal_work_stands_under_every_name_and_is_measured_once(life):
+    life.both([(2.0, 1.0), (4.0, 2.0)])
+    plan = life.plan(b=["b", "other"])
+    rows, metrics = cell_rows(plan, life.ledger, Measure())
+    assert [(r["id"], r["system"]) for r in rows] == [(A.id, "a"), (B.id, "b"), (B.id, "other")]
+    assert rows[1]["ratio"] == rows[2]["ratio"]
+    assert len({(r["id"], r["stage"], r["name"], r["where"]) for r in metrics}) == len(metrics)
+    (couple,) = ratio_rows(plan, life.ledger, [("a", "other sampler=two pick=floyd")], {})
+    assert couple["ratio"] == 2.0
+
+
+def test_couples_have_the_ratio_of_device_times(life):
+    for number in range(3):
+        for cell, time in ((A, 0.6), (B, 0.2)):
+            life.add(cell, number, 1.0, counts=[("sample", DEVICE_TIME.name, "", time)])
+    (couple,) = ratio_rows(life.plan(), life.ledger, [("a", "b")], {})
+    assert couple["device_ratio"] == pytest.approx(3.0)
+
+
+def test_no_verdict_beside_an_unstable_reference(life):
+    life.both([(w, w / 2) for w in (1.0, 9.0, 1.0, 9.0)])
+    assert life.rows(unstable_half_width=0.0)[0]["b"]["verdict"] == "faster"
+    found, _ = life.rows(unstable_half_width=0.2)
     assert found["a"]["status"] == "unstable"
-    assert found["b"]["speedup"] == 2.0
+    assert found["b"]["ratio"] == 2.0
     assert "verdict" not in found["b"]
 
 
-def test_other_programs_make_a_row_doubtful(ledger):
+def test_other_programs_make_a_row_doubtful(life):
     for number in range(3):
-        add(ledger, A, number, 1.0, foreign=0.9)
-        add(ledger, B, number, 1.0, foreign=0.01)
-    found = rows(ledger)
+        life.add(A, number, 1.0, foreign=0.9)
+        life.add(B, number, 1.0, foreign=0.01)
+    found, _ = life.rows()
     assert "other programs used 0.9 cores" in found["a"]["doubtful"]
     assert found["b"]["doubtful"] == ""
+
+
+def test_a_setting_that_changes_nothing_is_remarked(tmp_path):
+    b = replace(A, recipe={"sampler": {"name": "one", "pick": "floyd", "size": 3}})
+    life = Life(tmp_path, A, b)
+    walls = [(1.0, 1.0), (1.01, 1.0), (1.0, 1.01)]
+    life.both(walls)
+    rows, _ = cell_rows(life.plan(), life.ledger, Measure())
+    assert "remark" not in rows[0]
+    assert "sampler.size (not given or 3) changed nothing" in rows[1]["remark"]
+    life.samples.clear()
+    for number, (wall, _) in enumerate(walls):
+        life.add(A, number, wall, counts=[("features", "feature_bytes", "host", 1)])
+        life.add(b, number, wall, counts=[("features", "feature_bytes", "host", 2)])
+    rows, _ = cell_rows(life.plan(), life.ledger, Measure())
+    assert "remark" not in rows[1]
+
+
+def test_what_is_written_is_read_again(life):
+    life.both([(2.0, 1.0), (4.0, 2.0)], counts=[("features", "calls", "host", 3)])
+    life.events.append(
+        {"event": "profile", "cell": B.id, "profile": {"stages": [{"stage": "batch", "host_s": 1}]}}
+    )
+    asked = SimpleNamespace(measure=Measure(), compare=[("a", "b")])
+    rows = write_tables(life.folder, life.plan(b=["b", "c"]), life.ledger, asked, {})
+    run = reader.read(life.folder)
+    assert [r["system"] for r in run.cells] == [r["system"] for r in rows] == ["a", "b", "c"]
+    assert Metrics(run.metrics).value(A.id, "features", CALLS, "host") == 3.0
+    assert (run.ratios[0]["ratio"], len(run.samples), len(run.stages)) == (2.0, 4, 1)
+    assert not (life.folder / "kernels.csv").exists()

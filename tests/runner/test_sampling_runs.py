@@ -1,4 +1,4 @@
-"""Runs of cells without a model: couples, looks into the samples, tables; on fakes."""
+"""Runs of cells that only sample: couples, looks into the samples, tables; on fakes."""
 
 import json
 
@@ -8,10 +8,11 @@ from fakes import by_system
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.results import reader
-from gnnbench.results.labels import fits, parse_label
-from gnnbench.results.sampling_table import ratio_lines
+from gnnbench.results.table import ratio_lines
 from gnnbench.runner import campaign
 from gnnbench.runner.launch import make_request
+
+SPEED = ("sampling.speed=0.01", "sampling-twice.speed=0.01")
 
 
 @pytest.fixture
@@ -19,9 +20,9 @@ def sample(fakes, tmp_path, observer):
     def run(text="", resume=False, **over):
         definition = tmp_path / "tries.toml"
         definition.write_text(
-            'schema_version = 1\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
+            'schema_version = 2\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
             'system = ["sampling", "sampling-twice"]\ndataset = ["products~twin@0.005"]\n'
-            'model = ["none"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
+            'until = ["sample"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
             "unstable_half_width = 0.0\n"
         )
         request = make_request(str(definition), Overrides(**over), tmp_path / "results", resume)
@@ -31,18 +32,20 @@ def sample(fakes, tmp_path, observer):
 
 
 def test_rows_have_no_loss_and_no_phases_but_sampling(sample):
-    outcome = sample(options=("speed=0.01",))
+    outcome = sample(options=SPEED)
     row = by_system(outcome)["sampling"]
     assert (row["status"], row["loss"], row["hidden"]) == ("ok", None, None)
     assert row["memory_io_time_s"] is None and row["compute_time_s"] is None
     assert 0 < row["sample_time_s"] < row["epoch_wall_s"]
-    assert by_system(outcome)["sampling-twice"]["sample_speedup"] < 0.8
+    assert by_system(outcome)["sampling-twice"]["ratio"] < 0.8
 
 
 def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
     outcome = sample()
     run = reader.read(outcome.folder)
-    assert [r["cell"] for r in run.stages] == ["sampling", "sampling-twice"]
+    assert [r["cell"] for r in run.stages] == [
+        "sampling (unverified)", "sampling-twice (unverified)",
+    ]  # fmt: skip
     assert run.stages[0]["hop"] is None and run.stages[0]["edges"] == 400
     assert not (outcome.folder / "kernels.csv").exists() and run.kernels == []
     events = [json.loads(line) for line in (outcome.folder / "events.jsonl").open()]
@@ -55,11 +58,13 @@ def test_a_look_that_fails_costs_no_measurement(sample):
     outcome = sample(options=("sampling.flag=x",))
     row = by_system(outcome)["sampling"]
     assert row["status"] == "ok" and "blind" in row["doubtful"]
-    assert [r["cell"] for r in reader.read(outcome.folder).stages] == ["sampling-twice"]
+    assert [r["cell"] for r in reader.read(outcome.folder).stages] == [
+        "sampling-twice (unverified)"
+    ]
 
 
 def test_couples_are_told_in_the_order_of_the_definition(sample):
-    outcome = sample('compare = [["sampling-twice", "sampling"]]', options=("speed=0.01",))
+    outcome = sample('compare = [["sampling-twice", "sampling"]]', options=SPEED)
     (row,) = reader.read(outcome.folder).ratios
     assert (row["first"], row["second"]) == ("sampling-twice", "sampling")
     assert row["ratio"] > 1.25
@@ -67,28 +72,25 @@ def test_couples_are_told_in_the_order_of_the_definition(sample):
     assert row["ratio_ci_low"] <= row["ratio"] <= row["ratio_ci_high"]
     assert row["device_ratio"] is None
     (line,) = ratio_lines([row])
-    assert line.startswith("sampling-twice / sampling on products~twin@0.005 (batch 1024, 15/10/5)")
+    assert line.startswith("sampling-twice / sampling: ")
     assert "identical work, 3 rounds, faster" in line
 
 
 def test_a_couple_beside_the_reference_is_a_pair_of_its_own(sample):
     text = 'compare = [["sampling speed=0.01", "sampling-twice"]]'
-    outcome = sample(text, systems=("fake", "sampling", "sampling-twice"), models=("gcn",),
+    outcome = sample(text, systems=("fake", "sampling", "sampling-twice"),
                      options=("sampling.speed=0.01",))  # fmt: skip
-    # With a model a sampling system has no loss: it is incorrect, and so the couple is left out.
+    (row,) = reader.read(outcome.folder).ratios
+    assert (row["first"], row["work_class"]) == ("sampling speed=0.01", "identical")
+
+
+def test_a_couple_with_a_wrong_cell_is_left_out(sample):
+    text = 'compare = [["sampling", "sampling-twice"]]'
+    outcome = sample(text, systems=("fake", "sampling", "sampling-twice"), models=("gcn",),
+                     options=("until=compute",))  # fmt: skip
+    # A system that only samples has no loss: an epoch that should compute is incorrect.
     assert by_system(outcome)["sampling"]["status"] == "incorrect"
     assert reader.read(outcome.folder).ratios == []
-
-
-def test_labels():
-    assert parse_label("dgl fused=true x=a-b n=2") == ("dgl", {"fused": True, "x": "a-b", "n": 2})
-    cell = {"system": "dgl", "threads": 2, "options": {"fused": True}}
-    assert fits(cell, "dgl") and fits(cell, "dgl fused=true threads=2")
-    assert not fits(cell, "dgl fused=false") and not fits(cell, "pyg")
-    assert not fits(cell, "dgl id_type=int32")
-    for wrong in ("dgl fused", "dgl =x", "dgl x="):
-        with pytest.raises(UsageError, match="key=value"):
-            parse_label(wrong)
 
 
 def test_a_label_of_no_system_is_refused(sample):

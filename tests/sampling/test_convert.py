@@ -120,7 +120,7 @@ def test_pygs_layers_trim_as_the_blocks_say(frontier, small_graph):
 @pytest.fixture
 def dgl():
     from gnnbench.errors import MissingError
-    from gnnbench.systems.dgl_import import require_dgl
+    from gnnbench.foreign.dgl_import import require_dgl
 
     try:
         return require_dgl()

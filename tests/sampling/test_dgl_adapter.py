@@ -6,7 +6,7 @@ from sampling_cases import CASES, NAMES, build, one_thread
 
 import gnnbench
 from gnnbench.errors import MissingError, UsageError
-from gnnbench.systems.dgl_import import require_dgl
+from gnnbench.foreign.dgl_import import require_dgl
 
 try:
     dgl = require_dgl()

@@ -1,4 +1,4 @@
-"""Somebody else's system, found through its own installed distribution and run beside ours."""
+"""Somebody else's stages and systems of every kind, installed or named, listed and run as ours."""
 
 from __future__ import annotations
 
@@ -9,71 +9,89 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench import registry
+from gnnbench.cell import Until
+from gnnbench.composition.find import find
+from gnnbench.errors import UsageError
+from gnnbench.runner import environment
 
 ROOT = Path(__file__).parents[2]
-MODULE = '''
-"""A system of a stranger: the baseline with another name."""
-
-from gnnbench.systems.baseline import Baseline
-
-
-class ThirdParty(Baseline):
-    name = "thirdparty"
-    summary = "a stranger's system"
-    devices = ("cpu",)
-'''
-BROKEN = """
-import a_package_that_nobody_has
-"""
+ENTRIES = {
+    "system": {"thirdparty": "stranger_gnn:RECIPE", "ownloop": "stranger_gnn:OwnLoop",
+               "brokenparty": "broken_gnn:System", "nosystem": "stranger_gnn:CHUNKS"},
+    "sampler": {"theirs": "stranger_gnn:Theirs", "brokensampler": "broken_gnn:Sampler"},
+    "features": {"chunked": "stranger_gnn:Chunked"},
+}  # fmt: skip
+VARIABLES = {
+    registry.extra_variable(kind): ",".join(f"{n}={v}" for n, v in entries.items())
+    for kind, entries in ENTRIES.items()
+}
 
 
-@pytest.fixture
-def installed(tmp_path: Path):
-    """Install two distributions where only this test's processes look, as pip leaves them."""
-    site = tmp_path / "site"
+def write_modules(folder: Path) -> None:
+    folder.mkdir()
+    (folder / "stranger_gnn.py").write_text((Path(__file__).parent / "strangers.py").read_text())
+    (folder / "broken_gnn.py").write_text("import a_package_that_nobody_has\n")
 
-    def install(distribution: str, module: str, text: str, entry: str) -> None:
-        site.mkdir(exist_ok=True)
-        (site / f"{module}.py").write_text(text)
-        info = site / f"{distribution}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1\n")
-        (info / "entry_points.txt").write_text(f"[gnnbench.systems]\n{entry}\n")
 
-    install("stranger", "stranger_gnn", MODULE, "thirdparty = stranger_gnn:ThirdParty")
-    install("broken_stranger", "broken_gnn", BROKEN, "brokenparty = broken_gnn:System")
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A distribution where only this test's processes look, as pip leaves it."""
+    site = tmp_path_factory.mktemp("installed") / "site"
+    write_modules(site)
+    info = site / "stranger-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    groups = [
+        "\n".join([f"[gnnbench.{registry.GROUPS[kind]}]", *(f"{n} = {v}" for n, v in e.items())])
+        for kind, e in ENTRIES.items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups) + "\n")
     return site
 
 
-def gnnbench(site: Path, cwd: Path, *words: str) -> tuple[int, str, str]:
+@pytest.fixture(scope="module")
+def loose(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The modules alone, to be named by environment variables."""
+    folder = tmp_path_factory.mktemp("loose") / "modules"
+    write_modules(folder)
+    return folder
+
+
+def gnnbench(site: Path, cwd: Path, *words: str, **variables: str) -> tuple[int, str, str]:
     paths = [str(site), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {
-        **os.environ,
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GNNBENCH_EXTRA_")}
+    environment |= {
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "GNNBENCH_DATA": str(cwd / "store"),
+        **variables,
     }
-    environment.pop("GNNBENCH_EXTRA_SYSTEMS", None)  # the entry point alone must do
     process = subprocess.run(
         [sys.executable, "-m", "gnnbench.cli", *words],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=180, check=False,
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     return process.returncode, process.stdout, process.stderr
 
 
-def test_it_is_listed_and_so_is_a_broken_one(installed: Path, tmp_path: Path) -> None:
-    code, out, err = gnnbench(installed, tmp_path, "list", "--json")
+@pytest.mark.parametrize("way", ["installed", "named"])
+def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, tmp_path) -> None:
+    site, variables = (installed, {}) if way == "installed" else (loose, VARIABLES)
+    code, out, err = gnnbench(site, tmp_path, "list", "--json", **variables)
     assert (code, err) == (0, "")
     systems = {s["name"]: s for s in json.loads(out)["systems"]}
-    assert systems["thirdparty"]["summary"] == "a stranger's system"
-    assert systems["brokenparty"]["runs on"] == "nothing"
-    assert "a_package_that_nobody_has" in systems["brokenparty"]["missing"]
-    assert {"baseline", "dgl", "pyg"} <= set(systems)
-    code, out, _ = gnnbench(installed, tmp_path, "list")
-    assert code == 0
-    assert "thirdparty" in out
-    code, _, err = gnnbench(tmp_path / "elsewhere", tmp_path, *RUN, "--systems", "thirdparty")
-    assert code == 2
-    assert "unknown system 'thirdparty'" in err
+    assert {*registry.OURS["system"], *ENTRIES["system"]} == set(systems)
+    theirs = systems["thirdparty"]
+    assert (theirs["summary"], theirs["runs on"]) == ("a stranger's system", "cpu")
+    assert {"sampler.depth", "features.rows"} <= set(theirs["settings"].split(", "))
+    own = systems["ownloop"]
+    assert (own["runs on"], own["settings"]) == ("cpu", "size")
+    for name, words in (
+        ("brokenparty", "a_package_that_nobody_has"), ("nosystem", "neither a Recipe nor a class"),
+    ):  # fmt: skip
+        assert systems[name]["runs on"] == "nothing" and words in systems[name]["missing"]
 
 
 RUN = (
@@ -82,24 +100,109 @@ RUN = (
 )  # fmt: skip
 
 
-def test_it_runs_beside_ours_on_an_imported_graph(installed: Path, tmp_path: Path) -> None:
+def test_unknown_where_they_are_not(loose: Path, tmp_path: Path) -> None:
+    code, _, err = gnnbench(loose, tmp_path, *RUN, "--systems", "thirdparty")
+    assert code == 2
+    assert "unknown system 'thirdparty'" in err
+
+
+def test_they_run_beside_ours_on_an_imported_graph(installed: Path, tmp_path: Path) -> None:
     edges = [f"{u}\t{(u * 7 + k * k) % 900}\n" for u in range(900) for k in range(1, 6)]
     (tmp_path / "edges.tsv").write_text("# source\ttarget\n" + "".join(edges))
     words = ("data", "import", "edges.tsv", "--name", "mine", "--symmetric", "--features", "8")
     code, _, err = gnnbench(installed, tmp_path, *words)
     assert (code, err) == (0, "")
+    systems = ("baseline", "thirdparty", "ownloop", "brokenparty")
     code, out, err = gnnbench(
-        installed, tmp_path, *RUN, "--systems", "baseline,thirdparty,brokenparty"
-    )
+        installed, tmp_path, *RUN, "--systems", ",".join(systems),
+        "-o", "thirdparty.features.rows=32", "-o", "ownloop.size=2",
+    )  # fmt: skip
     assert code == 6, err  # a system that was named is missing
     assert "Traceback" not in out + err
     rows = {row["system"]: row for row in json.loads(out)["cells"]}
-    assert set(rows) == {"baseline", "thirdparty", "brokenparty"}
-    ours, theirs, broken = (rows[s] for s in ("baseline", "thirdparty", "brokenparty"))
-    assert ours["dataset"] == theirs["dataset"] == "mine"
-    for row in (ours, theirs):
+    assert set(rows) == set(systems)
+    ours, theirs, own, broken = (rows[s] for s in systems)
+    for row in (ours, theirs, own):
+        assert row["dataset"] == "mine"
         assert row["status"] in ("ok", "unstable"), row["reason"]
         assert row["epoch_wall_s"] > 0
+    assert ours["verified"] is theirs["verified"] is True
+    assert own["verified"] is False
     assert ours["sampled_edges"] == theirs["sampled_edges"] > 0
     assert broken["status"] == "missing_dep"
     assert "a_package_that_nobody_has" in broken["reason"]
+
+
+@pytest.fixture
+def named(loose, monkeypatch):
+    """In this process: the strangers' modules, named by environment variables."""
+    monkeypatch.syspath_prepend(str(loose))
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    for cached in (registry.entries, environment.availability):
+        cached.cache_clear()
+    yield
+    monkeypatch.undo()
+    for cached in (registry.entries, environment.availability):
+        cached.cache_clear()
+
+
+@pytest.mark.usefixtures("one_thread", "named")
+def test_their_stages_pass_our_gate(small_graph):
+    system = make(small_graph, "thirdparty", {"features.rows": 50})
+    assert (system.stages.sampler.sampler.depth, system.stages.store._rows) == (2, 50)
+    report = system.check()
+    assert report.ok and report.verified, report.reason
+    audit = run(system)
+    assert audit.ok, audit.reason
+    counts = counted(audit)
+    assert counts["features", "calls", "host"] == 4 < counts["features", "chunks", "host"]
+    ours = make(small_graph)
+    assert ours.check().digest == report.digest
+    assert run(ours).loss == pytest.approx(audit.loss, rel=1e-5)
+
+
+@pytest.mark.usefixtures("one_thread", "named")
+def test_their_stages_serve_in_our_systems(small_graph):
+    settings = {"sampler": "theirs", "sampler.depth": 3, "features": "chunked"}
+    system = make(small_graph, "baseline", settings)
+    assert system.stages.sampler.sampler.depth == 3
+    assert system.check().ok and run(system).ok
+
+
+@pytest.mark.usefixtures("one_thread", "named")
+def test_their_wrong_store_is_found(small_graph, monkeypatch):
+    system = make(small_graph, "thirdparty")
+    right = system.stages.store.load
+    monkeypatch.setattr(system.stages.store, "load", lambda batch: torch.zeros_like(right(batch)))
+    report = system.check()
+    assert not report.ok and "feature rows differ" in report.reason
+
+
+@pytest.mark.usefixtures("named")
+def test_settings_of_theirs_are_checked_as_ours():
+    thirdparty, own = find("thirdparty"), find("ownloop")
+    assert (thirdparty.composed, own.composed) == (True, False)
+    assert thirdparty.devices == ("cpu",)
+    assert own.resolved({"sampler.pick": "floyd"}, "cpu", Until.COMPUTE).recipe == {"size": 1}
+    for system, setting, words in (
+        (thirdparty, {"sampler.depth": 4}, r"sampler 'theirs'\.depth cannot be 4; it is 1 to 3"),
+        (thirdparty, {"features.row": 4}, "has no setting 'row'; did you mean 'rows'"),
+        (own, {"size": True}, "size cannot be true; it is 1 to 4"),
+        (own, {"sizes": 1}, "system 'ownloop' has no setting 'sizes'; did you mean 'size'"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            system.resolved(setting, "cpu", Until.COMPUTE)
+    with pytest.raises(TypeError, match="neither a Recipe nor a class derived from System"):
+        find("nosystem")
+
+
+@pytest.mark.usefixtures("named")
+def test_a_broken_sampler_is_told_where_samplers_are():
+    import gnnbench
+
+    infos = {info.name: info for info in gnnbench.samplers()}
+    assert infos["theirs"].options["depth"] == "how deep; 1 to 3"
+    assert "a_package_that_nobody_has" in infos["brokensampler"].problem
+    with pytest.raises(Exception, match="sampler 'brokensampler' does not import"):
+        find("baseline").resolved({"sampler": "brokensampler"}, "cpu", Until.COMPUTE)

@@ -152,7 +152,7 @@ def making_device() -> str:
     if device not in ("cpu", "cuda"):
         raise UsageError(f"GNNBENCH_TWIN_DEVICE is '{device}'; it is cpu or cuda")
     if device == "cuda":
-        from gnnbench.systems.native import native_missing
+        from gnnbench.ops.missing import native_missing
 
         if (missing := native_missing(device)) is not None:
             raise MissingError(f"GNNBENCH_TWIN_DEVICE=cuda, but {missing.reason}; {missing.fix}")

@@ -274,7 +274,11 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     for (size_t h = 0; h + 1 < hops && !q.only_new; ++h) {
       const int64_t* sizes = box.wait(launch, hops - 1 - h);
       if (box.complete()) break;  // where a fault ended the batch no hop fits for sure
-      answer.allocate(Extent::of_hop(q, sizes, h));
+      try {
+        answer.allocate(Extent::of_hop(q, sizes, h));
+      } catch (const OutOfMemory&) {  // told below, if it stays so
+        break;
+      }
     }
     const int64_t* sizes = box.wait(launch);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
@@ -286,7 +290,14 @@ std::vector<Tensor> sample(const FusedRequest& q) {
       least = std::move(redo.least);
       continue;
     }
-    answer.allocate_rest(sizes);
+    try {
+      answer.allocate_rest(sizes);
+    } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+      capacity.assign(sizes, sizes + 2 * hops);
+      if (!frees(as_capacity(rooms), capacity)) throw;
+      least = capacity;
+      continue;
+    }
     answer.copy_from(batch->arrays(), batch->nodes());
     std::vector<Tensor> out = answer.blocks(sizes);
     out.push_back(host_numbers(sizes, static_cast<int64_t>(2 * hops)));

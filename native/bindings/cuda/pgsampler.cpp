@@ -98,7 +98,7 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   trace_mark(launch, Stage::kPick, kWholeBatch);
   pgsampler_local_ids(launch, job, a.blocks);
   Mailbox& box = Mailbox::of(on);
-  post(launch, {{reinterpret_cast<const int64_t*>(job.control), kWords}}, box.open(launch, kWords));
+  post(launch, {reinterpret_cast<const int64_t*>(job.control), kWords}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
   pgsampler_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
@@ -196,7 +196,18 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
     const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];
     const bool full[3] = {!rows_fit || has(faults, Fault::kTasksFull),
                           has(faults, Fault::kEdgesFull), has(faults, Fault::kNodesFull)};
-    if (fits && rows_fit) return answer(on, *a, hops, attempts);
+    if (fits && rows_fit) {
+      try {
+        return answer(on, *a, hops, attempts);
+      } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+        const int64_t tasks = tasks_enqueued(a->control.state);
+        const std::vector<int64_t> took{std::max({tasks, rows_of(a->control, hops), n + 1}),
+                                        static_cast<int64_t>(a->control.edges), a->control.nodes};
+        if (!frees(capacity, took)) throw;
+        capacity = least = took;
+        continue;
+      }
+    }
     if (!grow(capacity, least, full)) {
       fail("the batch takes more than ", kMostTasks,
            " tasks or edges; take a smaller one or fanouts");

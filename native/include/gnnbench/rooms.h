@@ -17,17 +17,22 @@
 
 namespace gnnbench {
 
-// Nearer to `least`; false where little is left to give up. `least` may be above `capacity`, which
-// then stays.
+// Whether `now` is so much less than `before` that another try is worth it.
+inline bool frees(const std::vector<int64_t>& before, const std::vector<int64_t>& now) {
+  int64_t all = 0, left = 0;
+  for (const int64_t n : before) all += n;
+  for (const int64_t n : now) left += n;
+  return all - left > all / 16;
+}
+
+// Halfway to `least`; what is at or below it stays. False where that frees little.
 inline bool shrink(std::vector<int64_t>& capacity, const std::vector<int64_t>& least) {
-  int64_t before = 0, after = 0;
+  const std::vector<int64_t> before = capacity;
   for (size_t i = 0; i < capacity.size(); ++i) {
     const int64_t low = std::min(least[i], capacity[i]);
-    before += capacity[i];
     capacity[i] = low + (capacity[i] - low) / 2;
-    after += capacity[i];
   }
-  return before - after > before / 16;
+  return frees(before, capacity);
 }
 
 // ---- fused samplers: a map for the whole batch, rooms by hop ----

@@ -64,7 +64,7 @@ def test_pyg(root: Path) -> None:
 
 
 def test_dgl(root: Path, tmp_path: Path) -> None:
-    from gnnbench.systems.dgl_import import import_dgl
+    from gnnbench.foreign.dgl_import import import_dgl
 
     try:
         dgl = import_dgl()

@@ -1,0 +1,1 @@
+"""How stages become a system: recipes, the one epoch, the gate and the audit."""

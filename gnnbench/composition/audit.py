@@ -1,0 +1,68 @@
+"""What was timed, looked at again: seeds and edges of every batch, rows of the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gnnbench.check import gate
+from gnnbench.check.law import Law
+from gnnbench.data.graph import Graph
+from gnnbench.minibatch import Batch, Sizes
+
+REREAD_ROWS = 1024  # enough to find a stale buffer, too few to count in memory
+
+
+def misordered(batches: Sequence[Tensor], train: Tensor) -> str:
+    """What is wrong with an epoch's order, or nothing: each seed is a training node, and once.
+
+    ``train`` is sorted.
+    """
+    if not batches:
+        return ""
+    seeds = torch.cat(list(batches)).sort().values.cpu()
+    if bool((seeds[1:] == seeds[:-1]).any()):
+        return "the batch order holds a training node twice in an epoch"
+    at = torch.searchsorted(train, seeds).clamp_(max=train.numel() - 1)
+    if not torch.equal(train[at], seeds):
+        return "the batch order holds a node that is none of the training set"
+    return ""
+
+
+def recount(
+    batches: Sequence[Sizes], seeds: Sequence[Tensor], law: Law, fanouts: Sequence[int]
+) -> str:
+    """What is wrong with the timed batches' seeds or edge counts, or nothing.
+
+    Counted where the batches are: on a GPU thousands of hops would be long on their way.
+    """
+    if len(batches) != len(seeds):
+        return f"{len(batches)} batches were run where the epoch has {len(seeds)}"
+    for nth, (right, batch) in enumerate(zip(seeds, batches, strict=True)):
+        hops = batch.hops
+        drawn_for = hops[0][0].long()
+        if not torch.equal(drawn_for.sort().values, right.long().sort().values):
+            return (
+                f"timed batch {nth + 1} was drawn for other seeds than its own:"
+                f" {drawn_for.numel()} where it has {right.numel()}"
+            )
+        for number, ((dst, drawn), fanout) in enumerate(zip(hops, fanouts, strict=True)):
+            fault = law.count_fault(dst.long(), drawn, fanout)
+            if fault is not None:
+                return f"timed batch {nth + 1}, hop {number + 1}: {fault}"
+    return ""
+
+
+def reread(graph: Graph, batch: Batch, rows: Tensor) -> str:
+    """What is wrong with the rows that the last timed batch was served, or nothing."""
+    ids = batch.input_nodes
+    if rows.shape[0] != ids.numel():
+        return f"the last timed batch has {rows.shape[0]} feature rows for {ids.numel()} nodes"
+    step = max(1, ids.numel() // REREAD_ROWS)
+    try:
+        gate.check_features(graph, ids[::step], rows[::step])
+    except gate.Fault as fault:
+        return f"last timed batch: {fault}"
+    return ""

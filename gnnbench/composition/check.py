@@ -1,0 +1,97 @@
+"""The gate of a composition: what it must get right before it is timed, and again afterwards."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from gnnbench.check import gate
+from gnnbench.composition.system import CheckReport
+from gnnbench.composition.trainer import Trainer
+from gnnbench.minibatch import Hop
+from gnnbench.stages.job import Job
+from gnnbench.stages.order import Order
+from gnnbench.stages.schedule.base import Stages
+
+
+class Gated(Protocol):
+    """What the gate looks at of a composition."""
+
+    job: Job
+    order: Order
+    stages: Stages
+    trainer: Trainer | None
+
+
+def check(system: Gated) -> CheckReport:
+    """Structure of consecutive batches; feature bits; forward and backward on a fixed block.
+
+    An epoch that ends before features or compute leaves out what belongs to them.
+    """
+    sampler, job = system.stages.sampler, system.job
+    cell, graph = job.cell, job.graph
+    store, trainer = system.stages.store, system.trainer
+    report = CheckReport(
+        True, "", sampler.pick, sampler.frontier, sampler.law.name, "", 0.0, 0.0, {"batches": 0},
+        verified=True,
+    )  # fmt: skip
+    all_seeds = gate.gate_seeds(system.order.batches(0))
+    batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]
+    sizes = [batch.sizes() for batch in batches]
+    edges = [sum(n for _, n in s.hops) for s in sizes]
+    report.details["edges_by_call"] = edges
+    all_hops: list[list[Hop]] = []
+    try:
+        for nth, (seeds, batch) in enumerate(zip(all_seeds, batches, strict=True)):
+            try:
+                all_hops.append(batch.hops())
+                check_structure(system, seeds, all_hops[-1])
+            except gate.Fault as fault:
+                counts = ", ".join(map(str, edges))
+                raise gate.Fault(
+                    f"call {nth + 1} of the sampler, {fault}; edges by call: {counts}"
+                ) from None
+            report.details["batches"] = nth + 1
+        if store is not None:
+            gate.check_features(graph, batches[0].input_nodes, store.load(batches[0]))
+        sampler.check(all_seeds[0])
+        if trainer is not None:
+            fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
+            report.details["forward_error"] = gate.check_forward(*fixed, trainer.forward)
+            report.details["backward_error"] = gate.check_backward(*fixed, trainer.gradient)
+    except gate.Fault as fault:
+        report.ok, report.reason = False, str(fault)
+        return report
+    finally:
+        sampler.gate_is_over()
+    count = sum(seeds.numel() for seeds in all_seeds)
+    report.edges_per_seed = sum(edges) / count
+    report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
+    report.digest = sampler.digest(all_hops)
+    return report
+
+
+def recheck(system: Gated, epoch: int) -> str:
+    """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
+    sampler, store = system.stages.sampler, system.stages.store
+    try:
+        for nth, seeds in enumerate(gate.gate_seeds(system.order.batches(epoch))):
+            batch = sampler.checked(seeds, nth)
+            check_structure(system, seeds, batch.hops())
+            if store is not None:
+                gate.check_features(system.job.graph, batch.input_nodes, store.load(batch))
+        sampler.check(seeds)
+    except gate.Fault as fault:
+        return str(fault)
+    finally:
+        sampler.gate_is_over()
+    return ""
+
+
+def check_structure(system: Gated, seeds: Tensor, hops: list[Hop]) -> None:
+    """Raise ``gate.Fault`` unless the hops obey the sampler's law."""
+    sampler, job = system.stages.sampler, system.job
+    gate.check_structure(
+        job.graph, job.cell.fanouts, sampler.frontier, seeds, hops, sampler.law
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""A recipe at work: built from its stages, gated, run epoch by epoch and audited."""
+
+from __future__ import annotations
+
+import resource
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnnbench.cell import Cell, Until
+from gnnbench.composition import check as gates
+from gnnbench.composition.audit import misordered, recount, reread
+from gnnbench.composition.recipe import Recipe, from_plain
+from gnnbench.composition.system import CheckReport, EpochReport, System
+from gnnbench.composition.trainer import Trainer
+from gnnbench.data.graph import Graph
+from gnnbench.measure.timeline import Timeline
+from gnnbench.minibatch import Batch, Sizes
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.job import Job
+from gnnbench.stages.schedule.base import Stages
+
+WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
+
+
+class Composed(System):
+    """The one system behind all recipes: one epoch loop, one gate, one audit.
+
+    On a GPU labels and model live there. Where the device's memory is exhausted,
+    ``torch.OutOfMemoryError`` or a ``RuntimeError`` with "CUDA out of memory" in its text is
+    raised, by any method.
+    """
+
+    stages: Stages
+    trainer: Trainer | None = None
+
+    def __init__(self, cell: Cell, graph: Graph, recipe: Recipe | None = None) -> None:
+        super().__init__(cell, graph)
+        self.recipe = recipe or from_plain(cell.system, cell.recipe)
+        self.until = cell.goes_until
+        self.counts = Counts()
+        self.job = Job(cell, graph, self.counts)
+        self.order = self.recipe.order.build(self.job)
+        self._kept: list[Sizes] = []
+        self._last: tuple[Batch, Tensor] | None = None
+
+    def setup(self) -> None:
+        """Build the stages; on a GPU the peak of memory counts from here."""
+        recipe, job, until = self.recipe, self.job, self.until
+        if job.device.type == "cuda":
+            torch.cuda.init()
+            torch.cuda.reset_peak_memory_stats(job.device)
+        sampler = recipe.sampler.build(job)
+        self.stages = Stages(sampler, None, None, self._keep)
+        if until >= Until.MEMORY_IO:
+            assert recipe.features is not None
+            self.stages.store = recipe.features.build(job)
+        if until >= Until.COMPUTE:
+            assert recipe.aggregate is not None
+            self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
+
+    def _keep(self, batch: Batch, rows: Tensor | None) -> None:
+        self._kept.append(batch.sizes())
+        if rows is not None:
+            self._last = batch, rows
+
+    def check(self) -> CheckReport:
+        """The gate."""
+        report = gates.check(self)
+        self.counts.clear()
+        return report
+
+    def recheck(self, epoch: int) -> str:
+        """The gate again, on fresh seeds."""
+        fault = gates.recheck(self, epoch)
+        self.counts.clear()
+        return fault
+
+    @cached_property
+    def _train(self) -> Tensor:
+        """The training nodes, sorted."""
+        return self.graph.train_idx.sort().values
+
+    def run_epoch(self, epoch: int, timeline: Timeline) -> None:
+        """The schedule's epoch, the batch order included."""
+        seeds = self.order.batches(epoch, self.job.device)
+        if self.until is Until.SAMPLE:  # a batch is timed from seeds in the graph's id type on
+            seeds = [s.to(self.graph.indices.dtype) for s in seeds]
+            timeline.settle()
+        self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+
+    def audit(self, epoch: int) -> EpochReport:
+        """Counts of the last epoch, and whether what was timed was right."""
+        peak = self._peak_bytes()
+        kept, self._kept = self._kept, []
+        counts = self.counts.rows()
+        self.counts.clear()
+        sampler, trainer = self.stages.sampler, self.trainer
+        seeds = self.order.batches(epoch, self.job.device)
+        reason = misordered(seeds, self._train)
+        reason = reason or recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
+        if self._last is not None:
+            reason = reason or reread(self.graph, *self._last)
+            self._last = None
+        loss = None
+        if trainer is not None:
+            losses, moved = trainer.take_losses(), trainer.moved()
+            loss = float(np.mean(losses or [np.nan]))
+            if not reason and len(losses) != len(kept):
+                reason = f"the model was trained on {len(losses)} batches of {len(kept)}"
+            if not reason and loss > WORTH_LEARNING and not moved:
+                reason = "the epoch changed no parameter of the model: nothing was trained"
+        return EpochReport(
+            epoch=epoch,
+            batches=len(kept),
+            seeds=sum(s.seeds.numel() for s in kept),
+            sampled_edges=sum(s.num_edges for s in kept),
+            unique_nodes=sum(s.num_nodes for s in kept),
+            loss=loss,
+            counts=counts,
+            peak_alloc_bytes=peak,
+            ok=not reason,
+            reason=reason,
+        )
+
+    def _peak_bytes(self) -> int:
+        if self.job.device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self.job.device))
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
+        """Stages by hop, memory and kernels of a cell that only samples."""
+        from gnnbench.composition.profile import profile_samples
+
+        if self.until is not Until.SAMPLE:
+            return {}
+        return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+
+    def close(self) -> None:
+        """Give back the memory of the sampler and of the feature store."""
+        if hasattr(self, "stages"):
+            self.stages.sampler.close()
+            if self.stages.store is not None:
+                self.stages.store.close()

@@ -1,0 +1,103 @@
+"""Systems by name: recipes, and classes with an epoch loop of their own, asked alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gnnbench import registry
+from gnnbench.cell import Cell, Until
+from gnnbench.composition.recipe import Recipe
+from gnnbench.composition.system import System
+from gnnbench.errors import UnsupportedError
+from gnnbench.missing import Missing
+from gnnbench.option import Option
+
+if TYPE_CHECKING:
+    from gnnbench.data.graph import Graph
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a cell holds of a system's settings, and why it cannot run as asked ("": it can)."""
+
+    recipe: dict[str, Any]
+    unsupported: str = ""
+    composed: bool = True
+
+
+@dataclass(frozen=True)
+class Named:
+    """A registered system, whichever kind it is of; ``what`` is the recipe or the class."""
+
+    name: str
+    what: Recipe | type[System]
+
+    @property
+    def composed(self) -> bool:
+        """Whether it is a recipe, whose work the suite's own gate vouches for."""
+        return isinstance(self.what, Recipe)
+
+    @property
+    def summary(self) -> str:
+        """A line of description."""
+        return self.what.summary
+
+    @property
+    def stand_in(self) -> str:
+        """The system to run instead where this one is missing and was not named, or ""."""
+        return self.what.stand_in
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices that it runs on as it is registered."""
+        return self.what.devices
+
+    @property
+    def needs_graph(self) -> bool:
+        """Whether a worker opens the dataset."""
+        return isinstance(self.what, Recipe) or self.what.needs_graph
+
+    def missing(self, device: str, until: Until = Until.SAMPLE) -> Missing | None:
+        """What it needs and is not there."""
+        if isinstance(self.what, Recipe):
+            return self.what.missing(device, until)
+        return self.what.missing(device)
+
+    def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Option]:
+        """What ``-o SYSTEM.PATH=VALUE`` may set, with the stages that ``given`` names."""
+        if isinstance(self.what, Recipe):
+            stages = {k: v for k, v in (given or {}).items() if "." not in k}
+            return self.what.changed(stages).options()
+        return dict(self.what.options)
+
+    def resolved(self, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
+        """What a cell holds. Raises ``UsageError`` for a setting that is not one."""
+        if not isinstance(self.what, Recipe):
+            own = {k: v for k, v in given.items() if k not in ("sampler.pick", "sampler.frontier")}
+            return Resolved(self.what.resolved(own), composed=False)
+        recipe = self.what.changed(given)
+        try:
+            return Resolved(recipe.resolved(device, until).plain(until))
+        except UnsupportedError as error:
+            return Resolved(recipe.plain(until), str(error))
+
+    def build(self, cell: Cell, graph: Graph) -> System:
+        """The object that a worker drives."""
+        if isinstance(self.what, Recipe):
+            from gnnbench.composition.composed import Composed
+
+            return Composed(cell, graph)
+        return self.what(cell, graph)
+
+
+def find(name: str) -> Named:
+    """A registered system. Raises ``UsageError`` for an unknown name, ``TypeError`` for none.
+
+    What a third party's module raises on import is passed on.
+    """
+    found = registry.load(registry.SYSTEM, name)
+    if isinstance(found, Recipe) or (isinstance(found, type) and issubclass(found, System)):
+        return Named(name, found)
+    raise TypeError(f"{found!r} is neither a Recipe nor a class derived from System")

@@ -1,0 +1,143 @@
+"""A recipe: what a system is, complete and typed, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gnnbench import names, registry
+from gnnbench.cell import Until
+from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.missing import Missing
+from gnnbench.option import Option
+from gnnbench.stages.aggregate import AggregateSpec, Csr
+from gnnbench.stages.features.spec import Host, StoreSpec
+from gnnbench.stages.find import stage
+from gnnbench.stages.order import AsDrawn, OrderSpec
+from gnnbench.stages.sampler.base import SamplerSpec
+from gnnbench.stages.schedule.base import ScheduleSpec
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.stages.spec import Spec
+
+# How far an epoch must go for a stage to matter.
+NEEDED = {
+    registry.SAMPLER: Until.SAMPLE,
+    registry.FEATURES: Until.MEMORY_IO,
+    registry.ORDER: Until.SAMPLE,
+    registry.AGGREGATE: Until.COMPUTE,
+    registry.SCHEDULE: Until.SAMPLE,
+}
+DTYPE = Option("dtype", "float32", "of features, weights and activations", ("float32",))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A system as a composition of stages; ``paper`` says where it was published.
+
+    ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
+    system to run instead where this one is missing and was not named.
+    """
+
+    name: str
+    summary: str
+    sampler: SamplerSpec
+    features: StoreSpec | None = Host()
+    order: OrderSpec = AsDrawn()
+    aggregate: AggregateSpec | None = Csr()
+    schedule: ScheduleSpec = Serial()
+    dtype: str = DTYPE.default
+    paper: str = ""
+    stand_in: str = ""
+
+    def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
+        """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` where one is not
+        there."""
+        found: dict[str, Spec] = {}
+        for kind, needed in NEEDED.items():
+            if until < needed:
+                continue
+            spec = getattr(self, kind)
+            if spec is None:
+                raise UnsupportedError(
+                    f"system '{self.name}' only samples; give -o until=sample, or another system"
+                )
+            found[kind] = spec
+        return found
+
+    def changed(self, settings: Mapping[str, Any]) -> Recipe:
+        """The same with other stages (``sampler=NAME``) or other fields (``sampler.FIELD=VALUE``).
+
+        Stages are changed first: a new stage begins with its defaults. Raises ``UsageError``.
+        """
+        recipe = self
+        for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
+            kind, dot, name = path.partition(".")
+            if kind == DTYPE.name and not dot:
+                recipe = replace(recipe, dtype=DTYPE.check(f"system '{self.name}'", value))
+                continue
+            if kind not in NEEDED:
+                raise UsageError(
+                    f"system '{self.name}' has no setting '{path}';"
+                    f" {names.suggestion(path, recipe.options())}"
+                )
+            if not dot:
+                new: dict[str, Any] = {kind: stage(kind, value)()}
+                recipe = replace(recipe, **new)
+                continue
+            spec = getattr(recipe, kind)
+            if spec is None:
+                raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
+            recipe = replace(recipe, **{kind: spec.changed(name, value)})
+        return recipe
+
+    def options(self) -> dict[str, Option]:
+        """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""
+        found = {DTYPE.name: DTYPE}
+        for kind in NEEDED:
+            spec = getattr(self, kind)
+            default = None if spec is None else spec.name
+            found[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
+            if spec is not None:
+                found |= {f"{kind}.{name}": s for name, s in spec.options().items()}
+        return found
+
+    def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
+        """The same with every default put in for a device. Raises ``UnsupportedError``."""
+        made: dict[str, Any] = {k: s.resolved(device) for k, s in self.stages(until).items()}
+        return replace(self, **made)
+
+    def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:
+        """The stages that matter until there, as plain values; what a cell's id hashes."""
+        found: dict[str, Any] = {
+            kind: spec.plain()
+            for kind, needed in NEEDED.items()
+            if until >= needed and (spec := getattr(self, kind)) is not None
+        }
+        if until > Until.SAMPLE:
+            found[DTYPE.name] = self.dtype
+        return found
+
+    def missing(self, device: str, until: Until = Until.COMPUTE) -> Missing | None:
+        """What is not there of its stages on this machine's ``device``."""
+        specs = (getattr(self, kind) for kind, needed in NEEDED.items() if until >= needed)
+        return next((m for s in specs if s is not None and (m := s.missing(device))), None)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices that all stages run on."""
+        specs: Iterable[Spec] = filter(None, (getattr(self, kind) for kind in NEEDED))
+        own = [spec.devices for spec in specs]
+        return tuple(d for d in ("cpu", "cuda") if all(d in devices for devices in own))
+
+
+def from_plain(name: str, values: Mapping[str, Any]) -> Recipe:
+    """The recipe of a cell; stages that it leaves out are None."""
+    made: dict[str, Any] = {registry.FEATURES: None, registry.AGGREGATE: None}
+    for kind, value in values.items():
+        if kind == DTYPE.name:
+            made[kind] = value
+            continue
+        fields = {k: v for k, v in value.items() if k != "name"}
+        made[kind] = stage(kind, value["name"])(**fields)
+    return Recipe(name, "", **made)

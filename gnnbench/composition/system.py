@@ -1,0 +1,145 @@
+"""What a system offers to the runner."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gnnbench import names
+from gnnbench.cell import Cell
+from gnnbench.errors import UsageError
+from gnnbench.missing import Missing
+from gnnbench.option import Option
+
+if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from gnnbench.data.graph import Graph
+    from gnnbench.measure.timeline import Timeline
+
+
+@dataclass
+class CheckReport:
+    """Outcome of the correctness gate, taken before anything is timed.
+
+    ``digest`` is the SHA-256 over the sampled (destination, position) multisets of the gate's
+    batches, hop by hop, or "" for a foreign sampler. ``edges_per_seed`` and ``nodes_per_seed`` are
+    means over the gate's batches; ``law`` names the inclusion law of the picks
+    (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
+    that the suite's own gate looked at the work: not so where a system answers for itself.
+    """
+
+    ok: bool
+    reason: str
+    pick: str
+    frontier: str
+    law: str
+    digest: str
+    edges_per_seed: float
+    nodes_per_seed: float
+    details: dict[str, Any] = field(default_factory=dict)
+    verified: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for the worker's answer."""
+        return asdict(self)
+
+
+@dataclass
+class EpochReport:
+    """What an audit found of the epoch that was run last. Counts are sums over its batches.
+
+    ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
+    None without compute; ``peak_alloc_bytes`` is the peak of the device's allocator so far.
+    ``ok`` and ``reason`` tell whether every timed batch was right, looked at again.
+    """
+
+    epoch: int
+    batches: int
+    seeds: int
+    sampled_edges: int
+    unique_nodes: int
+    loss: float | None
+    counts: list[list[Any]] = field(default_factory=list)
+    peak_alloc_bytes: int = 0
+    ok: bool = True
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for the worker's answer."""
+        return asdict(self)
+
+
+class System(ABC):
+    """A system with an epoch loop of its own, on one graph.
+
+    Most systems are recipes (``gnnbench.composition.recipe``) and need none of this. What this
+    offers runs as well, but the suite cannot vouch for its work: its rows say ``unverified``.
+
+    Life of an object inside a worker process: constructed, ``setup``, ``check``, then ``run_epoch``
+    followed by ``audit`` any number of times (the same epoch number may come twice), ``recheck`` in
+    between, ``close``. The clock is the harness's: it runs around ``run_epoch`` until all devices
+    and threads are quiet. Errors raised: ``UsageError`` for a setting that the system does not
+    know, ``UnsupportedError`` for one that it cannot do, ``MissingError`` for a backend that is not
+    there.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    devices: ClassVar[tuple[str, ...]]
+    stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
+    options: ClassVar[dict[str, Option]] = {}
+    needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
+
+    def __init__(self, cell: Cell, graph: Graph) -> None:
+        self.cell = cell
+        self.graph = graph
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """None where the system can run on this machine's ``device``; must be cheap."""
+        return None
+
+    @classmethod
+    def resolved(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
+        """The options with every default put in. Raises ``UsageError`` for what is not one."""
+        for option, value in settings.items():
+            if option not in cls.options:
+                known = names.suggestion(option, cls.options)
+                raise UsageError(f"system '{cls.name}' has no setting '{option}'; {known}")
+            cls.options[option].check(cls.name, value)
+        return {k: settings.get(k, o.default) for k, o in cls.options.items()}
+
+    @abstractmethod
+    def setup(self) -> None:
+        """Build the sampler, the feature store, the model and the optimizer."""
+
+    @abstractmethod
+    def check(self) -> CheckReport:
+        """Run the correctness gate; never raises for wrong results, it reports them."""
+
+    @abstractmethod
+    def run_epoch(self, epoch: int, timeline: Timeline) -> None:
+        """Run one epoch, a span of ``timeline`` for every phase of a batch."""
+
+    @abstractmethod
+    def audit(self, epoch: int) -> EpochReport:
+        """Count and check what the last ``run_epoch`` did; no part of it is timed."""
+
+    def recheck(self, epoch: int) -> str:
+        """Check again what the gate checked, after timing, on the seeds of ``epoch``.
+
+        Returns what is wrong, or "". ``epoch`` has not been run.
+        """
+        return ""
+
+    def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
+        """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
+
+        Returns rows of ``stages`` and of ``kernels`` (columns as in ``gnnbench.results.schema``,
+        without the cell's id), or nothing. Asked of cells that only sample, once measured.
+        """
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what ``setup`` took."""

@@ -1,0 +1,73 @@
+"""The model, its optimizer, and what an epoch of them leaves to be looked at."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from gnnbench.minibatch import Batch, MiniBatch
+from gnnbench.models.framework import Framework
+from gnnbench.models.stack import build
+from gnnbench.stages.job import Job
+
+
+class Trainer:
+    """Trains on the blocks of one batch at a time, in a framework; nothing here waits for a GPU."""
+
+    def __init__(self, job: Job, framework: Framework) -> None:
+        cell, graph = job.cell, job.graph
+        self.framework, self._device = framework, job.device
+        if job.device.type == "cuda":  # the gate's tolerance is one of float32
+            torch.backends.cuda.matmul.allow_tf32 = False
+            torch.backends.cudnn.allow_tf32 = False
+        self.model: nn.Module = build(
+            cell.model,
+            framework,
+            graph.feature_dim,
+            cell.hidden,
+            graph.num_classes,
+            len(cell.fanouts),
+            cell.seed,
+        ).to(job.device)
+        self._labels = graph.labels.to(job.device)
+        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
+        self.losses: list[Tensor] = []
+        self._before = self._parameters()
+
+    def step(self, batch: Batch, rows: Tensor) -> None:
+        """Forward, backward and update; the loss is kept as a tensor on the device."""
+        self._optimizer.zero_grad()
+        logits = self.model(self.framework.blocks(batch), rows)
+        labels = self._labels[batch.seeds.long()]
+        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        loss.backward()
+        self._optimizer.step()
+        self.losses.append(loss.detach())
+
+    def _parameters(self) -> list[Tensor]:
+        return [p.detach().clone() for p in self.model.parameters()]
+
+    def take_losses(self) -> list[float]:
+        """Losses of the batches since the last call."""
+        losses: list[float] = torch.stack(self.losses).tolist() if self.losses else []
+        self.losses = []
+        return losses
+
+    def moved(self) -> bool:
+        """Whether a parameter has changed since the last call."""
+        before, self._before = self._before, self._parameters()
+        return not all(map(torch.equal, before, self._before))
+
+    def forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
+        """The model's values on a mini-batch of ours, for the gate."""
+        with torch.no_grad():
+            blocks = self.framework.blocks(batch.to(self._device))
+            out: Tensor = self.model(blocks, x.to(self._device))
+        return out
+
+    def gradient(self, batch: MiniBatch, x: Tensor) -> Tensor:
+        """Gradient of half the sum of the squared values with regard to ``x``, for the gate."""
+        rows = x.to(self._device, copy=True).requires_grad_()
+        values = self.model(self.framework.blocks(batch.to(self._device)), rows)
+        found: Tensor = torch.autograd.grad(values.square().sum().div(2), rows)[0]
+        return found

@@ -1,0 +1,1 @@
+"""Imports of other packages, with what they need to be imported here."""

@@ -1,0 +1,117 @@
+"""From a resolved definition to its cells: the grid of all axes, each system's recipe resolved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from gnnbench.cell import Cell, Until
+from gnnbench.errors import UsageError
+from gnnbench.experiment import AXES, Experiment, Raw
+
+SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
+DEFAULT = "default"  # of these: each sampler's own
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of a definition, those of one comparison beside each other, none twice.
+
+    ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
+    cell cannot run as asked.
+    """
+
+    cells: list[Cell]
+    names: dict[str, list[str]]
+    unsupported: dict[str, str]
+
+
+class Resolution(Protocol):
+    """What a system makes of its settings (``gnnbench.composition.find.Resolved``)."""
+
+    @property
+    def recipe(self) -> Raw:
+        """The resolved recipe as plain values."""
+        ...
+
+    @property
+    def unsupported(self) -> str:
+        """Why it cannot run as asked, or ""."""
+        ...
+
+    @property
+    def composed(self) -> bool:
+        """Whether the recipe alone says what the system does."""
+        ...
+
+
+Resolver = Callable[[str, Raw, str, Until], Resolution]
+
+
+def expand(experiment: Experiment, resolve: Resolver) -> Grid:
+    """Cells of a resolved definition.
+
+    ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
+    where it does.
+    """
+    grid = Grid([], {}, {})
+    for combination in _combinations(experiment):
+        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
+            continue
+        includes = [c for c in experiment.constraints if c.include is not None]
+        if includes and not any(c.keeps(combination) for c in includes):
+            continue
+        cell, unsupported = _cell(experiment, combination, resolve)
+        names_of = grid.names.setdefault(cell.id, [])
+        if not names_of:
+            grid.cells.append(cell)
+        if cell.system not in names_of:
+            names_of.append(cell.system)
+        if unsupported:
+            grid.unsupported[cell.id] = unsupported
+    return grid
+
+
+def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[Cell, str]:
+    system = combination["system"]
+    settings = dict(experiment.systems.get(system, {}))
+    values: Raw = {}
+    for axis, value in combination.items():
+        if axis in SAMPLERS:
+            if value != DEFAULT:
+                settings[f"sampler.{axis}"] = value
+        elif axis in AXES:
+            values[axis] = tuple(value) if axis == "fanouts" else value
+        elif axis.partition(".")[0] == system:
+            settings[axis.partition(".")[2]] = value
+    until = Until.of(values.setdefault("until", Until.COMPUTE.word))
+    if until < Until.COMPUTE:
+        values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
+    elif "model" not in values:
+        raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    found = resolve(system, settings, values.get("device", "cpu"), until)
+    cell = Cell(
+        experiment=experiment.name,
+        recipe=found.recipe,
+        composed=found.composed,
+        max_batches=experiment.measure.max_batches,
+        **values,
+    )
+    return cell, found.unsupported
+
+
+def _combinations(experiment: Experiment) -> Iterator[Raw]:
+    first, last = ["dataset", "model"], ["system"]
+    between = [a for a in experiment.axes if a not in [*first, *last]]
+    axes = [a for a in [*first, *between, *last] if a in experiment.axes]
+    rows: list[Raw] = [{}]
+    if experiment.zip:
+        rows = [
+            dict(zip(experiment.zip, values, strict=True))
+            for values in zip(*experiment.zip.values(), strict=True)
+        ]
+    for row in rows:
+        for values in itertools.product(*(experiment.axes[a] for a in axes)):
+            yield {**row, **dict(zip(axes, values, strict=True))}

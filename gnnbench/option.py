@@ -1,0 +1,42 @@
+"""What may be set of a stage, sampler or system: default, help and legal values in one place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from gnnbench.errors import UsageError
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: its default, a line of help and what it may be (None: anything)."""
+
+    name: str
+    default: Any
+    help: str
+    choices: Collection[Any] | None = None
+
+    def check(self, owner: str, value: Any) -> Any:
+        """``value`` where it is legal. Raises ``UsageError``; ``true`` is not 1."""
+        if self.choices is None:
+            return value
+        if any(type(value) is type(c) and value == c for c in self.choices):
+            return value
+        raise UsageError(f"{owner}.{self.name} cannot be {_shown(value)}; it is {self.legal}")
+
+    @property
+    def legal(self) -> str:
+        """The legal values in words."""
+        if self.choices is None:
+            return "anything"
+        if isinstance(self.choices, range):
+            return f"{self.choices[0]} to {self.choices[-1]}"
+        shown = [_shown(c) for c in self.choices]
+        return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=repr)

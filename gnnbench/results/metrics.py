@@ -1,0 +1,82 @@
+"""Rows of ``metrics.csv``: what the harness measures itself, and finding a number again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from gnnbench.measure.stats import Estimate
+from gnnbench.stages.counts import MEASURES, Measure, measure
+
+Row = dict[str, Any]
+
+EPOCH = "epoch"  # the stage that is all of it
+WALL = measure("wall_s", "s", "measured wall time of an epoch")
+OUTER = measure("outer_s", "s", "the same until the worker is quiet")
+FIRST = measure("first_epoch_s", "s", "longest warm-up epoch: in no other statistic")
+ALONE = measure("alone_s", "s", "time of the phase with no other beside it")
+SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")
+CHECK = measure("check_time_s", "s", "correctness gate")
+PEAK_ALLOC = measure("peak_alloc_bytes", "B", "peak of the device's allocator, maximum")
+PEAK_RSS = measure("peak_rss_bytes", "B", "peak resident memory of the worker, maximum")
+THROTTLED = measure("throttled", "epochs", "measured epochs around which the GPU was throttled")
+IDLE_CPU = measure("idle_cpu_share", "cores", "CPU use while the other worker was measured")
+FOREIGN_CPU = measure("foreign_cpu_share", "cores", "CPU use of other programs while measured")
+SPEEDUP = measure(
+    "speedup", "1", "median over paired rounds of the reference's time / this system's"
+)
+PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, any work class")
+PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
+H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
+
+OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))
+
+
+def metric(
+    cell: str,
+    stage: str,
+    what: Measure,
+    value: float | Estimate,
+    *,
+    where: str = "",
+    n: int | None = None,
+) -> Row:
+    """One row; an estimate brings its interval and its number of samples."""
+    known = value if isinstance(value, Estimate) else None
+    return {
+        "id": cell, "stage": stage, "name": what.name, "where": where,
+        "value": known.median if known else value,
+        "low": _number(known.low) if known else None,
+        "high": _number(known.high) if known else None,
+        "n": known.n if known else n, "unit": what.unit, "description": what.description,
+    }  # fmt: skip
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def meaning(name: str) -> Measure:
+    """The declaration of a measure; one that only a worker knows has no words here."""
+    return MEASURES.get(name) or Measure(name, "", "")
+
+
+class Metrics:
+    """Rows of ``metrics.csv`` by cell, stage, name and where."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = {(r["id"], r["stage"], r["name"], r["where"]): r for r in rows}
+
+    def row(self, cell: str, stage: str, what: Measure, where: str = "") -> Row | None:
+        """The row, or None."""
+        return self._rows.get((cell, stage, what.name, where))
+
+    def value(self, cell: str, stage: str, what: Measure, where: str = "") -> float | None:
+        """Its value, or None."""
+        found = self.row(cell, stage, what, where)
+        return None if found is None else found["value"]
+
+    def of(self, cell: str) -> list[Row]:
+        """All rows of a cell."""
+        return [r for key, r in self._rows.items() if key[0] == cell]

@@ -1,0 +1,176 @@
+"""``docs/results.md``: the committed results as a document, so that it cannot go stale.
+
+``python -m gnnbench.results.report`` writes it from what lies below ``results/``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gnnbench.errors import UsageError
+from gnnbench.files import ensure_folder, write_text
+from gnnbench.results import inside_table, reader, table
+from gnnbench.results.reader import Run
+from gnnbench.results.schema import TABLES
+from gnnbench.results.table import Part
+from gnnbench.results.units import seconds
+
+Row = dict[str, Any]
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = Path("docs") / "results.md"
+VERSIONS = ("python", "torch", "dgl", "torch-geometric")
+HEAD = """\
+# Results
+
+Made from the committed runs by `python -m gnnbench.results.report`; do not edit by hand. Columns
+and units: [SCHEMA.md](../results/SCHEMA.md).
+
+A run leaves a folder `results/EXPERIMENT/run-TIME-HASH`:
+
+{files}
+
+Times are medians over measured epochs, `+-` is half of the 95 % interval over the median. A
+speed-up is the median over paired rounds of the reference's time over this one's, with its 95 %
+interval: above 1 is faster. It is taken round by round against the reference beside, so it need
+not equal the quotient of two medians of a whole run. `identical` work draws the same edges,
+`equivalent` work as many by the same law; `different` work has ratios per sampled edge and per
+batch alone. `(?)` marks a row whose remark says why not to trust it. Absolute times belong to one
+machine: compare ratios, and only with their intervals.
+"""
+FILES = {
+    "run.json": "machine, versions, revision, the resolved definition",
+    "definition.toml": "the same definition, to be run again",
+    "samples.jsonl": "every epoch as it was measured, with all that was counted",
+    "events.jsonl": "gates, failures and whatever else happened",
+    "figures/": "what `gnnbench plot` draws",
+}
+
+
+def report(root: Path) -> str:
+    """The document for the results below ``root/results``. Raises ``UsageError`` without any."""
+    results = root / "results"
+    folders = [p.parent for p in results.rglob("cells.csv") if not _of_a_user(p.parent, results)]
+    if not folders:
+        raise UsageError(f"there are no results in '{results}' to tell of")
+    files = FILES | {name: text for name, (text, _) in TABLES.items()}
+    told = "\n".join(f"- `{name}`: {text}" for name, text in files.items())
+    lines = [HEAD.format(files=told)]
+    for folder in sorted(folders):
+        lines += _run(reader.read(folder), results)
+    for path in sorted(p for p in results.rglob("*.json") if p.name in OPERATORS):
+        lines += OPERATORS[path.name](json.loads(path.read_text(encoding="utf-8")), path, results)
+    return "\n".join(lines) + "\n"
+
+
+def _of_a_user(folder: Path, results: Path) -> bool:
+    return any(part.startswith("run-") for part in folder.relative_to(results).parts)
+
+
+def _link(path: Path, results: Path) -> str:
+    return f"../results/{path.relative_to(results).as_posix()}"
+
+
+def _run(run: Run, results: Path) -> list[str]:
+    experiment = run.record.get("experiment", {})
+    name = run.path.relative_to(results).as_posix()
+    tables = [run.path / file for file in TABLES if (run.path / file).exists()]
+    links = ", ".join(f"[{p.stem}]({_link(p, results)})" for p in tables)
+    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {_machine(run.record)}"]
+    lines += [f"`{_command(run.record)}`, {_revision(run.record)} ({links});"]
+    lines += [f"{table.heading(run.cells)}.", ""]
+    if run.record.get("finished") is False:
+        lines += ["The run was ended before all of its cells were measured.", ""]
+    for part in table.parts(run.cells, run.metrics, different=True):
+        lines += [*part.markdown(), ""]
+    remarks = [*table.ratio_lines(run.ratios), *table.remarks(run.cells, different=True)]
+    lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
+    if run.stages:
+        stages = inside_table.stages_table(run.stages)
+        lines += ["Stages of a batch, median; memory beyond graph and blocks, over the blocks:", ""]
+        lines += [*stages.markdown(), ""]
+    figures = sorted((run.path / "figures").glob("*.png"))
+    if figures:
+        lines += [" ".join(f"![{f.stem}]({_link(f, results)})" for f in figures), ""]
+    return lines
+
+
+def _machine(record: Row) -> str:
+    found = record.get("machine", {})
+    memory = (found.get("memory_bytes") or 0) / 2**30
+    parts = [f"{found.get('cores_usable')} cores of {found.get('cpu')}, {memory:.0f} GiB"]
+    for gpu in found.get("gpus") or []:
+        parts.append(f"{gpu['name']} ({gpu['memory_bytes'] / 2**30:.0f} GiB)")
+    known = record.get("versions", {})
+    parts += [f"{package} {known[package]}" for package in VERSIONS if known.get(package)]
+    return ", ".join(parts) + "."
+
+
+def _command(record: Row) -> str:
+    if command := record.get("command"):
+        return str(command)
+    profile = f" --profile {record['profile']}" if record.get("profile") else ""
+    return f"gnnbench run {record.get('experiment', {}).get('name', '')}{profile}"
+
+
+def _revision(record: Row) -> str:
+    found = record.get("revision", {})
+    if not found.get("git_revision"):
+        return f"a copy without git, source {found.get('source_digest')}"
+    changed = " with changes" if found.get("git_dirty") else ""
+    return f"revision {found['git_revision'][:12]}{changed}"
+
+
+def _operators(found: Row, path: Path, results: Path) -> list[str]:
+    """Operators timed one by one, by ``native/bench/operators.py``."""
+    keys = ("name", "batch", "fanouts", "pick", "rows", "row_bytes", "mode", "dim", "edges")
+    lines = []
+    for result in found["results"]:
+        line = {key: str(result[key]) for key in keys if key in result}
+        line["ms"] = f"{result['wall_ms']:.3f} [{result['p10_ms']:.3f}, {result['p90_ms']:.3f}]"
+        line["device ms"] = f"{result['device_ms']:.3f}" if "device_ms" in result else ""
+        line["GB/s"] = f"{result['gb_per_s']:.0f}" if "gb_per_s" in result else ""
+        lines.append(line)
+    about = (
+        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
+        f" {found['edges']} edges. Median and [10 %, 90 %] of the calls."
+    )
+    return _bench(path, results, about, Part((*keys, "ms", "device ms", "GB/s"), lines))
+
+
+def _twins(found: list[Row], path: Path, results: Path) -> list[str]:
+    """Generated graphs, by ``native/bench/twins.py``."""
+    heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
+    lines = []
+    for twin in found:
+        line = {key: str(twin[key]) for key in heads[:4]}
+        for side, key in (("CPU", "cpu"), ("GPU", "cuda")):
+            rate = twin.get(f"{key}_edges_per_s")
+            line[side] = seconds(twin.get(f"{key}_graph_s"))
+            line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
+        lines.append(line)
+    return _bench(path, results, "Time to make the structure of a twin.", Part(heads, lines))
+
+
+def _bench(path: Path, results: Path, about: str, part: Part) -> list[str]:
+    name = path.relative_to(results).with_suffix("").as_posix()
+    told = [h for h in part.heads if any(line.get(h) for line in part.lines)]
+    command = f"`python native/bench/{path.stem}.py`"
+    checks = path.with_name("CHECKS.md")
+    links = [f"[{p.name}]({_link(p, results)})" for p in (path, checks) if p.exists()]
+    lines = [f"## {name}", "", f"{command}: {about}", "", *Part(told, part.lines).markdown(), ""]
+    return [*lines, f"Files: {', '.join(links)}.", ""]
+
+
+OPERATORS: dict[str, Callable[[Any, Path, Path], list[str]]] = {
+    "operators.json": _operators,
+    "twins.json": _twins,
+}
+
+
+if __name__ == "__main__":
+    ensure_folder(ROOT / DOCUMENT.parent)
+    write_text(ROOT / DOCUMENT, report(ROOT))

@@ -1,0 +1,23 @@
+"""Every column of every table of a run: the single source of names and meanings.
+
+``results/SCHEMA.md`` is printed from here (``python -m gnnbench.results.schema``).
+"""
+
+from gnnbench.results.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES
+from gnnbench.results.schema.column import Column, column_names
+from gnnbench.results.schema.inside import KERNELS, STAGE_NAMES, STAGES
+from gnnbench.results.schema.measured import METRICS, RATIOS, SAMPLES
+
+TABLES = {
+    "cells.csv": ("one row per cell, and per name under which it was asked for", CELLS),
+    "metrics.csv": ("everything else that is known of a cell, one row per number", METRICS),
+    "samples.csv": ("one row per epoch run", SAMPLES),
+    "ratios.csv": ("one row per couple that the definition compares directly", RATIOS),
+    "stages.csv": ("stages of sampling cells, by hop", STAGES),
+    "kernels.csv": ("kernels of sampling cells on a GPU", KERNELS),
+}
+
+__all__ = [
+    "CELLS", "KERNELS", "METRICS", "RATIOS", "SAMPLES", "STAGES", "STAGE_NAMES", "STATUSES",
+    "TABLES", "VERSION", "WORK_CLASSES", "Column", "column_names",
+]  # fmt: skip

@@ -1,0 +1,106 @@
+"""``cells.csv``: what a user opens first."""
+
+from __future__ import annotations
+
+from gnnbench.cell import PHASES
+from gnnbench.results.schema.column import Column
+
+VERSION = 2
+
+STATUSES = {
+    "ok": "measured",
+    "oom_gpu": "the GPU's memory was exhausted",
+    "oom_host": "the host's memory was exhausted",
+    "timeout": "a command took longer than cell_timeout_s",
+    "crash": "the worker died by a signal or raised an error",
+    "unsupported": "the system cannot do what the cell asks",
+    "missing_dep": "a backend or a dataset is not there",
+    "incorrect": "the correctness gate failed; takes part in no ratio",
+    "unstable": "measured, but the interval is wider than unstable_half_width or the GPU was "
+    "throttled twice",
+}
+WORK_CLASSES = {
+    "identical": "the same sampled edges as the reference (equal digests)",
+    "equivalent": "same frontier and inclusion law, edges and nodes per seed within 1 %",
+    "different": "other work; no plain ratio is given, only per edge and per batch",
+}
+
+CELLS: tuple[Column, ...] = (
+    Column("id", "str", "", "content hash of the work; equal work under two names has one"),
+    Column("experiment", "str", "", "name of the definition"),
+    Column("system", "str", "", "registered name of the system"),
+    Column("reference", "str", "", "system it was interleaved with; its own name if it is the one"),
+    Column("dataset", "str", "", "dataset, with ~twin and @scale where they apply"),
+    Column("until", "str", "", "how far an epoch goes: sample, memory_io or compute"),
+    Column("model", "str", "", "model; empty without compute"),
+    Column("device", "str", "", "cpu or cuda"),
+    Column("pick", "str", "", "pick in use, as the gate reported it"),
+    Column("frontier", "str", "", "frontier in use, as the gate reported it"),
+    Column("law", "str", "", "inclusion law of the pick, as the gate reported it"),
+    Column("batch_size", "int", "seeds", "seeds per batch"),
+    Column("fanouts", "str", "", "fanouts from the seeds outwards, joined by '/'"),
+    Column("hidden", "int", "", "hidden width of the model"),
+    Column("learning_rate", "float", "", "learning rate"),
+    Column("threads", "int", "", "threads given to each worker"),
+    Column("seed", "int", "", "seed of sampling, order and weights"),
+    Column("max_batches", "int", "", "batches after which an epoch is cut; 0: never"),
+    Column("recipe", "str", "", "the resolved recipe, stage by stage, as JSON"),
+    Column("nodes", "int", "", "nodes of the graph"),
+    Column("edges", "int", "", "directed edges of the graph"),
+    Column("train_nodes", "int", "", "size of the training set"),
+    Column("feature_dim", "int", "", "width of a feature row"),
+    Column("features", "str", "", "where the features come from, as the store says"),
+    Column("batches", "int", "", "batches of a measured epoch"),
+    Column("epoch_batches", "int", "", "batches that a whole epoch has"),
+    Column("seeds", "int", "", "seeds of a measured epoch"),
+    Column("sampled_edges", "int", "", "edges drawn in a measured epoch, median"),
+    Column("unique_nodes", "int", "", "input nodes of all batches of an epoch, median"),
+    *(
+        Column(f"{phase}_time_s", "float", "s", f"{phase} phase of an epoch, busy time, median")
+        for phase in PHASES
+    ),
+    Column("overlap_s", "float", "s", "time of an epoch in which phases overlap, median"),
+    Column("idle_s", "float", "s", "time of an epoch in which no phase is busy, median"),
+    Column("epoch_wall_s", "float", "s", "measured wall time of an epoch, median"),
+    Column("judged", "str", "", "column of the time that decides stability, ratio and verdict"),
+    Column("judged_s", "float", "s", "that time of an epoch, median"),
+    Column("ci_low_s", "float", "s", "lower end of the bootstrap 95 % interval of judged_s"),
+    Column("ci_high_s", "float", "s", "upper end of the bootstrap 95 % interval of judged_s"),
+    Column("n", "int", "epochs", "measured epochs (those of all pairs for a reference)"),
+    Column("digest", "str", "", "SHA-256 of the gate's sampled edges; empty for a foreign sampler"),
+    Column("work_class", "str", "", "work compared with the reference's: see below"),
+    Column("verified", "bool", "", "false: nobody but the system itself vouches for its work"),
+    Column(
+        "ratio",
+        "float",
+        "1",
+        "median over paired rounds of the reference's judged time / this system's; above 1 is "
+        "faster; empty for different work",
+    ),
+    Column("ratio_ci_low", "float", "1", "lower end of the 95 % interval of ratio"),
+    Column("ratio_ci_high", "float", "1", "upper end of the 95 % interval of ratio"),
+    Column("rounds", "int", "", "paired rounds behind the ratios"),
+    Column(
+        "noise_floor",
+        "float",
+        "1",
+        "largest difference that equal systems show here, as calibrated; empty if never calibrated",
+    ),
+    Column(
+        "verdict",
+        "str",
+        "",
+        "faster, slower or tie (the interval of ratio holds 1 or reaches into noise_floor); empty "
+        "without a ratio",
+    ),
+    Column(
+        "loss", "float", "", "mean training loss of the last measured epoch; empty without compute"
+    ),
+    Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
+    Column("doubtful", "str", "", "why the row should not be trusted as it is; empty if nothing"),
+    Column("remark", "str", "", "worth knowing, no reason for doubt"),
+    Column("stand_in_for", "str", "", "missing system that this row stands in for"),
+    Column("status", "str", "", "see below"),
+    Column("reason", "str", "", "one sentence for a status other than ok, with the fix"),
+    Column("schema_version", "int", "", f"{VERSION}; older tables are upgraded when they are read"),
+)

@@ -1,0 +1,54 @@
+"""``stages.csv`` and ``kernels.csv``: a look inside the samples of a cell."""
+
+from __future__ import annotations
+
+from gnnbench.results.schema.column import Column
+
+STAGES: tuple[Column, ...] = (
+    Column("id", "str", "", "cell"),
+    Column("cell", "str", "", "system and what sets it apart in the run"),
+    Column("stage", "str", "", "see below; a native sampler's, and `batch` for any"),
+    Column("hop", "int", "", "from 1 at the seeds; empty where it serves all hops"),
+    Column("batches", "int", "", "batches behind the medians"),
+    Column("host_s", "float", "s", "time of the host's clock, per batch"),
+    Column("device_s", "float", "s", "time between events on the GPU's stream, per batch"),
+    Column("nodes", "int", "", "destinations of the hop; input nodes of the batch"),
+    Column("edges", "int", "", "edges drawn"),
+    Column("block_bytes", "int", "B", "the blocks returned: offsets, columns, nodes"),
+    Column(
+        "extra_bytes",
+        "int",
+        "B",
+        "peak of device memory beyond the graph, the batch order and the blocks, with what the "
+        "sampler keeps between batches; empty on a CPU",
+    ),
+    Column("extra_ratio", "float", "1", "extra_bytes over block_bytes"),
+)
+
+KERNELS: tuple[Column, ...] = (
+    Column("id", "str", "", "cell"),
+    Column("cell", "str", "", "system and what sets it apart in the run"),
+    Column("kernel", "str", "", "name, as the CUDA profiling interface gives it"),
+    Column("calls", "float", "1", "launches per batch"),
+    Column("device_s", "float", "s", "time on the GPU per batch, all launches"),
+    Column("grid", "str", "", "blocks of a launch, the most frequent shape"),
+    Column("block", "str", "", "threads of a block, likewise"),
+    Column("registers", "int", "", "registers per thread"),
+    Column("shared_bytes", "int", "B", "shared memory per block"),
+    Column(
+        "occupancy",
+        "float",
+        "1",
+        "warps that the launch can keep resident over what the GPU has room for, median; from the "
+        "launch's shape and resources, not from counters; empty: unknown",
+    ),
+)
+
+STAGE_NAMES = {
+    "batch": "the whole call, until the sizes are known on the host (host_s), and its work "
+    "(device_s); measured without the marks of the others",
+    "prepare": "degrees, offsets, allocation, clearing of tables, reading sizes",
+    "pick": "the sampling kernel",
+    "id_map": "insertion and local ids",
+    "block": "what is left to do until the block is there",
+}

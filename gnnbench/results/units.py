@@ -1,0 +1,54 @@
+"""Numbers as people read them; the same in tables, figures and documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def seconds(value: float | None) -> str:
+    """A time with a unit, three significant digits."""
+    if value is None:
+        return ""
+    if value == 0:
+        return "0 s"
+    if value >= 600:
+        return f"{value / 60:.0f} min" if value < 7200 else f"{value / 3600:.1f} h"
+    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "us")):
+        if value >= 1 / factor:
+            return f"{value * factor:.3g} {unit}"
+    return f"{value * 1e6:.2g} us"
+
+
+def milliseconds(value: float | None) -> str:
+    """A time in ms, without its unit."""
+    return "" if value is None else f"{value * 1e3:.4g}"
+
+
+def times(value: float | None, low: float | None = None, high: float | None = None) -> str:
+    """A ratio with its interval: ``1.32x [1.29, 1.36]``."""
+    if value is None:
+        return ""
+    interval = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else ""
+    return f"{value:.2f}x{interval}"
+
+
+def per_batch(row: Row, key: str = "judged_s") -> float | None:
+    """A time of an epoch over its batches."""
+    value, batches = row.get(key), row.get("batches")
+    return value / batches if value is not None and batches else None
+
+
+def half_width(row: Row) -> str:
+    """Half of the judged time's interval over its median."""
+    middle, low, high = (row.get(k) for k in ("judged_s", "ci_low_s", "ci_high_s"))
+    if not middle or low is None or high is None:
+        return ""
+    return f"{(high - low) / 2 / middle:.1%}"
+
+
+def edges_per_second(row: Row) -> str:
+    """Sampled edges over the sampling time, in millions."""
+    time, edges = row.get("sample_time_s"), row.get("sampled_edges")
+    return f"{edges / time / 1e6:.3g}" if time and edges is not None else ""

@@ -1,0 +1,46 @@
+"""The tables of a run folder, written from its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gnnbench.measure.noise import Calibration
+from gnnbench.results.schema import TABLES
+from gnnbench.results.writer import write_csv
+from gnnbench.runner.ratios import ratio_rows
+from gnnbench.runner.rows import cell_rows, kernel_rows, sample_rows, stage_rows
+
+if TYPE_CHECKING:
+    from gnnbench.experiment import Experiment
+    from gnnbench.runner.ledger import Ledger
+    from gnnbench.runner.plan import Plan
+
+
+def write_tables(
+    folder: Path,
+    plan: Plan,
+    ledger: Ledger,
+    experiment: Experiment,
+    calibrations: Mapping[str, Calibration],
+) -> list[dict[str, Any]]:
+    """Write all tables as they stand; returns the rows of ``cells.csv``.
+
+    ``calibrations`` by device. A table of which the run has nothing to tell is not written, but
+    for the cells, their metrics and the samples.
+    """
+    cells, metrics = cell_rows(plan, ledger, experiment.measure, calibrations)
+    found = {
+        "cells.csv": cells,
+        "metrics.csv": metrics,
+        "samples.csv": sample_rows(ledger),
+        "ratios.csv": ratio_rows(plan, ledger, experiment.compare, calibrations),
+        "stages.csv": stage_rows(plan, ledger),
+        "kernels.csv": kernel_rows(plan, ledger),
+    }
+    always = ("cells.csv", "metrics.csv", "samples.csv")
+    for name, (_, columns) in TABLES.items():
+        if found[name] or name in always:
+            write_csv(folder / name, columns, found[name])
+    return cells

@@ -1,0 +1,5 @@
+"""Aggregation as a stage: whose layers train on the blocks, and what sums their neighbours."""
+
+from gnnbench.stages.aggregate.spec import AggregateSpec, Csr, DglLayers, PygLayers
+
+__all__ = ["AggregateSpec", "Csr", "DglLayers", "PygLayers"]

@@ -1,0 +1,73 @@
+"""What stages count where it happens: bytes, calls and whatever else is worth a row.
+
+A measure is declared once, with unit and description, by the module that counts it; the result
+tables take both from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+WHERE = {
+    "host": "read on the host by the host",
+    "host_copy": "gathered on the host, then copied over the link",
+    "zero_copy": "read over the link by a kernel",
+    "device": "in the device's memory",
+    "cache": "in a cache of the device",
+    "reused": "kept from an earlier batch",
+    "peer": "in another device's memory",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a number is; ``unit`` is ``B``, ``s``, ``1`` ... or ``""`` for a bare count."""
+
+    name: str
+    unit: str
+    description: str
+
+
+MEASURES: dict[str, Measure] = {}
+
+
+def measure(name: str, unit: str, description: str) -> Measure:
+    """Declare a measure.
+
+    The same declaration may stand twice; another one of that name raises ``ValueError``.
+    """
+    made = Measure(name, unit, description)
+    known = MEASURES.setdefault(name, made)
+    if known != made:
+        raise ValueError(f"measure '{name}' is {known} already; give the other one its own name")
+    return known
+
+
+class Counts:
+    """Sums by (stage, measure, where). ``add`` is one look-up in a dictionary."""
+
+    __slots__ = ("_sums",)
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str, str], float] = {}
+
+    def add(self, stage: str, measure: Measure, value: float, where: str = "") -> None:
+        """Add ``value`` (an int stays one) to the sum of ``measure`` in ``stage``, ``where``."""
+        key = (stage, measure.name, where)
+        sums = self._sums
+        sums[key] = sums.get(key, 0) + value
+
+    def rows(self) -> list[list[str | float]]:
+        """``[stage, name, where, value]`` in the order in which they were first counted."""
+        return [[*key, value] for key, value in self._sums.items()]
+
+    def clear(self) -> None:
+        """Forget all sums."""
+        self._sums.clear()
+
+
+# What more than one stage, or the reader of older results, speaks of.
+FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by where they were")
+TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of the graph's structure read, likewise")
+CALLS = measure("calls", "", "calls of the stage that read or moved something, likewise")
+DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch's samples")

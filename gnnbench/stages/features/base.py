@@ -1,0 +1,36 @@
+"""What a feature store is to an epoch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from gnnbench.stages.counts import CALLS, FEATURE_BYTES
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gnnbench.minibatch import Batch
+    from gnnbench.stages.job import Job
+
+
+class FeatureStore(ABC):
+    """Serves feature rows, and counts them by the path that they take."""
+
+    def __init__(self, job: Job) -> None:
+        table = job.graph.features
+        self.job, self._counts = job, job.counts
+        self._row_bytes = table.shape[1] * table.element_size()
+
+    @abstractmethod
+    def load(self, batch: Batch) -> Tensor:
+        """Rows of the batch's input nodes ``[n, feature_dim]`` on the compute device, bit-equal to
+        the feature table's; valid until the next call."""
+
+    def count(self, rows: int, where: str) -> None:
+        """Count rows served ``where`` (``gnnbench.stages.counts.WHERE``)."""
+        self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
+        self._counts.add("features", CALLS, 1, where)
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what the store took."""

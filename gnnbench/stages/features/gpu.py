@@ -1,0 +1,29 @@
+"""The whole feature table in device memory."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gnnbench.minibatch import Batch
+from gnnbench.ops.features import gather
+from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.job import Job
+
+
+class DeviceGather(FeatureStore):
+    """Gather on the device. Raises ``torch.OutOfMemoryError`` where the table does not fit."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._table: Tensor | None = job.graph.features.to(job.device)
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        assert self._table is not None
+        ids = batch.input_nodes
+        self.count(ids.numel(), "device")
+        return gather(self._table, ids)
+
+    def close(self) -> None:
+        """Free the table."""
+        self._table = None

@@ -1,0 +1,121 @@
+"""The feature stores by name. What they need is imported when they are built."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from gnnbench.foreign.pyg_import import pyg_missing
+from gnnbench.missing import Missing
+from gnnbench.ops.missing import native_missing
+from gnnbench.stages.spec import Spec
+
+if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.job import Job
+
+
+@dataclass(frozen=True)
+class StoreSpec(Spec):
+    """A feature store as a recipe names it."""
+
+    kind: ClassVar[str] = "features"
+
+    @abstractmethod
+    def build(self, job: Job) -> FeatureStore:
+        """The store of a cell."""
+
+
+@dataclass(frozen=True)
+class Host(StoreSpec):
+    """Features in host memory, gathered by the cores (DGL's method)."""
+
+    name: ClassVar[str] = "host"
+    summary: ClassVar[str] = "gathered by the cores; for a GPU into locked memory, then copied"
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def build(self, job: Job) -> FeatureStore:
+        """By the cell's device."""
+        from gnnbench.stages.features.host import HostGather, StagedGather
+
+        return HostGather(job) if job.device.type == "cpu" else StagedGather(job)
+
+
+@dataclass(frozen=True)
+class Uva(StoreSpec):
+    """Features in locked host memory, read by the GPU (DGL's gather by unified addresses)."""
+
+    name: ClassVar[str] = "uva"
+    summary: ClassVar[str] = "read out of locked host memory by a kernel"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def build(self, job: Job) -> FeatureStore:
+        """The table, copied once into memory that is then locked."""
+        from gnnbench.stages.features.uva import ZeroCopyGather
+
+        return ZeroCopyGather(job)
+
+
+@dataclass(frozen=True)
+class Gpu(StoreSpec):
+    """All features on the GPU."""
+
+    name: ClassVar[str] = "gpu"
+    summary: ClassVar[str] = "the whole table in device memory"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def build(self, job: Job) -> FeatureStore:
+        """The table, copied."""
+        from gnnbench.stages.features.gpu import DeviceGather
+
+        return DeviceGather(job)
+
+
+@dataclass(frozen=True)
+class DglGather(StoreSpec):
+    """DGL's CPU feature fetch is ``index_select``."""
+
+    name: ClassVar[str] = "dgl"
+    summary: ClassVar[str] = "DGL's: torch.index_select"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the graph's table."""
+        from gnnbench.stages.features.foreign import IndexSelect
+
+        return IndexSelect(job)
+
+
+@dataclass(frozen=True)
+class PygFilter(StoreSpec):
+    """The filter function of the PyG loader that drew the batch."""
+
+    name: ClassVar[str] = "pyg"
+    summary: ClassVar[str] = "PyG's: the loader's own filter function"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """PyG must be installed."""
+        return pyg_missing()
+
+    def build(self, job: Job) -> FeatureStore:
+        """Nothing to build: the batch knows its loader."""
+        from gnnbench.stages.features.foreign import LoaderFilter
+
+        return LoaderFilter(job)

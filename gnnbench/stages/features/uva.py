@@ -1,0 +1,29 @@
+"""Zero-copy: a kernel reads the rows out of locked host memory by unified addresses."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gnnbench.minibatch import Batch
+from gnnbench.ops.features import gather_zero_copy
+from gnnbench.ops.locked import LockedCopy
+from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.job import Job
+
+
+class ZeroCopyGather(FeatureStore):
+    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._table = LockedCopy(job.graph.features, job.device, "features")
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        ids = batch.input_nodes
+        self.count(ids.numel(), "zero_copy")
+        return gather_zero_copy(self._table.tensor, ids)
+
+    def close(self) -> None:
+        """Unlock and free the table."""
+        self._table.close()

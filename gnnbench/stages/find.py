@@ -1,0 +1,34 @@
+"""Stages by name, ours and third parties'."""
+
+from __future__ import annotations
+
+from gnnbench import registry
+from gnnbench.errors import GnnbenchError, MissingError, UsageError
+from gnnbench.stages.spec import Spec
+
+
+def stage(kind: str, name: str) -> type[Spec]:
+    """The spec of a stage. Raises ``UsageError`` for an unknown name, ``TypeError`` for no stage,
+    ``MissingError`` where a third party's module does not import.
+
+    A sampler of the library is one too: its options become the spec's fields.
+    """
+    try:
+        found = registry.load(kind, name)
+    except GnnbenchError:
+        raise
+    except Exception as error:  # a third party's module may raise anything
+        raise MissingError(
+            f"{kind} '{name}' does not import ({error}); mend or remove it"
+        ) from error
+    if isinstance(found, type) and issubclass(found, Spec):
+        if found.kind != kind:
+            raise UsageError(f"'{name}' is registered as a {kind}, but it is a {found.kind}")
+        return found
+    if kind == registry.SAMPLER:
+        from gnnbench.sampling.base import Sampler
+        from gnnbench.stages.sampler.native import spec_of
+
+        if isinstance(found, type) and issubclass(found, Sampler):
+            return spec_of(name, found)
+    raise TypeError(f"'{name}' of gnnbench.{registry.GROUPS[kind]} is no stage: {found!r}")

@@ -1,0 +1,1 @@
+"""Sampler stage: seeds of a batch in, the batch out."""

@@ -1,0 +1,115 @@
+"""What a sampler is to a recipe (its spec) and to an epoch (the stage)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from gnnbench.errors import UnsupportedError
+from gnnbench.stages.spec import Spec, option
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gnnbench.check.law import Law
+    from gnnbench.minibatch import Batch, Hop
+    from gnnbench.stages.job import Job
+
+DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class SamplerSpec(Spec):
+    """A sampler as a recipe names it.
+
+    ``devices`` are those of the cells that it can serve; ``picks_on`` and ``frontiers`` have the
+    default first.
+    """
+
+    kind: ClassVar[str] = "sampler"
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    frontiers: ClassVar[tuple[str, ...]] = ("cumulative",)
+    pick: str = option(DEFAULT, "the pick function; default: the sampler's own on the device")
+    frontier: str = option(DEFAULT, "cumulative or new; default: the sampler's own")
+
+    @abstractmethod
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """The pick functions on a cell's device, the default first."""
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in. Raises ``UnsupportedError``."""
+        return replace(
+            super().resolved(device),
+            pick=self._chosen("pick", self.picks_on(device)),
+            frontier=self._chosen("frontier", self.frontiers),
+        )
+
+    def _chosen(self, what: str, known: Sequence[str]) -> str:
+        asked: str = getattr(self, what)
+        if asked == DEFAULT:
+            return known[0]
+        if asked not in known:
+            raise UnsupportedError(
+                f"sampler '{self.name}' has no {what} '{asked}'; it has: {', '.join(known)}"
+            )
+        return asked
+
+    @abstractmethod
+    def build(self, job: Job) -> SamplerStage:
+        """The stage of a cell; ``self`` is resolved."""
+
+
+class SamplerStage(ABC):
+    """Draws the batches of an epoch, and answers for them at the gate.
+
+    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced.
+    """
+
+    pick: str
+    frontier: str
+    native: ClassVar[bool] = False
+
+    def __init__(self, spec: SamplerSpec, job: Job) -> None:
+        self.job = job
+        self.pick, self.frontier = spec.pick, spec.frontier
+
+    @abstractmethod
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
+        """Draw one batch, as timed; ``number`` is its place in the epoch."""
+
+    def checked(self, seeds: Tensor, number: int) -> Batch:
+        """Draw a batch of epoch 0 for the gate, with whatever its neutral form needs."""
+        return self.sample(seeds, 0, number)
+
+    @cached_property
+    def law(self) -> Law:
+        """Inclusion law of the picks; all that do not say otherwise draw without replacement."""
+        from gnnbench.check.law import Law
+
+        return Law.of(self.pick, self.job.graph.indptr)
+
+    def check(self, seeds: Tensor) -> None:  # noqa: B027
+        """Raise ``gnnbench.check.gate.Fault`` when a check of the sampler's own fails."""
+
+    def digest(self, batches: list[list[Hop]]) -> str:
+        """Digest of the gate's edges; a foreign sampler draws other numbers and has none."""
+        return ""
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The device whose kernels draw."""
+        return self.job.device
+
+    def graph_bytes(self) -> int:
+        """Bytes of the topology that torch's allocator holds on the device."""
+        return 0
+
+    def gate_is_over(self) -> None:  # noqa: B027
+        """Give back what only the gate needed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what was taken."""

@@ -1,0 +1,215 @@
+"""Samplers of the library (``gnnbench.samplers()``) as stages: ours, and third parties'."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from gnnbench import registry, rng
+from gnnbench.check import gate
+from gnnbench.check.hops import digest
+from gnnbench.check.law import Law
+from gnnbench.check.same import same_work
+from gnnbench.errors import UnsupportedError
+from gnnbench.minibatch import Hop, MiniBatch
+from gnnbench.missing import Missing
+from gnnbench.ops.missing import native_missing
+from gnnbench.ops.picks import WEIGHTED
+from gnnbench.sampling.base import TOPOLOGIES, Sampler
+from gnnbench.sampling.build import build_sampler
+from gnnbench.stages.counts import CALLS, TOPOLOGY_BYTES, measure
+from gnnbench.stages.job import Job
+from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.stages.spec import option
+
+BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
+OFFSETS = 16  # bytes of a row's two offsets
+
+
+@dataclass(frozen=True)
+class NativeSampler(SamplerSpec):
+    """A sampler of the library; ``library`` is its class."""
+
+    library: ClassVar[type[Sampler]]
+    topology: str = option(
+        DEFAULT,
+        "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
+        " cpu: sampled there",
+        (DEFAULT, *TOPOLOGIES),
+    )
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def _sampled_on(self, device: str) -> str:
+        return "cpu" if self.topology == "cpu" else device
+
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """The library's, where it draws."""
+        where = self._sampled_on(device)
+        if where not in self.library.devices:
+            raise UnsupportedError(
+                f"sampler '{self.name}' does not sample on {where}; it does on:"
+                f" {', '.join(self.library.devices)}"
+            )
+        return self.library.picks_on(where)
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in."""
+        spec = super().resolved(device)
+        if device == "cpu" and self.topology not in (DEFAULT, "cpu"):
+            raise UnsupportedError(
+                f"sampler.topology={self.topology} reads the graph from a GPU; give --device cuda"
+            )
+        if self.topology == DEFAULT:
+            spec = replace(spec, topology="cpu" if device == "cpu" else "gpu")
+        return spec
+
+    def build(self, job: Job) -> NativeStage:
+        """The stage around the library's sampler."""
+        leaves = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"
+        return (OffDevice if leaves else NativeStage)(self, job)
+
+    def own(self) -> dict[str, Any]:
+        """The sampler's own options."""
+        return {name: getattr(self, name) for name in self.library.options}
+
+
+@lru_cache(maxsize=64)
+def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
+    """The spec of a class of the library: its options become fields."""
+    made = dataclasses.make_dataclass(
+        library.__name__,
+        [
+            (o.name, type(o.default), option(o.default, o.help, o.choices))
+            for o in library.options.values()
+        ],
+        bases=(NativeSampler,),
+        frozen=True,
+        namespace={
+            "name": name, "summary": library.summary, "library": library,
+            "devices": library.devices, "frontiers": library.frontiers, "__doc__": library.__doc__,
+        },
+    )  # fmt: skip
+    return made
+
+
+def native(name: str, **options: Any) -> NativeSampler:
+    """A sampler of the library by its name. Raises ``UsageError``."""
+    return spec_of(name, registry.load(registry.SAMPLER, name))(**options)
+
+
+class NativeStage(SamplerStage):
+    """A sampler of the library; its edges are held against the reference's."""
+
+    native = True
+
+    def __init__(self, spec: NativeSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        cell, graph = job.cell, job.graph
+        weighted = spec.pick in WEIGHTED
+        if weighted and graph.weights is None:
+            raise UnsupportedError(
+                f"pick '{spec.pick}' needs edge weights, and '{graph.name}' stores none"
+            )
+        self.sampler = build_sampler(
+            spec.name,
+            graph,
+            cell.fanouts,
+            job.device,
+            cell.seed,
+            pick=spec.pick,
+            frontier=spec.frontier,
+            topology=None if job.device.type == "cpu" else spec.topology,
+            weights="graph" if weighted else None,
+            **spec.own(),
+        )
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
+        """One dispatch for all hops."""
+        return self.sampler.sample(seeds, epoch, number)
+
+    def checked(self, seeds: Tensor, number: int) -> MiniBatch:
+        """The same draw, with the edges' positions; random walks have visits instead."""
+        walks = self.pick == "random_walk"
+        return self.sampler.sample(seeds, 0, number, with_positions=not walks)
+
+    @cached_property
+    def law(self) -> Law:
+        """Inclusion law of the sampler's pick."""
+        walks, length = self.sampler.setting.pick.walk[:2] or (0, 0)
+        graph = self.job.graph
+        return Law.of(self.pick, graph.indptr, graph.weights, walks * length)
+
+    def check(self, seeds: Tensor) -> None:
+        """The reference's work for the same key; the same draw as timed and as checked."""
+        cell = self.job.cell
+        gate.check_against_reference(
+            self.job.graph,
+            cell.fanouts,
+            seeds,
+            lambda few: self.checked(few, 0),
+            pick=self.sampler.setting.pick,
+            frontier=self.frontier,
+            key=rng.key(cell.seed, 0, "sample"),
+        )
+        timed, checked = self.sample(seeds, 0, 1), self.checked(seeds, 1)
+        fault = same_work(_bare(checked), timed, self.frontier)
+        if fault is not None:
+            raise gate.Fault(f"the sampler as timed draws other edges than as checked: {fault}")
+
+    def digest(self, batches: list[list[Hop]]) -> str:
+        """SHA-256 of the gate's edges."""
+        return digest(batches)
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The CPU where the topology stays there."""
+        return self.sampler.setting.sampled_on
+
+    def graph_bytes(self) -> int:
+        """The topology, where it is in device memory."""
+        if self.sampler.setting.topology != "gpu":
+            return 0
+        graph = self.job.graph
+        return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
+
+    def close(self) -> None:
+        """Unlock what the sampler locked."""
+        self.sampler.close()
+
+
+class OffDevice(NativeStage):
+    """A sampler whose graph is not in the GPU's memory: it counts what it moves.
+
+    One whose graph is there counts nothing: a batch takes no longer than the counting.
+    """
+
+    def __init__(self, spec: NativeSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        self._where = "zero_copy" if spec.topology == "uva" else "host"
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
+        """One dispatch for all hops, and its bytes."""
+        batch = super().sample(seeds, epoch, number)
+        counts, ids = self.job.counts, self.job.graph.indices.element_size()
+        sizes = batch.sizes()
+        rows = sum(dst.numel() for dst, _ in sizes.hops)
+        counts.add("sampler", TOPOLOGY_BYTES, rows * OFFSETS + sizes.num_edges * ids, self._where)
+        counts.add("sampler", CALLS, 1, self._where)
+        if self._where == "host":
+            moved = sum(t.numel() * t.element_size() for t in batch.tensors())
+            counts.add("sampler", BLOCK_BYTES, moved, "host_copy")
+        return batch
+
+
+def _bare(batch: MiniBatch) -> MiniBatch:
+    """The batch without positions, as it is timed."""
+    return replace(batch, blocks=[replace(block, positions=None) for block in batch.blocks])

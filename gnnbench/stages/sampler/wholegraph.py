@@ -1,0 +1,224 @@
+"""NVIDIA's WholeGraph as a stage: its multi-layer sampler, from its PyPI wheels.
+
+``GraphStructure`` over the topology in device memory, ``multilayer_sample_without_replacement``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import socket
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gnnbench.data.graph import Graph
+from gnnbench.errors import UnsupportedError
+from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.missing import Missing
+from gnnbench.stages.job import Job
+from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
+from gnnbench.stages.spec import option
+
+MEMORY = ("continuous", "chunked", "distributed")
+
+
+@dataclass(frozen=True)
+class WholeGraphSampler(SamplerSpec):
+    """WholeGraph's sampler on one GPU; in-neighbours are its CSR's rows."""
+
+    name: ClassVar[str] = "wholegraph"
+    summary: ClassVar[str] = "NVIDIA's WholeGraph: its multi-layer sampler on one GPU"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    memory: str = option(MEMORY[0], "WholeMemory of the topology", MEMORY)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The wheels must be installed, and a GPU be there."""
+        needed = ("pylibwholegraph", "libwholegraph", "librmm")
+        if absent := [name for name in needed if importlib.util.find_spec(name) is None]:
+            return Missing(
+                f"WholeGraph is not installed ({absent[0]} is not there)",
+                "pip install pylibwholegraph-cu13",
+            )
+        if torch.version.cuda is None:
+            return Missing("this torch is built without CUDA", "install a torch with CUDA")
+        if not torch.cuda.is_available():
+            return Missing("there is no CUDA device", "run on a machine with a GPU")
+        return None
+
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """WholeGraph does not let one choose."""
+        return ("wholegraph",)
+
+    def build(self, job: Job) -> WholeGraphStage:
+        """The topology into WholeMemory."""
+        return WholeGraphStage(self, job)
+
+
+class WholeGraphStage(SamplerStage):
+    """A communicator of one rank, the topology in its memory."""
+
+    def __init__(self, spec: WholeGraphSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        self._lookup: _EdgeLookup | None = None
+        threads = torch.get_num_threads()
+        # libwholegraph needs librmm; its own loader finds it through libraft, of which it needs
+        # nothing else.
+        import librmm
+
+        librmm.load_library()
+        import pylibwholegraph.torch as wgth
+
+        os.environ["MASTER_ADDR"] = "localhost"
+        os.environ["MASTER_PORT"] = str(_free_port())  # two workers may be alive
+        wgth.init_torch_env_and_create_wm_comm(0, 1, 0, 1, wm_log_level="warn")
+        torch.set_num_threads(threads)  # which it sets to one
+        random.seed(job.cell.seed)  # its sampler draws its seeds here
+        self._wgth = wgth
+        self._comm = wgth.get_local_device_communicator()
+        memory = spec.memory
+        if not self._comm.support_type_location(memory, "cuda"):
+            raise UnsupportedError(
+                f"WholeGraph has no {memory} memory on this GPU; give"
+                " -o wholegraph.sampler.memory=chunked"
+            )
+        graph = job.graph
+        self._tensors = [self._store(t, memory) for t in (graph.indptr, graph.indices)]
+        self._structure = wgth.GraphStructure()
+        self._structure.set_csr_graph(*self._tensors)
+
+    def _store(self, values: Tensor, memory: str) -> Any:
+        stored = self._wgth.create_wholememory_tensor(
+            self._comm, memory, "cuda", [values.numel()], values.dtype, [1]
+        )
+        local, first = stored.get_local_tensor()
+        local.copy_(values[first : first + local.numel()])
+        return stored
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> WholeGraphBatch:
+        """Nodes by layer, edges by layer, row offsets, columns, the input layer first."""
+        nodes = seeds.to(self.job.device, self.job.graph.indices.dtype)
+        drawn = self._structure.multilayer_sample_without_replacement(
+            nodes, list(self.job.cell.fanouts)
+        )
+        return WholeGraphBatch(number, drawn, self._positions)
+
+    def _positions(self, dst: Tensor, src: Tensor) -> Tensor:
+        if self._lookup is None:
+            self._lookup = _EdgeLookup(self.job.graph, self.job.device)
+        return self._lookup.positions(dst, src)
+
+    def gate_is_over(self) -> None:
+        """What the look-up took of the GPU's memory is given back."""
+        self._lookup = None
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(self.job.device)
+
+    def close(self) -> None:
+        """Destroy the topology, then WholeGraph's state."""
+        del self._structure
+        for stored in self._tensors:
+            self._wgth.destroy_wholememory_tensor(stored)
+        self._wgth.finalize()
+
+
+class WholeGraphBatch(Batch):
+    """What the multi-layer sampler returns, by layer from the input on."""
+
+    def __init__(self, number: int, drawn: Any, positions: Any) -> None:
+        self.number = number
+        self._nodes, self._ends, self._offsets, self._columns = drawn
+        self._positions = positions
+
+    @property
+    def seeds(self) -> Tensor:  # type: ignore[override]
+        """The last layer's nodes."""
+        nodes: Tensor = self._nodes[-1]
+        return nodes
+
+    @property
+    def input_nodes(self) -> Tensor:
+        """Global ids of the input layer."""
+        nodes: Tensor = self._nodes[0]
+        return nodes
+
+    @cached_property
+    def blocks(self) -> list[Block]:  # type: ignore[override]
+        """As blocks of ours; a layer's nodes begin with the next one's."""
+        return [
+            Block(offsets.int(), columns.int(), nodes, dst.numel())
+            for offsets, columns, nodes, dst in zip(
+                self._offsets, self._columns, self._nodes, self._nodes[1:], strict=False
+            )
+        ]
+
+    def sizes(self) -> Sizes:
+        """Nodes by layer and numbers of edges; the input layer's nodes are no destinations."""
+        layers = [
+            (nodes, nodes.numel(), columns.numel())
+            for nodes, columns in zip(
+                reversed(self._nodes[1:]), reversed(self._columns), strict=True
+            )
+        ]
+        return Sizes(self._nodes[-1], layers, self._nodes[0].numel())
+
+    def hops(self) -> list[Hop]:
+        """Edges in neutral form.
+
+        The multi-layer sampler does not say which of parallel edges it drew: repeated ends get the
+        positions of the row's parallel edges one by one.
+        """
+        found = []
+        for layer in reversed(range(len(self._columns))):
+            dst = self._nodes[layer + 1].long()
+            rows = torch.repeat_interleave(
+                torch.arange(dst.numel(), device=dst.device), self._offsets[layer].diff().long()
+            )
+            edge_dst = dst[rows]
+            edge_src = self._nodes[layer].long()[self._columns[layer].long()]
+            positions = self._positions(edge_dst, edge_src)
+            found.append(Hop(*(t.cpu().numpy() for t in (dst, edge_dst, edge_src, positions))))
+        return found
+
+    def tensors(self) -> list[Tensor]:
+        """Offsets, columns and nodes; it returns the edges by their ends as well."""
+        return [*self._nodes[:-1], *self._offsets, *self._columns]
+
+
+class _EdgeLookup:
+    """Positions of edges by their ends, over the edges sorted by (destination, source)."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        indptr = graph.indptr.to(device)
+        rows = torch.repeat_interleave(
+            torch.arange(graph.num_nodes, device=device), indptr.diff(), output_size=graph.num_edges
+        )
+        self._nodes = graph.num_nodes
+        ends = rows.mul_(self._nodes).add_(graph.indices.to(device))
+        self._sorted, self._order = torch.sort(ends, stable=True)
+
+    def positions(self, dst: Tensor, src: Tensor) -> Tensor:
+        """Offsets in ``indices`` of drawn edges, int64.
+
+        The n-th of equal edges gets the n-th of the graph's; one too many the position of another
+        edge, where no such edge exists that of the nearest: the structural check finds both.
+        """
+        drawn, back = torch.sort(dst * self._nodes + src, stable=True)
+        first = torch.searchsorted(drawn, drawn)
+        nth = torch.arange(drawn.numel(), device=drawn.device) - first
+        at = torch.searchsorted(self._sorted, drawn) + nth
+        found = torch.empty_like(drawn)
+        found[back] = self._order[at.clamp_(max=self._sorted.numel() - 1)]
+        return found
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        port: int = s.getsockname()[1]
+    return port

@@ -1,0 +1,58 @@
+"""What a schedule is to a recipe (its spec), and what it is given to run an epoch."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from gnnbench.cell import Until
+from gnnbench.stages.spec import Spec
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gnnbench.measure.timeline import Timeline
+    from gnnbench.minibatch import Batch
+    from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.sampler.base import SamplerStage
+
+
+class Trainer(Protocol):
+    """What computes; ``gnnbench.composition.trainer`` is the one of all models."""
+
+    def step(self, batch: Batch, rows: Tensor) -> None:
+        """Train on one batch and its feature rows."""
+
+
+@dataclass
+class Stages:
+    """The stages of one system; those that ``until`` leaves out are None.
+
+    ``keep`` is to be called with every batch and its rows once its phases are run: the audit looks
+    at them again.
+    """
+
+    sampler: SamplerStage
+    store: FeatureStore | None
+    trainer: Trainer | None
+    keep: Callable[[Batch, Tensor | None], None]
+
+
+@dataclass(frozen=True)
+class ScheduleSpec(Spec):
+    """A schedule as a recipe names it; it runs an epoch, and leaves the clock to the timeline."""
+
+    kind: ClassVar[str] = "schedule"
+
+    @abstractmethod
+    def epoch(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        """Run the batches of one epoch as far as ``until``, a span for every phase of a batch."""

@@ -1,0 +1,56 @@
+"""Compositions on small graphs, and an epoch of them as the harness runs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gnnbench.cell import Cell, Until
+from gnnbench.composition.composed import Composed
+from gnnbench.composition.find import find
+from gnnbench.measure.timeline import Timeline
+
+SYSTEMS = ["baseline", "dgl", "fastsample", "pgsampler", "pyg", "pyg-native-sampler"]
+
+
+def make(graph, system="baseline", settings=None, until="compute", setup=True, **changes):
+    """A composed system of a name and its settings by path, on the CPU; skipped if not here."""
+    named = find(system)
+    goes = Until.of(until)
+    found = named.resolved(settings or {}, changes.get("device", "cpu"), goes)
+    assert not found.unsupported, found.unsupported
+    values = {
+        "model": "gcn" if goes is Until.COMPUTE else "",
+        "batch_size": 64,
+        "fanouts": (4, 3, 2),
+        "hidden": 16,
+        "seed": 3,
+        **changes,
+    }
+    cell = Cell("test", system, graph.name, until=until, recipe=found.recipe, **values)
+    composed = named.build(cell, graph)
+    assert isinstance(composed, Composed)
+    if missing := composed.recipe.missing(cell.device, goes):
+        pytest.skip(f"{system}: {missing.reason}")
+    if setup:
+        composed.setup()
+    return composed
+
+
+def timed(system, epoch):
+    """Run an epoch under a timeline; what the timeline adds up to."""
+    timeline = Timeline.on(system.cell.device)
+    timeline.start()
+    system.run_epoch(epoch, timeline)
+    timeline.stop()
+    return timeline.sweep()
+
+
+def run(system, epoch=0):
+    """Run and audit an epoch."""
+    timed(system, epoch)
+    return system.audit(epoch)
+
+
+def counted(report):
+    """An audit's counts by stage, measure and place."""
+    return {(stage, name, where): value for stage, name, where, value in report.counts}

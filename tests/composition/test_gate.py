@@ -1,0 +1,213 @@
+"""The gate and the audit are not blind: a wrong sampler, store or layer is found, and named."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from compose import SYSTEMS, make, run, timed
+
+from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.sampling.hop_by_hop import HopByHop
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+LAYERS = ["csr", "dgl", "pyg"]
+
+
+def other(monkeypatch, stage, name, change):
+    """Put ``change(right result, *arguments)`` in the place of a stage's method."""
+    right = getattr(stage, name)
+    monkeypatch.setattr(stage, name, lambda *args: change(right(*args), *args))
+
+
+def few_seeds(monkeypatch, system):
+    sampler = system.stages.sampler
+    right = sampler.sample
+    monkeypatch.setattr(sampler, "sample", lambda seeds, e, n: right(seeds[:10], e, n))
+
+
+def test_dgl_fused_sampler_on_int32_is_caught(small_graph):
+    """Its map is not reset between calls: each call after the first loses edges."""
+    settings = {"sampler.fused": True, "sampler.id_type": "int32"}
+    report = make(small_graph, "dgl", settings, until="sample").check()
+    assert not report.ok
+    assert report.reason.startswith("call 2 of the sampler") and "edges by call" in report.reason
+    assert report.digest == "" and report.details["batches"] == 1
+
+
+@pytest.mark.real_data
+def test_dgl_fused_sampler_on_int32_loses_half_of_ogbn_arxiv(real_data, monkeypatch):
+    from gnnbench.data.prepare import load_dataset
+
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
+    graph = load_dataset("ogbn_arxiv+sym")
+
+    def check(fused, id_type):
+        settings = {"sampler.fused": fused, "sampler.id_type": id_type}
+        cell = {"batch_size": 1024, "fanouts": (15, 10, 5)}
+        return make(graph, "dgl", settings, until="sample", **cell).check()
+
+    broken = check(True, "int32")
+    first, second, third, *_ = broken.details["edges_by_call"]
+    assert not broken.ok and broken.reason.startswith("call 2 of the sampler")
+    assert second < 0.7 * first and third < second
+    for right in (check(True, "int64"), check(False, "int32")):
+        assert right.ok, right.reason
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_wrong_rows_are_caught(name, small_graph, monkeypatch):
+    system = make(small_graph, name, until="memory_io")
+    other(monkeypatch, system.stages.store, "load", lambda rows, batch: rows.roll(1, 0))
+    assert "feature rows differ" in system.check().reason
+    assert "feature rows differ" in system.recheck(3)
+
+
+def test_rows_in_another_form_are_caught(small_graph, monkeypatch):
+    system = make(small_graph, until="memory_io")
+    other(monkeypatch, system.stages.store, "load", lambda rows, batch: rows[:-1])
+    assert "feature rows differ" in system.check().reason
+    audit = run(system)
+    assert not audit.ok and "feature rows for" in audit.reason
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_wrong_layers_are_caught(layers, small_graph):
+    system = make(small_graph, settings={"aggregate": layers})
+    with torch.no_grad():
+        for values in system.trainer.model.parameters():
+            values.mul_(1.01)
+    assert "forward values" in system.check().reason
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("layers", LAYERS)
+def test_wrong_gradients_are_caught(layers, model, small_graph, monkeypatch):
+    system = make(small_graph, settings={"aggregate": layers}, model=model)
+    assert system.check().details["backward_error"] < 1e-4
+    other(monkeypatch, system.trainer, "gradient", lambda g, batch, x: 1.01 * g.roll(1, 0))
+    assert "gradients" in system.check().reason
+
+
+@pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
+def test_a_sampler_that_draws_otherwise_when_timed_is_caught(change, small_graph, monkeypatch):
+    from gnnbench.sampling import hop_by_hop as module
+
+    right = module.hop_by_hop
+
+    def draw(*args, with_positions=False, **how):
+        if "pick" in change and not with_positions:
+            how = {**how, "pick": type(how["pick"]).of(change["pick"])}
+        elif not with_positions:
+            how = {**how, **change}
+        return right(*args, with_positions=with_positions, **how)
+
+    monkeypatch.setattr(module, "hop_by_hop", draw)
+    assert "as timed draws other edges" in make(small_graph).check().reason
+
+
+@pytest.mark.parametrize("until", ["sample", "compute"])
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_a_timed_batch_of_other_seeds_is_caught(name, until, small_graph, monkeypatch):
+    system = make(small_graph, name, until=until)
+    assert system.check().ok
+    few_seeds(monkeypatch, system)
+    audit = run(system)
+    assert not audit.ok and "other seeds than its own: 10" in audit.reason
+    assert "seeds" in system.recheck(3) or "destinations" in system.recheck(3)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_stale_rows_in_a_timed_batch_are_caught(name, small_graph, monkeypatch):
+    system = make(small_graph, name, until="memory_io")
+    assert system.check().ok
+    other(monkeypatch, system.stages.store, "load", lambda rows, batch: torch.zeros_like(rows))
+    audit = run(system)
+    assert not audit.ok and "last timed batch" in audit.reason
+
+
+@pytest.mark.parametrize("until", ["sample", "compute"])
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+def test_lost_edges_are_caught(frontier, until, small_graph, monkeypatch):
+    system = make(small_graph, settings={"sampler.frontier": frontier}, until=until)
+
+    def lose(batch, seeds, epoch, number):
+        block = batch.blocks[0]
+        if number == 2 and until == "sample":
+            block.indices = block.indices[:-1]
+        elif number == 2:  # layers would stumble: the count alone
+            sizes = batch.sizes()
+            nodes, num_dst, edges = sizes.layers[-1]
+            less = replace(sizes, layers=[*sizes.layers[:-1], (nodes, num_dst, edges - 1)])
+            batch.sizes = lambda: less
+        return batch
+
+    other(monkeypatch, system.stages.sampler, "sample", lose)
+    audit = run(system)
+    assert not audit.ok and audit.reason.startswith("timed batch 3, hop 3: ")
+
+
+def test_a_schedule_that_leaves_out_a_batch_is_caught(small_graph, monkeypatch):
+    system = make(small_graph)
+    right = system._keep
+    system.stages.keep = lambda batch, rows: batch.number and right(batch, rows)
+    audit = run(system)
+    assert not audit.ok and audit.reason == "3 batches were run where the epoch has 4"
+
+
+def test_an_epoch_that_trains_nothing_is_caught(small_graph, monkeypatch):
+    system = make(small_graph)
+    monkeypatch.setattr(system.trainer._optimizer, "step", lambda: None)
+    audit = run(system)
+    assert not audit.ok and "nothing was trained" in audit.reason
+
+
+def test_too_few_hops_are_caught(small_graph, monkeypatch):
+    system = make(small_graph, until="sample")
+    other(
+        monkeypatch, system.stages.sampler, "checked",
+        lambda batch, *_: replace(batch, blocks=batch.blocks[1:]),
+    )  # fmt: skip
+    assert "2 hops were drawn where 3 are asked for" in system.check().reason
+
+
+def test_a_short_sampler_is_caught_by_its_law(small_graph):
+    """Half the fanouts, timed and checked alike."""
+    system = make(small_graph, until="sample")
+    sampler = system.stages.sampler.sampler
+    assert isinstance(sampler, HopByHop)
+    sampler.setting = replace(sampler.setting, fanouts=(2, 1, 1))
+    report = system.check()
+    assert (
+        not report.ok and "call 1 of the sampler, hop 1" in report.reason and "min" in report.reason
+    )
+    timed(system, 0)
+    assert not system.audit(0).ok
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("baseline", {"sampler.pick": "nonsense"}, "no pick 'nonsense'"),
+        ("dgl", {"sampler.frontier": "new"}, "no frontier 'new'; it has: cumulative"),
+        ("pyg", {"sampler.frontier": "cumulative"}, "no frontier 'cumulative'; it has: new"),
+        ("baseline", {"features": "uva"}, "features 'uva' does not run on cpu"),
+        ("baseline", {"features": "gpu"}, "features 'gpu' does not run on cpu"),
+    ],
+)
+def test_what_cannot_run_as_asked_is_a_row_with_its_reason(name, settings, words):
+    from gnnbench.cell import Until
+    from gnnbench.composition.find import find
+
+    found = find(name).resolved(settings, "cpu", Until.COMPUTE)
+    assert words in found.unsupported and found.composed
+    for path, value in settings.items():
+        stage, _, field = path.partition(".")
+        assert found.recipe[stage][field or "name"] == value
+
+
+def test_a_weighted_pick_wants_weights(small_graph):
+    with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
+        make(small_graph, settings={"sampler.pick": "weighted_alias"})
+    with pytest.raises(UsageError, match="pass unsafe=True"):
+        make(small_graph, settings={"sampler": "pgsampler-as-printed"})

@@ -1,0 +1,168 @@
+"""A recipe: changed by path, resolved for a device, plain and back."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from gnnbench import registry
+from gnnbench.cell import Until, flat
+from gnnbench.composition.recipe import NEEDED, Recipe, from_plain
+from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.missing import Missing
+from gnnbench.stages.features.spec import Host
+from gnnbench.stages.sampler.dgl import DglSampler
+from gnnbench.stages.sampler.native import native
+from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.dgl import DGL
+from gnnbench.systems.pgsampler import PGSAMPLER
+from gnnbench.systems.wholegraph import WHOLEGRAPH
+
+SAMPLE, MEMORY_IO, COMPUTE = Until
+ALL = {name: registry.load("system", name) for name in registry.OURS["system"]}
+
+
+def stages(recipe):
+    return {f.name: getattr(recipe, f.name) for f in fields(recipe) if f.name in (*NEEDED, "dtype")}
+
+
+def test_stages_stand_in_the_order_of_a_batch():
+    assert list(BASELINE.stages()) == list(NEEDED)
+    assert list(BASELINE.stages(MEMORY_IO)) == ["sampler", "features", "order", "schedule"]
+    assert list(BASELINE.stages(SAMPLE)) == ["sampler", "order", "schedule"]
+
+
+def test_a_field_a_stage_and_both_in_whatever_order():
+    assert BASELINE.changed({}) == BASELINE
+    assert BASELINE.changed({"sampler.pick": "reservoir"}).sampler.pick == "reservoir"
+    assert BASELINE.changed({"sampler": "dgl"}) == replace(BASELINE, sampler=DglSampler())
+    given = {"sampler.fetch_size": 3, "features": "uva", "sampler": "pgsampler"}
+    there = BASELINE.changed(given)
+    assert there == BASELINE.changed(dict(reversed(given.items())))
+    assert there.sampler == native("pgsampler", fetch_size=3)
+    assert there.features.name == "uva" and there.aggregate == BASELINE.aggregate
+    assert BASELINE.sampler == native("hop-by-hop")  # as it was
+
+
+def test_a_new_stage_begins_with_its_defaults():
+    assert PGSAMPLER.sampler.pick == "reservoir"
+    assert PGSAMPLER.changed({"sampler": "pgsampler"}).sampler.pick == "default"
+    assert PGSAMPLER.changed({"sampler.fetch_size": 9}).sampler.pick == "reservoir"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"smapler": "dgl"}, "system 'baseline' has no setting 'smapler'; did you mean 'sampler'"),
+        ({"sampler.pik": "floyd"}, "has no setting 'pik'; did you mean 'pick'"),
+        ({"sampler.fused": True}, "sampler 'hop-by-hop' has no setting 'fused'"),
+        ({"sampler": "fused_map"}, "unknown sampler 'fused_map'; did you mean 'fused-map'"),
+        ({"sampler": "baseline"}, "is called 'hop-by-hop' now"),
+        ({"sampler": 3}, "sampler must be a name, not 3"),
+        ({"features": "disk"}, "unknown features 'disk'; known are"),
+        ({"features.pick": "floyd"}, "features 'host' has no setting 'pick'"),
+        ({"dtype": "float16"}, "dtype cannot be float16; it is float32"),
+        ({"dtype.x": 1}, "has no setting 'dtype.x'"),
+        ({"fused": True}, "has no setting 'fused'"),
+        ({"sampler": "dgl", "sampler.fused": "maybe"}, "cannot be maybe; it is true or false"),
+        ({"sampler": "dgl", "sampler.fused": 1}, "cannot be 1; it is true or false"),
+        ({"sampler": "dgl", "sampler.id_type": "int16"}, "it is int64 or int32"),
+    ],
+)
+def test_wrong_settings_say_what_is_wrong(settings, words):
+    with pytest.raises(UsageError, match=words):
+        BASELINE.changed(settings)
+
+
+def test_options_are_the_paths_of_the_stages_as_they_stand():
+    found = BASELINE.options()
+    assert {"dtype", *NEEDED} <= set(found)
+    assert found["sampler"].default == "hop-by-hop" and "dgl" in found["sampler"].choices
+    assert "sampler.pick" in found and "sampler.fused" not in found
+    assert "sampler.fused" in DGL.options()
+    assert "sampler.fused" in BASELINE.changed({"sampler": "dgl"}).options()
+    assert WHOLEGRAPH.options()["features"].default is None
+    for path, option in found.items():
+        assert option.name == path or path.endswith(f".{option.name}")
+        assert option.help
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_takes_its_legal_values(name):
+    recipe = ALL[name]
+    for path, option in recipe.options().items():
+        for value in option.choices or ():
+            made = recipe.changed({path: value})
+            assert flat(made.plain())[path] == value
+
+
+def test_plain_leaves_out_what_an_epoch_does_not_reach():
+    whole = BASELINE.resolved("cpu").plain()
+    assert whole == {
+        "sampler": {
+            "name": "hop-by-hop", "pick": "floyd", "frontier": "cumulative", "topology": "cpu",
+        },
+        "features": {"name": "host"},
+        "order": {"name": "as-drawn"},
+        "aggregate": {"name": "csr"},
+        "schedule": {"name": "serial"},
+        "dtype": "float32",
+    }  # fmt: skip
+    assert list(BASELINE.plain(SAMPLE)) == ["sampler", "order", "schedule"]
+    assert set(whole) - set(BASELINE.plain(MEMORY_IO)) == {"aggregate"}
+
+
+@pytest.mark.parametrize("until", list(Until))
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ALL)
+def test_a_cell_holds_the_whole_recipe(name, device, until):
+    recipe = ALL[name]
+    if device not in recipe.devices or (recipe.features is None and until > SAMPLE):
+        with pytest.raises(UnsupportedError):
+            recipe.resolved(device, until)
+        return
+    resolved = recipe.resolved(device, until)
+    assert resolved.resolved(device, until) == resolved
+    assert "default" not in flat(resolved.plain(until)).values()
+    back = from_plain(name, resolved.plain(until))
+    left_out = {k: None for k in ("features", "aggregate") if until < NEEDED[k]}
+    assert stages(back) == {**stages(resolved), **left_out}
+    assert back.plain(until) == resolved.plain(until)
+
+
+def test_devices_are_those_of_all_stages():
+    assert {name: recipe.devices for name, recipe in ALL.items()} == {
+        "baseline": ("cpu", "cuda"), "dgl": ("cpu",), "fastsample": ("cpu", "cuda"),
+        "pgsampler": ("cpu", "cuda"), "pyg": ("cpu",), "pyg-native-sampler": ("cpu",),
+        "wholegraph": ("cuda",),
+    }  # fmt: skip
+    assert BASELINE.changed({"features": "uva"}).devices == ("cuda",)
+    assert BASELINE.changed({"aggregate": "pyg"}).devices == ("cpu",)
+    assert BASELINE.changed({"sampler": "dgl-fusion"}).devices == ("cuda",)
+    assert DGL.changed({"features": "gpu"}).devices == ()
+
+
+def test_a_device_that_a_stage_does_not_run_on():
+    with pytest.raises(UnsupportedError, match="features 'gpu' does not run on cpu"):
+        BASELINE.changed({"features": "gpu"}).resolved("cpu")
+    with pytest.raises(UnsupportedError, match="sampler 'dgl' does not run on cuda"):
+        DGL.resolved("cuda")
+    # a stage that is not reached is not asked
+    assert BASELINE.changed({"features": "gpu"}).resolved("cpu", SAMPLE)
+
+
+def test_a_system_that_only_samples():
+    assert WHOLEGRAPH.resolved("cuda", SAMPLE).sampler.pick == "wholegraph"
+    for until in (MEMORY_IO, COMPUTE):
+        with pytest.raises(UnsupportedError, match="'wholegraph' only samples; give -o until=sam"):
+            WHOLEGRAPH.resolved("cuda", until)
+    with pytest.raises(UsageError, match="has no features; name one: features="):
+        WHOLEGRAPH.changed({"features.x": 1})
+    loads = WHOLEGRAPH.changed({"features": "uva"})
+    assert loads.resolved("cuda", MEMORY_IO).features.name == "uva"
+
+
+def test_what_is_missing_is_that_of_the_stages_that_are_reached(monkeypatch):
+    monkeypatch.setattr(Host, "missing", classmethod(lambda cls, device: Missing(device, "fix")))
+    recipe = Recipe("x", "", native("hop-by-hop"))
+    assert recipe.missing("cpu", SAMPLE) is None
+    assert recipe.missing("cpu", MEMORY_IO) == recipe.missing("cpu") == Missing("cpu", "fix")

@@ -1,0 +1,272 @@
+"""Every operator runs on its tensors' device, whatever device is current, and from a fresh thread.
+
+On a machine of several GPUs the last one draws while the first is current; the tests' names say
+which it was.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from gpu_graphs import skewed
+from torch import Tensor
+
+from gnnbench.check.same import same_work
+from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.twin import make_spec
+from gnnbench.minibatch import MiniBatch
+from gnnbench.ops import twin
+from gnnbench.ops.library import load_native
+from gnnbench.ops.picks import PickSpec
+from gnnbench.ops.sampler import mini_batch
+
+pytestmark = pytest.mark.gpu
+
+GPUS = max(torch.cuda.device_count(), 1)
+LAST = GPUS - 1
+WHERE = f"cuda:{LAST} of {GPUS}"
+
+CSC = skewed(2000, torch.int32, seed=5)
+SEEDS = torch.arange(0, 2000, 9, dtype=torch.int32)
+FANOUTS = [5, 4]
+FLOYD = PickSpec.of("floyd")
+PICK = FLOYD.arguments()
+TWIN = make_spec(
+    TwinRecipe(
+        num_nodes=900, num_edges=20_000, feature_dim=33, num_classes=7, train=0.3, val=0.2,
+        test=0.1, symmetric=False,
+    ).scaled(1.0),
+    0,
+)  # fmt: skip
+
+Call = Callable[[torch.device], Any]
+CALLS: dict[str, Call] = {}
+
+
+def ops() -> Any:
+    load_native()
+    return torch.ops.gnnbench
+
+
+def call_of(*names: str) -> Callable[[Call], Call]:
+    """Says which operators a function calls."""
+
+    def note(call: Call) -> Call:
+        CALLS.update(dict.fromkeys(names, call))
+        return call
+
+    return note
+
+
+def whole_batch(flat: list[Tensor], device: torch.device) -> MiniBatch:
+    for t in flat:
+        assert t.device == device
+    return mini_batch(flat, SEEDS.to(device), FLOYD, "cumulative", True)
+
+
+def graph_on(device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    return CSC.indptr.to(device), CSC.indices.to(device), SEEDS.to(device)
+
+
+@call_of("hop_by_hop")
+def hop_by_hop(device: torch.device) -> MiniBatch:
+    flat = ops().hop_by_hop(*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True)
+    return whole_batch(flat, device)
+
+
+@call_of("gnnlab")
+def gnnlab(device: torch.device) -> MiniBatch:
+    words = torch.zeros(1 << 15, dtype=torch.int64, device=device)
+    args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, words, 1)
+    *flat, _ = ops().gnnlab(*args)
+    return whole_batch(flat, device)
+
+
+@call_of("fused_map")
+def fused_map(device: torch.device) -> MiniBatch:
+    args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, [])
+    *flat, _ = ops().fused_map(*args)
+    return whole_batch(flat, device)
+
+
+@call_of("fused_map_padded")
+def fused_map_padded(device: torch.device) -> MiniBatch:
+    if device.type == "cpu":
+        return fused_map(device)
+    place = torch.tensor([7, 1, SEEDS.numel()], device=device)
+    args = (*graph_on(device), FANOUTS, *PICK, "cumulative", place, True, [2000, 5000] * 2)
+    *flat, sizes = ops().fused_map_padded(*args)
+    inner, inner_edges, outer, outer_edges, fault = sizes.tolist()
+    assert fault == 0
+    lengths = [SEEDS.numel() + 1, inner_edges, inner, inner_edges]
+    lengths += [inner + 1, outer_edges, outer, outer_edges]
+    return whole_batch([t[:n] for t, n in zip(flat, lengths, strict=True)], device)
+
+
+@call_of("fastsample")
+def fastsample(device: torch.device) -> MiniBatch:
+    dense_map = torch.full((CSC.num_nodes,), -1, dtype=torch.int32, device=device)
+    args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, dense_map, [])
+    *flat, _ = ops().fastsample(*args)
+    assert bool((dense_map == -1).all())
+    return whole_batch(flat, device)
+
+
+@call_of("pgsampler")
+def pgsampler(device: torch.device) -> MiniBatch:
+    args = (*graph_on(device), FANOUTS, *PICK, 7, 1, True, "persistent", 5, "split", [])
+    *flat, _ = ops().pgsampler(*args)
+    return whole_batch(flat, device)
+
+
+@call_of("sample_hop")
+def sample_hop(device: torch.device) -> Any:
+    return ops().sample_hop(*graph_on(device), 6, *PICK, 7, 0, 1)
+
+
+@call_of("id_map")
+def id_map(device: torch.device) -> Any:
+    return ops().id_map(SEEDS.to(device), CSC.indices[:3000].to(device))
+
+
+@call_of("fused_id_map")
+def fused_id_map(device: torch.device) -> Any:
+    if device.type == "cpu":
+        return id_map(device)[0].sort().values, CSC.indices[:3000]
+    nodes, local = ops().fused_id_map(SEEDS.to(device), [CSC.indices[:3000].to(device)], 0)
+    return nodes.sort().values, nodes[local.long()]
+
+
+@call_of("philox")
+def philox(device: torch.device) -> Any:
+    return ops().philox(9, torch.arange(400, device=device).reshape(100, 4))
+
+
+def table_on(device: torch.device) -> Tensor:
+    return torch.arange(4000.0, device=device).reshape(-1, 8)
+
+
+@call_of("gather", "gather_out")
+def gather(device: torch.device) -> Any:
+    ids = torch.arange(499, 0, -3, device=device)
+    table = table_on(device)
+    out = torch.empty(ids.numel(), 8, device=device)
+    ops().gather_out(table, ids, out)
+    return ops().gather(table, ids), out
+
+
+@call_of("gather_zero_copy")
+def gather_zero_copy(device: torch.device) -> Any:
+    if device.type == "cpu":
+        return gather(device)[0]
+    ids = torch.arange(499, 0, -3, device=device)
+    return ops().gather_zero_copy(table_on(torch.device("cpu")).pin_memory(), ids)
+
+
+@call_of("aggregate", "aggregate_backward")
+def aggregate(device: torch.device) -> Any:
+    # Small whole numbers: their sums are exact in any order.
+    indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
+    indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
+    x = table_on(device)
+    out = ops().aggregate(indptr, indices, x, 300, "sum")
+    return out, ops().aggregate_backward(indptr, indices, out, 500, "sum")
+
+
+@call_of("trace")
+def trace(device: torch.device) -> Any:
+    like = torch.empty(0, device=device)
+    ops().trace(like, True)
+    hop_by_hop(device)
+    marks = ops().trace(like, False)
+    assert bool((marks[:, 2:] >= 0).all())
+    return {"pick": int((marks[:, 0] == 1).sum())}
+
+
+@call_of("twin_graph", "twin_labels", "twin_splits", "twin_features")
+def twins(device: torch.device) -> Any:
+    parts = twin.splits(TWIN, device)
+    features = twin.features(TWIN, 0, TWIN.num_nodes, device)
+    return *twin.graph(TWIN, device), *parts, twin.labels(TWIN, device), features
+
+
+def flat_tensors(found: Any) -> list[Tensor]:
+    return [found] if isinstance(found, Tensor) else list(found)
+
+
+def in_a_fresh_thread(call: Call, device: torch.device) -> Any:
+    """What ``call`` returns there, with device 0 current before and after."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            assert torch.cuda.current_device() == 0
+            found.append(call(device))
+            torch.cuda.synchronize(device)
+            assert torch.cuda.current_device() == 0
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], BaseException):
+        raise found[0]
+    return found[0]
+
+
+def test_every_operator_is_called_here():
+    load_native()
+    registered = torch._C._dispatch_get_registrations_for_dispatch_key("CUDA")
+    ours = {name.removeprefix("gnnbench::") for name in registered if name.startswith("gnnbench::")}
+    assert ours == set(CALLS)
+
+
+@pytest.mark.parametrize("name", [f"{name} on {WHERE}" for name in sorted(CALLS)])
+def test_runs_on_its_tensors_device_from_a_fresh_thread(name):
+    call = CALLS[name.split()[0]]
+    device = torch.device("cuda", LAST)
+    got = in_a_fresh_thread(call, device)
+    expected = call(torch.device("cpu"))
+    if isinstance(expected, MiniBatch):
+        assert same_work(expected, got) is None
+    elif isinstance(expected, dict):
+        assert got == expected
+    else:
+        pairs = list(zip(flat_tensors(got), flat_tensors(expected), strict=True))
+        for ours, right in pairs:
+            assert ours.device == device
+            assert ours.dtype == right.dtype
+            assert torch.equal(ours.cpu(), right)
+
+
+def test_threads_draw_at_once():
+    """Each thread has a mailbox of its own: sizes never reach another one's batch."""
+    device = torch.device("cuda", LAST)
+    graph = CSC.indptr.to(device), CSC.indices.to(device)
+    failures: list[BaseException] = []
+
+    def run(which: int) -> None:
+        try:
+            with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)):
+                for batch in range(100):
+                    seeds = SEEDS[which : which + 50 + 10 * which].to(device)
+                    args = (FANOUTS, *PICK, "cumulative", 7, batch, True, [])
+                    *flat, _ = ops().fused_map(*graph, seeds, *args)
+                    args = (FANOUTS, *PICK, "cumulative", 7, batch, True)
+                    right = ops().hop_by_hop(*graph, seeds, *args)
+                    ours, theirs = (
+                        mini_batch(t, seeds, FLOYD, "cumulative", True) for t in (flat, right)
+                    )
+                    assert same_work(theirs, ours) is None
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(which,)) for which in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures

@@ -1,0 +1,45 @@
+"""Batches in DGL's form: ours converted, DGL's own as they are."""
+
+from types import SimpleNamespace
+
+import pytest
+from model_blocks import BATCH, INNER, framework_of
+
+from gnnbench.errors import UnsupportedError
+from gnnbench.models.kinds import LayerKind
+from gnnbench.models.weights import make_weights
+
+
+@pytest.fixture
+def framework():
+    return framework_of("dgl")
+
+
+def test_our_blocks_in_dgls_form(framework):
+    inner, outer = framework.blocks(BATCH)
+    src, dst = inner.edges()
+    assert list(zip(src.tolist(), dst.tolist(), strict=True)) == [
+        (4, 0), (0, 1), (5, 1), (5, 1), (3, 3),
+    ]  # fmt: skip
+    assert (inner.num_src_nodes(), inner.num_dst_nodes()) == (6, 4)
+    assert (outer.num_src_nodes(), outer.num_dst_nodes(), outer.num_edges()) == (4, 2, 2)
+
+
+def test_and_back(framework):
+    (theirs, _) = framework.blocks(BATCH)
+    offsets, sources, _ = theirs.adj_tensors("csc")
+    assert offsets.tolist() == INNER.indptr.tolist()
+    assert sources.tolist() == INNER.indices.tolist()
+
+
+def test_a_batch_that_dgl_drew_is_taken_as_it_is(framework):
+    """Its blocks in our form are not even looked at."""
+    drawn = SimpleNamespace(dgl_blocks=framework.blocks(BATCH))
+    assert all(a is b for a, b in zip(framework.blocks(drawn), drawn.dgl_blocks, strict=True))
+
+
+def test_a_kind_that_dgl_has_not(framework):
+    kind = LayerKind("sums", "sum", own_weights=False)
+    (weights,) = make_weights([4, 3], kind, 0)
+    with pytest.raises(UnsupportedError, match="no 'sums'; they have: gcn, graphsage"):
+        framework.layer(kind, weights)

@@ -1,0 +1,77 @@
+"""Our layers by hand, over the operator and over whatever else they are handed."""
+
+import pytest
+import torch
+from model_blocks import OUTER, block, framework_of
+
+from gnnbench.errors import UnsupportedError
+from gnnbench.models.kinds import GCN, GRAPHSAGE
+from gnnbench.models.native import Native
+from gnnbench.models.weights import LayerWeights
+from gnnbench.reference.aggregate import aggregate as reference
+
+X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
+ONE = LayerWeights(torch.ones(1, 1), None, torch.zeros(1))
+WITH_SELF = LayerWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zeros(1))
+WEIGHTED = block([0, 2, 2], [2, 3], [10, 11, 12, 13], 2, torch.tensor([3.0, 1.0]))
+
+
+def test_gcn_by_hand():
+    """(sum of sampled + self) / (d + 1) with an identity weight."""
+    layer = framework_of("native").layer(GCN, ONE)
+    assert layer(OUTER, X).tolist() == [[(3.0 + 5.0 + 1.0) / 3], [2.0]]
+
+
+def test_graphsage_by_hand():
+    """Self plus the mean of the sampled, 0 where there are none."""
+    layer = framework_of("native").layer(GRAPHSAGE, WITH_SELF)
+    assert layer(OUTER, X).tolist() == [[4.0 + 10.0], [20.0]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "expected"),
+    [
+        (GCN, ONE, [[(3 * 3.0 + 5.0 + 1.0) / 5], [2.0]]),
+        (GRAPHSAGE, WITH_SELF, [[(3 * 3.0 + 5.0) / 4 + 10.0], [20.0]]),
+    ],
+)
+@pytest.mark.parametrize("width", [1, 2])  # the linear map after the aggregation, and before
+def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
+    """With the visits of random walks as weights; a second column of zeros changes nothing."""
+    zeros = torch.zeros(1, width - 1)
+    wide = LayerWeights(
+        torch.cat([weights.neighbour, zeros], 1),
+        None if weights.self_ is None else torch.cat([weights.self_, zeros], 1),
+        weights.bias,
+    )
+    layer = Native(reference).layer(kind, wide).double()
+    x = torch.cat([X, torch.ones(4, width - 1)], 1).double()
+    edge_weight = WEIGHTED.weights.double().requires_grad_()
+    out = layer(WEIGHTED, x, edge_weight)
+    torch.testing.assert_close(out, torch.tensor(expected, dtype=torch.float64))
+    out.sum().backward()
+    assert edge_weight.grad.abs().sum() > 0
+
+
+def test_the_csr_operator_refuses_edge_weights():
+    layer = framework_of("native").layer(GCN, ONE)
+    with pytest.raises(UnsupportedError, match="'csr' aggregation takes no edge weights"):
+        layer(WEIGHTED, X, WEIGHTED.weights)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_another_aggregation_is_asked_with_the_kinds_mode(width):
+    """What the layer hands over: the block, the narrower rows and the mode."""
+    asked = []
+
+    def nothing(block, x, mode, edge_weight=None):
+        asked.append((block, tuple(x.shape), mode, edge_weight))
+        return x.new_zeros(block.num_dst, x.shape[1])
+
+    framework = Native(nothing)
+    bias = torch.tensor([0.5, -1.0])
+    out = framework.layer(GCN, LayerWeights(torch.ones(2, width), None, bias))(
+        OUTER, torch.ones(4, width)
+    )
+    assert asked == [(OUTER, (4, min(width, 2)), "gcn", None)]
+    assert torch.equal(out, bias.expand(2, 2))

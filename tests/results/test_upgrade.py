@@ -1,0 +1,210 @@
+"""Every committed run is read, and every number that it held is found again."""
+
+import csv
+import json
+import math
+
+import pytest
+from committed import RUNS, name
+
+from gnnbench.cell import flat
+from gnnbench.plots import draw
+from gnnbench.results import reader, writer
+from gnnbench.results.compare import compare
+from gnnbench.results.labels import labels
+from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, VERSION, column_names
+from gnnbench.results.upgrade import label, recipe
+
+SAME_TEXT = (
+    "experiment", "system", "reference", "dataset", "device", "pick", "frontier", "law", "fanouts",
+    "features", "digest", "work_class", "verdict", "stopped", "doubtful", "remark", "stand_in_for",
+    "status", "reason",
+)  # fmt: skip
+
+runs = pytest.mark.parametrize("folder", RUNS, ids=name)
+
+
+def old_rows(folder, file="cells.csv"):
+    if not (folder / file).exists():
+        return []
+    with (folder / file).open(newline="") as table:
+        return list(csv.DictReader(table))
+
+
+def number(text):
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def test_there_are_committed_runs():
+    assert len(RUNS) >= 10
+
+
+@runs
+def test_every_row_reads_with_all_columns(folder):
+    run = reader.read(folder)
+    assert [r["id"] for r in run.cells] == [r["id"] for r in old_rows(folder)]
+    for rows, columns in ((run.cells, CELLS), (run.metrics, METRICS), (run.ratios, RATIOS)):
+        assert all(set(r) == set(column_names(columns)) for r in rows)
+    assert all(set(s) - {"counts"} <= set(column_names(SAMPLES)) for s in run.samples)
+    assert {r["schema_version"] for r in run.cells} == {VERSION}
+    assert all(r["until"] in ("sample", "memory_io", "compute") for r in run.cells)
+    assert all((r["model"] == "") == (r["until"] == "sample") for r in run.cells)
+
+
+@runs
+def test_no_number_and_no_text_is_lost(folder):
+    run = reader.read(folder)
+    for old, row in zip(old_rows(folder), run.cells, strict=True):
+        if "schema_version" in old:
+            pytest.skip("written by this version")
+        known = {v for v in row.values() if isinstance(v, int | float)}
+        for metric in [x for x in run.metrics if x["id"] == row["id"]]:
+            known |= {metric["value"], metric["low"], metric["high"]}
+        for column, text in old.items():
+            value = number(text)
+            if column in ("id", "model", "options") or not text:
+                continue
+            if column in SAME_TEXT:
+                assert row[column] == text, column
+            elif not (value == 0 and "_bytes" in column):  # nothing moved there: no count
+                assert value in known, column
+
+
+@runs
+def test_no_number_of_a_sample_is_lost(folder):
+    run = reader.read(folder)
+    for old, row in zip(old_rows(folder, "samples.csv"), run.samples, strict=True):
+        known = {v for v in row.values() if isinstance(v, int | float)}
+        known |= {c[3] for c in row.get("counts", [])}
+        for column, text in old.items():
+            value = number(text)
+            if value is not None and column != "id" and not (value == 0 and "_bytes" in column):
+                assert value in known, column
+
+
+@runs
+def test_bytes_are_booked_where_they_were_read(folder):
+    run = reader.read(folder)
+    for cell in run.cells:
+        where = {m["where"] for m in run.metrics
+                 if (m["id"], m["name"]) == (cell["id"], "feature_bytes")}  # fmt: skip
+        if cell["until"] != "compute" or not cell["n"] or cell["system"] != "baseline":
+            continue
+        store = flat(json.loads(cell["recipe"]))["features"]
+        on_gpu = {"host": "host_copy", "uva": "zero_copy", "gpu": "device"}
+        assert where == {on_gpu[store] if cell["device"] == "cuda" else "host"}
+
+
+@runs
+def test_what_is_judged_agrees_with_its_samples(folder):
+    for row in reader.read(folder).cells:
+        if row["n"]:
+            assert row["judged_s"] == row[row["judged"]]
+            assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
+            phases = [row[f"{p}_time_s"] or 0.0 for p in ("sample", "memory_io", "compute")]
+            together = sum(phases) + row["overlap_s"] + row["idle_s"]
+            assert math.isclose(together, row["epoch_wall_s"], rel_tol=0.05)  # medians each
+
+
+@runs
+def test_rows_have_labels_of_their_own(folder):
+    rows = reader.read(folder).cells
+    found = labels(rows)
+    assert len({found.of(r) for r in rows}) == len(rows)
+
+
+@runs
+def test_a_run_is_no_regression_of_itself(folder):
+    run = reader.read(folder)
+    found = compare(run, run)
+    assert not found.regressions and not found.only_a and not found.only_b
+    for row, cell in zip(run.cells, found.cells, strict=True):
+        assert cell.verdict == ("tie" if row["status"] == "ok" else "incomparable"), cell
+
+
+@runs
+def test_an_older_run_compares_with_the_same_work_written_today(folder, tmp_path):
+    run = reader.read(folder)
+    cells = [{**r, "id": f"new-{r['id']}"} for r in run.cells]
+    writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
+    again = reader.read(tmp_path)
+    assert again.cells == cells
+    found = compare(run, again)
+    assert not found.only_a and not found.only_b and not found.regressions
+
+
+@runs
+def test_figures_draw(folder, tmp_path):
+    for path in folder.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    wanted = reader.read(folder).record["experiment"]["figures"]
+    drawn = {p.stem for p in draw(tmp_path)}
+    assert drawn and drawn <= set(wanted)
+
+
+def row(system, options, model="gcn", device="cpu"):
+    return {"system": system, "options": json.dumps(options), "model": model, "device": device,
+            "pick": "floyd", "frontier": "cumulative"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "old,paths",
+    [
+        (
+            row("baseline", {}),
+            {"sampler": "hop-by-hop", "sampler.topology": "cpu", "sampler.pick": "floyd",
+             "sampler.frontier": "cumulative", "features": "host", "order": "as-drawn",
+             "aggregate": "csr", "schedule": "serial", "dtype": "float32"},
+        ),
+        (
+            row("baseline", {"sampler": "pgsampler", "fetch_size": 3}, "none", "cuda"),
+            {"sampler": "pgsampler", "sampler.topology": "gpu", "sampler.pick": "floyd",
+             "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "sampler.hubs": "split",
+             "order": "as-drawn", "schedule": "serial"},
+        ),
+        (
+            row("baseline", {"sampler": "pgsampler-as-printed", "unsafe": True}, "none"),
+            {"sampler": "pgsampler-as-printed", "sampler.topology": "cpu",
+             "sampler.pick": "floyd", "sampler.frontier": "cumulative", "sampler.fetch_size": 5,
+             "sampler.hubs": "split", "sampler.unsafe": True, "order": "as-drawn",
+             "schedule": "serial"},
+        ),
+        (
+            row("baseline", {"features": "uva", "topology": "uva"}, device="cuda"),
+            {"sampler": "hop-by-hop", "sampler.topology": "uva", "sampler.pick": "floyd",
+             "sampler.frontier": "cumulative", "features": "uva", "order": "as-drawn",
+             "aggregate": "csr", "schedule": "serial", "dtype": "float32"},
+        ),
+        (
+            row("dgl", {"fused": False}),
+            {"sampler": "dgl", "sampler.fused": False, "sampler.id_type": "int64",
+             "sampler.pick": "floyd", "sampler.frontier": "cumulative", "features": "dgl",
+             "order": "as-drawn", "aggregate": "dgl", "schedule": "serial", "dtype": "float32"},
+        ),
+        (
+            row("pyg-native-sampler", {}),
+            {"sampler": "pyg-native", "sampler.pick": "floyd", "sampler.frontier": "cumulative",
+             "features": "pyg", "order": "as-drawn", "aggregate": "pyg", "schedule": "serial",
+             "dtype": "float32"},
+        ),
+        (
+            row("wholegraph", {"memory": "chunked"}, "none", "cuda"),
+            {"sampler": "wholegraph", "sampler.memory": "chunked", "sampler.pick": "floyd",
+             "sampler.frontier": "cumulative", "order": "as-drawn", "schedule": "serial"},
+        ),
+    ],
+)  # fmt: skip
+def test_options_become_a_recipe(old, paths):
+    assert flat(recipe(old)) == paths
+
+
+def test_labels_of_couples_are_translated():
+    assert label("baseline sampler=baseline") == "baseline sampler=hop-by-hop"
+    assert label("dgl fused=true threads=2") == "dgl sampler.fused=true threads=2"
+    assert label("baseline sampler=pgsampler fetch_size=3 features=uva") == (
+        "baseline sampler=pgsampler sampler.fetch_size=3 features=uva"
+    )

@@ -1,0 +1,62 @@
+"""Aggregations as a recipe names them: found without importing anything, told where absent."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from gnnbench.errors import MissingError
+from gnnbench.ops import missing as native
+from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
+
+SPECS = {"csr": Csr, "dgl": DglLayers, "pyg": PygLayers}
+PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
+
+
+def test_listing_them_imports_no_framework():
+    code = (
+        "import sys; from gnnbench.models.kinds import MODELS; import gnnbench.stages.aggregate;"
+        "print(*MODELS, [m for m in ('torch', 'numpy', 'dgl', 'torch_geometric')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "gcn graphsage []"
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_plain_and_devices(name):
+    spec = SPECS[name]()
+    assert spec.plain() == {"name": name}
+    assert spec.kind == "aggregate"
+    assert spec.devices == (("cpu", "cuda") if name == "csr" else ("cpu",))
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_built_where_nothing_is_missing(name):
+    spec = SPECS[name]()
+    if missing := spec.missing("cpu"):
+        pytest.skip(f"{name}: {missing.reason}")
+    assert spec.build().name == {"csr": "native"}.get(name, name)
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+def test_a_package_that_is_not_there(name, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n, *a: None if n == PACKAGES[name] else find(n, *a)
+    )
+    spec = SPECS[name]()
+    missing = spec.missing("cpu")
+    assert missing is not None and "not installed" in missing.reason
+    with pytest.raises(MissingError, match="not installed"):
+        spec.build()
+
+
+def test_a_native_library_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
+    missing = Csr.missing("cpu")
+    assert missing == native.native_missing("cpu") and "not built" in missing.reason
+    code = "from gnnbench.stages.aggregate import Csr; Csr().build()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingError" in done.stderr and "not built" in done.stderr

@@ -1,0 +1,143 @@
+"""A definition becomes cells: names, paths, shorthands, and nothing twice."""
+
+import textwrap
+
+import pytest
+
+from gnnbench import experiment as ex
+from gnnbench.cell import flat
+from gnnbench.composition.find import find
+from gnnbench.errors import UsageError
+from gnnbench.grid import expand
+
+HEAD = "schema_version = 2\n[axes]\nsystem = {}\ndataset = ['d']\n"
+TRAIN = "model = ['gcn']\n"
+SAMPLE = "until = ['sample']\n"
+
+
+def resolve(system, settings, device, until):
+    return find(system).resolved(settings, device, until)
+
+
+@pytest.fixture
+def grid(tmp_path):
+    def make(systems, text, over=None):
+        path = tmp_path / "mine.toml"
+        path.write_text(HEAD.format(systems) + textwrap.dedent(text))
+        return expand(ex.resolve(ex.load(str(path)), "", over), resolve)
+
+    return make
+
+
+def paths(found, *wanted):
+    """System and values by path of every cell."""
+    return [(c.system, *(flat(c.recipe).get(p) for p in wanted)) for c in found.cells]
+
+
+def test_a_cell_is_a_system_resolved(grid):
+    (cell,) = grid(["baseline"], TRAIN + "hidden = [8]\nthreads = [2]\n").cells
+    assert (cell.experiment, cell.system, cell.model, cell.hidden) == ("mine", "baseline", "gcn", 8)
+    assert cell.threads == 2 and cell.until == "compute" and cell.composed
+    assert cell.recipe == find("baseline").what.resolved("cpu").plain()
+
+
+def test_equal_recipes_are_one_cell_under_all_their_names(grid):
+    text = TRAIN + "'baseline.sampler' = ['hop-by-hop', 'fastsample']\n"
+    found = grid(["baseline", "fastsample", "dgl"], text)
+    assert paths(found, "sampler") == [
+        ("baseline", "hop-by-hop"), ("fastsample", "fastsample"), ("dgl", "dgl"),
+    ]  # fmt: skip
+    one, fast, dgl = (c.id for c in found.cells)
+    assert found.names == {one: ["baseline"], fast: ["fastsample", "baseline"], dgl: ["dgl"]}
+    assert found.unsupported == {}
+
+
+def test_an_axis_of_another_system_makes_no_cells_of_its_own(grid):
+    text = SAMPLE + "'dgl.sampler.fused' = [true, false]\nbatch_size = [8, 16]\n"
+    found = grid(["baseline", "dgl"], text)
+    assert len(found.cells) == len(set(found.names)) == 6
+    assert len([c for c in found.cells if c.system == "baseline"]) == 2
+
+
+def test_a_default_given_and_not_given_is_one_cell(grid):
+    found = grid(["dgl"], SAMPLE + "'dgl.sampler.id_type' = ['int64']\n")
+    assert [c.id for c in found.cells] == [c.id for c in grid(["dgl"], SAMPLE).cells]
+
+
+def test_a_stage_that_varies_with_a_field_of_it(grid):
+    text = SAMPLE + "'baseline.sampler' = ['pgsampler']\n'baseline.sampler.fetch_size' = [3, 5]\n"
+    assert paths(grid(["baseline"], text), "sampler", "sampler.fetch_size") == [
+        ("baseline", "pgsampler", 3), ("baseline", "pgsampler", 5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[systems.baseline]\nsampler = 'pgsampler'\n'sampler.fetch_size' = 3\n",
+        "[systems.baseline]\n'sampler.fetch_size' = 3\nsampler = 'pgsampler'\n",
+        "[systems.baseline]\nsampler.name = 'pgsampler'\nsampler.fetch_size = 3\n",
+        "[systems.baseline.sampler]\nname = 'pgsampler'\nfetch_size = 3\n",
+        "[axes.baseline.sampler]\nname = ['pgsampler']\nfetch_size = [3]\n",
+    ],
+)
+def test_tables_and_paths_say_the_same(grid, text):
+    found = grid(["baseline"], SAMPLE + text)
+    assert paths(found, "sampler", "sampler.fetch_size") == [("baseline", "pgsampler", 3)]
+
+
+def test_pick_and_frontier_set_all_systems_samplers(grid):
+    text = SAMPLE + "pick = ['default', 'reservoir']\nfrontier = ['new']\n"
+    found = grid(["baseline", "dgl"], text)
+    assert paths(found, "sampler.pick", "sampler.frontier") == [
+        ("baseline", "floyd", "new"), ("dgl", "default", "new"),
+        ("baseline", "reservoir", "new"), ("dgl", "reservoir", "new"),
+    ]  # fmt: skip
+    dgl = [c.id for c in found.cells if c.system == "dgl"]
+    assert set(found.unsupported) == set(dgl)
+    assert "no frontier 'new'" in found.unsupported[dgl[0]]
+    assert "no pick 'reservoir'" in found.unsupported[dgl[1]]
+
+
+def test_constraints_by_path(grid):
+    text = SAMPLE + (
+        "'baseline.sampler' = ['hop-by-hop', 'gnnlab']\npick = ['floyd', 'reservoir']\n"
+        "[[constraints]]\nexclude = { 'baseline.sampler' = 'gnnlab', pick = 'floyd' }\n"
+    )
+    assert paths(grid(["baseline"], text), "sampler", "sampler.pick") == [
+        ("baseline", "hop-by-hop", "floyd"), ("baseline", "hop-by-hop", "reservoir"),
+        ("baseline", "gnnlab", "reservoir"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io"])
+def test_without_compute_the_model_tells_nothing_apart(grid, until):
+    text = f"until = ['{until}']\nmodel = ['gcn', 'graphsage']\nhidden = [8, 16]\n"
+    (cell,) = grid(["baseline"], text + "learning_rate = [0.1, 0.2]\n").cells
+    assert (cell.model, cell.hidden, cell.learning_rate) == ("", 0, 0.0)
+    assert "aggregate" not in cell.recipe
+    assert len(grid(["baseline"], text.replace(until, "compute")).cells) == 4
+
+
+def test_the_same_work_of_two_experiments_is_one_id(grid):
+    one = grid(["baseline"], TRAIN)
+    other = grid(["baseline"], TRAIN, {"name": "other", "title": "another"})
+    assert other.cells[0].experiment == "other"
+    assert one.cells[0].id == other.cells[0].id
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TRAIN + "'options.fused' = [true]\n", "'options.fused' is to name whose it is"),
+        (TRAIN + "'baseline.sampler.fused' = [true]\n", "'hop-by-hop' has no setting 'fused'"),
+        (TRAIN + "'baseline.sampler' = ['floyd']\n", "unknown sampler 'floyd'"),
+        (TRAIN + "'baseline.smapler' = ['dgl']\n", "did you mean 'sampler'"),
+        (TRAIN + "[systems.baseline]\nfeatures = 'disk'\n", "unknown features 'disk'"),
+        (TRAIN + "until = ['none']\n", "until"),
+        ("", "no value for the axis 'model'"),
+    ],
+)
+def test_mistakes_are_named(grid, text, words):
+    with pytest.raises(UsageError, match=words):
+        grid(["baseline"], text)

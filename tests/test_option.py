@@ -1,0 +1,47 @@
+"""One option: what is legal, and how it is said."""
+
+import pytest
+
+from gnnbench.errors import UsageError
+from gnnbench.option import Option
+
+FUSED = Option("fused", True, "one operator", (True, False))
+SIZE = Option("size", 5, "how many", range(1, 33))
+ID = Option("id", "int64", "type", ("int64", "int32", "int16"))
+ONE = Option("dtype", "float32", "only one", ("float32",))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        (FUSED, True), (FUSED, False), (SIZE, 1), (SIZE, 32), (ID, "int32"),
+        (Option("any", 1, "anything"), [1, {"a": None}]),
+    ],
+)  # fmt: skip
+def test_legal_values_come_back_as_they_are(option, value):
+    assert option.check("x", value) is value
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        (FUSED, "maybe", r"x\.fused cannot be maybe; it is true or false"),
+        (FUSED, 1, "cannot be 1; it is true or false"),
+        (SIZE, True, "cannot be true; it is 1 to 32"),
+        (SIZE, 0, "cannot be 0; it is 1 to 32"),
+        (SIZE, 33, "cannot be 33"),
+        (SIZE, 5.0, "cannot be 5.0"),
+        (SIZE, "5", "cannot be 5; it is 1 to 32"),
+        (ID, "int8", "cannot be int8; it is int64, int32 or int16"),
+        (ID, ["int64"], r'cannot be \["int64"\]'),
+        (ID, None, "cannot be null"),
+        (ONE, "float16", "it is float32$"),
+    ],
+)
+def test_illegal_values_are_told_with_the_legal_ones(option, value, words):
+    with pytest.raises(UsageError, match=words):
+        option.check("x", value)
+
+
+def test_no_choices_is_anything():
+    assert Option("any", 1, "").legal == "anything"

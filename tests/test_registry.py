@@ -1,0 +1,96 @@
+"""What is registered by name: ours, and what environment variables and distributions add."""
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from gnnbench import registry
+from gnnbench.composition.recipe import NEEDED, Recipe
+from gnnbench.errors import UsageError
+from gnnbench.sampling.base import Sampler
+from gnnbench.stages.find import stage
+from gnnbench.stages.spec import Spec
+
+
+@pytest.fixture
+def extra(monkeypatch):
+    def put(kind, text):
+        monkeypatch.setenv(registry.extra_variable(kind), text)
+        registry.entries.cache_clear()
+
+    yield put
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+
+
+def test_kinds_are_the_stages_of_a_recipe_and_systems():
+    assert set(registry.KINDS) == {registry.SYSTEM, *NEEDED} == set(registry.OURS)
+    assert registry.GROUPS["features"] == "features" and registry.GROUPS["order"] == "orders"
+    assert registry.extra_variable("features") == "GNNBENCH_EXTRA_FEATURES"
+    assert registry.extra_variable("system") == "GNNBENCH_EXTRA_SYSTEMS"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [(kind, name) for kind in NEEDED for name in registry.OURS[kind]]
+)
+def test_every_stage_of_ours_is_one(kind, name):
+    found = stage(kind, name)
+    assert issubclass(found, Spec)
+    assert (found.kind, found.name) == (kind, name) and found.summary
+    for option in found.options().values():
+        assert option.help
+    assert found().plain() == {"name": name, **{k: o.default for k, o in found.options().items()}}
+
+
+@pytest.mark.parametrize("name", registry.OURS["system"])
+def test_every_system_of_ours_is_a_recipe(name):
+    found = registry.load("system", name)
+    assert isinstance(found, Recipe) and found.name == name and found.summary
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UsageError, match="unknown system 'basline'; did you mean 'baseline'"):
+        registry.load("system", "basline")
+    with pytest.raises(UsageError, match="unknown features 'disk'; known are dgl, gpu, host, pyg"):
+        registry.load("features", "disk")
+    with pytest.raises(UsageError, match="sampler 'baseline' is called 'hop-by-hop' now"):
+        registry.load("sampler", "baseline")
+    with pytest.raises(UsageError, match="schedule must be a name, not 3"):
+        registry.load("schedule", 3)
+
+
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_a_variable_adds_to_every_kind(kind, extra):
+    extra(kind, " first = json:loads ,second=json:dumps,")
+    ours = list(registry.OURS[kind])
+    assert registry.known(kind) == [*ours, "first", "second"]
+    assert registry.load(kind, "second").__name__ == "dumps"
+
+
+@pytest.mark.parametrize("text", ["stranger", "a=json", "=json:loads", "a=json:loads,b"])
+def test_a_variable_of_another_form_is_an_error(text, extra):
+    extra("order", text)
+    with pytest.raises(UsageError, match=r"GNNBENCH_EXTRA_ORDERS holds '.*name=module:object"):
+        registry.known("order")
+
+
+def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
+    def installed(group):
+        return [EntryPoint(n, "json:loads", group) for n in ("zz", "aa") if "schedules" in group]
+
+    monkeypatch.setattr(registry, "entry_points", installed)
+    extra("schedule", "mm=json:dumps")
+    assert registry.known("schedule") == ["serial", "aa", "mm", "zz"]
+    assert registry.known("order") == ["as-drawn"]
+
+
+def test_what_a_module_raises_on_import_is_passed_on(extra):
+    extra("system", "gone=no_such_module:thing")
+    with pytest.raises(ModuleNotFoundError):
+        registry.load("system", "gone")
+
+
+def test_samplers_of_the_library_and_of_other_packages():
+    found = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
+    foreign = {n for n, cls in found.items() if not issubclass(cls, Sampler)}
+    assert foreign == {"dgl", "pyg", "pyg-native", "wholegraph"}
