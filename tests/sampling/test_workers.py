@@ -5,12 +5,12 @@ from multiprocessing.reduction import ForkingPickler
 
 import pytest
 import torch
-from gnnbench.systems.dgl_import import require_dgl
 from sampling_cases import CASES, NAMES, build
 
 from gnnbench.data.store.arrays import write_graph
 from gnnbench.data.store.reader import open_graph
 from gnnbench.errors import MissingError
+from gnnbench.foreign.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 
