@@ -25,7 +25,7 @@ class Option:
             return value
         if any(type(value) is type(c) and value == c for c in self.choices):
             return value
-        raise UsageError(f"{owner}.{self.name} cannot be {_shown(value)}; it is {self.legal}")
+        raise UsageError(f"{owner}.{self.name} cannot be {plain_text(value)}; it is {self.legal}")
 
     @property
     def legal(self) -> str:
@@ -34,9 +34,10 @@ class Option:
             return "anything"
         if isinstance(self.choices, range):
             return f"{self.choices[0]} to {self.choices[-1]}"
-        shown = [_shown(c) for c in self.choices]
+        shown = [plain_text(c) for c in self.choices]
         return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
-def _shown(value: Any) -> str:
+def plain_text(value: Any) -> str:
+    """A value as it is typed: ``true``, ``5``, ``fused-map``."""
     return value if isinstance(value, str) else json.dumps(value, default=repr)

@@ -11,19 +11,10 @@ ROOT = Path(__file__).parents[1]
 Graph = dict[str, set[str]]
 
 # Imports that still close a circle, importer and imported: without them there is none.
-KNOWN = {
-    ("gnnbench.sampling.base", "gnnbench.sampling.dgl_adapter"),
-    ("gnnbench.sampling.base", "gnnbench.sampling.pyg_adapter"),
-    ("gnnbench.systems.training", "gnnbench.systems.profile"),
-}
+KNOWN: set[tuple[str, str]] = set()
 # The same between parts: a part is a folder or a file right below the package.
-KNOWN_PARTS = {
-    ("gnnbench.convert", "gnnbench.systems"),
-    ("gnnbench.data", "gnnbench.systems"),
-    ("gnnbench.measure", "gnnbench.results"),
-    ("gnnbench.sampling", "gnnbench.systems"),
-}
-KNOWN_LONG = {"native/cuda/persistent.cu"}
+KNOWN_PARTS: set[tuple[str, str]] = set()
+KNOWN_LONG: set[str] = set()
 
 
 def import_graph(top: Path) -> Graph:

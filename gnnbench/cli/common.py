@@ -33,7 +33,7 @@ def print_json(value: Any) -> None:
     """A value on standard output."""
     import json
 
-    from gnnbench.results.writer import plain
+    from gnnbench.files import plain
 
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 

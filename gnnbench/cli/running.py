@@ -170,7 +170,8 @@ def _show_run(
         paths = {"run": str(folder), "figures": [str(f) for f in figures]}
         cells = [{c.name: row.get(c.name) for c in CELLS} for row in rows]
         inside = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
-        print_json({**paths, "cells": cells, **{k: v for k, v in inside.items() if v}})
+        told = {"cells": cells, "metrics": run.metrics, **{k: v for k, v in inside.items() if v}}
+        print_json({**paths, **told})
         return
     tables = table.tables(rows, run.metrics, different)
     if not all(fits_terminal(t) for t in tables):

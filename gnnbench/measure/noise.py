@@ -129,7 +129,7 @@ def load(machine_id: str) -> dict[str, Calibration]:
 
 def store(found: Calibration) -> Path:
     """Keep a calibration, in place of the one of the same machine and device."""
-    from gnnbench.results.writer import ensure_folder, write_json
+    from gnnbench.files import ensure_folder, write_json
 
     path = store_path()
     ensure_folder(path.parent)

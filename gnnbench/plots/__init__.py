@@ -20,8 +20,8 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     Returns the paths of the files; a figure for which the run has no data is left out. Raises
     ``UsageError`` for an unknown figure or a folder without results.
     """
+    from gnnbench.files import ensure_folder
     from gnnbench.results import reader
-    from gnnbench.results.writer import ensure_folder
 
     run = reader.read(folder)
     chosen = figures or run.record.get("experiment", {}).get("figures") or FIGURES
@@ -46,7 +46,7 @@ def _make(name: str, run: object) -> Figure | None:
 def _save(figure: Figure, stem: Path) -> list[Path]:
     import matplotlib
 
-    from gnnbench.results.writer import atomic_path
+    from gnnbench.files import atomic_path
 
     paths = []
     settings: Any = {"svg.hashsalt": "gnnbench", "svg.fonttype": "none"}

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
+from gnnbench.files import ensure_folder, write_text
 from gnnbench.results import inside_table, reader, table
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
 from gnnbench.results.table import Part
 from gnnbench.results.units import seconds
-from gnnbench.results.writer import ensure_folder, write_text
 
 Row = dict[str, Any]
 

@@ -18,11 +18,11 @@ from gnnbench.errors import (
     UsageError,
 )
 from gnnbench.experiment import Experiment
+from gnnbench.files import write_json
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.reader import read_csv
 from gnnbench.results.schema import CELLS
-from gnnbench.results.writer import write_json
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
 from gnnbench.runner.failures import FAILED, Failure

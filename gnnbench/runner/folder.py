@@ -13,9 +13,9 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment
+from gnnbench.files import TEMPORARY, ensure_folder, sweep, write_json, write_text
 from gnnbench.measure import machine
 from gnnbench.results.reader import read_record, run_folders
-from gnnbench.results.writer import TEMPORARY, ensure_folder, sweep, write_json, write_text
 from gnnbench.runner.process import WORKER_ENVIRONMENT
 
 

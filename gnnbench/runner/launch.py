@@ -8,6 +8,7 @@ from pathlib import Path
 from gnnbench import experiment as definitions
 from gnnbench import grid, names
 from gnnbench.experiment import Experiment
+from gnnbench.option import plain_text
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
@@ -43,6 +44,7 @@ def make_request(
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
     plan = plan_of(resolved, over.systems)
+    plan.notes += _changed(resolved)
     return Request(
         resolved,
         plan,
@@ -55,6 +57,18 @@ def make_request(
         named_systems=frozenset(over.systems),
         named_datasets=frozenset(over.datasets),
     )
+
+
+def _changed(resolved: Experiment) -> list[str]:
+    """What all cells of a system have in common and the system as registered has not.
+
+    Labels name what varies between cells, and only that: this would be told nowhere else.
+    """
+    return [
+        f"{system} runs with " + ", ".join(f"{k}={plain_text(v)}" for k, v in settings.items())
+        for system, settings in resolved.systems.items()
+        if settings and system in resolved.axis("system")
+    ]
 
 
 def plan_of(resolved: Experiment, named: Collection[str] = ()) -> Plan:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.cell import PHASES, Cell
-from gnnbench.results.writer import Journal, read_journal
+from gnnbench.files import Journal, read_journal
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Pair
 

@@ -163,7 +163,7 @@ class Pairing:
         number = self._rounds_before(pair)
         while True:
             series = self._series(pair)
-            decision = rule.decide(series, time.monotonic() - start)
+            decision = rule.decide(series, time.monotonic() - start, self._round_s(pair))
             if decision.stop:
                 return decision.why, decision.half_width
             fraction = max(
@@ -172,6 +172,12 @@ class Pairing:
             self._step(pair.system, f"round {number + 1}", min(0.15 + 0.85 * fraction, 0.99))
             self._round(pair, attempt, number, False, workers)
             number += 1
+
+    def _round_s(self, pair: Pair) -> float | None:
+        """How long a round takes, whatever of it is judged: the mean so far."""
+        cells = [c for c in (pair.reference, pair.system) if c is not None]
+        taken = [[s["block_s"] for s in self.ledger.measured(c, pair)] for c in cells]
+        return sum(sum(t) / len(t) for t in taken) if all(taken) else None
 
     def _rounds_before(self, pair: Pair) -> int:
         rounds = [s["round"] for s in self.ledger.measured(pair.system, pair)]

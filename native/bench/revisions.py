@@ -27,7 +27,9 @@ SYSTEMS = ("baseline", "dgl", "pyg", "pyg-native-sampler")
 BATCHES, EPOCHS = 60, 5
 
 
-def life(dataset: str, device: str, batch_size: int, threads: int) -> dict[str, float]:
+def life(
+    dataset: str, device: str, batch_size: int, threads: int, epochs: bool
+) -> dict[str, float]:
     """Seconds by case, measured in this process by whatever revision it imports."""
     import torch
 
@@ -42,7 +44,8 @@ def life(dataset: str, device: str, batch_size: int, threads: int) -> dict[str, 
         info = next(s for s in gnnbench.samplers() if s.name == known)
         if device in info.devices:
             found[f"sampler {name}"] = _sampler(gnnbench, known, graph, device, batch_size)
-    for name in SYSTEMS if device == "cpu" else SYSTEMS[:1]:
+    systems = SYSTEMS if device == "cpu" else SYSTEMS[:1]
+    for name in systems if epochs else ():
         for what in ("host", "uva", "gpu") if device == "cuda" else ("host",):
             label = f"epoch {name}" + f" features={what}" * (device == "cuda")
             run = _epochs(name, what, dataset, device, batch_size, threads, graph)
@@ -157,13 +160,17 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--samplers-only", action="store_true")
     given = parser.parse_args()
     if given.life:
-        found = life(given.dataset, given.device, given.batch_size, given.threads)
+        found = life(
+            given.dataset, given.device, given.batch_size, given.threads, not given.samplers_only
+        )
         print(json.dumps(found))
         return
     words = ["--dataset", given.dataset, "--device", given.device]
     words += ["--batch-size", str(given.batch_size), "--threads", str(given.threads)]
+    words += ["--samplers-only"] * given.samplers_only
     times: tuple[list[dict[str, float]], ...] = ([], [])
     for side, found in lives(given.sides, given.lives, words):
         times[side].append(found)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/checks.h"
-#include "cpu/twin.h"
+#include "cpu/twin/twin.h"
 #include "gnnbench/twin.h"
 
 namespace gnnbench {

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "cpu/arena.h"
+#include "cpu/common/arena.h"
 #include "expect.h"
 
 int main() {

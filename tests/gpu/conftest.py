@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+
+sys.path.append(str(Path(__file__).parents[1] / "composition"))  # compose.py
 
 
 @pytest.fixture(scope="session")

@@ -1,30 +1,28 @@
 """``baseline`` on a GPU: the gate, the same work as on the CPU, bytes, memory and time."""
 
 import dataclasses
+from types import SimpleNamespace
 
+import compose
 import pytest
 import torch
 
-from gnnbench.cell import Cell
-from gnnbench.errors import UsageError
+from gnnbench.cell import phases
 from gnnbench.ops.features import gather
 from gnnbench.runner.failures import from_exception
-from gnnbench.systems.baseline import Baseline
 
 pytestmark = pytest.mark.gpu
+
+STORES = ["host", "gpu", "uva"]
+WHERE = {"host": "host_copy", "gpu": "device", "uva": "zero_copy"}
 
 
 @pytest.fixture
 def make():
     made = []
 
-    def build(graph, device="cuda", **changes):
-        assert Baseline.missing(device) is None
-        values = {"model": "gcn", "batch_size": 64, "fanouts": (4, 3, 2), "hidden": 16, "seed": 3}
-        system = Baseline(
-            Cell("test", "baseline", graph.name, device=device, **{**values, **changes}), graph
-        )
-        system.setup()
+    def build(graph, device="cuda", settings=None, **changes):
+        system = compose.make(graph, settings=settings, device=device, **changes)
         made.append(system)
         return system
 
@@ -33,32 +31,32 @@ def make():
         system.close()
 
 
-@pytest.mark.parametrize("features", ["host", "gpu", "uva"])
+@pytest.mark.parametrize("features", STORES)
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("model", ["gcn", "graphsage"])
 def test_gate_passes_and_epochs_train(make, small_graph, features, frontier, model):
-    system = make(
-        small_graph,
-        model=model,
-        frontier=frontier,
-        learning_rate=0.02,
-        options={"features": features},
-    )
+    settings = {"features": features, "sampler.frontier": frontier}
+    system = make(small_graph, settings=settings, model=model, learning_rate=0.02)
     report = system.check()
     assert report.ok, report.reason
+    assert report.verified
     assert report.details["batches"] == 5
-    samples = [system.run_epoch(e) for e in range(8)]
     row_bytes = small_graph.feature_dim * 4
-    path = {"host": "host_copy", "gpu": "cache", "uva": "zero_copy"}[features]
-    for s in samples:
-        assert s.ok, s.reason
-        assert (s.batches, s.seeds) == (4, 200)
-        assert s.feature_bytes == {path: s.unique_nodes * row_bytes}
-        assert s.h2d_bytes == (0 if features == "gpu" else s.unique_nodes * row_bytes)
-        assert s.peak_alloc_bytes > 0
-        assert set(s.phases_s) == {"sample", "memory_io", "compute"}
-        assert min(s.phases_s.values()) > 0
-    assert samples[-1].loss < samples[0].loss
+    losses = []
+    for epoch in range(8):
+        sweep = compose.timed(system, epoch)
+        audit = system.audit(epoch)
+        assert audit.ok, audit.reason
+        assert (audit.batches, audit.seeds) == (4, 200)
+        assert compose.counted(audit) == {
+            ("features", "feature_bytes", WHERE[features]): audit.unique_nodes * row_bytes,
+            ("features", "calls", WHERE[features]): 4,
+        }
+        assert audit.peak_alloc_bytes > 0
+        assert tuple(sweep.busy) == phases("compute")
+        assert min(sweep.busy.values()) > 0
+        losses.append(audit.loss)
+    assert losses[-1] < losses[0]
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -67,56 +65,63 @@ def test_the_work_is_the_cpus(make, small_graph, pick, wide):
     graph = small_graph
     if wide:
         graph = dataclasses.replace(graph, indices=graph.indices.long())
-    on_gpu, on_cpu = (make(graph, device, pick=pick) for device in ("cuda", "cpu"))
+    on_gpu, on_cpu = (make(graph, device, {"sampler.pick": pick}) for device in ("cuda", "cpu"))
     a, b = on_gpu.check(), on_cpu.check()
     assert a.ok and b.ok
     assert a.digest == b.digest != ""
     for epoch in (0, 1):
-        a, b = on_gpu.run_epoch(epoch), on_cpu.run_epoch(epoch)
+        a, b = compose.run(on_gpu, epoch), compose.run(on_cpu, epoch)
         assert (a.sampled_edges, a.unique_nodes) == (b.sampled_edges, b.unique_nodes)
         assert a.loss == pytest.approx(b.loss, rel=1e-3)
 
 
 def test_reservoir_is_the_default_here(make, small_graph):
-    assert make(small_graph).pick == "reservoir"
-    assert make(small_graph, "cpu").pick == "floyd"
+    assert make(small_graph).stages.sampler.pick == "reservoir"
+    assert make(small_graph, "cpu").stages.sampler.pick == "floyd"
 
 
-@pytest.mark.parametrize("features", ["host", "gpu", "uva"])
+@pytest.mark.parametrize("features", STORES)
 def test_epochs_repeat_bit_for_bit(make, small_graph, features):
     losses = []
     for _ in range(2):
-        system = make(small_graph, options={"features": features})
-        losses.append([system.run_epoch(e).loss for e in range(3)])
+        system = make(small_graph, settings={"features": features})
+        losses.append([compose.run(system, e).loss for e in range(3)])
     assert losses[0] == losses[1]
 
 
 def test_staging_is_not_overwritten_while_it_is_copied(make, small_graph):
     """Many loads in a row without waiting, each checked afterwards."""
-    system = make(small_graph)
+    store = make(small_graph).stages.store
     draws = torch.Generator().manual_seed(0)
     asked = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 999, 2000, 1, 4000)]
     ids = [torch.randint(400, (200_000,), generator=draws) for _ in range(6)] + asked
-    rows = [system.features.load(i.cuda()) for i in ids]
+    rows = [store.load(SimpleNamespace(input_nodes=i.cuda())) for i in ids]
     for i, r in zip(ids, rows, strict=True):
         assert torch.equal(r.cpu(), small_graph.features[i])
 
 
-def test_stale_features_and_wrong_edges_are_caught(make, small_graph, monkeypatch):
+def test_stale_features_are_caught(make, small_graph, monkeypatch):
     system = make(small_graph)
-    right = system.load
-    monkeypatch.setattr(system, "load", lambda drawn: right(drawn).roll(1, 0))
+    store = system.stages.store
+    right = store.load
+    monkeypatch.setattr(store, "load", lambda batch: right(batch).roll(1, 0))
     assert "feature rows differ" in system.check().reason
-    monkeypatch.undo()
-    right = system.counted
+    assert "last timed batch: " in compose.run(system).reason
 
-    def one_less(kept):
-        found = right(kept)
-        return found._replace(hops=[(dst, edges - 1) for dst, edges in found.hops])
 
-    monkeypatch.setattr(system, "counted", one_less)
-    sample = system.run_epoch(0)
-    assert not sample.ok and "timed batch 1" in sample.reason
+def test_wrong_edges_are_caught(make, small_graph, monkeypatch):
+    system = make(small_graph)
+    keep = system.stages.keep
+
+    def one_less(batch, rows):
+        keep(batch, rows)
+        kept = system._kept[-1]
+        layers = [(nodes, dst, edges - 1) for nodes, dst, edges in kept.layers]
+        system._kept[-1] = dataclasses.replace(kept, layers=layers)
+
+    system.stages.keep = one_less
+    report = compose.run(system)
+    assert not report.ok and "timed batch 1" in report.reason
 
 
 def test_single_precision_is_kept(make, small_graph):
@@ -127,23 +132,22 @@ def test_single_precision_is_kept(make, small_graph):
 
 def test_phases_add_up_to_the_wall(make, big_graph):
     """Epochs of tenths of a second: spans leave no gap but the batch order's."""
-    for features in ("host", "gpu", "uva"):
+    for features in STORES:
         system = make(
-            big_graph,
-            batch_size=8000,
-            fanouts=(15, 10, 5),
+            big_graph, settings={"features": features}, batch_size=8000, fanouts=(15, 10, 5),
             hidden=64,
-            options={"features": features},
-        )
-        system.run_epoch(0)
+        )  # fmt: skip
+        compose.run(system, 0)
         ratios = []
         for epoch in range(1, 6):
-            s = system.run_epoch(epoch)
-            assert s.ok, s.reason
-            ratios.append(sum(s.phases_s.values()) / s.wall_s)
-        print(features, s.wall_s, s.phases_s, ratios)
+            sweep = compose.timed(system, epoch)
+            assert system.audit(epoch).ok
+            assert sweep.overlap == 0
+            assert sweep.busy == sweep.alone
+            ratios.append(sum(sweep.busy.values()) / sweep.wall)
+            assert sweep.wall == pytest.approx(sweep.idle + sum(sweep.alone.values()))
+        print(features, sweep, ratios)
         assert sorted(ratios)[2] > 0.95
-        assert max(ratios) < 1.001
 
 
 def test_a_full_device_is_told_as_such(make, small_graph):
@@ -156,14 +160,7 @@ def test_a_full_device_is_told_as_such(make, small_graph):
     with pytest.raises(RuntimeError) as ours:
         gather(rows, ids)
     assert from_exception(ours.value).status == "oom_gpu"
-    assert make(small_graph).run_epoch(0).ok
-
-
-def test_unknown_places_of_features_are_refused(make, small_graph):
-    with pytest.raises(UsageError, match="host, gpu, uva"):
-        make(small_graph, options={"features": "disk"})
-    with pytest.raises(UsageError, match="device cuda"):
-        make(small_graph, "cpu", options={"features": "uva"})
+    assert compose.run(make(small_graph)).ok
 
 
 @pytest.fixture(scope="module")

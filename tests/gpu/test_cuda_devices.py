@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 import torch
-from gnnbench.data.twin import TwinRecipe, make_spec
 from gpu_graphs import skewed
 from torch import Tensor
 
 from gnnbench.check.same import same_work
+from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.twin import make_spec
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops import twin
 from gnnbench.ops.library import load_native

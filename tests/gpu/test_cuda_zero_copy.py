@@ -1,12 +1,15 @@
 """Rows read by the device out of locked host memory are the table's, and nothing else is read."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from gpu_graphs import assert_same
 
 from gnnbench.errors import UsageError
 from gnnbench.ops.features import gather_zero_copy
-from gnnbench.stages.features import ZeroCopyGather
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.uva import ZeroCopyGather
 
 pytestmark = pytest.mark.gpu
 
@@ -42,8 +45,12 @@ def test_memory_that_is_not_locked_is_refused():
 
 def test_the_store_serves_any_table_and_gives_it_back():
     table = torch.randn(1000, 60)[:, ::2]  # not contiguous, not pinned
-    store = ZeroCopyGather(table, "cuda")
+    job = SimpleNamespace(
+        graph=SimpleNamespace(features=table), device=torch.device("cuda"), counts=Counts()
+    )
+    store = ZeroCopyGather(job)
     ids = torch.tensor([999, 0, 3, 3])
-    assert_same(store.load(ids.cuda()), table[ids])
+    assert_same(store.load(SimpleNamespace(input_nodes=ids.cuda())), table[ids])
+    assert job.counts.rows()[0] == ["features", "feature_bytes", "zero_copy", 4 * 30 * 4]
     store.close()
     store.close()

@@ -1,11 +1,14 @@
 """Memory locked for the GPUs: a refusal leaves nothing behind, unlocking waits for every reader."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.stages import locked
-from gnnbench.stages.features import ZeroCopyGather
+from gnnbench.ops import locked
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.uva import ZeroCopyGather
 
 pytestmark = pytest.mark.gpu
 
@@ -45,12 +48,14 @@ def test_unlocking_waits_for_whoever_reads(reader):
     device = torch.device("cuda", reader)
     table = torch.randn(200_000, 64)
     ids = torch.arange(199_999, -1, -1, device=device)
-    store = ZeroCopyGather(table, "cuda:0")
+    graph = SimpleNamespace(features=table)
+    job = SimpleNamespace(graph=graph, device=torch.device("cuda:0"), counts=Counts())
+    store = ZeroCopyGather(job)
     stream = torch.cuda.Stream(device)
     torch.cuda.synchronize(device)
     with torch.cuda.device(device), torch.cuda.stream(stream):
         torch.cuda._sleep(200_000_000)
-        rows = store.load(ids)
+        rows = store.load(SimpleNamespace(input_nodes=ids))
     store.close()
     assert stream.query()
     assert_same(rows, table.flip(0))

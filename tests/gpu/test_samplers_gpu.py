@@ -2,17 +2,16 @@
 
 from dataclasses import replace
 
+import compose
 import numpy as np
 import pytest
 import torch
 from gpu_graphs import skewed
 
 import gnnbench
-from gnnbench.cell import NO_MODEL, Cell
 from gnnbench.check.same import malformed, same_work
 from gnnbench.errors import DataError, UnsupportedError, UsageError
 from gnnbench.ops.picks import WEIGHTED
-from gnnbench.systems.baseline import Baseline
 
 pytestmark = pytest.mark.gpu
 
@@ -183,24 +182,20 @@ def test_fusion_needs_the_gpu(build):
 
 
 @pytest.mark.parametrize(("name", "topology"), PLACES)
-@pytest.mark.parametrize("model", ["gcn", NO_MODEL])
-def test_the_baseline_with_another_sampler(small_graph, name, topology, model):
+@pytest.mark.parametrize("until", ["sample", "compute"])
+def test_the_baseline_with_another_sampler(small_graph, name, topology, until):
     digests = []
-    for device, sampler, options in (
-        ("cuda", name, {"topology": topology}),
-        ("cpu", "hop-by-hop", {}),
-    ):
-        cell = Cell(
-            "test", "baseline", small_graph.name, model, device=device, pick="floyd", seed=3,
-            batch_size=64, fanouts=(4, 3, 2), options={"sampler": sampler, **options},
-        )  # fmt: skip
-        system = Baseline(cell, small_graph)
-        system.setup()
+    for device, sampler, where in (("cuda", name, topology), ("cpu", "hop-by-hop", "cpu")):
+        settings = {"sampler": sampler, "sampler.topology": where, "sampler.pick": "floyd"}
+        system = compose.make(small_graph, settings=settings, until=until, device=device)
         report = system.check()
         assert report.ok, report.reason
         digests.append(report.digest)
-        sample = system.run_epoch(1)
-        assert sample.ok, sample.reason
+        audit = compose.run(system, 1)
+        assert audit.ok, audit.reason
+        topology_bytes = [k for k in compose.counted(audit) if k[1] == "topology_bytes"]
+        expected = {"gpu": [], "cpu": ["host"], "uva": ["zero_copy"]}[where]
+        assert [place for _, _, place in topology_bytes] == (expected if device == "cuda" else [])
         assert system.recheck(2) == ""
         system.close()
     assert digests[0] == digests[1] != ""
@@ -211,12 +206,10 @@ def test_the_gate_counts_by_weight(small_graph):
     weights[::3] = 0
     weighted = replace(small_graph, weights=weights)
     for pick in ("weighted_alias", "weighted_prefix", "with_replacement", "random_walk"):
-        cell = Cell(
-            "test", "baseline", weighted.name, NO_MODEL, device="cuda", pick=pick, batch_size=64,
-            fanouts=(4, 3), options={"sampler": "fused-map"},
-        )  # fmt: skip
-        system = Baseline(cell, weighted)
-        system.setup()
+        settings = {"sampler": "fused-map", "sampler.pick": pick}
+        system = compose.make(
+            weighted, settings=settings, until="sample", device="cuda", fanouts=(4, 3)
+        )
         assert system.check().ok
-        assert system.run_epoch(0).ok
+        assert compose.run(system).ok
         system.close()

@@ -2,14 +2,13 @@
 
 import gc
 
+import compose
 import pytest
 import torch
-from gnnbench.systems.profile import spanned_bytes
 
-from gnnbench.cell import NO_MODEL, Cell
+from gnnbench.composition.find import find
+from gnnbench.composition.profile import spanned_bytes
 from gnnbench.data.prepare import load_dataset
-from gnnbench.systems.baseline import Baseline
-from gnnbench.systems.wholegraph import WholeGraph
 
 pytestmark = pytest.mark.gpu
 
@@ -21,26 +20,25 @@ def graph(tmp_path_factory):
     return load_dataset("rmat@14", root=tmp_path_factory.mktemp("rmat"))
 
 
-def make(cls, graph, **options):
-    cell = Cell(
-        "test", cls.name, graph.name, NO_MODEL, device="cuda", batch_size=512, max_batches=12,
-        options=options,
+def make(graph, system="baseline", **settings):
+    return compose.make(
+        graph, system, settings, until="sample", device="cuda", batch_size=512, max_batches=12,
+        fanouts=(15, 10, 5),
     )  # fmt: skip
-    system = cls(cell, graph)
-    system.setup()
-    return system
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_an_epoch_and_the_look_inside(sampler, graph):
-    system = make(Baseline, graph, sampler=sampler)
+    system = make(graph, sampler=sampler)
     report = system.check()
     assert report.ok, report.reason
-    system.run_epoch(0)
-    sample = system.run_epoch(1)
-    assert sample.ok, sample.reason
-    assert sample.loss is None and set(sample.phases_s) == {"sample"}
-    assert 0 < sample.device_s <= sample.phases_s["sample"] <= sample.wall_s
+    compose.run(system, 0)
+    sweep = compose.timed(system, 1)
+    audit = system.audit(1)
+    assert audit.ok, audit.reason
+    assert audit.loss is None
+    assert set(sweep.busy) == {"sample"}
+    assert 0 < sweep.busy["sample"] <= sweep.wall
     found = system.profile(9)
     whole, *stages = found["stages"]
     assert whole["device_s"] > 0 and whole["block_bytes"] > 0 and whole["extra_bytes"] >= 0
@@ -55,31 +53,47 @@ def test_the_order_is_no_memory_of_the_sampler(graph):
     """The baseline keeps nothing between batches: its peak is within its call."""
     gc.collect()
     of_other_tests = torch.cuda.memory_allocated()
-    system = make(Baseline, graph, sampler="hop-by-hop")
-    system.run_epoch(0)
+    system = make(graph, sampler="hop-by-hop")
+    compose.run(system, 0)
     whole = system.profile(9)["stages"][0]
     seeds = system.order.batches(0, "cuda")[0].to(graph.indices.dtype)
     torch.cuda.synchronize()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    drawn = system.sample(seeds, 0, 0)
+    batch = system.stages.sampler.sample(seeds, 0, 0)
     torch.cuda.synchronize()
-    call = torch.cuda.max_memory_allocated() - before - spanned_bytes(system.block_tensors(drawn))
+    call = torch.cuda.max_memory_allocated() - before - spanned_bytes(batch.tensors())
     assert whole["extra_bytes"] - of_other_tests == pytest.approx(call, rel=0.2, abs=1 << 16)
 
 
+def test_the_look_inside_times_the_cells_device(graph, monkeypatch):
+    """Its events go to the stream of the cell's device, whichever device is current."""
+    system = make(graph)
+    streams = []
+    right = torch.cuda.Event.record
+
+    def noting(event, stream=None):
+        streams.append(stream)
+        return right(event, stream) if stream is not None else right(event)
+
+    monkeypatch.setattr(torch.cuda.Event, "record", noting)
+    system.profile(9)
+    assert streams
+    assert all(s is not None and s.device == system.job.device for s in streams)
+
+
 def test_wholegraph(graph):
-    if missing := WholeGraph.missing("cuda"):
+    if missing := find("wholegraph").missing("cuda"):
         pytest.skip(f"wholegraph: {missing.reason}; {missing.fix}")
-    system = make(WholeGraph, graph)
+    system = make(graph, "wholegraph")
     try:
         report = system.check()
         assert report.ok, report.reason
-        sample = system.run_epoch(0)
-        assert sample.ok, sample.reason
-        ours = make(Baseline, graph).run_epoch(0)
-        assert (sample.batches, sample.seeds) == (ours.batches, ours.seeds)
-        assert sample.sampled_edges == pytest.approx(ours.sampled_edges, rel=0.02)
+        audit = compose.run(system, 0)
+        assert audit.ok, audit.reason
+        ours = compose.run(make(graph), 0)
+        assert (audit.batches, audit.seeds) == (ours.batches, ours.seeds)
+        assert audit.sampled_edges == pytest.approx(ours.sampled_edges, rel=0.02)
         assert system.recheck(17) == ""
         (whole,) = system.profile(9)["stages"]
         assert whole["device_s"] > 0 and whole["extra_bytes"] >= 0

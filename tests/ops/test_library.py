@@ -51,3 +51,12 @@ def test_errors_of_operators_are_translated() -> None:
         raise RuntimeError("gnnbench data: indptr is broken")
     with pytest.raises(RuntimeError, match="another"), library.native_errors():
         raise RuntimeError("another")
+
+
+def test_the_stand_in_for_torch_is_not_installed() -> None:
+    folder = library.load_native()
+    built = folder / "libgnnbench_cuda.so"
+    if not built.is_file():
+        pytest.skip("the CUDA library is not built")
+    assert b"\0libtorch_cuda.so\0" in built.read_bytes()  # asked for by name, found at load time
+    assert not (folder / "libtorch_cuda.so").exists()

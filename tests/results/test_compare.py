@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from gnnbench import cli
+from gnnbench import cli, files
 from gnnbench.errors import UsageError
 from gnnbench.results import compare_text, schema, writer
 from gnnbench.results.compare import compare, open_run
@@ -43,7 +43,7 @@ def run(folder, cells, machine="m1", samples=True, **record):
     writer.write_csv(folder / "cells.csv", schema.CELLS, rows)
     if samples:
         writer.write_csv(folder / "samples.csv", schema.SAMPLES, taken)
-    writer.write_json(folder / "run.json", {"machine_id": machine, "versions": {}, **record})
+    files.write_json(folder / "run.json", {"machine_id": machine, "versions": {}, **record})
     return folder
 
 

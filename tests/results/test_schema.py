@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gnnbench import files
 from gnnbench.errors import UsageError
 from gnnbench.results import reader, schema, writer
 
@@ -96,26 +97,26 @@ def test_latest_is_the_newest_run(tmp_path):
 
 def test_journal_survives_a_torn_line(tmp_path):
     path = tmp_path / "events.jsonl"
-    journal = writer.Journal(path)
+    journal = files.Journal(path)
     journal.append({"a": 1, "b": float("inf")})
     journal.append({"a": 2})
     journal.close()
     whole = path.read_bytes()
     for cut in (0, 1, len(whole) // 2, len(whole) - 2, len(whole) - 1, len(whole)):
         path.write_bytes(whole[:cut])
-        before = writer.read_journal(path)
+        before = files.read_journal(path)
         assert before == [{"a": 1, "b": None}, {"a": 2}][: whole[:cut].count(b"\n")]
-        again = writer.Journal(path)
+        again = files.Journal(path)
         again.append({"a": 3})
         again.close()
-        assert writer.read_journal(path) == [*before, {"a": 3}]
+        assert files.read_journal(path) == [*before, {"a": 3}]
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     path = tmp_path / "run.json"
-    writer.write_json(path, {"x": float("nan"), "p": Path("y")})
+    files.write_json(path, {"x": float("nan"), "p": Path("y")})
     assert json.loads(path.read_text()) == {"x": None, "p": "y"}
-    with pytest.raises(RuntimeError), writer.atomic_path(path) as temporary:
+    with pytest.raises(RuntimeError), files.atomic_path(path) as temporary:
         temporary.write_text("half")
         raise RuntimeError
     assert json.loads(path.read_text()) == {"x": None, "p": "y"}
@@ -125,7 +126,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
 def test_unwritable_folder_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot write to .*--out"):
-        writer.ensure_folder(tmp_path / "file" / "results")
+        files.ensure_folder(tmp_path / "file" / "results")
 
 
 def test_csv_is_plain(tmp_path):

@@ -9,7 +9,7 @@ from committed import RUNS, name
 
 from gnnbench.cell import flat
 from gnnbench.plots import draw
-from gnnbench.results import reader
+from gnnbench.results import reader, writer
 from gnnbench.results.compare import compare
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, VERSION, column_names
@@ -126,6 +126,17 @@ def test_a_run_is_no_regression_of_itself(folder):
 
 
 @runs
+def test_an_older_run_compares_with_the_same_work_written_today(folder, tmp_path):
+    run = reader.read(folder)
+    cells = [{**r, "id": f"new-{r['id']}"} for r in run.cells]
+    writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
+    again = reader.read(tmp_path)
+    assert again.cells == cells
+    found = compare(run, again)
+    assert not found.only_a and not found.only_b and not found.regressions
+
+
+@runs
 def test_figures_draw(folder, tmp_path):
     for path in folder.iterdir():
         if path.is_file():
@@ -152,7 +163,14 @@ def row(system, options, model="gcn", device="cpu"):
         (
             row("baseline", {"sampler": "pgsampler", "fetch_size": 3}, "none", "cuda"),
             {"sampler": "pgsampler", "sampler.topology": "gpu", "sampler.pick": "floyd",
-             "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "order": "as-drawn",
+             "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "sampler.hubs": "split",
+             "order": "as-drawn", "schedule": "serial"},
+        ),
+        (
+            row("baseline", {"sampler": "pgsampler-as-printed", "unsafe": True}, "none"),
+            {"sampler": "pgsampler-as-printed", "sampler.topology": "cpu",
+             "sampler.pick": "floyd", "sampler.frontier": "cumulative", "sampler.fetch_size": 5,
+             "sampler.hubs": "split", "sampler.unsafe": True, "order": "as-drawn",
              "schedule": "serial"},
         ),
         (

@@ -1,29 +1,37 @@
-"""Planted cheats, each beside an honest twin; small, without torch, on no graph."""
+"""Planted cheats, each beside an honest twin; small, without torch, on no graph.
+
+The clock is the harness's. So what older cheats did is no cheat any more and is not here: a wall
+time summed from phases, a wall time told too small, a first epoch that is run and not counted.
+"""
 
 import hashlib
 import threading
 import time
 
-from gnnbench.systems.base import CheckReport, EpochSample, System
+from gnnbench.cell import phases
+from gnnbench.composition.system import CheckReport, EpochReport, System
+from gnnbench.option import Option
 
 EPOCH_S = 0.1
 
 
 def work(seconds):
     """Keep one core busy."""
-    end = time.perf_counter() + seconds
+    end = time.monotonic() + seconds
     data = b"x" * 4096
-    while time.perf_counter() < end:
+    while time.monotonic() < end:
         data = hashlib.sha256(data).digest() * 128
 
 
 class Honest(System):
     name = "honest"
-    summary = "does its work, and says how long it took"
+    summary = "does its work in its phases"
     devices = ("cpu",)
-    options = {"turbo": "does half the work in half the time", "label": "nothing"}  # noqa: RUF012
+    options = {  # noqa: RUF012
+        "turbo": Option("turbo", False, "does half the work", (False, True)),
+        "label": Option("label", 0, "nothing"),
+    }
     needs_graph = False
-    batches = 4
 
     def setup(self):
         self.weight = 1.0
@@ -31,60 +39,59 @@ class Honest(System):
     def check(self):
         return CheckReport(True, "", "p", "cumulative", "l", "digest", 100.0, 50.0)
 
-    def train(self, epoch):
-        """All batches of an epoch: the phases' times."""
-        seconds = EPOCH_S / 2 if self.cell.options.get("turbo") else EPOCH_S
-        work(seconds)
+    @property
+    def seconds(self):
+        return EPOCH_S / 2 if self.cell.recipe["turbo"] else EPOCH_S
+
+    def run_epoch(self, epoch, timeline):
+        own = phases(self.cell.until)
+        for phase in own:
+            with timeline.span(phase):
+                self.phase(phase, self.seconds / len(own))
         self.weight *= 0.9
-        return {"sample": seconds / 2, "memory_io": seconds / 4, "compute": seconds / 4}
 
-    def run_epoch(self, epoch):
-        start = time.perf_counter()
-        phases = self.train(epoch)
-        wall = time.perf_counter() - start
-        self.clock_stopped()
-        return self.sample(epoch, wall, phases)
+    def phase(self, phase, seconds):
+        work(seconds)
 
-    def sample(self, epoch, wall, phases, edges=4000):
-        return EpochSample(
-            epoch, wall, phases, self.batches, 40, edges, 2000, {"host_copy": 4096}, 0,
-            self.weight, 0,
-        )  # fmt: skip
+    def audit(self, epoch, edges=4000):
+        loss = self.weight if self.cell.trains else None
+        return EpochReport(epoch, 4, 40, edges, 2000, loss)
 
 
 class HonestThread(Honest):
     """Works on a thread, and waits for it."""
 
-    def train(self, epoch):
-        thread = threading.Thread(target=super().train, args=(epoch,))
+    def run_epoch(self, epoch, timeline):
+        thread = threading.Thread(target=super().run_epoch, args=(epoch, timeline))
         thread.start()
         thread.join()
-        return {"sample": EPOCH_S}
 
 
 class HonestRecount(Honest):
-    """Counts again after its clock has stopped."""
+    """Counts again when its epoch is over."""
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
+    def audit(self, epoch, edges=4000):
         work(EPOCH_S)
-        return sample
+        return super().audit(epoch, edges)
 
 
 class NoSync(Honest):
-    """Leaves its work to a thread and stops its clock without waiting: a kernel launch."""
+    """Leaves its work to a thread and does not wait: a kernel launch."""
 
-    def train(self, epoch):
-        threading.Thread(target=super().train, args=(epoch,)).start()
-        return {"sample": 0.0}
+    def run_epoch(self, epoch, timeline):
+        threading.Thread(target=work, args=(self.seconds,)).start()
+        super().run_epoch(epoch, timeline)
+
+    def phase(self, phase, seconds):
+        pass
 
 
 class HalfOnTheSide(Honest):
     """Half of the work goes on beside, also beyond the end of the epoch."""
 
-    def train(self, epoch):
+    def run_epoch(self, epoch, timeline):
         threading.Thread(target=work, args=(2 * EPOCH_S,)).start()
-        return super().train(epoch)
+        super().run_epoch(epoch, timeline)
 
 
 class ForeverOnTheSide(Honest):
@@ -95,33 +102,117 @@ class ForeverOnTheSide(Honest):
         threading.Thread(target=work, args=(3600.0,), daemon=True).start()
 
 
-class PhasesSummed(Honest):
-    """Its wall time is the sum of the phases it knows of."""
-
-    def run_epoch(self, epoch):
-        phases = self.train(epoch)
-        work(EPOCH_S)  # copies, converting, waiting: in no phase
-        return self.sample(epoch, sum(phases.values()), phases)
-
-
-class FirstDropped(Honest):
-    """Runs a first epoch that it does not count, every time."""
-
-    def run_epoch(self, epoch):
-        self.train(epoch)
-        return super().run_epoch(epoch)
-
-
 class WorkMovedToWarmUp(Honest):
     """Its first epoch does what the later ones live on."""
 
     ready = False
 
-    def train(self, epoch):
+    def run_epoch(self, epoch, timeline):
         if not self.ready:
             work(1.5)
         self.ready = True
-        return super().train(epoch)
+        super().run_epoch(epoch, timeline)
+
+
+class WorkMovedToAudit(Honest):
+    """Draws and trains when it is asked what it did."""
+
+    def phase(self, phase, seconds):
+        pass
+
+    def audit(self, epoch, edges=4000):
+        work(7 * EPOCH_S)
+        return super().audit(epoch, edges)
+
+
+class SlowClock(Honest):
+    """Makes time go slower where the harness reads it; only the runner's own time is right."""
+
+    def setup(self):
+        super().setup()
+        right = time.perf_counter
+        time.perf_counter = lambda: right() / 100
+
+    @property
+    def seconds(self):
+        return 7 * EPOCH_S
+
+
+class ClockReset(Honest):
+    """Begins and ends the epoch anew when its work is done: the harness reads neither."""
+
+    def run_epoch(self, epoch, timeline):
+        super().run_epoch(epoch, timeline)
+        timeline.start()
+        timeline.begin = timeline.end = time.perf_counter()
+        super().run_epoch(epoch, timeline)
+        timeline.stop()
+        timeline.stop = timeline.sweep = lambda: None
+
+
+class MissingSpan(Honest):
+    """Does not say when it computes."""
+
+    def run_epoch(self, epoch, timeline):
+        with timeline.span("sample"), timeline.span("memory_io"):
+            work(EPOCH_S)
+        work(EPOCH_S)
+        self.weight *= 0.9
+
+
+class SpansElsewhere(Honest):
+    """Its spans lie before the epoch."""
+
+    def run_epoch(self, epoch, timeline):
+        begin = time.perf_counter()
+        super().run_epoch(epoch, timeline)
+        length = time.perf_counter() - begin
+        timeline.marks = [(key, b - 2 * length, e - 2 * length) for key, b, e in timeline.marks]
+
+
+class OldTimeline(Honest):
+    """Opens its spans on the timeline of its first epoch."""
+
+    kept = None
+
+    def run_epoch(self, epoch, timeline):
+        self.kept = self.kept or timeline
+        super().run_epoch(epoch, self.kept)
+
+
+class OutsideSpans(Honest):
+    """Works on in no phase."""
+
+    def run_epoch(self, epoch, timeline):
+        super().run_epoch(epoch, timeline)
+        work(EPOCH_S)
+
+
+class OwnSpanClock(Honest):
+    """Its spans are told by a clock of its own, on which little time passes."""
+
+    def run_epoch(self, epoch, timeline):
+        begin, right = time.perf_counter(), timeline.clock.mark
+        timeline.clock.mark = lambda: begin + (right() - begin) / 100
+        super().run_epoch(epoch, timeline)
+
+
+class BookedElsewhere(Honest):
+    """Samples in a phase that nobody looks at."""
+
+    def run_epoch(self, epoch, timeline):
+        super().run_epoch(epoch, timeline)
+        with timeline.span("compute"):
+            work(EPOCH_S)
+
+
+class SaysVerified(Honest):
+    """Vouches for itself."""
+
+    def check(self):
+        report = super().check()
+        report.verified = True
+        return report
 
 
 class CachedAnswer(Honest):
@@ -129,23 +220,20 @@ class CachedAnswer(Honest):
 
     found = None
 
-    def run_epoch(self, epoch):
-        if self.found is None:
-            self.found = super().run_epoch(epoch)
-        work(self.found.wall_s / 2)
-        return self.sample(epoch, self.found.wall_s / 2, self.found.phases_s)
+    def phase(self, phase, seconds):
+        work(seconds / 2 if self.found else seconds)
 
-    def train(self, epoch):
-        return {} if self.found else super().train(epoch)
+    def audit(self, epoch, edges=4000):
+        self.found = self.found or super().audit(epoch, edges)
+        self.found.epoch = epoch
+        return self.found
 
 
 class AnswersAnotherEpoch(Honest):
     """Prefetched: the answer is of the epoch before."""
 
-    def run_epoch(self, epoch):
-        sample = super().run_epoch(epoch)
-        sample.epoch = max(epoch - 1, 0)
-        return sample
+    def audit(self, epoch, edges=4000):
+        return super().audit(max(epoch - 1, 0), edges)
 
 
 class NotANumber(Honest):
@@ -156,8 +244,8 @@ class NotANumber(Honest):
 class FewerEdges(Honest):
     """Draws what it should at the gate, fewer edges when timed, and does not notice."""
 
-    def sample(self, epoch, wall, phases, edges=4000):
-        return super().sample(epoch, wall, phases, edges=3900)
+    def audit(self, epoch, edges=3900):
+        return super().audit(epoch, edges)
 
 
 class SlightlyOther(FewerEdges):
@@ -170,5 +258,5 @@ class SlightlyOther(FewerEdges):
 
 
 class ManyFewerEdges(SlightlyOther):
-    def sample(self, epoch, wall, phases, edges=4000):
-        return Honest.sample(self, epoch, wall, phases, edges=3000)
+    def audit(self, epoch, edges=3000):
+        return super().audit(epoch, edges)

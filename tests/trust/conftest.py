@@ -8,18 +8,22 @@ import pytest
 HERE = Path(__file__).parent
 
 
-def register(monkeypatch, module, names):
-    """Make classes of a module beside this file known as systems, here and in workers."""
+def register(monkeypatch, module, names, **stages):
+    """Make objects of a module beside this file known as systems, here and in workers.
+
+    ``stages``: the same of other kinds, ``sampler={...}``.
+    """
+    from gnnbench import registry
     from gnnbench.measure import machine
     from gnnbench.runner import environment
-    from gnnbench.systems import registry
 
-    found = ",".join(f"{k}={module}:{v}" for k, v in names.items())
-    monkeypatch.setenv("GNNBENCH_EXTRA_SYSTEMS", found)
+    for kind, objects in {registry.SYSTEM: names, **stages}.items():
+        found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
+        monkeypatch.setenv(registry.extra_variable(kind), found)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    for cache in (registry._entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, environment.availability, environment.dataset_state):
         cache.cache_clear()
 
 
@@ -27,10 +31,10 @@ def register(monkeypatch, module, names):
 def patch():
     with pytest.MonkeyPatch.context() as found:
         yield found
+    from gnnbench import registry
     from gnnbench.runner import environment
-    from gnnbench.systems import registry
 
-    for cache in (registry._entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, environment.availability, environment.dataset_state):
         cache.cache_clear()
 
 

@@ -24,10 +24,10 @@ from fakes import fake_environment  # noqa: E402
 
 os.environ |= fake_environment()
 
+from gnnbench.files import read_journal  # noqa: E402
 from gnnbench.measure import machine  # noqa: E402
 from gnnbench.overrides import Overrides  # noqa: E402
 from gnnbench.results import reader  # noqa: E402
-from gnnbench.results.writer import read_journal  # noqa: E402
 from gnnbench.runner import campaign  # noqa: E402
 from gnnbench.runner.launch import make_request  # noqa: E402
 

@@ -1,136 +1,329 @@
-"""Planted cheats on the real baseline and a small graph: its sampler, features and epochs bent."""
+"""Planted cheats on the real baseline and a small graph: its stages bent.
+
+Bent stages in a recipe are under the suite's own audit. Where that one is to be blind, so that the
+runner must find out by itself, it is a system with an epoch loop of its own: ``Composed``, derived.
+"""
 
 from dataclasses import replace
 
 import torch
 
-from gnnbench.stages.order import AsDrawn
-from gnnbench.systems.baseline import Baseline
+from gnnbench.composition.composed import Composed
+from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.spec import StoreSpec
+from gnnbench.stages.order import OrderSpec, Permuted
+from gnnbench.stages.sampler.native import NativeStage, native
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.systems.baseline import BASELINE
+
+# Stages that know when the gate is over, and what they do from then on.
 
 
-class Timed(Baseline):
-    """Knows whether the gate is over."""
-
+class Timed(NativeStage):
     timed = False
 
-    def check(self):
-        report = super().check()
+    def gate_is_over(self):
         self.timed = True
-        return report
 
 
-class HonestTimed(Timed):
-    name = "honest-timed"
+class FewerSeeds(Timed):
+    """All batches, each with some of its seeds."""
+
+    def sample(self, seeds, epoch, number):
+        return super().sample(seeds[: seeds.numel() - 7] if self.timed else seeds, epoch, number)
 
 
-class Blind(Timed):
-    """Does not look again at its timed batches: the runner must find out by itself."""
+class SmallerFanouts(Timed):
+    """Smaller fanouts once it is timed."""
 
-    def _recount(self, epoch, batches):
-        return ""
-
-    def _reread(self):
-        return ""
-
-    def _untrained(self, before, losses):
-        return ""
+    def sample(self, seeds, epoch, number):
+        if self.timed:
+            fewer = tuple(max(f - 1, 1) for f in self.job.cell.fanouts)
+            self.sampler.setting = replace(self.sampler.setting, fanouts=fewer)
+        return super().sample(seeds, epoch, number)
 
 
-class HonestBlind(Blind):
-    name = "honest-blind"
+class CachedDraws(Timed):
+    """A batch number is answered from a cache, whatever its seeds are."""
+
+    def __init__(self, spec, job):
+        super().__init__(spec, job)
+        self.cache = {}
+
+    def sample(self, seeds, epoch, number):
+        if number not in self.cache:
+            self.cache[number] = super().sample(seeds, epoch, number)
+        return self.cache[number]
+
+    def checked(self, seeds, number):
+        known = self.cache.get(number) if self.timed else None
+        return super().checked(seeds if known is None else known.seeds, number)
 
 
-class StaleSeen(Timed):
-    """Serves rows of an earlier batch, and looks again."""
+class GatedOnce(HostGather):
+    """Knows that the first rows are for the gate."""
 
-    def load(self, drawn):
-        return super().load(drawn).roll(1, 0) if self.timed else super().load(drawn)
+    def __init__(self, job):
+        super().__init__(job)
+        self.calls = 0
+
+    def load(self, batch):
+        self.calls += 1
+        rows = super().load(batch)
+        return rows if self.calls == 1 else self.bent(rows)
+
+    def bent(self, rows):
+        return rows
 
 
-class StaleFeatures(Blind):
-    """Once timed, it serves the rows of an earlier batch."""
+class RolledRows(GatedOnce):
+    """Each node is served its neighbour's row."""
+
+    def bent(self, rows):
+        return rows.roll(1, 0)
+
+
+class StaleRows(GatedOnce):
+    """Serves the rows of an earlier batch."""
 
     old = None
 
-    def load(self, drawn):
-        rows = super().load(drawn)
-        if not self.timed:
-            return rows
+    def bent(self, rows):
         if self.old is None or self.old.shape[0] < rows.shape[0]:
             self.old = rows.clone()
         return self.old[: rows.shape[0]]
 
 
-class StaleFew(StaleFeatures):
+class FewStaleRows(GatedOnce):
     """Only a few rows are those of the batch before."""
 
-    def load(self, drawn):
-        rows = Baseline.load(self, drawn)
-        if self.timed:
-            if self.old is not None:
-                rows[:3] = self.old
-            self.old = rows[-3:].clone()
+    old = None
+
+    def bent(self, rows):
+        if self.old is not None:
+            rows[:3] = self.old
+        self.old = rows[-3:].clone()
         return rows
 
 
-class CachedBatches(Blind):
-    """A batch number is answered from a cache, whatever its seeds are."""
+class RoundedRows(HostGather):
+    """Features off by a rounding."""
+
+    def load(self, batch):
+        return torch.nextafter(super().load(batch), torch.tensor(torch.inf))
+
+
+class HalfTheSeeds(Permuted):
+    """An epoch of half the batches."""
+
+    def batches(self, epoch, device="cpu"):
+        whole = super().batches(epoch, device)
+        return whole[: len(whole) // 2]
+
+
+class FirstBatchAgain(Permuted):
+    """The same seeds batch after batch: warm in every cache."""
+
+    def batches(self, epoch, device="cpu"):
+        return [super().batches(epoch, device)[0]] * 4
+
+
+class AnyNodes(Permuted):
+    """Seeds that are none of the training set: the first nodes, whose degrees may suit."""
+
+    def batches(self, epoch, device="cpu"):
+        whole = super().batches(epoch, device)
+        return list(torch.arange(sum(map(len, whole)), device=device).split(len(whole[0])))
+
+
+# The same as recipes name them.
+
+
+class Sampler(type(native("hop-by-hop"))):
+    name = "honest"
+    stage = Timed
+
+    def build(self, job):
+        same = {option: getattr(self, option) for option in self.options()}
+        return self.stage(native("hop-by-hop", **same), job)
+
+
+class FewerSeedsSampler(Sampler):
+    name = "fewer-seeds"
+    stage = FewerSeeds
+
+
+class SmallerFanoutsSampler(Sampler):
+    name = "smaller-fanouts"
+    stage = SmallerFanouts
+
+
+class CachedSampler(Sampler):
+    name = "cached"
+    stage = CachedDraws
+
+
+class Store(StoreSpec):
+    name = "honest"
+    devices = ("cpu",)
+    store = GatedOnce
+
+    def build(self, job):
+        return self.store(job)
+
+
+class RolledStore(Store):
+    name = "rolled"
+    store = RolledRows
+
+
+class StaleStore(Store):
+    name = "stale"
+    store = StaleRows
+
+
+class FewStaleStore(Store):
+    name = "few-stale"
+    store = FewStaleRows
+
+
+class RoundedStore(Store):
+    name = "rounded"
+    store = RoundedRows
+
+
+class Order(OrderSpec):
+    name = "honest"
+    order = Permuted
+
+    def build(self, job):
+        cell = job.cell
+        return self.order(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+
+
+class HalfOrder(Order):
+    name = "half"
+    order = HalfTheSeeds
+
+
+class RepeatedOrder(Order):
+    name = "repeated"
+    order = FirstBatchAgain
+
+
+class AnyOrder(Order):
+    name = "any-nodes"
+    order = AnyNodes
+
+
+class Schedule(Serial):
+    name = "honest"
+
+
+class HalfSchedule(Serial):
+    """Ends half-way."""
+
+    name = "half"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        super().epoch(epoch, batches[: len(batches) // 2], stages, timeline, until)
+
+
+class RepeatedSchedule(Serial):
+    """Runs one batch as often as there are any."""
+
+    name = "repeated"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        super().epoch(epoch, batches[:1] * len(batches), stages, timeline, until)
+
+
+class Lazy:
+    """Trains on the first of an epoch's batches."""
+
+    def __init__(self, trainer):
+        self.trainer = trainer
+
+    def step(self, batch, rows):
+        if not self.trainer.losses:
+            self.trainer.step(batch, rows)
+
+
+class LazySchedule(Serial):
+    name = "lazy"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        lazy = replace(stages, trainer=Lazy(stages.trainer))
+        super().epoch(epoch, batches, lazy, timeline, until)
+
+
+HONEST_TIMED = replace(
+    BASELINE, sampler=Sampler(), features=Store(), order=Order(), schedule=Schedule()
+)
+STALE_SEEN = replace(BASELINE, features=RolledStore())
+WRONG_FEATURES = replace(BASELINE, features=RoundedStore())
+LESS_EDGES = replace(BASELINE, sampler=SmallerFanoutsSampler())
+LESS_SEEDS_SEEN = replace(BASELINE, sampler=FewerSeedsSampler())
+LESS_BATCHES = replace(BASELINE, order=HalfOrder())
+SAME_SEEDS = replace(BASELINE, order=RepeatedOrder())
+ANY_SEEDS = replace(BASELINE, order=AnyOrder())
+HALF_EPOCH = replace(BASELINE, schedule=HalfSchedule())
+SAME_BATCH = replace(BASELINE, schedule=RepeatedSchedule())
+LITTLE_TRAINED = replace(BASELINE, schedule=LazySchedule())
+
+
+class HonestBlind(Composed):
+    """Does not look again at its timed batches."""
+
+    name = "blind"
+    summary = "a composition of one's own"
+    devices = ("cpu",)
+    made_of = BASELINE
+
+    def __init__(self, cell, graph):
+        super().__init__(cell, graph, self.made_of.resolved(cell.device, cell.goes_until))
+
+    def audit(self, epoch):
+        return replace(super().audit(epoch), ok=True, reason="")
+
+
+class StaleFeatures(HonestBlind):
+    made_of = replace(BASELINE, features=StaleStore())
+
+
+class StaleFew(HonestBlind):
+    made_of = replace(BASELINE, features=FewStaleStore())
+
+
+class CachedBatches(HonestBlind):
+    made_of = replace(BASELINE, sampler=CachedSampler())
+
+
+class LessSeeds(HonestBlind):
+    made_of = LESS_SEEDS_SEEN
+
+
+class HalfEpoch(HonestBlind):
+    made_of = HALF_EPOCH
+
+
+class Untrained(HonestBlind):
+    """Trains on one batch; from then on the loss is that one's, and the weights never move."""
 
     def setup(self):
         super().setup()
-        self.cache = {}
-
-    def sample(self, seeds, epoch, batch):
-        if batch not in self.cache:
-            self.cache[batch] = super().sample(seeds, epoch, batch)
-        return self.cache[batch]
-
-    def gate_sample(self, seeds, batch):
-        if not self.timed or batch not in self.cache:
-            return super().gate_sample(seeds, batch)
-        drawn = super().gate_sample(self.cache[batch].seeds, batch)
-        return drawn
+        self.stages.trainer = Frozen(self.trainer)
 
 
-class LessBatches(Blind):
-    """An epoch of half the batches."""
+class Frozen:
+    loss = None
 
-    def run_epoch(self, epoch):
-        cell = self.cell
-        self.order = AsDrawn(
-            self.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches // 2
-        )
-        return super().run_epoch(epoch)
+    def __init__(self, trainer):
+        self.trainer = trainer
 
-
-class LessSeeds(Blind):
-    """All batches, each with some of its seeds."""
-
-    def sample(self, seeds, epoch, batch):
-        return super().sample(seeds[: seeds.numel() - 7] if self.timed else seeds, epoch, batch)
-
-
-class LessEdges(Timed):
-    """Smaller fanouts once it is timed."""
-
-    def sample(self, seeds, epoch, batch):
-        if self.timed:
-            fewer = tuple(max(f - 1, 1) for f in self.cell.fanouts)
-            self.sampler.setting = replace(self.sampler.setting, fanouts=fewer)
-        return super().sample(seeds, epoch, batch)
-
-
-class WrongFeatures(Baseline):
-    """Features off by a rounding."""
-
-    def load(self, drawn):
-        return torch.nextafter(super().load(drawn), torch.tensor(torch.inf))
-
-
-class Untrained(Blind):
-    """Forward only: the loss is the first batch's, the weights never move."""
-
-    def _train(self, inputs):
-        if not hasattr(self, "loss"):
-            self.loss = super()._train(inputs)
-        return self.loss
+    def step(self, batch, rows):
+        if self.loss is None:
+            self.trainer.step(batch, rows)
+            (self.loss,) = self.trainer.losses
+        else:
+            self.trainer.losses.append(self.loss)

@@ -10,47 +10,55 @@ import json
 import statistics
 import sys
 import time
-from itertools import repeat
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
-from gnnbench.stages.clock import clock_for
 
-from gnnbench.cell import Cell
+from gnnbench.cell import Cell, Until
+from gnnbench.composition.composed import Composed
 from gnnbench.data.prepare import load_dataset, prepare
-from gnnbench.stages.schedule import run_serial
-from gnnbench.systems.baseline import Baseline
+from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.systems.baseline import BASELINE
 
 BATCHES = 2000
 TIMES = 7
+EMPTY = Stages(
+    SimpleNamespace(sample=lambda seeds, epoch, number: seeds),
+    SimpleNamespace(load=lambda batch: batch),
+    SimpleNamespace(step=lambda batch, rows: None),
+    lambda batch, rows: None,
+)
+
+
+def wall_s(device, run):
+    """Length of an epoch by the harness's clock."""
+    timeline = Timeline.on(device)
+    timeline.start()
+    run(timeline)
+    timeline.stop()
+    return timeline.wall_s
 
 
 def loop_s(device):
-    """Seconds per batch of the loop, its clock and its lists, with empty stages; best of some."""
-    seeds, loss = torch.arange(4, device=device), torch.zeros((), device=device)
-    return min(
-        run_serial(
-            batches=lambda: list(repeat(seeds, BATCHES)),
-            sample=lambda seeds, batch: seeds,
-            load=lambda drawn: drawn,
-            compute=lambda inputs: loss,
-            keep=lambda drawn: drawn,
-            clock=clock_for(device),
-        ).wall_s
-        / BATCHES
-        for _ in range(TIMES)
-    )
+    """Seconds per batch of the loop and its spans, with empty stages; best of some."""
+    seeds = [torch.arange(4, device=device)] * BATCHES
+
+    def run(timeline):
+        Serial().epoch(0, seeds, EMPTY, timeline, Until.COMPUTE)
+
+    return min(wall_s(device, run) / BATCHES for _ in range(TIMES))
 
 
 def keep_s(system, seeds):
     """Seconds that keeping a batch's sizes takes, median."""
-    drawn = system.sample(seeds, 0, 0)
+    batch = system.stages.sampler.sample(seeds, 0, 0)
     times = []
     for _ in range(1000):
         start = time.perf_counter()
-        system.hop_sizes(drawn)
-        system.input_nodes(drawn).numel()
-        system.seeds(drawn).numel()
+        system.stages.keep(batch, None)
         times.append(time.perf_counter() - start)
     return statistics.median(times)
 
@@ -61,12 +69,15 @@ def main(dataset="products~twin@0.02", device="cpu", fanouts="15/10/5", batch_si
     hops = tuple(map(int, fanouts.split("/")))
     cell = Cell("overhead", "baseline", dataset, "gcn", device=device, fanouts=hops,
                 batch_size=int(batch_size), max_batches=8)  # fmt: skip
-    system = Baseline(cell, graph)
+    system = Composed(cell, graph, BASELINE.resolved(device))
     system.setup()
-    system.run_epoch(0)
-    epochs = [system.run_epoch(n) for n in range(1, 4)]
-    wall, batches = statistics.median(e.wall_s for e in epochs), epochs[0].batches
-    loop, keep = loop_s(device), keep_s(system, system.order.batches(0)[0])
+    walls = []
+    for epoch in range(4):
+        walls.append(wall_s(device, lambda timeline, n=epoch: system.run_epoch(n, timeline)))
+        report = system.audit(epoch)
+        assert report.ok, report.reason
+    wall, batches = statistics.median(walls[1:]), report.batches
+    loop, keep = loop_s(device), keep_s(system, system.order.batches(0, device)[0])
     return {
         "dataset": dataset, "device": device, "batches": batches, "epoch_s": wall,
         "loop_us_per_batch": loop * 1e6, "keep_us_per_batch": keep * 1e6,

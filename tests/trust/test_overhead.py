@@ -3,13 +3,17 @@
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
-import torch
-from gnnbench.stages.clock import HostClock
+import pytest
 
-from gnnbench.stages import schedule
+import gnnbench
+from gnnbench.cell import Until
+from gnnbench.measure.timeline import HostClock, Timeline
+from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.serial import Serial
 
-PACKAGE = str(Path(schedule.__file__).parents[1])
+PACKAGE = str(Path(gnnbench.__file__).parent)
 
 
 class Recording(HostClock):
@@ -17,8 +21,8 @@ class Recording(HostClock):
 
     def start(self):
         self.calls = Counter()
-        super().start()
         sys.setprofile(self._note)
+        return super().start()
 
     def stop(self):
         sys.setprofile(None)
@@ -26,30 +30,38 @@ class Recording(HostClock):
 
     def _note(self, frame, event, argument):
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            self.calls[frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname")
-                       else frame.f_code.co_name] += 1  # fmt: skip
+            self.calls[frame.f_code.co_name] += 1
         elif event == "c_call":
             self.calls[argument.__qualname__] += 1
 
 
-def calls(batches):
-    clock = Recording()
-    seeds, loss = torch.arange(3), torch.zeros(())
-    trace = schedule.run_serial(
-        batches=lambda: [seeds] * batches,
-        sample=lambda seeds, batch: seeds,
-        load=lambda drawn: drawn,
-        compute=lambda inputs: loss,
-        keep=lambda drawn: drawn,
-        clock=clock,
+def calls(batches, until):
+    clock, kept = Recording(), []
+    timeline = Timeline(clock)
+    stages = Stages(
+        SimpleNamespace(sample=lambda seeds, epoch, number: number),
+        SimpleNamespace(load=lambda batch: batch),
+        SimpleNamespace(step=lambda batch, rows: None) if until is Until.COMPUTE else None,
+        lambda batch, rows: kept.append(batch),
     )
-    assert len(trace.kept) == len(trace.losses) == batches
+    timeline.start()
+    Serial().epoch(0, [None] * batches, stages, timeline, until)
+    timeline.stop()
+    assert len(kept) == batches
     return clock.calls
 
 
-def test_a_batch_costs_four_clock_readings_and_two_appends_and_nothing_else():
-    few, many = calls(10), calls(110)
+@pytest.mark.parametrize(("until", "phases"), [(Until.MEMORY_IO, 2), (Until.COMPUTE, 3)])
+def test_a_batch_costs_two_marks_a_phase_and_nothing_else(until, phases):
+    few, many = calls(10, until), calls(110, until)
     per_batch = {k: (many[k] - few[k]) / 100 for k in many if many[k] != few[k]}
-    assert per_batch == {"HostClock.mark": 4, "perf_counter": 4, "list.append": 2} or per_batch == {
-        "mark": 4, "perf_counter": 4, "list.append": 2,
+    assert per_batch.pop("list.append") == phases + 1  # the spans, and what is kept above
+    assert per_batch == {
+        "span": phases, "__init__": phases, "__enter__": phases, "__exit__": phases,
+        "start": 2 * phases, "perf_counter": 2 * phases,  # a mark of the host's clock is its start
     }  # fmt: skip
+
+
+def test_a_batch_that_is_only_sampled_costs_nothing():
+    few, many = calls(10, Until.SAMPLE), calls(110, Until.SAMPLE)
+    assert {k: many[k] - few[k] for k in many if many[k] != few[k]} == {"list.append": 100}

@@ -1,4 +1,4 @@
-#include "cpu/aggregate.h"
+#include "cpu/aggregate/aggregate.h"
 
 #include "bindings/aggregate_args.h"
 #include "bindings/cpu/memory.h"

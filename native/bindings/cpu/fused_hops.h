@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bindings/cpu/whole_batch.h"
-#include "cpu/fastsample.h"
+#include "cpu/fastsample/fastsample.h"
 #include "gnnbench/undo.h"
 
 namespace gnnbench {

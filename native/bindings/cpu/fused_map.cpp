@@ -1,5 +1,5 @@
 // FastGL's Fused-Map: fused sampling over a hash table of the batch.
-#include "cpu/fused_map.h"
+#include "cpu/fused_map/fused_map.h"
 
 #include "bindings/cpu/fused_hops.h"
 

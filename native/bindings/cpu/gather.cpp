@@ -1,4 +1,4 @@
-#include "cpu/gather.h"
+#include "cpu/features/gather.h"
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // GNNLab's whole batch: per hop, sample, then local ids by the versioned table.
-#include "cpu/gnnlab.h"
+#include "cpu/gnnlab/gnnlab.h"
 
 #include "bindings/cpu/whole_batch.h"
 #include "bindings/gnnlab_args.h"

@@ -7,10 +7,10 @@
 #include "bindings/cpu/trace.h"
 #include "bindings/fault.h"
 #include "bindings/pick_spec.h"
-#include "cpu/id_map.h"
-#include "cpu/parallel.h"
-#include "cpu/sample_hop.h"
-#include "cpu/walk_hop.h"
+#include "cpu/common/parallel.h"
+#include "cpu/hop/hop.h"
+#include "cpu/hop/walk.h"
+#include "cpu/id_map/id_map.h"
 
 namespace gnnbench {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/checks.h"
-#include "cpu/arena.h"
+#include "cpu/common/arena.h"
 
 namespace gnnbench {
 

@@ -1,5 +1,5 @@
 // Runs the kernels' workers on torch's threads, through the stable ABI.
-#include "cpu/parallel.h"
+#include "cpu/common/parallel.h"
 
 #include <torch/csrc/stable/ops.h>
 

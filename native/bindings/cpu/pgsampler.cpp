@@ -1,5 +1,5 @@
 // PGSampler on torch's threads.
-#include "cpu/pgsampler.h"
+#include "cpu/pgsampler/pgsampler.h"
 
 #include <vector>
 

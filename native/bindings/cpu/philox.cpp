@@ -1,4 +1,4 @@
-#include "cpu/philox.h"
+#include "cpu/common/philox.h"
 
 #include "bindings/cpu/memory.h"
 

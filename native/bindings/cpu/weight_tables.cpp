@@ -1,4 +1,4 @@
-#include "cpu/weight_tables.h"
+#include "cpu/pick/weight_tables.h"
 
 #include "bindings/cpu/memory.h"
 

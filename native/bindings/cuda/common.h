@@ -95,7 +95,8 @@ class OnDevice {
                                                  strides.data(), static_cast<int32_t>(type),
                                                  aoti_torch_device_type_cuda(), index_, &tensor);
     if (status != AOTI_TORCH_SUCCESS) {
-      int64_t bytes = 8;  // of the widest element: an estimate is enough to name the cause
+      int64_t bytes =
+          static_cast<int64_t>(aoti_torch_dtype_element_size(static_cast<int32_t>(type)));
       for (const int64_t size : sizes) bytes *= size;
       tell_if_full(bytes);
     }

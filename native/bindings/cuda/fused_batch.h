@@ -4,9 +4,8 @@
 // batch's rooms (gnnbench/rooms.h), one allocation that torch has back when the call returns, so
 // that batch after batch has the same, warm memory:
 //
-//   | states | tiles of the hops | table | indptr 0 | indices 0 | positions 0 | indptr 1 | .. |
-//   nodes |
-//     zeros    zeros               0xFF    int32      int32       int64                         ids
+//   | states | tiles | table | indptr 0 | indices 0 | positions 0 | indptr 1 | ... | nodes |
+//     zeros    zeros   0xFF    int32      int32       int64                           ids
 //
 // (with the frontier 'new' one CSC of all hops; of random walks, weights float32 for positions).
 // The sizes come through the mailbox, a hop's while the next one is drawn. Each tensor of the

@@ -44,7 +44,7 @@ Tensor name_nodes(const OnDevice& on, const HopEdges& edges, const Tensor& known
   exclusive_scan(launch, scratch.at<char>(scan), scan_bytes, hop.ranks, n + 1);
 
   // Host synchronisation, one a hop: the number of nodes sizes src_nodes.
-  const int64_t* const told = read_numbers(on, {{hop.ranks + n, 2}});
+  const int64_t* const told = read_numbers(on, {hop.ranks + n, 2});
   const int64_t fresh = told[0];
   tell(static_cast<Fault>(told[1]), num_nodes);
   Tensor nodes = on.empty({known.numel() + fresh}, kIdType<Id>);

@@ -30,7 +30,7 @@ Renamed rename_ids(const OnDevice& on, IdMapItems<Id> items, const char* dst_nam
   exclusive_scan(launch, memory.at<char>(scan), scan_bytes, scratch.ranks, n + 1);
 
   // Host synchronisation, one a map: the number of nodes sizes src_nodes.
-  const int64_t* const told = read_numbers(on, {{scratch.ranks + n, 2}});
+  const int64_t* const told = read_numbers(on, {scratch.ranks + n, 2});
   const int64_t num_src = told[0];
   tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
 

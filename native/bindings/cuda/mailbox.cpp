@@ -67,11 +67,9 @@ const int64_t* Mailbox::wait(const Launch& launch, uint64_t to_come) {
   return reinterpret_cast<const int64_t*>(memory_ + 1);
 }
 
-const int64_t* read_numbers(const OnDevice& on, std::initializer_list<Numbers> arrays) {
-  int64_t n = 0;
-  for (const Numbers& numbers : arrays) n += numbers.count;
+const int64_t* read_numbers(const OnDevice& on, Numbers numbers) {
   Mailbox& box = Mailbox::of(on);
-  post(on.launch(), arrays, box.open(on.launch(), n));
+  post(on.launch(), numbers, box.open(on.launch(), numbers.count));
   return box.wait(on.launch());
 }
 

@@ -38,7 +38,7 @@ class Mailbox {
   std::vector<uint64_t*> left_;  // of letters that nobody waited for: their kernels may still write
 };
 
-// Posts the arrays' numbers and waits for them.
-const int64_t* read_numbers(const OnDevice& on, std::initializer_list<Numbers> arrays);
+// Posts the numbers and waits for them.
+const int64_t* read_numbers(const OnDevice& on, Numbers numbers);
 
 }  // namespace gnnbench::cuda

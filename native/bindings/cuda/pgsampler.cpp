@@ -98,7 +98,7 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   trace_mark(launch, Stage::kPick, kWholeBatch);
   pgsampler_local_ids(launch, job, a.blocks);
   Mailbox& box = Mailbox::of(on);
-  post(launch, {{reinterpret_cast<const int64_t*>(job.control), kWords}}, box.open(launch, kWords));
+  post(launch, {reinterpret_cast<const int64_t*>(job.control), kWords}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
   pgsampler_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
   trace_mark(launch, Stage::kBlock, kWholeBatch);

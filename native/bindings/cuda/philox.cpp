@@ -15,7 +15,7 @@ Tensor philox_cuda(int64_t key, Tensor counters) {
   const Tensor fault_tensor = on.empty({1}, ScalarType::Int);
   philox(on.launch(), static_cast<uint64_t>(key), data<const int64_t>(counters), data<int64_t>(out),
          counters.size(0), data<int32_t>(fault_tensor));
-  const int64_t fault = *read_numbers(on, {{data<const int32_t>(fault_tensor), 1}});
+  const int64_t fault = *read_numbers(on, {data<const int32_t>(fault_tensor), 1});
   if (fault != 0) fail("counters must hold words of 32 bits");
   return out;
 }

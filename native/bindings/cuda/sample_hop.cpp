@@ -12,7 +12,7 @@ namespace {
 // Host synchronisation, one a hop: the number of edges sizes the outputs.
 int64_t read_edges(const OnDevice& on, const int64_t* offsets, int64_t n, const HopDraws& draws,
                    int64_t num_nodes, const char* dst_name) {
-  const int64_t* const told = read_numbers(on, {{offsets + n, 2}});
+  const int64_t* const told = read_numbers(on, {offsets + n, 2});
   const int64_t edges = told[0];
   tell(static_cast<Fault>(told[1]), num_nodes, dst_name);
   if (edges > INT32_MAX) fail_hop_edges(draws.hop, edges);
@@ -89,7 +89,7 @@ Answer run(const OnDevice& on, const Tensor& indptr, const Tensor& indices, cons
   HopEdges e = sample_one_hop(on, graph, Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(),
                               draws, 0, true, "dst");
   // Host synchronisation: alone, the operator must tell a broken graph before it returns.
-  tell(static_cast<Fault>(*read_numbers(on, {{e.faults, 1}})), graph.num_nodes, "dst");
+  tell(static_cast<Fault>(*read_numbers(on, {e.faults, 1})), graph.num_nodes, "dst");
   return {e.indptr, e.neighbors, e.positions, e.weights};
 }
 

@@ -2,8 +2,6 @@
 // mapped, locked memory, then a ticket that the host waits for. See bindings/cuda/mailbox.h.
 #pragma once
 
-#include <initializer_list>
-
 #include "cuda/common/launch.h"
 
 namespace gnnbench::cuda {
@@ -25,9 +23,7 @@ struct Numbers {
   bool wide;
 };
 
-constexpr int kMostPosted = 3;  // arrays, of one letter
-
-// Posts the arrays' numbers one after the other, once the work before it on the stream is done.
-void post(Launch launch, std::initializer_list<Numbers> arrays, Letter letter);
+// Posts the numbers once the work before it on the stream is done.
+void post(Launch launch, Numbers numbers, Letter letter);
 
 }  // namespace gnnbench::cuda

@@ -1,0 +1,57 @@
+#include "cpu/common/arena.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace gnnbench {
+namespace {
+
+constexpr std::align_val_t kLine{64};
+
+}  // namespace
+
+void Arena::Piece::Free::operator()(void* memory) const { ::operator delete(memory, kLine); }
+
+Arena::Piece::Piece(size_t bytes)
+    : log2_(
+          std::max(kLeastLog2, static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)))) {
+  memory_ = of_thread().take(log2_);
+}
+
+Arena::Piece::~Piece() {
+  if (memory_) of_thread().keep(std::move(memory_), log2_);
+}
+
+Arena& Arena::of_thread() {
+  thread_local Arena arena;
+  return arena;
+}
+
+Arena::Memory Arena::take(int log2) {
+  std::vector<Memory>& waiting = waiting_[log2];
+  if (waiting.empty()) return Memory(::operator new(size_t{1} << log2, kLine));
+  Memory memory = std::move(waiting.back());
+  waiting.pop_back();
+  kept_ -= size_t{1} << log2;
+  return memory;
+}
+
+// Where there is no room, what waits of other sizes goes first: batches may have become larger.
+void Arena::keep(Memory memory, int log2) noexcept {
+  const size_t bytes = size_t{1} << log2;
+  if (bytes > kMost) return;
+  for (int other = 0; other < 64 && kept_ + bytes > kMost; ++other) {
+    if (other == log2) continue;
+    kept_ -= waiting_[other].size() << other;
+    waiting_[other].clear();
+  }
+  if (kept_ + bytes > kMost) return;
+  try {
+    waiting_[log2].push_back(std::move(memory));
+    kept_ += bytes;
+  } catch (const std::bad_alloc&) {  // then it is not kept
+  }
+}
+
+}  // namespace gnnbench

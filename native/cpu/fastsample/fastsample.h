@@ -1,0 +1,164 @@
+// Fused sampling straight into CSC (FastSample, Algorithm 1): offsets come from the counts, picked
+// neighbours are looked up in a map from nodes to local ids as they are fetched, new ones are
+// claimed on the spot, and what is written is the block; a list of sampled edges never exists.
+//
+// Two parallel passes a hop:
+//   sample  chunks of rows: pick, fetch, look up or claim, write local ids
+//   settle  ids are closed up where workers left gaps, which few are; the new nodes' rows are read
+//           for the next hop; after the last hop the map is cleared, touched entries only
+//
+// With one worker ids are in order of first occurrence, with more in an order of chance.
+//
+// The floor of a batch: per node 16 bytes of indptr and two accesses to the map (claim, clear), per
+// edge an entry of indices and one of the map, all at random; per edge 4 bytes written; per row
+// longer than the fanout ceil(fanout / 4) Philox blocks and, of
+// Floyd, fanout^2 / 2 comparisons, an eighth of that in vector lanes. On a graph within the last
+// cache instructions and mispredicted branches are what it comes to: the inner loops have no
+// branch that depends on the data.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "cpu/fastsample/claims.h"
+#include "cpu/hop/hop.h"
+
+namespace gnnbench {
+
+// A chunk of rows keeps this many edges in the first-level cache; where eight rows do not fit, they
+// go one by one.
+constexpr int64_t kFusedEdges = 4096;
+constexpr int64_t kFusedMinRows = 8;
+constexpr uint32_t kFusedFanout = kFusedEdges / kFusedMinRows;
+
+// Rows per unit of parallel work, a power of two.
+inline int64_t fused_rows(uint32_t fanout) {
+  if (fanout > kFusedFanout) return kFusedMinRows;
+  return std::min<int64_t>(std::bit_floor(uint64_t{kFusedEdges} / fanout), 128);
+}
+
+// Workers of a hop of n rows.
+inline int64_t fused_workers(int64_t n, uint32_t fanout) {
+  return std::clamp<int64_t>(num_chunks(n, fused_rows(fanout)), 1, num_threads());
+}
+
+template <class Id>
+struct FusedHop {
+  Csc<Id> csc;
+  HopDraws draws;
+  const Id* dst;    // [n]
+  const Row* rows;  // [n]
+  int64_t n;
+  const int64_t* starts;  // [num_chunks(n, fused_rows)], the first edge of each chunk
+  const Id* walked;       // [edges] neighbours of random walks, which are only mapped; else null
+  uint32_t* moved;        // [workers, 2 fanout] for fisher_yates above kFusedFanout, else null
+  int64_t edges;
+  int64_t known;    // local ids given out before
+  int64_t workers;  // fused_workers(n, fanout)
+  Claims<Id>* claims;
+  int32_t* indptr;     // [n + 1], written unless walked
+  int32_t* indices;    // [edges]
+  int64_t* positions;  // [edges], or null
+};
+
+// What settling a hop leaves to the next one.
+template <class Id>
+struct FusedNext {
+  bool last;              // there is none: no rows, and the map is cleared
+  HopDraws draws;         // of the next hop
+  int64_t first;          // its first destination among the nodes
+  const Id* known;        // [hop.known]
+  const Row* known_rows;  // [hop.known - first]
+  int64_t total;          // of nodes: claims.close_up(hop.known)
+  Id* nodes;              // [total]
+  Row* rows;              // [total - first]
+  int64_t* sums;          // [num_chunks(total - first, fused_rows)], edges of each chunk
+};
+
+// Rows of the seeds and their sums.
+template <class Id>
+FaultAt fused_rows_of(const Csc<Id>& csc, const HopDraws& draws, const Id* nodes, int64_t n,
+                      Row* rows, int64_t* sums);
+
+// Gives the seeds, in order, the first local ids.
+template <class Map, class Id>
+Fault fused_seeds(const Map& map, const Id* seeds, int64_t n);
+
+// The sampling pass. After a fault the claims say what has been touched.
+template <class Map, class Id>
+FaultAt fused_sample(const Map& map, const FusedHop<Id>& hop);
+
+// The settling pass.
+template <class Map, class Id>
+FaultAt fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id>& next);
+
+// Closes up local ids: those from known + dense on become what `bases` says.
+void settle_ids(const int32_t* bases, int64_t known, int64_t dense, int32_t* indices, int64_t n);
+
+// Asks for a line that another worker may hold, to write to it. The instruction is not in the
+// compilers' least x86-64, and nothing where a processor does not know it.
+inline void prefetch_to_own(const void* line) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
+#else
+  __builtin_prefetch(line, 1);
+#endif
+}
+
+// FastSample's map: entry v is node v's local id or kUnclaimed.
+template <class Id>
+struct DenseMap {
+  static constexpr int64_t kClaimAhead = 48;  // keys between a prefetch and its use
+
+  int32_t* ids;  // [num_nodes]
+
+  void prefetch(Id node) const { prefetch_to_own(ids + node); }
+  void clear(Id node) const { ids[node] = kUnclaimed; }
+  void name(Id node, int32_t id) const { ids[node] = id; }
+
+  // No branch on whether a node is known: masks, since a compiler makes branches of conditions.
+  // Shared, what looks unknown is listed first, then claimed: only that pays for an exchange.
+  template <bool kShared>
+  int64_t claim(const Id* keys, int64_t n, int32_t first, Id* fresh, int32_t* out) const {
+    int32_t* const map = ids;
+    const auto select = [](bool condition, int32_t yes, int32_t no) {
+      const int32_t mask = -static_cast<int32_t>(condition);
+      return (yes & mask) | (no & ~mask);
+    };
+    const auto ahead = [&](int64_t e) { return map + keys[std::min(e + kClaimAhead, n - 1)]; };
+    int64_t claimed = 0;
+    if constexpr (kShared) {
+      uint16_t unknown[kClaimBlock + 1];
+      int64_t count = 0;
+      for (int64_t e = 0; e < n; ++e) {
+        __builtin_prefetch(ahead(e), 1);
+        out[e] = std::atomic_ref(map[keys[e]]).load(std::memory_order_relaxed);
+        unknown[count] = static_cast<uint16_t>(e);
+        count += out[e] == kUnclaimed;
+      }
+      for (int64_t i = 0; i < count; ++i) {
+        prefetch_to_own(map + keys[unknown[std::min(i + kClaimAhead / 2, count - 1)]]);
+        const Id key = keys[unknown[i]];
+        const int32_t mine = first + static_cast<int32_t>(claimed);
+        int32_t found = kUnclaimed;
+        const bool won = std::atomic_ref(map[key]).compare_exchange_strong(
+            found, mine, std::memory_order_relaxed);
+        out[unknown[i]] = select(won, mine, found);
+        fresh[claimed] = key;
+        claimed += won;
+      }
+    } else {
+      for (int64_t e = 0; e < n; ++e) {
+        __builtin_prefetch(ahead(e), 1);
+        const Id key = keys[e];
+        const bool unknown = map[key] == kUnclaimed;
+        map[key] = out[e] = select(unknown, first + static_cast<int32_t>(claimed), map[key]);
+        fresh[claimed] = key;
+        claimed += unknown;
+      }
+    }
+    return claimed;
+  }
+};
+
+}  // namespace gnnbench

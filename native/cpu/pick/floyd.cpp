@@ -1,0 +1,141 @@
+#include "cpu/pick/floyd.h"
+
+#include "cpu/common/multiversion.h"
+
+namespace gnnbench {
+namespace {
+
+void floyd_group_scalar(const HopDraws& draws, const uint32_t* low, const uint32_t* high,
+                        const uint32_t* degree, uint32_t* out) {
+  for (int64_t r = 0; r < kFloydRows; ++r) {
+    const Draws own = draws.of(static_cast<int64_t>(uint64_t{high[r]} << 32 | low[r]));
+    uint32_t words[4] = {};
+    for (uint32_t s = 0; s < draws.fanout; ++s) {
+      if (s % 4 == 0) {
+        const Philox4 b = own.block(s / 4);
+        words[0] = b.x;
+        words[1] = b.y;
+        words[2] = b.z;
+        words[3] = b.w;
+      }
+      const uint32_t j = degree[r] - draws.fanout + s;
+      const uint32_t value = bounded(words[s % 4], j + 1);
+      bool repeated = false;
+      for (uint32_t t = 0; t < s; ++t) repeated |= out[kFloydRows * t + r] == value;
+      out[kFloydRows * s + r] = repeated ? j : value;
+    }
+  }
+}
+
+#ifdef GNNBENCH_X86
+// Eight 32-bit values in the low halves of 64-bit lanes, as the multiplier reads them: `a` holds
+// rows 0 1 4 5, `b` rows 2 3 6 7, which is how unpacking splits a vector and shuffling joins two.
+struct Split {
+  __m256i a, b;
+};
+
+GNNBENCH_AVX2 inline Split split(__m256i v) {
+  const __m256i zero = _mm256_setzero_si256();
+  return {_mm256_unpacklo_epi32(v, zero), _mm256_unpackhi_epi32(v, zero)};
+}
+
+GNNBENCH_AVX2 inline __m256i high_halves(const Split& s) {
+  return _mm256_castps_si256(
+      _mm256_shuffle_ps(_mm256_castsi256_ps(s.a), _mm256_castsi256_ps(s.b), 0xDD));
+}
+
+GNNBENCH_AVX2 inline Split multiply(const Split& x, const Split& y) {
+  return {_mm256_mul_epu32(x.a, y.a), _mm256_mul_epu32(x.b, y.b)};
+}
+
+GNNBENCH_AVX2 inline __m256i load(const uint32_t* p) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+}
+
+// Words x, y, z, w of one block of every row. The high halves of the lanes may hold rubbish: the
+// multiplier does not read them.
+struct Words {
+  Split word[4];
+};
+
+GNNBENCH_AVX2 inline __m256i mix(__m256i product, __m256i other, __m256i key) {
+  return _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(product, 32), other), key);
+}
+
+struct RoundKeys {
+  __m256i first[10], second[10];
+};
+
+GNNBENCH_AVX2 inline RoundKeys round_keys(uint64_t key) {
+  RoundKeys keys;
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  for (int i = 0; i < 10; ++i) {
+    keys.first[i] = _mm256_set1_epi64x(k0);
+    keys.second[i] = _mm256_set1_epi64x(k1);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return keys;
+}
+
+GNNBENCH_AVX2 inline Words philox_rows(const RoundKeys& keys, uint32_t c0, const Split& c1,
+                                       const Split& c2, uint32_t c3) {
+  const __m256i m0 = _mm256_set1_epi64x(0xD2511F53), m1 = _mm256_set1_epi64x(0xCD9E8D57);
+  const __m256i first = _mm256_set1_epi64x(c0), last = _mm256_set1_epi64x(c3);
+  Split x{first, first}, y = c1, z = c2, w{last, last};
+#pragma GCC unroll 10
+  for (int i = 0; i < 10; ++i) {
+    const Split p0{_mm256_mul_epu32(m0, x.a), _mm256_mul_epu32(m0, x.b)};
+    const Split p1{_mm256_mul_epu32(m1, z.a), _mm256_mul_epu32(m1, z.b)};
+    x = {mix(p1.a, y.a, keys.first[i]), mix(p1.b, y.b, keys.first[i])};
+    z = {mix(p0.a, w.a, keys.second[i]), mix(p0.b, w.b, keys.second[i])};
+    y = p1;
+    w = p0;
+  }
+  return {{x, y, z, w}};
+}
+
+GNNBENCH_AVX2 void floyd_rows_avx2(const HopDraws& draws, int64_t n, const uint32_t* low,
+                                   const uint32_t* high, const uint32_t* degree, uint32_t* out) {
+  const RoundKeys keys = round_keys(draws.key);
+  const __m256i hop = _mm256_set1_epi32(static_cast<int>(draws.hop << 16));
+  const __m256i kept = _mm256_set1_epi32(0xFFFF), one = _mm256_set1_epi32(1);
+  const __m256i fanout = _mm256_set1_epi32(static_cast<int>(draws.fanout));
+  auto* to = reinterpret_cast<__m256i*>(out);
+  for (int64_t row = 0; row < n; row += kFloydRows, to += draws.fanout) {
+    const Split c1 = split(load(low + row));
+    const Split c2 = split(_mm256_or_si256(_mm256_and_si256(load(high + row), kept), hop));
+    __m256i j = _mm256_sub_epi32(load(degree + row), fanout);
+    for (uint32_t base = 0; base < draws.fanout; base += 4) {
+      const Words words = philox_rows(keys, base / 4, c1, c2, draws.batch);
+      for (uint32_t i = 0; i < 4 && base + i < draws.fanout; ++i) {
+        const uint32_t s = base + i;
+        const __m256i bound = _mm256_add_epi32(j, one);
+        const __m256i value = high_halves(multiply(words.word[i], split(bound)));
+        __m256i repeated = _mm256_setzero_si256();
+        for (uint32_t t = 0; t < s; ++t) {
+          const __m256i before = _mm256_loadu_si256(to + t);
+          repeated = _mm256_or_si256(repeated, _mm256_cmpeq_epi32(before, value));
+        }
+        _mm256_storeu_si256(to + s, _mm256_blendv_epi8(value, j, repeated));
+        j = bound;
+      }
+    }
+  }
+}
+#endif
+
+}  // namespace
+
+void floyd_rows(const HopDraws& draws, int64_t n, const uint32_t* low, const uint32_t* high,
+                const uint32_t* degree, uint32_t* out) {
+#ifdef GNNBENCH_X86
+  static const bool avx2 = __builtin_cpu_supports("avx2");
+  if (avx2) return floyd_rows_avx2(draws, n, low, high, degree, out);
+#endif
+  for (int64_t row = 0; row < n; row += kFloydRows) {
+    floyd_group_scalar(draws, low + row, high + row, degree + row, out + row * draws.fanout);
+  }
+}
+
+}  // namespace gnnbench

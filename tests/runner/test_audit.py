@@ -1,0 +1,66 @@
+"""What the runner holds an epoch's answer against, on answers written out."""
+
+import pytest
+
+from gnnbench.cell import Cell
+from gnnbench.runner import audit
+
+TIMES = {"wall_s": 1.0, "sample_time_s": 0.5, "memory_io_time_s": 0.2, "compute_time_s": 0.1}
+
+
+def cell(until="compute", composed=False):
+    return Cell("e", "s", "d", "gcn" if until == "compute" else "", until=until, composed=composed)
+
+
+def test_a_loss_of_a_model_and_none_without():
+    without = {"epoch": 0, "loss": None, **TIMES}
+    with_one = {**without, "loss": 0.5}
+    assert audit.sample_fault(cell("sample"), {}, 0, without) == ""
+    assert "loss of epoch 0 is None" in audit.sample_fault(cell(), {}, 0, without)
+    assert audit.sample_fault(cell(), {}, 0, with_one) == ""
+    assert "no model" in audit.sample_fault(cell("memory_io"), {}, 0, with_one)
+    same = [{"epoch": e, "loss": None} for e in range(5)]
+    assert audit.loss_fault(same) == ""
+
+
+@pytest.mark.parametrize("nothing", [None, 0.0])
+def test_every_phase_has_a_span_within_the_epoch(nothing):
+    answer = {"epoch": 3, "loss": 0.5, **TIMES, "memory_io_time_s": nothing}
+    assert audit.sample_fault(cell(), {}, 3, answer) == "epoch 3 has no span of the phase memory_io"
+    answer["loss"] = None
+    assert audit.sample_fault(cell("sample"), {}, 3, answer) == ""
+
+
+def test_no_other_phase_has_one():
+    assert audit.phase_fault(cell("memory_io"), 1, ["sample", "memory_io"]) == ""
+    assert audit.phase_fault(cell("memory_io"), 1, ["sample", "compute"]) == (
+        "epoch 1 has spans of 'compute' where its phases are: sample, memory_io"
+    )
+    assert "'copying'" in audit.phase_fault(cell(), 1, {"copying": 0.1})
+
+
+def epochs(**values):
+    return [{**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}] * 4
+
+
+def test_work_after_an_epoch_is_a_fault():
+    assert audit.clock_fault(epochs()) == ""
+    assert audit.clock_fault(epochs(outer_s=1.1)) == ""  # less than a tenth
+    assert "work goes on after they have ended" in audit.clock_fault(epochs(outer_s=1.3))
+    # A single epoch shows it by chance.
+    assert audit.clock_fault([*epochs()[:3], *epochs(outer_s=1.3)[:1]]) == ""
+
+
+def test_idle_time_is_a_doubt_where_a_system_answers_for_its_phase():
+    idle = epochs(idle_s=0.5)
+    assert "0.5 s of its epochs of 1 s are in no phase" in audit.idle_doubt(cell("sample"), idle)
+    assert audit.idle_doubt(cell("sample"), epochs(idle_s=0.05)) == ""
+    assert audit.idle_doubt(cell(), idle) == ""  # judged by the wall time, which holds it
+    assert audit.idle_doubt(cell("sample", composed=True), idle) == ""
+
+
+def test_a_long_audit_is_a_doubt():
+    assert audit.after_doubt(epochs(audit_s=0.9)) == ""
+    assert "it worked for 1.52 s after each epoch of 1 s" in audit.after_doubt(epochs(audit_s=1.5))
+    short = epochs(wall_s=0.01, outer_s=0.01, block_s=0.03, audit_s=0.4)
+    assert audit.after_doubt(short) == ""  # counting has its price
