@@ -7,18 +7,20 @@ import sys
 import pytest
 
 import gnnbench
+from gnnbench import registry
 from gnnbench.errors import UsageError
 from gnnbench.ops.picks import PICKS
-from gnnbench.sampling import registry
+from gnnbench.sampling.registry import sampler_names
 
 STRANGER = """
+from gnnbench.option import Option
 from gnnbench.sampling.hop_by_hop import HopByHop
 
 class Stranger(HopByHop):
     name = "stranger"
     summary = "a stranger's"
     devices = ("cpu",)
-    options = {"depth": "how deep"}
+    options = {"depth": Option("depth", 1, "how deep", range(1, 4))}
 
     def __init__(self, setting, depth=1):
         super().__init__(setting)
@@ -28,7 +30,8 @@ class Stranger(HopByHop):
 
 def test_ours_are_told_with_what_they_do():
     infos = {info.name: info for info in gnnbench.samplers()}
-    assert list(infos) == list(registry.OURS)
+    assert list(infos) == sampler_names()
+    assert set(infos) < set(registry.OURS["sampler"])
     for info in infos.values():
         assert info.summary and info.devices and not info.problem
         assert set(info.picks) == set(info.devices)
@@ -45,12 +48,12 @@ def test_ours_are_told_with_what_they_do():
 @pytest.fixture
 def extra(monkeypatch):
     def name(text: str) -> None:
-        monkeypatch.setenv(registry.EXTRA, text)
-        registry._entries.cache_clear()
+        monkeypatch.setenv(registry.extra_variable("sampler"), text)
+        registry.entries.cache_clear()
 
     yield name
     monkeypatch.undo()
-    registry._entries.cache_clear()
+    registry.entries.cache_clear()
 
 
 def test_a_strangers_sampler_is_built_like_ours(tmp_path, monkeypatch, extra, small_graph):
@@ -74,7 +77,7 @@ def test_an_earlier_name_is_answered_with_todays(small_graph):
 
 def test_an_extra_of_another_form_is_an_error(extra):
     extra("stranger")
-    with pytest.raises(UsageError, match="not of the form name=module:Class"):
+    with pytest.raises(UsageError, match="not of the form name=module:object"):
         gnnbench.samplers()
 
 
