@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from gnnbench.check.hops import Hop, digest, frontier_fault, hops_of, structural_fault
-from gnnbench.minibatch import Block, MiniBatch
+from gnnbench.check.hops import digest, frontier_fault, structural_fault
+from gnnbench.minibatch import Block, Hop, MiniBatch
 
 INDPTR = np.array([0, 3, 4, 4, 7])
 INDICES = np.array([1, 2, 3, 0, 3, 0, 0], dtype=np.int32)
@@ -67,7 +67,7 @@ def test_digest_forgets_edge_order_and_nothing_else():
     assert digest([[hop([0], GOOD[:2])], [hop([3], GOOD[2:])]]) != right
 
 
-def test_hops_of_both_frontiers():
+def test_hops_of_a_batch_with_either_frontier():
     # Seeds 0; hop 1 draws 0<-1 and 0<-3; hop 2 draws 1<-0 and 3<-3 (and 0<-2 when cumulative).
     outer = Block(
         torch.tensor([0, 2], dtype=torch.int32),
@@ -91,10 +91,10 @@ def test_hops_of_both_frontiers():
         torch.tensor([0, 2, 3, 4]),
     )
     seeds = torch.tensor([0])
-    a = hops_of(MiniBatch(seeds, [cumulative, outer], 5), "cumulative")
+    a = MiniBatch(seeds, [cumulative, outer], 5).hops()
     assert a[0].dst.tolist() == [0] and a[1].dst.tolist() == [0, 1, 3]
     assert a[1].edge_dst.tolist() == [0, 1, 3] and a[1].edge_src.tolist() == [2, 0, 3]
-    b = hops_of(MiniBatch(seeds, [new, outer], 4), "new")
+    b = MiniBatch(seeds, [new, outer], 4, frontier="new").hops()
     assert b[0].edge_src.tolist() == [1, 3]
     assert b[1].dst.tolist() == [1, 3] and b[1].positions.tolist() == [3, 4]
     for hops in (a, b):
