@@ -125,7 +125,7 @@ def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option
     register(patch, "cheats", SYSTEMS)
     definition = tmp_path / "flags.toml"
     definition.write_text(
-        'schema_version = 1\nextends = "breakdown"\nreference = "honest"\n[axes]\n'
+        'schema_version = 2\nextends = "breakdown"\nreference = "honest"\n[axes]\n'
         f'system = ["honest"]\n"honest.{option}" = {values}\n'
     )
     rows = run_systems((), tmp_path / "out", "honest", repeats=4, definition=definition).rows

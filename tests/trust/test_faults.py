@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from kills import Quiet, make_request, state
 
+from gnnbench import files
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
-from gnnbench.results import writer
 from gnnbench.runner import campaign
 
 SYSTEMS = ("fake", "slow", "other")
@@ -94,7 +94,7 @@ def test_a_limit_on_the_size_of_files_ends_a_run_likewise(known, tmp_path):
 
 def test_a_journal_takes_back_a_line_that_did_not_fit(tmp_path, monkeypatch):
     path = tmp_path / "samples.jsonl"
-    journal = writer.Journal(path)
+    journal = files.Journal(path)
     journal.append({"a": 1})
 
     def full(_):
