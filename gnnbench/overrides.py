@@ -97,7 +97,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         return {"reference": value}
     system, dot, path = key.partition(".")
     if not (dot and system in systems):
-        if len(systems) != 1:
+        if len(systems) != 1 or ("." not in key and key not in known(systems[0], {})):
             raise UsageError(_unknown(key, systems, known))
         system, path = systems[0], key
     given = raw.get("systems", {}).get(system, {})

@@ -91,7 +91,7 @@ class PgSamplerAsPrinted(PgSampler):
 
     name = "pgsampler-as-printed"
     summary = "PGSampler's Algorithm 1 to the letter: loses tasks; needs unsafe=True"
-    options: ClassVar[dict[str, Option]] = {**PgSampler.options, UNSAFE.name: UNSAFE}
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, UNSAFE)}
     variant = "as_printed"
 
     def __init__(self, setting: Setting, unsafe: bool = False, **options: Any) -> None:

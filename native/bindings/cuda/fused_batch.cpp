@@ -93,19 +93,18 @@ class Answer {
     copy_all(q_.on.launch(), copies);
   }
 
-  // The blocks in the catalogue's form.
+  // The blocks in the catalogue's form; of tensors that are larger than that their first entries.
   std::vector<Tensor> blocks(const int64_t* sizes) const {
     std::vector<Tensor> out;
     out.reserve(4 * q_.fanouts.size() + 1);
     for (size_t h = 0; h < q_.fanouts.size(); ++h) {
       const bool last = h + 1 == q_.fanouts.size();
       const Part& part = tensors_[q_.only_new ? 0 : h];
-      const Extent extent = Extent::up_to(q_, sizes, h);
-      const bool nests = q_.only_new && !last;
-      const auto own = [nests](const Tensor& t, int64_t n) { return nests ? view(t, 0, n) : t; };
+      const Extent extent = q_.only_new ? Extent::up_to(q_, sizes, h) : Extent::of_hop(q_, sizes, h);
+      const auto own = [](const Tensor& t, int64_t n) { return n < t.numel() ? view(t, 0, n) : t; };
       out.push_back(own(part.indptr, extent.rows + 1));
       out.push_back(own(part.indices, extent.edges));
-      out.push_back(last ? nodes_ : view(nodes_, 0, sizes[2 * h]));
+      out.push_back(own(nodes_, sizes[2 * h]));
       if (q_.with_positions || walks_) out.push_back(own(part.carried, extent.edges));
     }
     return out;
@@ -256,13 +255,18 @@ template <class Id>
 std::vector<Tensor> sample(const FusedRequest& q) {
   const Launch& launch = q.on.launch();
   const size_t hops = q.fanouts.size();
-  std::vector<int64_t> capacity = q.capacity.empty() ? fused_guess(q.work) : q.capacity;
+  // A capacity is near what batches take: the blocks are drawn where they stay, each tensor with its
+  // own share of the room. A guess is far above: they are drawn into scratch and copied.
+  const bool in_place = !q.capacity.empty();
+  std::vector<int64_t> capacity = in_place ? q.capacity : fused_guess(q.work);
   std::vector<int64_t> least(2 * hops, 0);
   for (;;) {
     const std::vector<FusedRoom> rooms = fused_rooms(q.work, capacity);
+    Answer<Id> answer(q);
     std::optional<Batch<Id>> batch;
     try {
-      batch.emplace(q, rooms, nullptr);
+      if (in_place) answer.allocate_rest(as_capacity(rooms).data());
+      batch.emplace(q, rooms, in_place ? &answer : nullptr);
     } catch (const OutOfMemory&) {
       capacity = as_capacity(rooms);
       if (!shrink(capacity, least)) throw;
@@ -270,8 +274,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     }
     Mailbox& box = Mailbox::of(q.on);
     batch->enqueue(box.open(launch, static_cast<int64_t>(2 * hops + 1), hops));
-    Answer<Id> answer(q);
-    for (size_t h = 0; h + 1 < hops && !q.only_new; ++h) {
+    for (size_t h = 0; h + 1 < hops && !q.only_new && !in_place; ++h) {
       const int64_t* sizes = box.wait(launch, hops - 1 - h);
       if (box.complete()) break;  // where a fault ended the batch no hop fits for sure
       try {
@@ -290,15 +293,17 @@ std::vector<Tensor> sample(const FusedRequest& q) {
       least = std::move(redo.least);
       continue;
     }
-    try {
-      answer.allocate_rest(sizes);
-    } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
-      capacity.assign(sizes, sizes + 2 * hops);
-      if (!frees(as_capacity(rooms), capacity)) throw;
-      least = capacity;
-      continue;
+    if (!in_place) {
+      try {
+        answer.allocate_rest(sizes);
+      } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
+        capacity.assign(sizes, sizes + 2 * hops);
+        if (!frees(as_capacity(rooms), capacity)) throw;
+        least = capacity;
+        continue;
+      }
+      answer.copy_from(batch->arrays(), batch->nodes());
     }
-    answer.copy_from(batch->arrays(), batch->nodes());
     std::vector<Tensor> out = answer.blocks(sizes);
     out.push_back(host_numbers(sizes, static_cast<int64_t>(2 * hops)));
     trace_mark(launch, Stage::kBlock, kWholeBatch);

@@ -1,17 +1,23 @@
 // What fused_map and fastsample share on the host's side: memory, the one wait, the answer.
 //
-// Nothing is known of a batch's sizes when its kernels are enqueued. They write into scratch of the
-// batch's rooms (gnnbench/rooms.h), one allocation that torch has back when the call returns, so
-// that batch after batch has the same, warm memory:
+// Nothing is known of a batch's sizes when its kernels are enqueued but the rooms that it is given
+// (gnnbench/rooms.h). What it works with is one allocation that torch has back when the call
+// returns, so that batch after batch has the same, warm memory:
 //
-//   | states | tiles | table | indptr 0 | indices 0 | positions 0 | indptr 1 | ... | nodes |
-//     zeros    zeros   0xFF    int32      int32       int64                           ids
+//   | states | tiles | table |
+//     zeros    zeros   0xFF
 //
-// (with the frontier 'new' one CSC of all hops; of random walks, weights float32 for positions).
-// The sizes come through the mailbox, a hop's while the next one is drawn. Each tensor of the
-// answer is then allocated to its own size, and one kernel behind the last copies them all:
+// Each tensor of the answer is an allocation of its own, so that keeping one keeps no other:
 //
 //   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [known at last]
+//   int32                 int32               int64                 ids
+//
+// (with the frontier 'new' one CSC of all hops; of random walks, weights float32 for positions).
+// Where a capacity is given, a quarter above what batches took, they are as large as their rooms:
+// the kernels write there, and what is returned are their first entries. A first batch's rooms are
+// a guess, far too large: it is drawn into scratch, the sizes come through the mailbox, a hop's
+// while the next one is drawn, the tensors are allocated to their own sizes, and one kernel behind
+// the last copies them all.
 //
 // Only what nests is shared: src_nodes of each hop is a prefix of `nodes`, and with 'new' so are
 // all tensors of a block of those of the last.

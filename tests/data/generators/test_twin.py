@@ -320,7 +320,7 @@ def test_the_store_gets_the_same_arrays(tmp_path: Path) -> None:
 
 def test_the_device_that_makes_twins_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     from gnnbench.missing import Missing
-    from gnnbench.systems import native
+    from gnnbench.ops import missing as native
 
     monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
     assert making_device() == "cpu"
