@@ -24,7 +24,7 @@ from typing import Any
 FANOUTS = [15, 10, 5]
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "dgl-fusion")
 SYSTEMS = ("baseline", "dgl", "pyg", "pyg-native-sampler")
-BATCHES, EPOCHS = 60, 5
+BATCHES, EPOCHS = 60, 4
 
 
 def life(
@@ -70,14 +70,14 @@ def _sampler(gnnbench: Any, name: str, graph: Any, device: str, batch_size: int)
             times.append(time.perf_counter() - begin)
         del batch
     if device == "cuda":  # back to back: the host must not wait for each
-        for _ in range(12):
+        for _ in range(40):
             wait()
             begin = time.perf_counter()
             for number in range(BATCHES):
                 sampler.sample(seeds[number % (len(seeds) - 1)], 0, number)
             wait()
             times.append((time.perf_counter() - begin) / BATCHES)
-        times = times[-10:]
+        times = times[-36:]
     else:
         times = times[10:]
     sampler.close()
@@ -91,7 +91,7 @@ def _epochs(
     shared = {
         "experiment": "revisions", "system": name, "dataset": dataset, "model": "gcn",
         "device": device, "batch_size": batch_size, "fanouts": tuple(FANOUTS),
-        "threads": threads, "max_batches": 12,
+        "threads": threads, "max_batches": 6,
     }  # fmt: skip
     try:
         from gnnbench.composition.find import find

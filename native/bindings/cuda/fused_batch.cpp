@@ -100,7 +100,8 @@ class Answer {
     for (size_t h = 0; h < q_.fanouts.size(); ++h) {
       const bool last = h + 1 == q_.fanouts.size();
       const Part& part = tensors_[q_.only_new ? 0 : h];
-      const Extent extent = q_.only_new ? Extent::up_to(q_, sizes, h) : Extent::of_hop(q_, sizes, h);
+      const Extent extent =
+          q_.only_new ? Extent::up_to(q_, sizes, h) : Extent::of_hop(q_, sizes, h);
       const auto own = [](const Tensor& t, int64_t n) { return n < t.numel() ? view(t, 0, n) : t; };
       out.push_back(own(part.indptr, extent.rows + 1));
       out.push_back(own(part.indices, extent.edges));
@@ -255,8 +256,8 @@ template <class Id>
 std::vector<Tensor> sample(const FusedRequest& q) {
   const Launch& launch = q.on.launch();
   const size_t hops = q.fanouts.size();
-  // A capacity is near what batches take: the blocks are drawn where they stay, each tensor with its
-  // own share of the room. A guess is far above: they are drawn into scratch and copied.
+  // A capacity is near what batches take: the blocks are drawn where they stay, each tensor with
+  // its own share of the room. A guess is far above: they are drawn into scratch and copied.
   const bool in_place = !q.capacity.empty();
   std::vector<int64_t> capacity = in_place ? q.capacity : fused_guess(q.work);
   std::vector<int64_t> least(2 * hops, 0);
