@@ -17,13 +17,14 @@ class StreamOrder:
     def __init__(self, *state: Tensor) -> None:
         self._stream: torch.cuda.Stream | None = None
         self._handle = -1
+        self._device = state[0].get_device()  # -1: a CPU
         self.enter(*state)
 
     def enter(self, *state: Tensor) -> None:
         """The work enqueued from now on uses ``state``, tensors of one device."""
-        if not state[0].is_cuda:
+        device = self._device
+        if device < 0:
             return
-        device = state[0].get_device()
         handle = torch._C._cuda_getCurrentRawStream(device)
         if handle == self._handle:
             return

@@ -2,11 +2,12 @@
 
     python native/bench/revisions.py OLD NEW --lives 10 --dataset ogbn_arxiv+sym > revisions.json
 
-``OLD`` and ``NEW`` are Python interpreters, or interpreters with a folder to import from before all
-others (``python:folder``), in which the two revisions are installed. Lives (fresh processes) of
-both alternate A B, B A ...; each measures all cases and gives the median of its batches (samplers)
-or epochs (systems). Told are the medians over lives, their ratio new / old, and the ratio's range
-over the couples of lives. Serves as evidence that a redesign cost nothing.
+``OLD`` and ``NEW`` are Python interpreters, or interpreters with folders to import from before all
+others (``python:folder``), in which the two revisions are installed. A life is a fresh process of
+each; both prepare all cases, then run short stretches of one case in turns, A B, B A ..., so that
+the machine's moods meet both. A case's ratio in a life is the median over turns of new / old; told
+are the medians of times and of ratios over lives, and the ratios' range. Serves as evidence that a
+redesign cost nothing.
 """
 
 from __future__ import annotations
@@ -18,111 +19,108 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import IO, Any
 
 FANOUTS = [15, 10, 5]
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "dgl-fusion")
 SYSTEMS = ("baseline", "dgl", "pyg", "pyg-native-sampler")
-BATCHES, EPOCHS = 60, 4
+STRETCH_S = 0.02  # of a sampler's batches
+CASE_S = 3.0  # of one case in a life, both sides
+TURNS = (4, 16)  # least and most
+Case = Callable[[], float]  # runs a stretch; seconds per batch or epoch
 
 
-def life(
-    dataset: str, device: str, batch_size: int, threads: int, epochs: bool
-) -> dict[str, float]:
-    """Seconds by case, measured in this process by whatever revision it imports."""
-    import torch
-
-    torch.set_num_threads(threads)
+def cases(given: argparse.Namespace) -> dict[str, Case]:
+    """What can be measured in this process, by whatever revision it imports; warmed up."""
     import gnnbench
 
-    graph = gnnbench.load_dataset(dataset)
-    found: dict[str, float] = {}
-    renamed = {s.name for s in gnnbench.samplers()}
+    found: dict[str, Case] = {}
+    graph = gnnbench.load_dataset(given.dataset)
+    known = {s.name: s for s in gnnbench.samplers()}
     for name in SAMPLERS:
-        known = name if name in renamed else {"hop-by-hop": "baseline"}[name]
-        info = next(s for s in gnnbench.samplers() if s.name == known)
-        if device in info.devices:
-            found[f"sampler {name}"] = _sampler(gnnbench, known, graph, device, batch_size)
-    systems = SYSTEMS if device == "cpu" else SYSTEMS[:1]
-    for name in systems if epochs else ():
-        for what in ("host", "uva", "gpu") if device == "cuda" else ("host",):
-            label = f"epoch {name}" + f" features={what}" * (device == "cuda")
-            run = _epochs(name, what, dataset, device, batch_size, threads, graph)
-            if run is not None:
-                found[label] = statistics.median(run)
+        here = name if name in known else {"hop-by-hop": "baseline"}[name]
+        if given.device in known[here].devices:
+            found[f"sampler {name}"] = _sampler(gnnbench, here, graph, given)
+    if given.epochs:
+        graph = gnnbench.load_dataset(given.epochs)
+    systems = SYSTEMS if given.device == "cpu" else SYSTEMS[:1]
+    for name in systems if given.epochs else ():
+        for features in ("host", "uva", "gpu") if given.device == "cuda" else ("host",):
+            label = f"epoch {name}" + f" features={features}" * (given.device == "cuda")
+            if (case := _epochs(name, features, graph, given)) is not None:
+                found[label] = case
     return found
 
 
-def _sampler(gnnbench: Any, name: str, graph: Any, device: str, batch_size: int) -> float:
+def _sampler(gnnbench: Any, name: str, graph: Any, given: argparse.Namespace) -> Case:
     import torch
 
+    device = given.device
     sampler = gnnbench.build_sampler(name, graph, FANOUTS, device, seed=1, pick="floyd")
     train = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))
     has = graph.indptr.diff() > 0
-    seeds = train[has[train]].to(graph.indices.dtype).to(device).split(batch_size)
+    seeds = train[has[train]].to(graph.indices.dtype).to(device).split(given.batch_size)[:-1]
     wait: Callable[[], Any] = torch.cuda.synchronize if device == "cuda" else (lambda: None)
-    times = []
-    for number in range(BATCHES + 10):
+    number = 0
+
+    def stretch(batches: int) -> float:
+        nonlocal number
+        wait()
         begin = time.perf_counter()
-        batch = sampler.sample(seeds[number % (len(seeds) - 1)], 0, number)
-        if device == "cpu":
-            times.append(time.perf_counter() - begin)
-        del batch
-    if device == "cuda":  # back to back: the host must not wait for each
-        for _ in range(40):
-            wait()
-            begin = time.perf_counter()
-            for number in range(BATCHES):
-                sampler.sample(seeds[number % (len(seeds) - 1)], 0, number)
-            wait()
-            times.append((time.perf_counter() - begin) / BATCHES)
-        times = times[-36:]
-    else:
-        times = times[10:]
-    sampler.close()
-    return statistics.median(times)
+        for _ in range(batches):
+            sampler.sample(seeds[number % len(seeds)], 0, number)
+            number += 1
+        wait()
+        return (time.perf_counter() - begin) / batches
+
+    stretch(5)
+    batches = max(2, round(STRETCH_S / stretch(10)))
+    return lambda: stretch(batches)
 
 
-def _epochs(
-    name: str, features: str, dataset: str, device: str, batch_size: int, threads: int, graph: Any
-) -> list[float] | None:
-    """Wall times of epochs after the first two; None where the system cannot run here."""
+def _epochs(name: str, features: str, graph: Any, given: argparse.Namespace) -> Case | None:
+    """None where the system cannot run here."""
     shared = {
-        "experiment": "revisions", "system": name, "dataset": dataset, "model": "gcn",
-        "device": device, "batch_size": batch_size, "fanouts": tuple(FANOUTS),
-        "threads": threads, "max_batches": 6,
+        "experiment": "revisions", "system": name, "dataset": given.epochs, "model": "gcn",
+        "device": given.device, "batch_size": given.epochs_batch_size or given.batch_size,
+        "fanouts": tuple(FANOUTS), "threads": given.threads, "max_batches": 4,
     }  # fmt: skip
     try:
         from gnnbench.composition.find import find
     except ImportError:
-        return _epochs_before_recipes(name, features, shared, graph)
+        return _epochs_before_recipes(name, features, graph, shared)
     from gnnbench.cell import Cell, Until
     from gnnbench.measure.timeline import Timeline
 
     known = find(name)
-    if known.missing(device, Until.COMPUTE) is not None:
+    if known.missing(given.device, Until.COMPUTE) is not None:
         return None
-    given = {"features": features} if name == "baseline" else {}
-    cell = Cell(**shared, recipe=known.resolved(given, device, Until.COMPUTE).recipe)
-    system = known.build(cell, graph)
+    settings = {"features": features} if name == "baseline" else {}
+    made = known.resolved(settings, given.device, Until.COMPUTE)
+    system = known.build(Cell(**shared, recipe=made.recipe), graph)
     system.setup()
-    times = []
-    for epoch in range(EPOCHS + 2):
-        timeline = Timeline.on(device)
+    number = 0
+
+    def epoch() -> float:
+        nonlocal number
+        timeline = Timeline.on(given.device)
         timeline.start()
-        system.run_epoch(epoch, timeline)
+        system.run_epoch(number, timeline)
         timeline.stop()
-        report = system.audit(epoch)
+        report = system.audit(number)
         assert report.ok, report.reason
-        times.append(timeline.wall_s)
-    system.close()
-    return times[2:]
+        number += 1
+        return timeline.wall_s
+
+    for _ in range(2):
+        epoch()
+    return epoch
 
 
 def _epochs_before_recipes(
-    name: str, features: str, shared: dict[str, Any], graph: Any
-) -> list[float] | None:
+    name: str, features: str, graph: Any, shared: dict[str, Any]
+) -> Case | None:
     from gnnbench.cell import Cell
     from gnnbench.systems import registry
 
@@ -132,66 +130,119 @@ def _epochs_before_recipes(
     options = {"features": features} if shared["device"] == "cuda" else {}
     system = known(Cell(**shared, options=options), graph)
     system.setup()
-    samples = [system.run_epoch(epoch) for epoch in range(EPOCHS + 2)]
-    system.close()
-    return [s.wall_s for s in samples[2:]]
+    number = 0
+
+    def epoch() -> float:
+        nonlocal number
+        number += 1
+        wall: float = system.run_epoch(number - 1).wall_s
+        return wall
+
+    for _ in range(2):
+        epoch()
+    return epoch
 
 
-def lives(sides: list[str], count: int, words: list[str]) -> Iterator[tuple[int, dict[str, float]]]:
-    """(side, times by case) of alternating fresh processes."""
-    for number in range(count):
-        for side in (0, 1) if number % 2 == 0 else (1, 0):
-            python, _, folder = sides[side].partition(":")
-            where = {"PYTHONPATH": folder} if folder else {}
-            done = subprocess.run(
-                [python, __file__, "--life", *words],
-                env={**os.environ, **where}, stdout=subprocess.PIPE, check=True,
-            )  # fmt: skip
-            yield side, json.loads(done.stdout.splitlines()[-1])
+def serve(given: argparse.Namespace) -> None:
+    """A side of one life: the names of its cases, then a time for every name that comes."""
+    import torch
+
+    torch.set_num_threads(given.threads)
+    known = cases(given)
+    print("cases " + json.dumps(list(known)), flush=True)
+    for line in sys.stdin:
+        print(f"time {known[line.strip()]()!r}", flush=True)
+
+
+def _answer(side: subprocess.Popen[str], word: str) -> Any:
+    assert side.stdout is not None
+    for line in side.stdout:
+        if line.startswith(word):
+            return json.loads(line[len(word) :])
+    raise SystemExit("a side ended early; see above")
+
+
+def life(sides: list[str], words: list[str]) -> dict[str, tuple[list[float], list[float]]]:
+    """Times of both sides by case."""
+    running = []
+    for side in sides:
+        python, _, folder = side.partition(":")
+        where = {"PYTHONPATH": folder} if folder else {}
+        running.append(
+            subprocess.Popen(
+                [python, __file__, "--serve", *words],
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, **where},
+            )
+        )
+    names = [_answer(side, "cases ") for side in running]
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for name in (n for n in names[0] if n in names[1]):
+        times: tuple[list[float], list[float]] = ([], [])
+        began = time.monotonic()
+        for turn in range(TURNS[1]):
+            for at in (0, 1) if turn % 2 == 0 else (1, 0):
+                to: IO[str] | None = running[at].stdin
+                assert to is not None
+                to.write(name + "\n")
+                to.flush()
+                times[at].append(_answer(running[at], "time "))
+            if turn + 1 >= TURNS[0] and turn % 2 and time.monotonic() - began > CASE_S:
+                break
+        found[name] = times
+    for side in running:
+        assert side.stdin is not None
+        side.stdin.close()
+        side.wait()
+    return found
 
 
 def main() -> None:
     """Measure, and print a table on standard error and JSON on standard output."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sides", nargs="*", metavar="OLD NEW")
-    parser.add_argument("--life", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--lives", type=int, default=10)
-    parser.add_argument("--dataset", default="ogbn_arxiv+sym")
+    parser.add_argument("--dataset", default="ogbn_arxiv+sym", help="for the samplers")
+    parser.add_argument("--epochs", default="", help="dataset of the epochs; none without")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--batch-size", type=int, default=1024)
+    parser.add_argument("--epochs-batch-size", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--samplers-only", action="store_true")
     given = parser.parse_args()
-    if given.life:
-        found = life(
-            given.dataset, given.device, given.batch_size, given.threads, not given.samplers_only
-        )
-        print(json.dumps(found))
+    if given.serve:
+        serve(given)
         return
-    words = ["--dataset", given.dataset, "--device", given.device]
-    words += ["--batch-size", str(given.batch_size), "--threads", str(given.threads)]
-    words += ["--samplers-only"] * given.samplers_only
-    times: tuple[list[dict[str, float]], ...] = ([], [])
-    for side, found in lives(given.sides, given.lives, words):
-        times[side].append(found)
-    table = {}
-    for case in times[0][0]:
-        old, new = ([t[case] for t in side if case in t] for side in times)
-        ratios = [b / a for a, b in zip(old, new, strict=True)]
-        table[case] = {
-            "old_s": statistics.median(old), "new_s": statistics.median(new),
-            "ratio_of_medians": statistics.median(new) / statistics.median(old),
-            "median_ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
-            "lives": len(ratios),
-        }  # fmt: skip
-        row = table[case]
-        print(
-            f"{case:34} {row['old_s'] * 1e3:9.3f} {row['new_s'] * 1e3:9.3f} ms"
-            f"  {row['ratio_of_medians']:.3f}  {row['median_ratio']:.3f}"
-            f" [{row['least']:.3f}, {row['most']:.3f}]",
-            file=sys.stderr,
-        )
-    print(json.dumps({"settings": vars(given) | {"sides": ["old", "new"]}, "cases": table}))
+    words = []
+    for name in ("dataset", "epochs", "device", "batch_size", "epochs_batch_size", "threads"):
+        words += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
+    times: dict[str, list[list[float]]] = {}
+    table: dict[str, dict[str, float]] = {}
+    for number in range(given.lives):
+        sides = given.sides if number % 2 == 0 else given.sides[::-1]
+        for name, found in life(sides, words).items():
+            old, new = found if number % 2 == 0 else found[::-1]
+            ratio = statistics.median(b / a for a, b in zip(old, new, strict=True))
+            row = [statistics.median(old), statistics.median(new), ratio]
+            times.setdefault(name, []).append(row)
+        for name, rows in times.items():  # after every life: what is there counts
+            old, new, ratios = (list(c) for c in zip(*rows, strict=True))
+            table[name] = {
+                "old_s": statistics.median(old), "new_s": statistics.median(new),
+                "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
+                "lives": len(ratios),
+            }  # fmt: skip
+        print(f"{number + 1} lives", file=sys.stderr)
+        for name, row in table.items():
+            print(
+                f"{name:30} {row['old_s'] * 1e3:9.3f} {row['new_s'] * 1e3:9.3f} ms"
+                f"  {row['ratio']:.3f} [{row['least']:.3f}, {row['most']:.3f}]",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+    settings = {k: v for k, v in vars(given).items() if k not in ("sides", "serve")}
+    print(json.dumps({"settings": settings, "cases": table}, indent=1))
 
 
 if __name__ == "__main__":

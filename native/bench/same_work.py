@@ -3,9 +3,9 @@
     python native/bench/same_work.py results/reference/epyc-2-threads/* [--epochs 2] > same.json
 
 Every cell of the runs that a recipe of ours can make here is built anew from its row, gated, and
-runs the first epochs that the run has samples of. Equal must be the digest of the gate's edges and,
-epoch by epoch, batches, seeds, sampled edges and unique nodes; a foreign sampler draws other numbers
-and is held to batches and seeds alone. Nothing is timed. Exit code 1 on a difference.
+runs the first epochs that the run has samples of. Equal must be the digest of the gate's edges
+and, epoch by epoch, batches, seeds, sampled edges and unique nodes; a foreign sampler draws other
+numbers and is held to batches and seeds alone. Nothing is timed. Exit code 1 on a difference.
 """
 
 from __future__ import annotations

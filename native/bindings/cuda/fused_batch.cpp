@@ -35,45 +35,36 @@ struct Extent {
   }
 };
 
-// The tensors that are returned.
+// The tensors that are returned: a CSC for each hop, and the nodes.
 template <class Id>
 class Answer {
  public:
-  explicit Answer(const FusedRequest& q) : q_(q), walks_(q.pick.pick == Pick::kRandomWalk) {
-    tensors_.reserve(parts());
-  }
+  explicit Answer(const FusedRequest& q) : q_(q), walks_(q.pick.pick == Pick::kRandomWalk) {}
 
   size_t parts() const { return q_.only_new ? 1 : q_.fanouts.size(); }
 
-  // A part's own; the next one each time.
-  void allocate(Extent extent) {
-    Part part{q_.on.empty({extent.rows + 1}, ScalarType::Int),
-              q_.on.empty({extent.edges}, ScalarType::Int),
-              {}};
-    if (q_.with_positions) part.carried = q_.on.empty({extent.edges}, ScalarType::Long);
-    if (walks_) part.carried = q_.on.empty({extent.edges}, ScalarType::Float);
-    tensors_.push_back(std::move(part));
-    extents_.push_back(extent);
-  }
-
-  // The parts that are not there yet, and the nodes.
-  void allocate_rest(const int64_t* sizes) {
+  // Room for so many nodes and edges of each hop.
+  void allocate(const int64_t* sizes) {
     const size_t last = q_.fanouts.size() - 1;
-    if (q_.only_new) {
-      allocate(Extent::up_to(q_, sizes, last));
-    } else {
-      while (tensors_.size() < parts()) {
-        allocate(Extent::of_hop(q_, sizes, tensors_.size()));
-      }
+    int64_t ints = 0, carried = 0;
+    places_.clear();
+    for (size_t p = 0; p < parts(); ++p) {
+      const Extent extent =
+          q_.only_new ? Extent::up_to(q_, sizes, last) : Extent::of_hop(q_, sizes, p);
+      const int64_t indptr = take(ints, extent.rows + 1), indices = take(ints, extent.edges);
+      places_.push_back({extent, indptr, indices, take(carried, extent.edges)});
     }
+    ints_ = q_.on.empty({ints}, ScalarType::Int);
+    if (q_.with_positions) carried_ = q_.on.empty({carried}, ScalarType::Long);
+    if (walks_) carried_ = q_.on.empty({carried}, ScalarType::Float);
     nodes_ = q_.on.empty({sizes[2 * last]}, kIdType<Id>);
   }
 
   Arrays arrays(size_t part) const {
-    const Part& of = tensors_[part];
-    return {data<int32_t>(of.indptr), data<int32_t>(of.indices),
-            q_.with_positions ? data<int64_t>(of.carried) : nullptr,
-            walks_ ? data<float>(of.carried) : nullptr};
+    const Place& at = places_[part];
+    return {data<int32_t>(ints_) + at.indptr, data<int32_t>(ints_) + at.indices,
+            q_.with_positions ? data<int64_t>(carried_) + at.carried : nullptr,
+            walks_ ? data<float>(carried_) + at.carried : nullptr};
   }
 
   Id* nodes() const { return data<Id>(nodes_); }
@@ -83,8 +74,8 @@ class Answer {
     copies.reserve(3 * parts() + 1);
     for (size_t p = 0; p < parts(); ++p) {
       const Arrays to = arrays(p);
-      const int64_t edges = extents_[p].edges;
-      copies.push_back({from[p].indptr, to.indptr, 4 * (extents_[p].rows + 1)});
+      const auto [rows, edges] = places_[p].extent;
+      copies.push_back({from[p].indptr, to.indptr, 4 * (rows + 1)});
       copies.push_back({from[p].indices, to.indices, 4 * edges});
       if (to.positions) copies.push_back({from[p].positions, to.positions, 8 * edges});
       if (to.weights) copies.push_back({from[p].weights, to.weights, 4 * edges});
@@ -93,34 +84,39 @@ class Answer {
     copy_all(q_.on.launch(), copies);
   }
 
-  // The blocks in the catalogue's form; of tensors that are larger than that their first entries.
+  // The blocks in the catalogue's form, of the sizes given.
   std::vector<Tensor> blocks(const int64_t* sizes) const {
     std::vector<Tensor> out;
     out.reserve(4 * q_.fanouts.size() + 1);
     for (size_t h = 0; h < q_.fanouts.size(); ++h) {
-      const bool last = h + 1 == q_.fanouts.size();
-      const Part& part = tensors_[q_.only_new ? 0 : h];
+      const Place& at = places_[q_.only_new ? 0 : h];
       const Extent extent =
           q_.only_new ? Extent::up_to(q_, sizes, h) : Extent::of_hop(q_, sizes, h);
-      const auto own = [](const Tensor& t, int64_t n) { return n < t.numel() ? view(t, 0, n) : t; };
-      out.push_back(own(part.indptr, extent.rows + 1));
-      out.push_back(own(part.indices, extent.edges));
-      out.push_back(own(nodes_, sizes[2 * h]));
-      if (q_.with_positions || walks_) out.push_back(own(part.carried, extent.edges));
+      out.push_back(view(ints_, at.indptr, extent.rows + 1));
+      out.push_back(view(ints_, at.indices, extent.edges));
+      out.push_back(view(nodes_, 0, sizes[2 * h]));
+      if (q_.with_positions || walks_) out.push_back(view(carried_, at.carried, extent.edges));
     }
     return out;
   }
 
  private:
-  struct Part {
-    Tensor indptr, indices, carried;
+  struct Place {
+    Extent extent;
+    int64_t indptr, indices, carried;
   };
+
+  // Where the next `n` entries begin: at a multiple of 32, and never at the end.
+  static int64_t take(int64_t& size, int64_t n) {
+    const int64_t begin = size;
+    size += (n / 32 + 1) * 32;
+    return begin;
+  }
 
   const FusedRequest& q_;
   bool walks_;
-  std::vector<Part> tensors_;
-  std::vector<Extent> extents_;
-  Tensor nodes_;
+  std::vector<Place> places_;
+  Tensor ints_, carried_, nodes_;
 };
 
 // A batch's scratch and kernels, which write there or, given an answer as large as the rooms, to
@@ -197,7 +193,6 @@ class Batch {
               room};
   }
 
-  // `sizes` in as many parts as there are hops, where somebody waits.
   void enqueue(Letter sizes) {
     const Launch& launch = q_.on.launch();
     // The last kernel leaves the dense map clean. Where an error keeps it from being enqueued, what
@@ -210,10 +205,7 @@ class Batch {
     fused_begin(launch, batch_, clear_);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
     for (uint32_t h = 0; h < hops_.size(); ++h) {
-      const bool told = h > 0 && sizes.ready != nullptr;
-      const Letter before{told ? sizes.numbers + 2 * (h - 1) : nullptr,
-                          told ? sizes.ready : nullptr, sizes.ticket - (hops_.size() - h)};
-      fused_hop(launch, batch_, hops_[h], h, before);
+      fused_hop(launch, batch_, hops_[h], h);
       trace_mark(launch, Stage::kPick, static_cast<int>(h));
     }
     fused_finish(launch, batch_, hops_.data(), static_cast<uint32_t>(hops_.size()), sizes);
@@ -266,7 +258,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     Answer<Id> answer(q);
     std::optional<Batch<Id>> batch;
     try {
-      if (in_place) answer.allocate_rest(as_capacity(rooms).data());
+      if (in_place) answer.allocate(as_capacity(rooms).data());
       batch.emplace(q, rooms, in_place ? &answer : nullptr);
     } catch (const OutOfMemory&) {
       capacity = as_capacity(rooms);
@@ -274,16 +266,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
       continue;
     }
     Mailbox& box = Mailbox::of(q.on);
-    batch->enqueue(box.open(launch, static_cast<int64_t>(2 * hops + 1), hops));
-    for (size_t h = 0; h + 1 < hops && !q.only_new && !in_place; ++h) {
-      const int64_t* sizes = box.wait(launch, hops - 1 - h);
-      if (box.complete()) break;  // where a fault ended the batch no hop fits for sure
-      try {
-        answer.allocate(Extent::of_hop(q, sizes, h));
-      } catch (const OutOfMemory&) {  // told below, if it stays so
-        break;
-      }
-    }
+    batch->enqueue(box.open(launch, static_cast<int64_t>(2 * hops + 1)));
     const int64_t* sizes = box.wait(launch);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
     const Fault faults = static_cast<Fault>(sizes[2 * hops]);
@@ -296,7 +279,7 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     }
     if (!in_place) {
       try {
-        answer.allocate_rest(sizes);
+        answer.allocate(sizes);
       } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
         capacity.assign(sizes, sizes + 2 * hops);
         if (!frees(as_capacity(rooms), capacity)) throw;
@@ -317,7 +300,7 @@ std::vector<Tensor> sample_padded(const FusedRequest& q) {
   const std::vector<FusedRoom> rooms = fused_rooms(q.work, q.capacity);
   const std::vector<int64_t> full = as_capacity(rooms);
   Answer<Id> answer(q);
-  answer.allocate_rest(full.data());
+  answer.allocate(full.data());
   Batch<Id> batch(q, rooms, &answer);
   const Tensor sizes = q.on.empty({static_cast<int64_t>(full.size() + 1)}, ScalarType::Long);
   batch.enqueue(Letter{data<int64_t>(sizes), nullptr, 0});

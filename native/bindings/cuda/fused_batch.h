@@ -7,20 +7,17 @@
 //   | states | tiles | table |
 //     zeros    zeros   0xFF
 //
-// Each tensor of the answer is an allocation of its own, so that keeping one keeps no other:
+// The answer is apart from it, in two allocations (three with positions or weights), so that
+// keeping the nodes, as whoever recounts batches does, keeps no edges:
 //
-//   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [known at last]
-//   int32                 int32               int64                 ids
+//   | indptr 0 | indices 0 | indptr 1 | indices 1 | ...   int32
+//   | positions 0 | positions 1 | ...                     int64; of random walks weights, float32
+//   | nodes |                                             ids, each hop's a prefix
 //
-// (with the frontier 'new' one CSC of all hops; of random walks, weights float32 for positions).
-// Where a capacity is given, a quarter above what batches took, they are as large as their rooms:
-// the kernels write there, and what is returned are their first entries. A first batch's rooms are
-// a guess, far too large: it is drawn into scratch, the sizes come through the mailbox, a hop's
-// while the next one is drawn, the tensors are allocated to their own sizes, and one kernel behind
-// the last copies them all.
-//
-// Only what nests is shared: src_nodes of each hop is a prefix of `nodes`, and with 'new' so are
-// all tensors of a block of those of the last.
+// (with the frontier 'new' one CSC of all hops). Where a capacity is given, a quarter above what
+// batches took, these are as large as their rooms, and the kernels write there. A first batch's
+// rooms are a guess, far too large: it is drawn into scratch, the sizes come through the mailbox,
+// the answer is allocated to its own size, and one kernel behind the last copies it.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ Mailbox::~Mailbox() {
   for (uint64_t* memory : left_) cudaFreeHost(memory);
 }
 
-Letter Mailbox::open(const Launch& launch, int64_t n, uint64_t parts) {
+Letter Mailbox::open(const Launch& launch, int64_t n) {
   if (unanswered_) {  // an error came between open() and wait()
     left_.push_back(memory_);
     memory_ = nullptr;
@@ -38,32 +38,28 @@ Letter Mailbox::open(const Launch& launch, int64_t n, uint64_t parts) {
     memory_[0] = ticket_;
     room_ = n;
   }
-  ticket_ += parts;
+  ++ticket_;
   unanswered_ = true;
   return {reinterpret_cast<int64_t*>(memory_ + 1), memory_, ticket_};
 }
 
-const int64_t* Mailbox::wait(const Launch& launch, uint64_t to_come) {
+const int64_t* Mailbox::wait(const Launch& launch) {
   const std::atomic_ref<uint64_t> ready(*memory_);
-  const uint64_t wanted = ticket_ - to_come;
-  uint64_t there = ready.load(std::memory_order_acquire);
-  for (uint32_t spins = 1; there < wanted; ++spins) {
-    if (spins % 32768 == 0) {  // some 50 us
-      std::this_thread::yield();
-      // A kernel that failed tells nothing.
-      const cudaError_t status = cudaStreamQuery(launch.stream);
-      if (status == cudaErrorNotReady) {
-        cudaGetLastError();
-      } else {
-        GNNBENCH_CUDA_CALL(launch, status);
-        if (ready.load(std::memory_order_acquire) < wanted) {
-          throw std::logic_error(std::string(launch.op) + ": the device told no sizes");
-        }
-      }
+  for (uint32_t spins = 1; ready.load(std::memory_order_acquire) != ticket_; ++spins) {
+    if (spins % 32768 != 0) continue;  // some 50 us
+    std::this_thread::yield();
+    // A kernel that failed tells nothing.
+    const cudaError_t status = cudaStreamQuery(launch.stream);
+    if (status == cudaErrorNotReady) {
+      cudaGetLastError();
+      continue;
     }
-    there = ready.load(std::memory_order_acquire);
+    GNNBENCH_CUDA_CALL(launch, status);
+    if (ready.load(std::memory_order_acquire) != ticket_) {
+      throw std::logic_error(std::string(launch.op) + ": the device told no sizes");
+    }
   }
-  unanswered_ = there < ticket_;
+  unanswered_ = false;
   return reinterpret_cast<const int64_t*>(memory_ + 1);
 }
 

@@ -20,15 +20,12 @@ class Mailbox {
 
   static Mailbox& of(const OnDevice& on);
 
-  // Where `n` numbers are to be posted, in so many parts.
-  Letter open(const Launch& launch, int64_t n, uint64_t parts = 1);
+  // Where `n` numbers are to be posted.
+  Letter open(const Launch& launch, int64_t n);
 
-  // Host synchronisation: waits until all parts but `to_come` are there. The numbers hold until the
-  // next open(). Throws where the stream ends without them.
-  const int64_t* wait(const Launch& launch, uint64_t to_come = 0);
-
-  // Whether all parts were there when wait() returned.
-  bool complete() const { return !unanswered_; }
+  // Host synchronisation: waits for the numbers, which hold until the next open(). Throws where the
+  // stream ends without them.
+  const int64_t* wait(const Launch& launch);
 
  private:
   uint64_t* memory_ = nullptr;  // the ticket of the numbers that are there, then the numbers

@@ -6,7 +6,7 @@
 
 namespace gnnbench::cuda {
 
-// Where numbers go. Those who post in parts let *ready become ticket - k, k parts being to come.
+// Where numbers go; *ready becomes the ticket when they are there.
 struct Letter {
   int64_t* numbers;
   uint64_t* ready;  // null: nobody waits, and the numbers may go to the device's memory

@@ -1,10 +1,11 @@
+#include "cuda/common/seal.cuh"
 #include "cuda/fused_map/hop.cuh"
 
 namespace gnnbench::cuda {
 
 #define GNNBENCH_HOPS_OF(Map)                                                          \
   extern template void launch_hop<Map>(Launch, const FusedBatch<Map::Id>&, const Map&, \
-                                       const FusedHop&, uint32_t, Letter)
+                                       const FusedHop&, uint32_t)
 GNNBENCH_HOPS_OF(PackedTable);
 GNNBENCH_HOPS_OF(WideTable);
 GNNBENCH_HOPS_OF(DenseMap<int32_t>);
@@ -257,10 +258,8 @@ void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear) {
 }
 
 template <class Id>
-void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number,
-               Letter before) {
-  with_map<Id>(batch.table,
-               [&](const auto& map) { launch_hop(launch, batch, map, hop, number, before); });
+void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number) {
+  with_map<Id>(batch.table, [&](const auto& map) { launch_hop(launch, batch, map, hop, number); });
 }
 
 template <class Id>
@@ -321,13 +320,13 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
   });
 }
 
-#define GNNBENCH_FUSED_OF(Id)                                                                    \
-  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                      \
-  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                      \
-  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t, Letter); \
-  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,       \
-                                 Letter);                                                        \
-  template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t,     \
+#define GNNBENCH_FUSED_OF(Id)                                                                \
+  template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                  \
+  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                  \
+  template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);     \
+  template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
+                                 Letter);                                                    \
+  template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t, \
                                  FusedTable, FusedControl*, FusedClear, Id*, int64_t, Letter)
 GNNBENCH_FUSED_OF(int32_t);
 GNNBENCH_FUSED_OF(int64_t);

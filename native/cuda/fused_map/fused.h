@@ -98,13 +98,11 @@ int64_t fused_tile_rows(const PickSpec& pick, int64_t num_edges, uint32_t fanout
 template <class Id>
 void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear);
 
-// `before` is where the sizes of the hop before are told, as numbers of that hop; sealed by it.
 template <class Id>
-void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number,
-               Letter before);
+void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number);
 
 // Tells the sizes, int64 [2 hops + 1]: per hop the nodes known after it and its edges, at last the
-// faults. A hop's own are told before, while the next one is drawn, unless a fault ended the batch.
+// faults.
 template <class Id>
 void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* hops, uint32_t count,
                   Letter sizes);

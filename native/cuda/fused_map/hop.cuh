@@ -13,7 +13,6 @@
 
 #include <algorithm>
 
-#include "cuda/common/seal.cuh"
 #include "cuda/fused_map/new_ids.cuh"
 #include "cuda/fused_map/table.cuh"
 #include "cuda/fused_map/tiles.cuh"
@@ -54,7 +53,6 @@ struct FusedHopJob {
   uint32_t row_bytes;  // of shared memory
   uint32_t width_log;  // of a group
   bool only_new;
-  Letter before;  // of the hop before
 };
 
 // What the launches before this one left.
@@ -283,13 +281,6 @@ __global__ void __launch_bounds__(kHopThreads)
       }
     }
   }
-
-  // By a block that is done early, and has let no other one wait.
-  if (blockIdx.x == 0 && threadIdx.x == 0 && job.before.ready != nullptr) {
-    job.before.numbers[0] = start.known;
-    job.before.numbers[1] = job.control->states[job.hop].edges;
-    seal(job.before);
-  }
 }
 
 // ---- the launcher ----
@@ -326,7 +317,7 @@ inline HopShape hop_shape(const PickSpec& pick, int64_t id_bytes, int64_t num_ed
 
 template <class Map>
 void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const Map& map,
-                const FusedHop& hop, uint32_t number, Letter before) {
+                const FusedHop& hop, uint32_t number) {
   using Id = typename Map::Id;
   const HopShape shape = hop_shape(batch.pick, sizeof(Id), batch.graph.num_edges, hop.fanout);
   const FusedHopJob<Map> job{batch.graph,
@@ -348,8 +339,7 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                              shape.tile_rows,
                              shape.row_bytes,
                              shape.width_log,
-                             batch.only_new,
-                             before};
+                             batch.only_new};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
   const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {
