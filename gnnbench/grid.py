@@ -86,6 +86,8 @@ def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[
             values[axis] = tuple(value) if axis == "fanouts" else value
         elif axis.partition(".")[0] == system:
             settings[axis.partition(".")[2]] = value
+    if "learning_rate" in values:  # 1 and 1.0 are one cell
+        values["learning_rate"] = float(values["learning_rate"])
     until = Until.of(values.setdefault("until", Until.COMPUTE.word))
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}

@@ -141,3 +141,8 @@ def test_the_same_work_of_two_experiments_is_one_id(grid):
 def test_mistakes_are_named(grid, text, words):
     with pytest.raises(UsageError, match=words):
         grid(["baseline"], text)
+
+
+def test_a_whole_learning_rate_is_the_same_cell(grid):
+    cells = [grid(["baseline"], TRAIN + f"learning_rate = [{r}]\n").cells for r in ("1", "1.0")]
+    assert cells[0] == cells[1] and len(cells[0]) == 1

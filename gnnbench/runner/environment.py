@@ -58,8 +58,9 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
     if isinstance(found, Failure):
         return Availability(found)
     if not recipe and device not in found.devices:
-        able = ", ".join(found.devices)
-        reason = f"system '{name}' does not run on '{device}'; give --device {able}"
+        able = " or ".join(found.devices)
+        mend = f"give --device {able}" if able else "its stages share no device; change one"
+        reason = f"system '{name}' does not run on '{device}'; {mend}"
         return Availability(Failure("unsupported", reason))
     if found.composed and recipe:
         missing = from_plain(name, json.loads(recipe)).missing(device, Until.of(until))

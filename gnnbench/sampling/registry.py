@@ -49,18 +49,18 @@ def samplers() -> list[SamplerInfo]:
     found = []
     for name in sampler_names():
         try:
-            cls = sampler_class(name)
+            found.append(_info(name, sampler_class(name)))
         except Exception as error:  # a third party's module may fail in any way
             found.append(SamplerInfo(name, problem=f"{type(error).__name__}: {error}"))
-            continue
-        found.append(
-            SamplerInfo(
-                name,
-                cls.summary,
-                cls.devices,
-                {device: cls.picks_on(device) for device in cls.devices},
-                cls.frontiers,
-                {o.name: f"{o.help}; {o.legal}" for o in cls.options.values()},
-            )
-        )
     return found
+
+
+def _info(name: str, cls: type[Sampler]) -> SamplerInfo:
+    return SamplerInfo(
+        name,
+        cls.summary,
+        cls.devices,
+        {device: cls.picks_on(device) for device in cls.devices},
+        cls.frontiers,
+        {o.name: f"{o.help}; {o.legal}" for o in cls.options.values()},
+    )
