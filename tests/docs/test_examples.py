@@ -1,0 +1,60 @@
+"""The code of docs/ does what the text says."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from compose import make, run
+
+import gnnbench
+from gnnbench.composition.composed import Composed
+from gnnbench.composition.recipe import Recipe
+from gnnbench.stages.sampler.native import spec_of
+from gnnbench.systems.baseline import BASELINE
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def example(document, nth):
+    """What the n-th Python block of a document defines."""
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / document).read_text(), re.S)
+    found = {"__name__": f"example_{nth}"}
+    exec(compile(blocks[nth], f"{document}[{nth}]", "exec"), found)
+    return found
+
+
+def composed(recipe, graph):
+    """A recipe set up in the place of the baseline's."""
+    system = Composed(make(graph, setup=False).cell, graph, recipe.resolved("cpu"))
+    system.setup()
+    return system
+
+
+def test_a_recipe_of_one_s_own(small_graph, one_thread):
+    pytest.importorskip("dgl")
+    mine = example("add-a-system.md", 0)["MINE"]
+    assert isinstance(mine, Recipe)
+    system = composed(mine, small_graph)
+    report = system.check()
+    assert report.ok and report.verified, report.reason
+    assert run(system).ok
+
+
+def test_a_store_of_one_s_own(small_graph, one_thread):
+    spec = example("add-a-system.md", 1)["MappedSpec"]
+    assert spec(order="sorted").plain() == {"name": "mapped", "order": "sorted"}
+    system = composed(replace(BASELINE, features=spec()), small_graph)
+    assert system.check().ok and run(system).ok
+
+
+def test_a_sampler_of_one_s_own(small_graph):
+    sampler = example("add-a-sampler.md", 0)["Halved"]
+    assert issubclass(sampler, gnnbench.Sampler)
+    assert spec_of("halved", sampler)(verbose=True).own() == {"verbose": True}
+    indptr, indices = small_graph.indptr, small_graph.indices
+    ours = gnnbench.build_sampler("hop-by-hop", (indptr, indices), [3, 2], seed=1)
+    setting = ours.setting
+    drawn = sampler(setting).sample(torch.arange(8, dtype=indices.dtype))
+    assert drawn.sampled_edges == ours.sample(torch.arange(8, dtype=indices.dtype)).sampled_edges
