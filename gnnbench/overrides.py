@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from gnnbench import names
+from gnnbench import names, registry
 from gnnbench.errors import UsageError
 from gnnbench.experiment import AXES, Experiment, Measure, Raw, merge
 
@@ -96,6 +96,8 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     if key == "reference":
         return {"reference": value}
     system, dot, path = key.partition(".")
+    if dot and system not in systems and system in registry.known(registry.SYSTEM):
+        raise UsageError(f"system '{system}' is not selected; add it, or leave '{key}' out")
     if not (dot and system in systems):
         if len(systems) != 1 or ("." not in key and key not in known(systems[0], {})):
             raise UsageError(_unknown(key, systems, known))

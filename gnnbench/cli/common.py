@@ -66,8 +66,12 @@ def _console() -> Console:
     """As wide as the terminal; without one as wide as the text, so that nothing is cut."""
     from rich.console import Console
 
-    console = Console(markup=False, highlight=False)
-    return console if console.is_terminal else Console(markup=False, highlight=False, width=10_000)
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # a reader that has seen enough: the command line knows
+
+    console = Piped(markup=False, highlight=False)
+    return console if console.is_terminal else Piped(markup=False, highlight=False, width=10_000)
 
 
 def fits_terminal(table: Table) -> bool:

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench import registry
 from gnnbench.cell import Cell, Until
-from gnnbench.composition.recipe import Recipe
+from gnnbench.composition.recipe import NEEDED, Recipe, from_plain
 from gnnbench.composition.system import System
-from gnnbench.errors import UnsupportedError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Option
+from gnnbench.stages.find import stage
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
+
+
+class NotASystemError(TypeError):
+    """What is registered as a system is none."""
 
 
 @dataclass(frozen=True)
@@ -88,8 +93,21 @@ class Named:
         if isinstance(self.what, Recipe):
             from gnnbench.composition.composed import Composed
 
-            return Composed(cell, graph)
+            return Composed(cell, graph, from_plain(cell.system, cell.recipe, self.what))
         return self.what(cell, graph)
+
+
+def _own_names(recipe: Recipe) -> None:
+    """Raise ``UsageError`` for a stranger's stage under a name of ours: equal recipes are one."""
+    for kind in NEEDED:
+        spec = getattr(recipe, kind)
+        if spec is None or spec.name not in registry.OURS[kind]:
+            continue
+        if not isinstance(spec, stage(kind, spec.name)):
+            raise UsageError(
+                f"recipe '{recipe.name}': {kind} '{spec.name}' is a name of gnnbench's own; give"
+                " the stage another"
+            )
 
 
 def find(name: str) -> Named:
@@ -98,6 +116,8 @@ def find(name: str) -> Named:
     What a third party's module raises on import is passed on.
     """
     found = registry.load(registry.SYSTEM, name)
+    if isinstance(found, Recipe):
+        _own_names(found)
     if isinstance(found, Recipe) or (isinstance(found, type) and issubclass(found, System)):
         return Named(name, found)
-    raise TypeError(f"{found!r} is neither a Recipe nor a class derived from System")
+    raise NotASystemError(f"{found!r} is neither a Recipe nor a class derived from System")

@@ -28,6 +28,13 @@ NEEDED = {
     registry.AGGREGATE: Until.COMPUTE,
     registry.SCHEDULE: Until.SAMPLE,
 }
+BASES: dict[str, type[Spec]] = {
+    registry.SAMPLER: SamplerSpec,
+    registry.FEATURES: StoreSpec,
+    registry.ORDER: OrderSpec,
+    registry.AGGREGATE: AggregateSpec,
+    registry.SCHEDULE: ScheduleSpec,
+}
 DTYPE = Option("dtype", "float32", "of features, weights and activations", ("float32",))
 
 
@@ -49,6 +56,19 @@ class Recipe:
     dtype: str = DTYPE.default
     paper: str = ""
     stand_in: str = ""
+
+    def __post_init__(self) -> None:
+        for kind, base in BASES.items():
+            spec = getattr(self, kind)
+            optional = kind in (registry.FEATURES, registry.AGGREGATE)
+            if isinstance(spec, base) or (spec is None and optional):
+                continue
+            what = repr(spec)
+            if isinstance(spec, type):
+                what = f"the class {spec.__name__}: write {spec.__name__}()"
+            raise UsageError(
+                f"recipe '{self.name}': {kind} must be of {base.__name__}, it is {what}"
+            )
 
     def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
         """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` where one is not
@@ -131,13 +151,20 @@ class Recipe:
         return tuple(d for d in ("cpu", "cuda") if all(d in devices for devices in own))
 
 
-def from_plain(name: str, values: Mapping[str, Any]) -> Recipe:
-    """The recipe of a cell; stages that it leaves out are None."""
+def from_plain(name: str, values: Mapping[str, Any], own: Recipe | None = None) -> Recipe:
+    """The recipe of a cell; stages that it leaves out are None.
+
+    ``own`` is the system as it is registered: its stages need not be registered by themselves.
+    """
     made: dict[str, Any] = {registry.FEATURES: None, registry.AGGREGATE: None}
     for kind, value in values.items():
         if kind == DTYPE.name:
             made[kind] = value
             continue
         fields = {k: v for k, v in value.items() if k != "name"}
-        made[kind] = stage(kind, value["name"])(**fields)
+        known: Spec | None = getattr(own, kind, None)
+        if known is None or known.name != value["name"]:
+            made[kind] = stage(kind, value["name"])(**fields)
+        else:
+            made[kind] = type(known)(**fields)
     return Recipe(name, "", **made)

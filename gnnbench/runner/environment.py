@@ -11,7 +11,7 @@ from typing import Any
 
 from gnnbench import names, registry
 from gnnbench.cell import Cell, Until
-from gnnbench.composition.find import Named, Resolved, find
+from gnnbench.composition.find import Named, NotASystemError, Resolved, find
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError
 from gnnbench.models.kinds import MODELS
@@ -25,10 +25,11 @@ def system(name: str) -> Named | Failure:
         return find(name)
     except GnnbenchError:
         raise
+    except NotASystemError as error:
+        return Failure("missing_dep", f"'{name}' is no system ({error}); mend or remove it")
     except Exception as error:  # a third party's module may raise anything
-        return Failure(
-            "missing_dep", f"system '{name}' does not import ({error}); mend or remove it"
-        )
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        return Failure("missing_dep", f"system '{name}' does not import ({why}); mend or remove it")
 
 
 def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
@@ -44,7 +45,7 @@ def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> R
     """What a cell holds of a system's settings. Raises ``UsageError``."""
     found = system(name)
     if isinstance(found, Failure):
-        return Resolved(dict(given), composed=False)
+        return Resolved({"system": name, **given})  # nobody knows what it is
     return found.resolved(given, device, until)
 
 
@@ -63,7 +64,8 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
         reason = f"system '{name}' does not run on '{device}'; {mend}"
         return Availability(Failure("unsupported", reason))
     if found.composed and recipe:
-        missing = from_plain(name, json.loads(recipe)).missing(device, Until.of(until))
+        own = found.what if isinstance(found.what, Recipe) else None
+        missing = from_plain(name, json.loads(recipe), own).missing(device, Until.of(until))
     else:
         missing = found.missing(device, Until.of(until))
     if missing is not None:

@@ -8,8 +8,10 @@ from gnnbench.stages.spec import Spec
 
 
 def stage(kind: str, name: str) -> type[Spec]:
-    """The spec of a stage. Raises ``UsageError`` for an unknown name, ``TypeError`` for no stage,
-    ``MissingError`` where a third party's module does not import.
+    """The spec of a stage.
+
+    Raises ``UsageError`` for an unknown name, for what is no stage and for one that calls itself
+    otherwise, ``MissingError`` where a third party's module does not import.
 
     A sampler of the library is one too: its options become the spec's fields.
     """
@@ -24,6 +26,10 @@ def stage(kind: str, name: str) -> type[Spec]:
     if isinstance(found, type) and issubclass(found, Spec):
         if found.kind != kind:
             raise UsageError(f"'{name}' is registered as a {kind}, but it is a {found.kind}")
+        if found.name != name:
+            raise UsageError(
+                f"{kind} '{name}' calls itself '{found.name}'; register it under its own name"
+            )
         return found
     if kind == registry.SAMPLER:
         from gnnbench.sampling.base import Sampler
@@ -31,4 +37,5 @@ def stage(kind: str, name: str) -> type[Spec]:
 
         if isinstance(found, type) and issubclass(found, Sampler):
             return spec_of(name, found)
-    raise TypeError(f"'{name}' of gnnbench.{registry.GROUPS[kind]} is no stage: {found!r}")
+    group = registry.GROUPS[kind]
+    raise UsageError(f"'{name}' of gnnbench.{group} is no stage, but {found!r}; mend or remove it")

@@ -1,17 +1,22 @@
 """A recipe: changed by path, resolved for a device, plain and back."""
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar
 
 import pytest
 
 from gnnbench import registry
 from gnnbench.cell import Until, flat
+from gnnbench.composition import find as finding
+from gnnbench.composition.find import find
 from gnnbench.composition.recipe import NEEDED, Recipe, from_plain
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
-from gnnbench.stages.features.spec import Host
+from gnnbench.stages.aggregate import Csr
+from gnnbench.stages.features.spec import Host, StoreSpec
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
+from gnnbench.stages.spec import option
 from gnnbench.systems.baseline import BASELINE
 from gnnbench.systems.dgl import DGL
 from gnnbench.systems.pgsampler import PGSAMPLER
@@ -81,16 +86,16 @@ def test_options_are_the_paths_of_the_stages_as_they_stand():
     assert "sampler.fused" in DGL.options()
     assert "sampler.fused" in BASELINE.changed({"sampler": "dgl"}).options()
     assert WHOLEGRAPH.options()["features"].default is None
-    for path, option in found.items():
-        assert option.name == path or path.endswith(f".{option.name}")
-        assert option.help
+    for path, one in found.items():
+        assert one.name == path or path.endswith(f".{one.name}")
+        assert one.help
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_option_takes_its_legal_values(name):
     recipe = ALL[name]
-    for path, option in recipe.options().items():
-        for value in option.choices or ():
+    for path, one in recipe.options().items():
+        for value in one.choices or ():
             made = recipe.changed({path: value})
             assert flat(made.plain())[path] == value
 
@@ -166,3 +171,46 @@ def test_what_is_missing_is_that_of_the_stages_that_are_reached(monkeypatch):
     recipe = Recipe("x", "", native("hop-by-hop"))
     assert recipe.missing("cpu", SAMPLE) is None
     assert recipe.missing("cpu", MEMORY_IO) == recipe.missing("cpu") == Missing("cpu", "fix")
+
+
+def test_a_slip_in_a_recipe_is_one_sentence():
+    for changes, words in (
+        ({"sampler": "fused-map"}, "sampler must be of SamplerSpec, it is 'fused-map'"),
+        (
+            {"features": Host},
+            r"features must be of StoreSpec, it is the class Host: write Host\(\)",
+        ),
+        ({"features": Csr()}, "features must be of StoreSpec, it is Csr"),
+        ({"order": None}, "order must be of OrderSpec, it is None"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            replace(BASELINE, **changes)
+
+
+@dataclass(frozen=True)
+class Unregistered(StoreSpec):
+    name: ClassVar[str] = "unregistered"
+    deep: bool = option(False, "nothing", (False, True))
+
+    def build(self, job):
+        raise NotImplementedError
+
+
+def test_a_recipe_s_own_stages_need_not_be_registered():
+    mine = replace(BASELINE, name="mine", features=Unregistered())
+    made = mine.changed({"features.deep": True}).resolved("cpu")
+    assert from_plain("mine", made.plain(), mine).features == Unregistered(deep=True)
+    with pytest.raises(UsageError, match="unknown features 'unregistered'"):
+        from_plain("mine", made.plain())
+
+
+def test_a_stranger_s_stage_cannot_bear_a_name_of_ours(monkeypatch):
+    class Ours(Unregistered):
+        name = "host"
+
+    forged = replace(BASELINE, name="forged", features=Ours())
+    monkeypatch.setattr(registry, "load", lambda kind, name: forged)
+    ours = {kind: type(getattr(BASELINE, kind)) for kind in NEEDED}
+    monkeypatch.setattr(finding, "stage", lambda kind, name: ours[kind])
+    with pytest.raises(UsageError, match="features 'host' is a name of gnnbench's own"):
+        find("forged")

@@ -153,7 +153,7 @@ def test_a_stage_of_another_kind_is_refused(extra):
 @pytest.mark.parametrize("text", ["Strange = [1]", "class Strange: pass", "def Strange(): pass"])
 def test_what_is_no_stage_is_told(extra, kind, text):
     extra(kind, text)
-    with pytest.raises(TypeError, match=f"'strange' of gnnbench.{registry.GROUPS[kind]} is no"):
+    with pytest.raises(UsageError, match=f"'strange' of gnnbench.{registry.GROUPS[kind]} is no"):
         stage(kind, "strange")
 
 
