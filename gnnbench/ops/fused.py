@@ -74,8 +74,8 @@ def fused_map(
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, capacity)
     flat = _call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
-    took: list[int] = flat.pop().tolist()
-    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+    mini = mini_batch(flat, seeds, spec, frontier, with_positions)
+    return mini, _taken(mini, frontier)
 
 
 class DenseMap:
@@ -123,8 +123,8 @@ def fastsample(
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
     flat = _call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
-    took: list[int] = flat.pop().tolist()
-    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+    mini = mini_batch(flat, seeds, spec, frontier, with_positions)
+    return mini, _taken(mini, frontier)
 
 
 def fused_id_map(
@@ -246,6 +246,18 @@ class CapturedFusedMap:
             out += [t[:edges] for t in rest]
             rows = nodes
         return out
+
+
+def _taken(mini: MiniBatch, frontier: str) -> list[int]:
+    """Nodes and edges of each hop in turn."""
+    took = []
+    before = 0
+    for block in reversed(mini.blocks):
+        edges = block.num_edges
+        took += [block.num_src, edges - before]
+        if frontier == "new":
+            before = edges
+    return took
 
 
 @cache
