@@ -70,14 +70,16 @@ def mini_batch(
     flat: Sequence[Tensor], seeds: Tensor, pick: PickSpec, frontier: str, with_positions: bool
 ) -> MiniBatch:
     """The answer of a whole-batch operator (its form: ``native/bindings/cpu/catalogue.cpp``)."""
-    carries = with_positions or pick.gives_weights
-    stride = 4 if carries else 3
+    walked = pick.gives_weights
+    stride = 4 if with_positions or walked else 3
     blocks = []
     for at in range(0, len(flat), stride):
         indptr, indices, src_nodes = flat[at : at + 3]
         block = Block(indptr, indices, src_nodes, indptr.numel() - 1)
-        if carries:
-            setattr(block, "weights" if pick.gives_weights else "positions", flat[at + 3])
+        if walked:
+            block.weights = flat[at + 3]
+        elif with_positions:
+            block.positions = flat[at + 3]
         blocks.append(block)
     blocks.reverse()
     # With "new" the input block's rows hold every edge of the batch once.
