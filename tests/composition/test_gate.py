@@ -85,8 +85,8 @@ def test_wrong_layers_are_caught(layers, small_graph):
 def test_wrong_gradients_are_caught(layers, model, small_graph, monkeypatch):
     system = make(small_graph, settings={"aggregate": layers}, model=model)
     assert system.check().details["backward_error"] < 1e-4
-    other(monkeypatch, system.trainer, "gradient", lambda g, batch, x: 1.01 * g.roll(1, 0))
-    assert "gradients" in system.check().reason
+    other(monkeypatch, system.trainer, "gradients", lambda g, *_: (1.01 * g[0].roll(1, 0), g[1]))
+    assert "gradients of the input rows" in system.check().reason
 
 
 @pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])
