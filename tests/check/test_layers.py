@@ -1,5 +1,7 @@
 """No right model is refused, whatever the graph's rows; every broken one is, on the same graphs."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from check_layers import (
@@ -16,13 +18,17 @@ from check_layers import (
 
 from gnnbench.check import layers
 from gnnbench.check.gate import Fault
-from gnnbench.check.layers import check_backward, check_forward
+from gnnbench.check.generic import Point
+from gnnbench.check.layers import FixedBlock, check_backward, check_forward
+from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.native import Native, NativeLayer
+from gnnbench.models.weights import LayerWeights
 from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
+SEED = torch.zeros(1, dtype=torch.int64)
 SEEDS = {Csr: range(200), DglLayers: range(0, 200, 20), PygLayers: range(0, 200, 20)}
 CASES = [(kind, model) for kind in KINDS for model in sorted(MODELS)]
 
@@ -161,6 +167,38 @@ def test_something_where_nothing_is_right_is_caught():
     fixed = fixed_block(graph, "gcn", 2)
     with pytest.raises(Fault, match="off by inf"):
         check_forward(graph, fixed, lambda batch, x: torch.full((32, 4), 1e-30))
+
+
+ALONE = Block(torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), SEED, 1)
+
+
+def test_a_sum_that_cancels_is_right_as_far_as_float32_goes():
+    """0.3 * 0.7 - 0.7 * 0.29999: most of what float32 has is gone, and half precision has none."""
+    w = torch.tensor([[0.7, -0.29999]])
+    weights = LayerWeights(w.double(), None, torch.zeros(1, dtype=torch.float64))
+    x = torch.tensor([[0.3, 0.7]])
+    batch = MiniBatch(SEED, [ALONE], 0)
+    fixed = FixedBlock("gcn", batch, [weights], Point(x, torch.ones(1, 1), 1))
+    graph = replace(graph_of("constant"), features=x)
+
+    def products(x):
+        return (x * w).sum(1, keepdim=True)
+
+    assert 5e-5 < check_forward(graph, fixed, lambda batch, x: products(x)) < 5e-3
+    for wrong in (
+        lambda batch, x: products(x.to(torch.float16).float()),
+        lambda batch, x: products(x.to(torch.bfloat16).float()),
+        lambda batch, x: products(x) * 1.5,
+    ):
+        with pytest.raises(Fault, match="forward values"):
+            check_forward(graph, fixed, wrong)
+
+
+def test_values_of_another_shape_are_caught():
+    graph = graph_of("constant")
+    fixed = fixed_block(graph, "gcn", 2)
+    with pytest.raises(Fault, match=r"have the shape \[32, 1\] where \[32, 4\] is right"):
+        check_forward(graph, fixed, lambda batch, x: torch.zeros(32, 1))
 
 
 def test_a_model_that_has_no_generic_point_is_told(monkeypatch):
