@@ -23,7 +23,7 @@ from gnnbench.reference import model as reference
 VALUES_PER_ROW = 4
 ROUNDS = 20
 UNIT_ROUNDOFF = torch.finfo(torch.float32).eps / 2
-# Wrong once in 10^13 / n sums of n terms (Higham and Mary, theorem 2.4: 2 n exp(-8^2 / 2)).
+# Exceeded by a sum of n terms with a probability of 2 n exp(-8^2 / 2) at most, some n / 10^13.
 DEVIATIONS = 8.0
 # Besides the products and the sums of a destination: the product, a mean's reciprocal and its
 # product, the own row's term, the bias.
@@ -94,7 +94,7 @@ def generic_point(
 ) -> Point:
     """A point of the batch's blocks, drawn from ``seed``.
 
-    Rows of destinations in doubt are drawn again, a row with all others kept, for ``ROUNDS``
+    Rows of destinations in doubt are drawn again and the others kept, for at most ``ROUNDS``
     rounds: among 300,000 pre-activations a fresh draw of all rows nearly always has one in doubt.
     What is then left in doubt, in very wide models, is left out by ``back``. ``batch`` has the
     cumulative frontier.
