@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from gnnbench.check import gate
+from gnnbench.check import gate, layers
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Hop
@@ -57,9 +57,13 @@ def check(system: Gated) -> CheckReport:
             gate.check_features(graph, batches[0].input_nodes, store.load(batches[0]))
         sampler.check(all_seeds[0])
         if trainer is not None:
-            fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
-            report.details["forward_error"] = gate.check_forward(*fixed, trainer.forward)
-            report.details["backward_error"] = gate.check_backward(*fixed, trainer.gradient)
+            fixed = layers.FixedBlock.of(
+                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0]
+            )
+            report.details["forward_error"] = layers.check_forward(graph, fixed, trainer.forward)
+            error, compared = layers.check_backward(fixed, trainer.gradients)
+            report.details["backward_error"] = error
+            report.details["weight_gradients"] = compared
     except gate.Fault as fault:
         report.ok, report.reason = False, str(fault)
         return report
