@@ -16,6 +16,7 @@ from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
 from gnnbench.runner import audit
 from gnnbench.runner.failures import Failure
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
@@ -60,6 +61,7 @@ class Pairing:
     measure: Measure
     logs: Path
     observer: Observer
+    keeper: Keeper
     gpu: GpuWatch = field(default_factory=GpuWatch)
     _kept: dict[str, WorkerProcess] = field(default_factory=dict)
 
@@ -136,7 +138,8 @@ class Pairing:
         )
         try:
             self._step(cell, "opening", 0.0)
-            self._ask(cell, lambda: self._report(cell, {"facts": worker.open()}))
+            graph = self._ask(cell, lambda: self.keeper.graph(cell))
+            self._ask(cell, lambda: self._report(cell, worker.open(graph)))
             self._step(cell, "setting up", 0.05)
             self._ask(cell, lambda: self._report(cell, {"setup": worker.call("setup")}))
             self._step(cell, "checking", 0.1)

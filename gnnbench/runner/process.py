@@ -71,10 +71,13 @@ class WorkerProcess:
         else:
             self.kill()
 
-    def open(self) -> dict[str, Any]:
-        """Construct the system; returns the graph's facts."""
+    def open(self, graph: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Construct the system; returns the graph's ``facts`` and how long it took.
+
+        ``graph`` says where the run prepared it (``gnnbench.runner.keeper``).
+        """
         cell = replace(self.cell, threads=self._threads)
-        return self.call("open", cell=asdict(cell))
+        return self.call("open", cell=asdict(cell), graph=graph)
 
     def prepare(self) -> dict[str, Any]:
         """Make the cell's dataset ready on disk, without a system."""
