@@ -2,9 +2,11 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,7 +18,7 @@ from gnnbench.overrides import Overrides
 from gnnbench.runner import life
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
-from gnnbench.runner.process import WorkerProcess
+from gnnbench.runner.process import WORKER_ENVIRONMENT, WorkerProcess, overridden_environment
 
 DATASET = "products~twin@0.001"
 
@@ -97,3 +99,33 @@ def test_a_stamped_graph_is_checked_again_once_it_is_touched(tmp_path):
     indices.unlink()
     with pytest.raises(DataError, match=r"indices\.bin"):
         stamp(folder)
+
+
+def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatch):
+    """The environment reaches the process, and each OpenMP runtime that is loaded takes it."""
+    monkeypatch.setenv("OMP_WAIT_POLICY", "ACTIVE")
+    monkeypatch.setenv("KMP_BLOCKTIME", "0")  # as the harness has it: nothing is overridden
+    monkeypatch.setenv("OMP_DISPLAY_ENV", "VERBOSE")
+    assert overridden_environment() == {"OMP_WAIT_POLICY": "ACTIVE"}
+    log = tmp_path / "log"
+    with WorkerProcess(cell_of("baseline", tmp_path), log, 60.0) as worker:
+        worker.open()
+        worker.call("setup")
+        raw = Path(f"/proc/{worker.pid}/environ").read_bytes().split(b"\0")
+        maps = Path(f"/proc/{worker.pid}/maps").read_text()
+    environment = dict(line.decode().split("=", 1) for line in raw if line)
+    assert environment.items() >= WORKER_ENVIRONMENT.items()
+    runtimes = set(re.findall(r"\S*/lib(?:g|i)?omp[\d.-]*\.so\S*", maps))
+    shown = log.read_text()
+    assert len(runtimes) >= 1
+    assert shown.count("OPENMP DISPLAY ENVIRONMENT BEGIN") == len(runtimes)
+    assert shown.count("OMP_WAIT_POLICY = 'PASSIVE'") == len(runtimes)
+    if any("libgomp" in one for one in runtimes):
+        assert "GOMP_SPINCOUNT = '0'" in shown
+
+
+def test_a_run_records_what_stood_and_what_gave_way(launch, monkeypatch):
+    monkeypatch.setenv("GOMP_SPINCOUNT", "1000")
+    record = json.loads((launch("fake").folder / "run.json").read_text())
+    assert record["worker_environment"] == WORKER_ENVIRONMENT
+    assert record["overridden_environment"] == {"GOMP_SPINCOUNT": "1000"}
