@@ -25,7 +25,7 @@ KEY = (
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
-NOT_MEASURED = ("missing_dep", "unsupported")
+NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
 VERDICTS = {
     "faster": "B takes less time than A; the interval lies wholly beyond the threshold",
     "slower": "B takes more time than A, likewise: a regression",

@@ -226,8 +226,8 @@ def exit_code(
 ) -> int:
     """The documented code: a wrong result weighs most, then failed cells, then missing things.
 
-    ``missing_dep`` and ``unsupported`` count only where the user named the system, or the dataset
-    that is absent, or when nothing at all could be measured.
+    ``missing_dep`` and ``unsupported`` count only where the user named the system, ``missing_data``
+    where the user named the dataset, and all of them when nothing at all could be measured.
     """
     statuses = {r["status"] for r in rows}
     if "incorrect" in statuses:
@@ -238,5 +238,6 @@ def exit_code(
     if named_absent or "missing_dep" in named:
         return EXIT_MISSING
     if rows and "ok" not in statuses:
-        return EXIT_MISSING if "missing_dep" in statuses else EXIT_CELLS_FAILED
+        absent = statuses & {"missing_dep", "missing_data"}
+        return EXIT_MISSING if absent else EXIT_CELLS_FAILED
     return EXIT_OK

@@ -36,7 +36,7 @@ class Keeper:
         if answer.get("exit_code") == UsageError.exit_code:
             raise UsageError(answer["error"])
         if "error" in answer:
-            return Failure("missing_dep", answer["error"])
+            return Failure("missing_data", answer["error"])
         self._graphs[cell.dataset] = answer["graph"]
         return None
 
