@@ -139,6 +139,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         raise Interrupted(path) from None
     finally:
         pairing.kill()
+        keeper.close()
         ledger.close()
     rows = write()
     write_json(

@@ -1,6 +1,6 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
+Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``, ``epoch``,
 ``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
 ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
@@ -76,6 +76,21 @@ class Worker:
             return {"error": str(error), "exit_code": error.exit_code}
         return {"graph": {"folder": str(folder), "verified": verified}}
 
+    def hold(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Copy files of a verified graph into memory that lasts as long as this process.
+
+        Returns their addresses by array.
+        """
+        from gnnbench.data.store import layout
+        from gnnbench.data.store.reader import stamp
+        from gnnbench.runner.hold import address_of, hold_file
+
+        folder = Path(command["folder"])
+        found = {a: address_of(hold_file(layout.file_of(folder, a))) for a in command["arrays"]}
+        if stamp(folder) != command["verified"]:
+            raise DataError(f"{folder} changed while its graph was in use; run again")
+        return {"held": found}
+
     def setup(self, command: dict[str, Any]) -> dict[str, Any]:
         """Build what the system needs; the time is part of the row, a framework's import apart."""
         start, before = time.perf_counter(), self.clock.seconds
@@ -130,7 +145,7 @@ def open_graph(name: str, prepared: Mapping[str, Any] | None = None) -> Any:
     if prepared is not None:
         from gnnbench.data.store.reader import open_graph
 
-        return open_graph(prepared["folder"], prepared["verified"])
+        return open_graph(prepared["folder"], prepared["verified"], prepared.get("held"))
     from gnnbench.data.prepare import load_dataset
 
     return load_dataset(name)
@@ -169,6 +184,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     worker = Worker()
     ops = {
         "prepare": worker.prepare,
+        "hold": worker.hold,
         "open": worker.open,
         "setup": worker.setup,
         "check": worker.check,

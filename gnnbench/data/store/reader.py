@@ -59,13 +59,18 @@ def stamp(path: str | Path) -> dict[str, list[int]]:
     return found
 
 
-def open_graph(path: str | Path, verified: Mapping[str, list[int]] | None = None) -> Graph:
+def open_graph(
+    path: str | Path,
+    verified: Mapping[str, list[int]] | None = None,
+    held: Mapping[str, str] | None = None,
+) -> Graph:
     """Map a prepared graph read-only (private pages).
 
     Sizes, types and everything that is an index are checked, so that no later damage makes native
     code leave an array; checksums and features are not (``verify``). A graph that still has the
-    ``verified`` stamp is not looked through again. Raises ``MissingError`` where there is no graph
-    and ``DataError`` where it is damaged.
+    ``verified`` stamp is not looked through again. ``held``: addresses of arrays of that very graph
+    in another process's memory. Raises ``MissingError`` where there is no graph and ``DataError``
+    where it is damaged, or changed since it is held.
     """
     from gnnbench.data.graph import Graph
 
@@ -73,7 +78,9 @@ def open_graph(path: str | Path, verified: Mapping[str, list[int]] | None = None
     meta = layout.read_meta(folder)
     layout.check_sizes(folder, meta)
     if verified is not None and verified == stamp(folder):
-        return Graph.mapped(folder, meta)
+        return Graph.mapped(folder, meta, held)
+    if held:
+        raise DataError(f"{folder} changed while its graph was in use; run again")
     mapped = {
         array: layout.map_array(folder, array, entry["dtype"], tuple(entry["shape"]))
         for array, entry in meta["arrays"].items()
