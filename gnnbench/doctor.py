@@ -67,9 +67,11 @@ def _noise() -> Entry:
     except MissingError as error:
         reason, _, fix = str(error).rpartition("; ")
         return _entry("noise floor", False, reason, fix)
-    floors = [f"{d}: {c.floor(10):.1%} at 10 rounds ({c.at})" for d, c in sorted(known.items())]
-    return _entry("noise floor", bool(known), "; ".join(floors) or "never calibrated",
-                  "gnnbench calibrate")  # fmt: skip
+    told = [
+        f"{c.name}, {c.threads} threads: {c.spreads['wall_s'].s_life:.1%} between lives ({c.at})"
+        for c in known
+    ]
+    return _entry("noise", bool(known), "; ".join(told) or "never calibrated", "gnnbench calibrate")
 
 
 def _native() -> list[Entry]:

@@ -30,7 +30,9 @@ def run(
     pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
-    repeats: Annotated[int, typer.Option(min=0, help="Exact number of rounds.")] = 0,
+    repeats: Annotated[
+        int, typer.Option(min=0, help="Exact number of pairs of fresh processes.")
+    ] = 0,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),

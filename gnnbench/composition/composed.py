@@ -70,12 +70,19 @@ class Composed(System):
     def check(self) -> CheckReport:
         """The gate."""
         report = gates.check(self)
+        report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         self.counts.clear()
         return report
 
-    def recheck(self, epoch: int) -> str:
+    def glance(self) -> tuple[str, str]:
+        """The gate's first batch."""
+        found = gates.glance(self)
+        self.counts.clear()
+        return found
+
+    def recheck(self, epoch: int, brief: bool = False) -> str:
         """The gate again, on fresh seeds."""
-        fault = gates.recheck(self, epoch)
+        fault = gates.recheck(self, epoch, brief)
         self.counts.clear()
         return fault
 

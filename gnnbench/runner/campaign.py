@@ -96,7 +96,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         **folders.identity(),
         "load_before": machine.load(),
     }
-    record["calibration"] = {d: c.to_json() for d, c in noise.load(record["machine_id"]).items()}
+    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
         observer.note(f"continuing {path.name}")
@@ -106,10 +106,10 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     else:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
+    calibrations = [Calibration.from_json(c) for c in record["calibration"]]
     keeper = Keeper(path / "logs", experiment.measure.cell_timeout_s)
-    pairing = Pairing(ledger, experiment.measure, path / "logs", observer, keeper)
+    pairing = Pairing(ledger, experiment.measure, path / "logs", observer, keeper, calibrations)
     stopped = False
-    calibrations = {d: Calibration.from_json(c) for d, c in record["calibration"].items()}
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
@@ -128,17 +128,14 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
                     "stopped at the first failure; go on by giving the same with --resume"
                 )
                 break
-        for reference in _unmeasured(plan, ledger, experiment.measure.min_rounds):
+        for reference in _unmeasured(plan, ledger):
             if stopped or request.only_failed:
                 break
             pairing.run(Pair(reference))
-        pairing.close()
     except KeyboardInterrupt:
-        pairing.kill()
         write()
         raise Interrupted(path) from None
     finally:
-        pairing.kill()
         keeper.close()
         ledger.close()
     rows = write()
@@ -183,15 +180,13 @@ def _failed_again(path: Path, plan: Plan, ledger: Ledger, observer: Observer) ->
     return todo
 
 
-def _unmeasured(plan: Plan, ledger: Ledger, enough: int) -> list[Cell]:
-    """References that are left with too few samples because what ran beside them failed."""
+def _unmeasured(plan: Plan, ledger: Ledger) -> list[Cell]:
+    """References that were never measured because what ran beside them failed."""
     references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
     return [
         c
         for c in references.values()
-        if c.id not in plan.failures
-        and c.id not in ledger.failures
-        and len(ledger.measured(c)) < enough
+        if c.id not in plan.failures and c.id not in ledger.failures and not ledger.measured(c)
     ]
 
 

@@ -95,8 +95,12 @@ class WorkerProcess:
 
         ``graph`` says where the run prepared it (``gnnbench.runner.keeper``).
         """
-        cell = replace(self.cell, threads=self._threads)
-        return self.call("open", cell=asdict(cell), graph=graph)
+        self.send_open(graph)
+        return self.receive("open")
+
+    def send_open(self, graph: dict[str, Any] | None = None) -> None:
+        """The command to construct the system, its answer still to be received."""
+        self.send("open", cell=asdict(replace(self.cell, threads=self._threads)), graph=graph)
 
     def prepare(self) -> dict[str, Any]:
         """Make the cell's dataset ready on disk, without a system."""
@@ -108,12 +112,20 @@ class WorkerProcess:
         Raises ``WorkerFailed`` with the failure's status; after a time-out or a death the process
         group is gone.
         """
+        self.send(op, **arguments)
+        return self.receive(op)
+
+    def send(self, op: str, **arguments: Any) -> None:
+        """Send a command; its answer is to be received before the next."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise WorkerFailed(self._death()) from None
+
+    def receive(self, op: str) -> dict[str, Any]:
+        """The answer to the command that was sent last. Raises as ``call``."""
         line = self._read_line(time.monotonic() + self.timeout_s)
         if line is None:
             self.kill()

@@ -1,7 +1,7 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``, ``epoch``,
-``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
+Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``, ``glance``,
+``epoch``, ``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
 ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
@@ -24,8 +24,8 @@ from typing import IO, Any
 
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
-from gnnbench.runner.life import FrameworkClock, age_s, hold_garbage, release_garbage
 from gnnbench.runner.quiet import quiet_since
+from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage
 
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
@@ -43,7 +43,7 @@ class Worker:
         """Import the system, open the graph, construct; returns the graph's ``facts``.
 
         ``open_s`` counts from the start of the process, without ``import_s``, the import of a
-        framework (``gnnbench.runner.life.FRAMEWORKS``).
+        framework (``gnnbench.runner.start.FRAMEWORKS``).
         """
         hold_garbage()
         from gnnbench.composition.find import find
@@ -124,9 +124,14 @@ class Worker:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
 
+    def glance(self, command: dict[str, Any]) -> dict[str, Any]:
+        """One batch of the gate, of a cell whose first life passed it whole."""
+        digest, reason = self.system.glance()
+        return {"digest": digest, "reason": reason}
+
     def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
         """Check again, after timing, on seeds that were not timed."""
-        return {"reason": self.system.recheck(command["epoch"])}
+        return {"reason": self.system.recheck(command["epoch"], command["brief"])}
 
     def profile(self, command: dict[str, Any]) -> dict[str, Any]:
         """Look inside the samples of an epoch that was not timed."""
@@ -188,6 +193,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "open": worker.open,
         "setup": worker.setup,
         "check": worker.check,
+        "glance": worker.glance,
         "epoch": worker.epoch,
         "audit": worker.audit,
         "recheck": worker.recheck,

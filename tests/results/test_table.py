@@ -157,12 +157,12 @@ def test_kernels_say_what_is_unknown():
 def test_couples_are_sentences_with_what_varies():
     couple = {
         "first": "dgl", "second": "baseline sampler=fused-map", "dataset": "d", "fanouts": "2/2",
-        "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "rounds": 7,
+        "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "pairs": 7,
         "work_class": "different", "verdict": "faster",
     }  # fmt: skip
     assert ratio_lines([couple, {**couple, "fanouts": "5/5", "device_ratio": None}]) == [
         "dgl / baseline sampler=fused-map (fanouts 2/2): 2.00x [1.90, 2.10] per edge, 3.00x by"
-        " events; different work, 7 rounds, faster",
+        " events; different work, 7 pairs, faster",
         "dgl / baseline sampler=fused-map (fanouts 5/5): 2.00x [1.90, 2.10] per edge; different"
-        " work, 7 rounds, faster",
+        " work, 7 pairs, faster",
     ]

@@ -15,7 +15,7 @@ from gnnbench.data.prepare import prepare
 from gnnbench.data.store.reader import open_graph, stamp
 from gnnbench.errors import DataError
 from gnnbench.overrides import Overrides
-from gnnbench.runner import life
+from gnnbench.runner import start
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.process import WORKER_ENVIRONMENT, WorkerProcess, overridden_environment
@@ -59,9 +59,9 @@ def test_a_framework_s_import_is_timed_once_however_it_nests(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     import ticks
 
-    monkeypatch.setattr(life, "FRAMEWORKS", ("first", "second"))
-    monkeypatch.setattr(life, "time", SimpleNamespace(perf_counter=lambda: ticks.now))
-    clock = life.FrameworkClock()
+    monkeypatch.setattr(start, "FRAMEWORKS", ("first", "second"))
+    monkeypatch.setattr(start, "time", SimpleNamespace(perf_counter=lambda: ticks.now))
+    clock = start.FrameworkClock()
     try:
         for name, expected in (("other", 0), ("first", 12), ("second", 12), ("first", 12)):
             importlib.import_module(name)
