@@ -15,6 +15,8 @@ from gnnbench.data.prepare import prepare
 from gnnbench.data.store.reader import open_graph, stamp
 from gnnbench.errors import DataError
 from gnnbench.overrides import Overrides
+from gnnbench.results.reader import read_csv
+from gnnbench.results.schema import METRICS
 from gnnbench.runner import start
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
@@ -122,6 +124,14 @@ def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatc
     assert shown.count("OMP_WAIT_POLICY = 'PASSIVE'") == len(runtimes)
     if any("libgomp" in one for one in runtimes):
         assert "GOMP_SPINCOUNT = '0'" in shown
+
+
+def test_a_run_s_metrics_tell_the_start_apart_from_the_import(launch):
+    rows = read_csv(launch("fake").folder / "metrics.csv", METRICS)
+    found = {r["name"]: r["value"] for r in rows if r["stage"] in ("open", "setup")}
+    assert found["open_time_s"] > 0
+    assert found["import_time_s"] == 0  # the fakes bring no framework
+    assert found["setup_time_s"] >= 0
 
 
 def test_a_run_records_what_stood_and_what_gave_way(launch, monkeypatch):
