@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnnbench import experiment as ex
+from gnnbench.data import names as datasets
 from gnnbench.errors import UsageError
 from gnnbench.grid import expand
 from gnnbench.overrides import Overrides, as_definition, parse_value
@@ -377,3 +378,11 @@ def test_the_sampling_definition(profile, cells, couples):
     assert {(c.until, c.model) for c in found} == {("sample", "")}
     for cell in found:  # ours share a pick, the packages have theirs
         assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")
+
+
+@pytest.mark.parametrize("name", sorted(ex.shipped()))
+def test_shipped_defaults_take_what_every_machine_can_make(name):
+    """No real graph is asked for unless its profile is."""
+    found = ex.resolve(ex.load(name), "").axis("dataset")
+    assert found
+    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat"}

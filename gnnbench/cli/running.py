@@ -25,7 +25,7 @@ def run(
     systems: Annotated[str, typer.Option(help="Systems, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="Datasets, separated by commas.")] = "",
     models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "",
-    profile: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "",
+    profile: Annotated[str, typer.Option(help="smoke, laptop, real or paper.")] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
     pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),

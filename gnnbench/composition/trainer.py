@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnbench.minibatch import Batch, MiniBatch
+from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
 from gnnbench.models.stack import build
 from gnnbench.stages.job import Job
@@ -30,7 +31,7 @@ class Trainer:
             cell.seed,
         ).to(job.device)
         self._labels = graph.labels.to(job.device)
-        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
+        self._optimizer = Adam(self.model.parameters(), lr=cell.learning_rate)
         self.losses: list[Tensor] = []
         self._before = self._parameters()
 

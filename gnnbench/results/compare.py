@@ -27,7 +27,7 @@ KEY = (
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
-NOT_MEASURED = ("missing_dep", "unsupported")
+NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
 VERDICTS = {
     "faster": "against the reference beside it, B's is faster than A's by more than the margin",
     "slower": "likewise slower: a regression",

@@ -101,7 +101,7 @@ def dataset_state(name: str) -> Failure | None:
     if summary.available:
         return None
     get = f"; get it: {summary.get}" if summary.get else ""
-    return Failure("missing_dep", f"dataset '{name}' is not here ({summary.missing}){get}")
+    return Failure("missing_data", f"dataset '{name}' is not here ({summary.missing}){get}")
 
 
 def check_names(systems: Collection[str], models: Collection[str]) -> None:

@@ -17,6 +17,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.runner import audit
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.failures import Failure
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
@@ -48,6 +49,7 @@ class Life:
     ledger: Ledger
     measure: Measure
     logs: Path
+    keeper: Keeper
     gpu: GpuWatch
     step: Callable[[Cell, str, float], None]
 
@@ -98,8 +100,10 @@ class Life:
                 log = self.logs / f"{cell.id}-{cell.system}.log"
                 limits = (self.measure.cell_timeout_s, self.measure.memory_limit_gib)
                 found.append((cell, WorkerProcess(cell, log, *limits)))
-            self._each(found, "facts", "opening", WorkerProcess.send_open)
-            self._each(found, "setup", "setting up", lambda worker: worker.send("setup"))
+            self._each(found, "opening", lambda w: w.send_open(self.keeper.graph(w.cell)), dict)
+            self._each(
+                found, "setting up", lambda w: w.send("setup"), lambda answer: {"setup": answer}
+            )
             for cell, worker in found:
                 self._gate(cell, worker)
         except BaseException:
@@ -111,18 +115,19 @@ class Life:
     def _each(
         self,
         workers: list[tuple[Cell, WorkerProcess]],
-        report: str,
         what: str,
-        send: Callable[[WorkerProcess], str | None],
+        send: Callable[[WorkerProcess], None],
+        report: Callable[[dict[str, Any]], dict[str, Any]],
     ) -> None:
-        """One command to all, then their answers."""
+        """One command to all, then their answers; the first life's are reported."""
         for cell, worker in workers:
             self.step(cell, what, 0.0)
             self._ask(cell, lambda w=worker: send(w))  # type: ignore[misc]
         for cell, worker in workers:
             answer = self._ask(cell, lambda w=worker: w.receive(what))  # type: ignore[misc]
-            if report not in self.ledger.reports.get(cell.id, {}):
-                self.ledger.record("report", cell=cell.id, report={report: answer})
+            found = report(answer)
+            if not found.keys() <= self.ledger.reports.get(cell.id, {}).keys():
+                self.ledger.record("report", cell=cell.id, report=found)
 
     def _gate(self, cell: Cell, worker: WorkerProcess) -> None:
         """The whole gate once a cell; of a later life one batch, which must be the first life's."""

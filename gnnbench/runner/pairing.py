@@ -16,6 +16,7 @@ from gnnbench.measure.noise import Calibration
 from gnnbench.measure.rule import even_rounds
 from gnnbench.measure.throttle import GpuWatch
 from gnnbench.runner.compared import logs
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
 from gnnbench.runner.plan import Pair
@@ -46,6 +47,7 @@ class Pairing:
     measure: Measure
     logs: Path
     observer: Observer
+    keeper: Keeper
     calibrations: Sequence[Calibration] = ()
     gpu: GpuWatch = field(default_factory=GpuWatch)
 
@@ -76,7 +78,8 @@ class Pairing:
                 break
             number = self.ledger.next_life(pair)
             Life(
-                pair, number, self.ledger, self.measure, self.logs, self.gpu, self._step
+                pair, number, self.ledger, self.measure, self.logs, self.keeper, self.gpu,
+                self._step,
             ).run(lambda life_s, round_s: self._rounds(pair, life_s, round_s))  # fmt: skip
             last = self.ledger.last_life(pair)
             if last is not None and last["void"]:
@@ -115,7 +118,7 @@ class Pairing:
                 cell, log, self.measure.cell_timeout_s, self.measure.memory_limit_gib
             )
             try:
-                worker.open()
+                worker.open(self.keeper.graph(cell))
                 worker.call("setup")
                 found = worker.call("profile", epoch=EPOCHS)
                 worker.close()

@@ -31,9 +31,28 @@ class WorkerFailed(Exception):
         self.failure = failure
 
 
-# glibc gives large blocks back to the kernel at once, and every batch then pays page faults for
-# its feature rows and gradients anew, in every framework. Workers keep what they have touched.
-WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+# What stands in every worker, whatever framework it runs; a setting of the user's gives way.
+WORKER_ENVIRONMENT = {
+    # glibc gives large blocks back to the kernel at once, and every batch then pays page faults
+    # for its feature rows and gradients anew. Workers keep what they have touched.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    # A thread that waits for others sleeps: one that spins keeps a core from those it waits for
+    # where another process runs, and a call of 4 ms takes 50. libgomp (torch, DGL and our library
+    # share the one that torch brings) reads the first two, LLVM's and Intel's the first and last.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "0",
+    "KMP_BLOCKTIME": "0",
+}
+
+
+def overridden_environment() -> dict[str, str]:
+    """What the user set otherwise and workers do not see."""
+    return {
+        name: os.environ[name]
+        for name, value in WORKER_ENVIRONMENT.items()
+        if os.environ.get(name, value) != value
+    }
 
 
 class WorkerProcess:
@@ -71,14 +90,17 @@ class WorkerProcess:
         else:
             self.kill()
 
-    def open(self) -> dict[str, Any]:
-        """Construct the system; returns the graph's facts."""
-        self.send_open()
+    def open(self, graph: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Construct the system; returns the graph's ``facts`` and how long it took.
+
+        ``graph`` says where the run prepared it (``gnnbench.runner.keeper``).
+        """
+        self.send_open(graph)
         return self.receive("open")
 
-    def send_open(self) -> None:
+    def send_open(self, graph: dict[str, Any] | None = None) -> None:
         """The command to construct the system, its answer still to be received."""
-        self.send("open", cell=asdict(replace(self.cell, threads=self._threads)))
+        self.send("open", cell=asdict(replace(self.cell, threads=self._threads)), graph=graph)
 
     def prepare(self) -> dict[str, Any]:
         """Make the cell's dataset ready on disk, without a system."""

@@ -136,11 +136,16 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
 def _before(cell: Cell, ledger: Ledger) -> list[Row]:
     """What came before the first epoch."""
     report = ledger.reports.get(cell.id, {})
-    return [
+    found = [
         m.metric(cell.id, stage, what, report[stage]["seconds"])
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
         if stage in report
     ]
+    if "open_s" in report:
+        imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
+        found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
+        found.append(m.metric(cell.id, "open", m.IMPORT, imported))
+    return found
 
 
 def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:

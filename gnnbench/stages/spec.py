@@ -38,6 +38,11 @@ class Spec:
         """None where the stage can run on this machine's ``device``; must be cheap."""
         return None
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """Arrays of the graph that the stage of a cell on ``device`` reads in the host's memory and
+        that every life of a worker would otherwise copy: a run holds them once for all."""
+        return ()
+
     def resolved(self, device: str) -> Self:
         """The same with every default put in. Raises ``UnsupportedError``."""
         if device not in self.devices:

@@ -37,4 +37,6 @@ def test_another_dtype_is_different_work():
     one = BASE
     assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float16"}) == "different"
     assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float32"}) == "identical"
-    assert work_class(one | {"dtype": "float32"}, one | {"dtype": ""}) == "identical"  # samples only
+    assert (
+        work_class(one | {"dtype": "float32"}, one | {"dtype": ""}) == "identical"
+    )  # samples only

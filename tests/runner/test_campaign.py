@@ -281,6 +281,8 @@ def test_a_dataset_that_is_not_here_is_a_row(launch):
     outcome = launch("fake", datasets=("papers100m", "products~twin@0.005"))
     states = {r["dataset"]: (r["status"], r["reason"]) for r in outcome.rows}
     assert states["products~twin@0.005"] == ("ok", "")
-    assert states["papers100m"][0] == "missing_dep"
-    assert "http" in states["papers100m"][1]
+    status, reason = states["papers100m"]
+    assert status == "missing_data"
+    assert "get it: curl -LO http" in reason
+    assert "\n" not in reason
     assert outcome.exit_code == 6

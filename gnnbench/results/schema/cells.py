@@ -14,7 +14,8 @@ STATUSES = {
     "timeout": "a command took longer than cell_timeout_s",
     "crash": "the worker died by a signal or raised an error",
     "unsupported": "the system cannot do what the cell asks",
-    "missing_dep": "a backend or a dataset is not there",
+    "missing_dep": "a backend is not there",
+    "missing_data": "the dataset is not there, or is damaged; `reason` has the way to get it",
     "incorrect": "the correctness gate failed; takes part in no ratio",
     "unstable": "measured, but the interval is wider than unstable_half_width, or a pair was in "
     "doubt (other programs ran, the GPU was throttled) and was so again; takes part in no ratio",

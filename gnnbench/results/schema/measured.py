@@ -8,7 +8,7 @@ from gnnbench.results.schema.column import Column
 
 METRICS: tuple[Column, ...] = (
     Column("id", "str", "", "cell"),
-    Column("stage", "str", "", "phase or stage; epoch: all of it; setup, check: before the first"),
+    Column("stage", "str", "", "phase or stage; epoch: all of it; open, setup, check: before it"),
     Column("name", "str", "", "what it is: see below; a stage from elsewhere may have its own"),
     Column("where", "str", "", "where the data were, for bytes and calls: see below"),
     Column("value", "float", "", "median over the measured epochs, unless it says otherwise"),

@@ -39,6 +39,10 @@ class Host(StoreSpec):
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, where rows of it go to a GPU: it may not wait for a disk."""
+        return ("features",) if device == "cuda" else ()
+
     def build(self, job: Job) -> FeatureStore:
         """By the cell's device."""
         from gnnbench.stages.features.host import HostGather, StagedGather
@@ -59,8 +63,12 @@ class Uva(StoreSpec):
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table: it is locked in place."""
+        return ("features",)
+
     def build(self, job: Job) -> FeatureStore:
-        """The table, copied once into memory that is then locked."""
+        """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
         return ZeroCopyGather(job)
