@@ -39,8 +39,24 @@ def test_pyg(spec, monkeypatch):
 
 
 def test_pygs_extension(monkeypatch):
+    """Left open it is what PyG would take; a name is kept, and nothing stands in for it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: n)
+    assert PygSampler().resolved("cpu").extension == "pyg-lib"
+    assert PygSampler().missing("cpu") is None
+    without(monkeypatch, "pyg_lib")
+    assert PygSampler().resolved("cpu").extension == "torch-sparse"
+    assert PygSampler().missing("cpu") is None
+    named = PygSampler(extension="pyg-lib")
+    assert named.resolved("cpu").extension == "pyg-lib"
+    missing = named.missing("cpu")
+    assert missing.reason == "PyG's sampling extension pyg-lib is not installed"
+    assert "https://data.pyg.org/whl/torch-" in missing.fix
     without(monkeypatch, "pyg_lib", "torch_sparse")
-    assert "needs pyg-lib or torch-sparse" in PygSampler().missing("cpu").reason
+    assert PygSampler().missing("cpu") == missing
+    assert (
+        "torch-sparse is not installed"
+        in PygSampler(extension="torch-sparse").missing("cpu").reason
+    )
 
 
 def test_dgl(monkeypatch):
