@@ -55,9 +55,8 @@ def how_to_get(extension: str) -> str:
     return f"pip install --no-deps pyg-lib -f {index} (PyG's own wheel index)"
 
 
-@contextmanager
-def sampling_by(extension: str) -> Iterator[None]:
-    """PyG's samplers use this extension meanwhile, whichever they would prefer.
+def sample_by(extension: str) -> None:
+    """PyG's samplers use this extension from now on, whichever they would prefer.
 
     Raises ``MissingError`` where PyG could not load it.
     """
@@ -69,9 +68,17 @@ def sampling_by(extension: str) -> Iterator[None]:
             f"PyG cannot load its sampling extension {extension}, which was built for another"
             f" torch; {how_to_get(extension)}"
         )
-    preferred = flags.WITH_PYG_LIB
     flags.WITH_PYG_LIB = extension == "pyg-lib"
+
+
+@contextmanager
+def sampling_by(extension: str) -> Iterator[None]:
+    """The same, meanwhile."""
+    import torch_geometric.typing as flags
+
+    preferred = flags.WITH_PYG_LIB
     try:
+        sample_by(extension)
         yield
     finally:
         flags.WITH_PYG_LIB = preferred

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import accumulate, pairwise
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import torch
@@ -17,15 +18,15 @@ from gnnbench.foreign.pyg_import import (
     extension_missing,
     extensions,
     pyg_missing,
+    sample_by,
     sampling_by,
 )
-from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.missing import Missing
-from gnnbench.models.pyg_block import PygBlock
 from gnnbench.ops.missing import native_missing
 from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.pyg_batch import PygBatch
 from gnnbench.stages.spec import option
 
 
@@ -44,6 +45,9 @@ class PygSampler(SamplerSpec):
         DEFAULT,
         "whose sampler: default: pyg-lib where it is installed, else torch-sparse",
         (DEFAULT, *EXTENSIONS),
+    )
+    workers: int = option(
+        0, "processes that draw the epoch's batches ahead; 0: the loop draws them", range(257)
     )
 
     def missing(self, device: str) -> Missing | None:
@@ -65,7 +69,7 @@ class PygSampler(SamplerSpec):
 
     def build(self, job: Job) -> PygStage:
         """A ``NeighborLoader`` over the same graph."""
-        return PygStage(self, job)
+        return (PygWorkersStage if self.workers else PygStage)(self, job)
 
 
 @dataclass(frozen=True)
@@ -116,9 +120,9 @@ class PygStage(LoaderStage):
         super().__init__(spec, job)
         self._extension = spec.extension
         with sampling_by(self._extension):
-            self.loader = self._loader()
+            self.loader = self._loader(batch_size=job.cell.batch_size)
 
-    def _loader(self) -> Any:
+    def _loader(self, **options: Any) -> Any:
         """Over the same graph, its edges given sorted by destination."""
         from torch_geometric.loader import NeighborLoader
 
@@ -134,7 +138,7 @@ class PygStage(LoaderStage):
                 input_nodes=None,
                 is_sorted=True,
                 filter_per_worker=False,
-                batch_size=cell.batch_size,
+                **options,
             )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
@@ -148,6 +152,73 @@ class PygStage(LoaderStage):
         one never (rusty1s/pytorch_sparse issue 385)."""
         law = super().law
         return replace(law, name=UNEVEN) if self._extension == "torch-sparse" else law
+
+
+class Asked:
+    """The batches that a loader is to draw, as its sampler of batches: lists of node ids."""
+
+    def __init__(self) -> None:
+        self.batches: Sequence[Tensor] = ()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (seeds.tolist() for seeds in self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+class PygWorkersStage(PygStage):
+    """The same with ``num_workers`` processes that live on from epoch to epoch.
+
+    An epoch's first batch sets them to work on all of its batches, as many ahead as
+    ``prefetch_factor`` says by default; ``sample`` waits for the next one. Features are fetched in
+    the training process, by all its threads (``filter_per_worker=False``). A batch out of turn (at
+    the gate, in a look inside) goes through the processes alone.
+    """
+
+    def __init__(self, spec: PygSampler, job: Job) -> None:
+        self._workers = spec.workers
+        self._asked = Asked()
+        self._expected: tuple[int, Sequence[Tensor]] = (-1, ())
+        self._coming: deque[Tensor] = deque()
+        self._drawn: Any = None
+        super().__init__(spec, job)
+
+    def _loader(self, **options: Any) -> Any:
+        return super()._loader(
+            batch_sampler=self._asked,
+            num_workers=self._workers,
+            persistent_workers=True,
+            worker_init_fn=partial(_begin, self._extension),
+        )
+
+    def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
+        """Remember them."""
+        self._expected = epoch, batches
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
+        """The next batch that the processes have drawn."""
+        if not (self._coming and self._coming[0] is seeds):
+            expected, batches = self._expected
+            in_turn = expected == epoch and number < len(batches) and batches[number] is seeds
+            self._asked.batches = batches[number:] if in_turn else [seeds]
+            self._coming = deque(self._asked.batches)
+            # Beneath PyG's own iterator, which fetches the features as it yields.
+            self._drawn = iter(self.loader).iterator
+        self._coming.popleft()
+        hops = len(self.job.cell.fanouts)
+        return PygBatch(number, next(self._drawn), hops, self.loader, shared=True)
+
+    def close(self) -> None:
+        """End the processes; left to the collector of garbage, each is waited for 5 s in vain."""
+        if self._drawn is not None:
+            self._drawn._shutdown_workers()
+            self._drawn = None
+
+
+def _begin(extension: str, worker: int) -> None:
+    """In a worker process, before its first batch."""
+    sample_by(extension)
 
 
 class PygNativeStage(LoaderStage):
@@ -178,91 +249,3 @@ class PygNativeStage(LoaderStage):
         """As PyG's, with the batch's place in the epoch told to our sampler."""
         self._sampler.set_epoch(epoch, number)
         return super().sample(seeds, epoch, number)
-
-
-class PygBatch(Batch):
-    """A ``SamplerOutput``, and the loader that can fetch its features."""
-
-    def __init__(self, number: int, out: Any, num_hops: int, loader: Any) -> None:
-        self.number, self.out, self._num_hops, self.loader = number, out, num_hops, loader
-
-    @property
-    def seeds(self) -> Tensor:  # type: ignore[override]
-        """Seeds of the batch."""
-        nodes: Tensor = self.out.node[: self.out.metadata[0].numel()]
-        return nodes
-
-    @property
-    def input_nodes(self) -> Tensor:
-        """All sampled nodes, seeds first."""
-        nodes: Tensor = self.out.node
-        return nodes
-
-    @cached_property
-    def _bounds(self) -> list[tuple[int, int]]:
-        """Nodes and edges known after each hop, from the seeds on (hop 0).
-
-        pyg-lib reports them. torch-sparse does not, but it numbers nodes as it meets them and
-        expands them in that order: the edges of a hop are those that end in the nodes of the hop
-        before.
-        """
-        out = self.out
-        if out.num_sampled_nodes is not None and out.num_sampled_edges is not None:
-            known = accumulate(out.num_sampled_nodes), accumulate([0, *out.num_sampled_edges])
-            return list(zip(*known, strict=True))
-        nodes, edges = int(out.metadata[0].numel()), 0
-        bounds = [(nodes, 0)]
-        for _ in range(self._num_hops):
-            edges = int(torch.searchsorted(out.col, nodes))
-            if edges:
-                nodes = max(nodes, int(out.row[:edges].max()) + 1)
-            bounds.append((nodes, edges))
-        return bounds
-
-    @cached_property
-    def pyg_blocks(self) -> list[PygBlock]:
-        """Layer by layer what PyG's ``trim_to_layer`` leaves: the hops that the layer needs."""
-        edge_index = torch.stack([self.out.row, self.out.col])
-        return [
-            PygBlock(edge_index[:, :edges], num_src=nodes, num_dst=num_dst)
-            for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds)))
-        ]
-
-    @cached_property
-    def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; PyG's edges are ordered by destination."""
-        out, found = self.out, []
-        for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds))):
-            counts = torch.bincount(out.col[:edges], minlength=num_dst)
-            offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-            found.append(Block(offsets, out.row[:edges].int(), out.node[:nodes], num_dst))
-        return found
-
-    def sizes(self) -> Sizes:
-        """A hop's destinations are the nodes first seen at the hop before."""
-        nodes = self.out.node
-        layers = [
-            (nodes, num_dst, edges) for (num_dst, _), (_, edges) in pairwise(self._bounds)
-        ]  # fmt: skip
-        return Sizes(self.seeds, layers, nodes.numel(), new=True)
-
-    def hops(self) -> list[Hop]:
-        """Edges in neutral form."""
-        out, found, start = self.out, [], 0
-        edge_src, edge_dst = _ids(out.node[out.row]), _ids(out.node[out.col])
-        positions = _ids(out.edge)
-        for dst, count in self.sizes().hops:
-            end = start + count
-            found.append(
-                Hop(_ids(dst), edge_dst[start:end], edge_src[start:end], positions[start:end])
-            )
-            start = end
-        return found
-
-    def tensors(self) -> list[Tensor]:
-        """Rows, columns and nodes of the one subgraph that serves all layers."""
-        return [self.out.row, self.out.col, self.out.node]
-
-
-def _ids(t: Tensor) -> Any:
-    return t.numpy().astype("int64")

@@ -17,7 +17,8 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.dgl import DglBatch, DglSampler
 from gnnbench.stages.sampler.native import native
-from gnnbench.stages.sampler.pyg import PygBatch, PygNativeSampler, PygSampler
+from gnnbench.stages.sampler.pyg import PygNativeSampler, PygSampler
+from gnnbench.stages.sampler.pyg_batch import PygBatch
 from gnnbench.stages.sampler.wholegraph import WholeGraphBatch
 
 # In-neighbours: 0 <- 2 5 | 1 <- 0 | 2 <- 3 0 4 | 3 <- none | 4 <- 4 | 5 <- 1 2
