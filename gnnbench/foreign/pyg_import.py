@@ -8,18 +8,19 @@ from contextlib import contextmanager
 
 from gnnbench.errors import MissingError
 from gnnbench.missing import Missing
+from gnnbench.ops.missing import gpu_missing
 
 # Their modules, in the order in which PyG prefers them.
 EXTENSIONS = {"pyg-lib": "pyg_lib", "torch-sparse": "torch_sparse"}
 
 
-def pyg_missing() -> Missing | None:
-    """Why PyG cannot be imported here, without importing it."""
-    if importlib.util.find_spec("torch_geometric") is not None:
-        return None
-    return Missing(
-        "torch_geometric is not installed", "pip install -c constraints.txt torch-geometric"
-    )
+def pyg_missing(device: str = "cpu") -> Missing | None:
+    """Why PyG cannot be imported here or not run on ``device``, without importing it."""
+    if importlib.util.find_spec("torch_geometric") is None:
+        return Missing(
+            "torch_geometric is not installed", "pip install -c constraints.txt torch-geometric"
+        )
+    return gpu_missing() if device == "cuda" else None
 
 
 def require_pyg() -> None:

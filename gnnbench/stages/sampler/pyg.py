@@ -39,7 +39,8 @@ class PygSampler(SamplerSpec):
     """
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler"
+    summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler, on the CPU"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
     extension: str = option(
         DEFAULT,
@@ -52,7 +53,7 @@ class PygSampler(SamplerSpec):
 
     def missing(self, device: str) -> Missing | None:
         """PyG and the sampling extension must be installed."""
-        return pyg_missing() or extension_missing(self._extension())
+        return pyg_missing(device) or extension_missing(self._extension())
 
     def _extension(self) -> str:
         if self.extension != DEFAULT:
@@ -78,12 +79,13 @@ class PygNativeSampler(SamplerSpec):
 
     name: ClassVar[str] = "pyg-native"
     summary: ClassVar[str] = "PyG's NodeLoader around our hop-by-hop sampler"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """PyG must be installed and the native library have been built."""
-        return pyg_missing() or native_missing()
+        return pyg_missing(device) or native_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """Those of DGL."""
@@ -103,14 +105,48 @@ def _data(job: Job) -> Any:
 
 
 class LoaderStage(SamplerStage):
-    """A loader of PyG's by its own collate function."""
+    """A loader of PyG's by its own collate function; it draws on the host.
+
+    For a GPU the subgraph is then copied there out of pinned memory, and nothing waits for it, as
+    with ``pin_memory=True`` and ``batch.to(device, non_blocking=True)``.
+    """
 
     loader: Any
 
+    def __init__(self, spec: SamplerSpec, job: Job) -> None:
+        super().__init__(spec, job)
+        self._expected: Sequence[Tensor] = ()
+        self._on_host: Sequence[Tensor] = ()
+
+    def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
+        """Remember them."""
+        self._expected, self._on_host = batches, ()
+
+    def _in_turn(self, seeds: Tensor, number: int) -> bool:
+        """Whether an epoch that was told asks for a batch."""
+        return number < len(self._expected) and self._expected[number] is seeds
+
+    def _seeds(self, seeds: Tensor, number: int) -> Tensor:
+        """Seeds on the host; those of an epoch come over at once, for a copy waits for the GPU."""
+        if seeds.device.type == "cpu" or not self._in_turn(seeds, number):
+            return seeds.cpu()
+        if not self._on_host:
+            sizes = [s.numel() for s in self._expected]
+            self._on_host = torch.cat(list(self._expected)).cpu().split(sizes)
+        return self._on_host[number]
+
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
         """PyG's ``SamplerOutput``."""
-        out = self.loader.collate_fn(seeds)
-        return PygBatch(number, out, len(self.job.cell.fanouts), self.loader)
+        return self._batch(number, self.loader.collate_fn(self._seeds(seeds, number)))
+
+    def _batch(self, number: int, out: Any, shared: bool = False) -> PygBatch:
+        hops = len(self.job.cell.fanouts)
+        return PygBatch(number, out, hops, self.loader, self.job.device, shared)
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The host."""
+        return torch.device("cpu")
 
 
 class PygStage(LoaderStage):
@@ -179,7 +215,6 @@ class PygWorkersStage(PygStage):
     def __init__(self, spec: PygSampler, job: Job) -> None:
         self._workers = spec.workers
         self._asked = Asked()
-        self._expected: tuple[int, Sequence[Tensor]] = (-1, ())
         self._coming: deque[Tensor] = deque()
         self._drawn: Any = None
         super().__init__(spec, job)
@@ -192,22 +227,17 @@ class PygWorkersStage(PygStage):
             worker_init_fn=partial(_begin, self._extension),
         )
 
-    def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
-        """Remember them."""
-        self._expected = epoch, batches
-
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
         """The next batch that the processes have drawn."""
         if not (self._coming and self._coming[0] is seeds):
-            expected, batches = self._expected
-            in_turn = expected == epoch and number < len(batches) and batches[number] is seeds
-            self._asked.batches = batches[number:] if in_turn else [seeds]
-            self._coming = deque(self._asked.batches)
+            in_turn = self._in_turn(seeds, number)
+            self._coming = deque(self._expected[number:] if in_turn else [seeds])
+            coming = enumerate(self._coming, number)
+            self._asked.batches = [self._seeds(each, nth) for nth, each in coming]
             # Beneath PyG's own iterator, which fetches the features as it yields.
             self._drawn = iter(self.loader).iterator
         self._coming.popleft()
-        hops = len(self.job.cell.fanouts)
-        return PygBatch(number, next(self._drawn), hops, self.loader, shared=True)
+        return self._batch(number, next(self._drawn), shared=True)
 
     def close(self) -> None:
         """End the processes; left to the collector of garbage, each is waited for 5 s in vain."""

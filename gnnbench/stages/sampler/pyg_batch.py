@@ -12,30 +12,43 @@ from torch import Tensor
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.models.pyg_block import PygBlock
 
+HOST = torch.device("cpu")
+
 
 class PygBatch(Batch):
-    """A ``SamplerOutput``, and the loader that can fetch its features.
+    """A ``SamplerOutput`` (``out``, on the host), and the loader that can fetch its features.
 
-    ``shared``: its tensors are in shared memory, of which no more than a few batches are to be
-    alive.
+    ``node``, ``row`` and ``col`` are its tensors on the device that computes. ``shared``: they are
+    in shared memory, of which no more than a few batches are to be alive.
     """
 
     def __init__(
-        self, number: int, out: Any, num_hops: int, loader: Any, shared: bool = False
+        self,
+        number: int,
+        out: Any,
+        num_hops: int,
+        loader: Any,
+        device: torch.device = HOST,
+        shared: bool = False,
     ) -> None:
         self.number, self.out, self._num_hops, self.loader = number, out, num_hops, loader
-        self._shared = shared
+        self._shared = shared and device.type == "cpu"
+        self.node, self.row, self.col = out.node, out.row, out.col
+        if device.type != "cpu":
+            self.node, self.row, self.col = (
+                t.pin_memory().to(device, non_blocking=True) for t in (out.node, out.row, out.col)
+            )
 
     @property
     def seeds(self) -> Tensor:  # type: ignore[override]
         """Seeds of the batch."""
-        nodes: Tensor = self.out.node[: self.out.metadata[0].numel()]
+        nodes: Tensor = self.node[: self.out.metadata[0].numel()]
         return nodes
 
     @property
     def input_nodes(self) -> Tensor:
         """All sampled nodes, seeds first."""
-        nodes: Tensor = self.out.node
+        nodes: Tensor = self.node
         return nodes
 
     @cached_property
@@ -62,7 +75,7 @@ class PygBatch(Batch):
     @cached_property
     def pyg_blocks(self) -> list[PygBlock]:
         """Layer by layer what PyG's ``trim_to_layer`` leaves: the hops that the layer needs."""
-        edge_index = torch.stack([self.out.row, self.out.col])
+        edge_index = torch.stack([self.row, self.col])
         return [
             PygBlock(edge_index[:, :edges], num_src=nodes, num_dst=num_dst)
             for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds)))
@@ -71,16 +84,16 @@ class PygBatch(Batch):
     @cached_property
     def blocks(self) -> list[Block]:  # type: ignore[override]
         """As blocks of ours; PyG's edges are ordered by destination."""
-        out, found = self.out, []
+        found = []
         for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds))):
-            counts = torch.bincount(out.col[:edges], minlength=num_dst)
+            counts = torch.bincount(self.col[:edges], minlength=num_dst)
             offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-            found.append(Block(offsets, out.row[:edges].int(), out.node[:nodes], num_dst))
+            found.append(Block(offsets, self.row[:edges].int(), self.node[:nodes], num_dst))
         return found
 
     def sizes(self) -> Sizes:
         """A hop's destinations are the nodes first seen at the hop before."""
-        nodes = self.out.node.clone() if self._shared else self.out.node
+        nodes = self.node.clone() if self._shared else self.node
         layers = [
             (nodes, num_dst, edges) for (num_dst, _), (_, edges) in pairwise(self._bounds)
         ]  # fmt: skip
@@ -102,7 +115,7 @@ class PygBatch(Batch):
 
     def tensors(self) -> list[Tensor]:
         """Rows, columns and nodes of the one subgraph that serves all layers."""
-        return [self.out.row, self.out.col, self.out.node]
+        return [self.row, self.col, self.node]
 
 
 def _ids(t: Tensor) -> Any:
