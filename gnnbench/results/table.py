@@ -27,7 +27,7 @@ LEFT = {
 }  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")
-WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes", "judged_s": "the time"}
+WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes"}
 
 
 def _time(key: str) -> Text:
@@ -269,16 +269,16 @@ def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
 
 
 def _worth(couple: Row, known: Mapping[str, Row]) -> str:
-    """Edges, nodes and time of the second over the first's, medians of an epoch."""
+    """Edges, nodes and time of the second over the first's, an epoch's; the time by the pairs."""
     if couple["work_class"] != "different" or not known:
         return ""
     first, second = (known.get(i, {}) for i in couple["pair"].split("-"))
-    told = []
-    for key, words in WORTH.items():
-        if first.get(key) and second.get(key):
-            told.append(f"{second[key] / first[key]:.2f}x {words}")
-    if not told:
+    if not all(r.get(key) for r in (first, second) for key in WORTH):
         return ""
+    times = {words: second[key] / first[key] for key, words in WORTH.items()}
+    if couple["ratio"]:  # of the times per edge
+        times["the time"] = second["sampled_edges"] / first["sampled_edges"] / couple["ratio"]
+    told = ", ".join(f"{value:.2f}x {words}" for words, value in times.items())
     frontiers = [r.get("frontier") for r in (first, second)]
     why = "" if len(set(frontiers)) == 1 else f" (frontier {frontiers[1]}, not {frontiers[0]})"
-    return f"; the second has {', '.join(told)}{why}"
+    return f"; the second has {told}{why}"

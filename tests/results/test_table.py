@@ -171,15 +171,15 @@ def test_couples_are_sentences_with_what_varies():
 def test_what_different_work_is_worth():
     couple = {
         "first": "baseline sampler.frontier=cumulative", "second": "baseline sampler.frontier=new",
-        "pair": "a-b", "dataset": "d", "ratio": 1.1, "ratio_ci_low": 1.0, "ratio_ci_high": 1.2,
-        "device_ratio": None, "rounds": 7, "work_class": "different", "verdict": "faster",
+        "pair": "a-b", "dataset": "d", "ratio": 1.25, "ratio_ci_low": 1.0, "ratio_ci_high": 1.2,
+        "device_ratio": None, "pairs": 7, "work_class": "different", "verdict": "faster",
     }  # fmt: skip
-    counts = {"sampled_edges": 200, "unique_nodes": 50, "judged_s": 2.0}
+    counts = {"sampled_edges": 200, "unique_nodes": 50}
     first = {**ROW, **counts, "id": "a", "frontier": "cumulative"}
     second = {"id": "b", "frontier": "new", "sampled_edges": 150, "unique_nodes": 48}
-    (line,) = ratio_lines([couple], [first, {**ROW, **second, "judged_s": 1.5}])
-    assert line.endswith(
-        "; the second has 0.75x the edges, 0.96x the nodes, 0.75x the time (frontier new, not"
+    (line,) = ratio_lines([couple], [first, {**ROW, **second}])
+    assert line.endswith(  # 0.75 of the edges, each in 0.8 of the time
+        "; the second has 0.75x the edges, 0.96x the nodes, 0.60x the time (frontier new, not"
         " cumulative)"
     )
     alike = {**couple, "work_class": "equivalent"}
