@@ -46,7 +46,7 @@ class Plan:
     absent: set[str] = field(default_factory=set)  # datasets that cannot be had
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
-    couples: list[tuple[str, str]] = field(default_factory=list)  # labels whose ratios are told
+    couples: list[tuple[str, str]] = field(default_factory=list)  # to compare, beside the asked
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own
@@ -91,7 +91,6 @@ def make_plan(
     cell of another system in the place of one.
     """
     plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()})
-    plan.couples = [(first, second) for first, second in compare]
     for cell in grid.cells:
         reason = grid.unsupported.get(cell.id)
         state = Availability(Failure("unsupported", reason)) if reason else availability(cell)
@@ -105,11 +104,11 @@ def make_plan(
     for cell in plan.cells:
         _look_for_data(plan, cell, datasets)
     for group in _groups(plan, reference):
-        added = _add_own(plan, group, reference, own, availability)
+        added = _add_own(plan, group, reference, own, compare, availability)
         for cell in added:
             _look_for_data(plan, cell, datasets)
         _pair(plan, [*group, *added], reference)
-    for first, second in plan.couples:
+    for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
     return plan
 
@@ -125,17 +124,20 @@ def _add_own(
     group: list[Cell],
     reference: str,
     own: Own,
+    asked: Collection[Sequence[str]],
     availability: Callable[[Cell], Availability],
 ) -> list[Cell]:
     """Give the group's cells the references of their own; those that the plan lacked, added to it.
 
-    None without the group's reference: what the user left out is not brought back.
+    None without the group's reference, for what the user left out is not brought back, and none for
+    a cell that cannot run.
     """
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     added: list[Cell] = []
     for cell in group:
         label = next((own.labels[n] for n in plan.names[cell.id] if n in own.labels), "")
-        if chosen is None or not label or plan.fits(cell, label):
+        idle = cell.id in plan.failures
+        if chosen is None or not label or idle or plan.fits(cell, label):
             continue
         other, failure = own.variant(chosen, label)
         if all(other.id != c.id for c in plan.cells):
@@ -145,7 +147,7 @@ def _add_own(
         plan.references[cell.id], plan.labels[cell.id] = other, label
         first, second = _apart(chosen, reference, other, label)
         for couple in ((first, cell.system), (first, second)):
-            if couple not in plan.couples:
+            if couple not in plan.couples and list(couple) not in asked:
                 plan.couples.append(couple)
     return added
 

@@ -171,6 +171,12 @@ def test_a_reference_that_was_left_out_is_not_brought_back():
     assert "'a' was not selected, so 'b' is the reference" in found.notes
 
 
+def test_none_is_added_for_a_system_that_cannot_run():
+    found = plan([*cells("a", recipe={"x": 1}), *cells("b", "c")], {"b": ""}, own=OWN)
+    assert len(found.cells) == 3 and found.couples == []
+    assert shown(found) == [("a1", "c", False)]
+
+
 def test_a_reference_of_a_systems_own_that_cannot_run():
     own = Own(OWN, lambda cell, label: (replace(cell, recipe={"x": 2}), GONE))
     grid = [*cells("a", recipe={"x": 1}), *cells("b")]
