@@ -8,8 +8,10 @@ stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
 anything else is replaced. An axis ``"<system>.<path>"`` varies a stage or a field of one system's
 recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how far an epoch goes.
 ``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
-name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. Written
-back resolved it is a definition again, with the same hash.
+name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``.
+``[references]`` gives a system a reference of its own, which the plan adds:
+``pyg = "baseline sampler.frontier=new"``. Written back resolved it is a definition again, with the
+same hash.
 """
 
 from __future__ import annotations
@@ -138,6 +140,7 @@ class Overridable(Strict):
 
     description: str = ""
     reference: Name = "baseline"
+    references: dict[str, Name] = {}
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
@@ -190,8 +193,8 @@ class Experiment(Overridable):
         return head + tomli_w.dumps(self._plain(without_none=True))
 
     def _plain(self, without_none: bool = False) -> Raw:
-        # Without couples a definition is, and hashes, as before there could be any.
-        unused = set() if self.compare else {"compare"}
+        # Without them a definition is, and hashes, as before there could be any.
+        unused = {key for key in ("compare", "references") if not getattr(self, key)}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:

@@ -185,7 +185,7 @@ def _show_run(
         print()
         print_rich(found)
     if run.ratios:
-        print("\n" + "\n".join(table.ratio_lines(run.ratios)))
+        print("\n" + "\n".join(table.ratio_lines(run.ratios, rows)))
     if not quiet:
         print()
         for remark in table.remarks(rows, different):

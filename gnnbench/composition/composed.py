@@ -97,6 +97,7 @@ class Composed(System):
         if self.until is Until.SAMPLE:  # a batch is timed from seeds in the graph's id type on
             seeds = [s.to(self.graph.indices.dtype) for s in seeds]
             timeline.settle()
+        self.stages.sampler.expect(epoch, seeds)
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def audit(self, epoch: int) -> EpochReport:

@@ -89,7 +89,7 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += ["The run was ended before all of its cells were measured.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
-    remarks = [*table.ratio_lines(run.ratios), *table.remarks(run.cells, different=True)]
+    remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ LEFT = {
 }  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")
+WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes"}
 
 
 def _time(key: str) -> Text:
@@ -227,6 +228,10 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
                 f" (-o pairs=[5,{row['pairs_needed']}])"
             )
+    own = [r for r in rows if r.get("reference") and " " in r["reference"]]
+    for beside in dict.fromkeys(r["reference"] for r in own):
+        several = dict.fromkeys(named.system(r) for r in own if r["reference"] == beside)
+        found.append(f"{', '.join(several)}: compared with {beside}")
     if any(r.get("verified") is False for r in rows):
         found.append(
             "unverified: the system has an epoch loop of its own, whose work nobody but itself"
@@ -241,8 +246,12 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def ratio_lines(ratios: Sequence[Row]) -> list[str]:
-    """The couples that the definition compares, one sentence each."""
+def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
+    """The couples that the definition compares, one sentence each.
+
+    ``rows`` of ``cells.csv`` tell of different work what the difference is worth.
+    """
+    known = {r["id"]: r for r in rows}
     named = labels([{**r, "system": ""} for r in ratios])
     lines = []
     for r in ratios:
@@ -254,5 +263,22 @@ def ratio_lines(ratios: Sequence[Row]) -> list[str]:
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
             f"{device}; {r['work_class']} work, {r['pairs']} pairs"
             + (f", {r['verdict']}" if r["verdict"] else "")
+            + _worth(r, known)
         )
     return lines
+
+
+def _worth(couple: Row, known: Mapping[str, Row]) -> str:
+    """Edges, nodes and time of the second over the first's, an epoch's; the time by the pairs."""
+    if couple["work_class"] != "different" or not known:
+        return ""
+    first, second = (known.get(i, {}) for i in couple["pair"].split("-"))
+    if not all(r.get(key) for r in (first, second) for key in WORTH):
+        return ""
+    times = {words: second[key] / first[key] for key, words in WORTH.items()}
+    if couple["ratio"]:  # of the times per edge
+        times["the time"] = second["sampled_edges"] / first["sampled_edges"] / couple["ratio"]
+    told = ", ".join(f"{value:.2f}x {words}" for words, value in times.items())
+    frontiers = [r.get("frontier") for r in (first, second)]
+    why = "" if len(set(frontiers)) == 1 else f" (frontier {frontiers[1]}, not {frontiers[0]})"
+    return f"; the second has {told}{why}"

@@ -31,7 +31,7 @@ def ratio_rows(
 ) -> list[Row]:
     """One row per measured couple; the pair with the reference serves where it is one."""
     rows = []
-    for first, second in experiment.compare:
+    for first, second in [*experiment.compare, *plan.couples]:
         for pair in plan.pairs:
             if pair.reference is None:
                 continue

@@ -104,7 +104,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "id": cell.id,
         "experiment": cell.experiment,
         "system": cell.system,
-        "reference": plan.references[cell.id].system,
+        "reference": plan.reference_label(cell),
         "dataset": cell.dataset,
         "until": cell.until,
         "model": cell.model,

@@ -33,8 +33,7 @@ class Spec:
     summary: ClassVar[str] = ""
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")  # of the cells that it can serve
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
+    def missing(self, device: str) -> Missing | None:
         """None where the stage can run on this machine's ``device``; must be cheap."""
         return None
 

@@ -63,7 +63,12 @@ CELLS: tuple[Column, ...] = (
     Column("id", "str", "", "content hash of the work; equal work under two names has one"),
     Column("experiment", "str", "", "name of the definition"),
     Column("system", "str", "", "registered name of the system"),
-    Column("reference", "str", "", "system it was interleaved with; its own name if it is the one"),
+    Column(
+        "reference",
+        "str",
+        "",
+        "system or label of what it was interleaved with; its own name if it is it",
+    ),
     Column("dataset", "str", "", "dataset, with ~twin and @scale where they apply"),
     Column("until", "str", "", "how far an epoch goes: sample, memory_io or compute"),
     Column("model", "str", "", "model; empty without compute"),
