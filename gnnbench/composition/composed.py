@@ -105,13 +105,14 @@ class Composed(System):
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
             self._last = None
-        loss = None
+        loss = norm = None
+        moved: list[float] = []
         if trainer is not None:
-            losses, moved = trainer.take_losses(), trainer.moved()
+            losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
             loss = float(np.mean(losses or [np.nan]))
             if not reason and len(losses) != len(kept):
                 reason = f"the model was trained on {len(losses)} batches of {len(kept)}"
-            if not reason and loss > WORTH_LEARNING and not moved:
+            if not reason and loss > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         return EpochReport(
             epoch=epoch,
@@ -124,6 +125,8 @@ class Composed(System):
             peak_alloc_bytes=peak,
             ok=not reason,
             reason=reason,
+            param_norm=norm,
+            param_moved=moved,
         )
 
     def _peak_bytes(self) -> int:

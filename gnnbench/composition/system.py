@@ -50,8 +50,10 @@ class EpochReport:
     """What an audit found of the epoch that was run last. Counts are sums over its batches.
 
     ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
-    None without compute; ``peak_alloc_bytes`` is the peak of the device's allocator so far.
-    ``ok`` and ``reason`` tell whether every timed batch was right, looked at again.
+    None without compute; ``param_norm`` is the Frobenius norm of all parameters after the epoch and
+    ``param_moved`` how far the epoch moved those of each layer, None and empty where nobody tells;
+    ``peak_alloc_bytes`` is the peak of the device's allocator so far. ``ok`` and ``reason`` tell
+    whether every timed batch was right, looked at again.
     """
 
     epoch: int
@@ -64,6 +66,8 @@ class EpochReport:
     peak_alloc_bytes: int = 0
     ok: bool = True
     reason: str = ""
+    param_norm: float | None = None
+    param_moved: list[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""

@@ -95,8 +95,8 @@ class Ledger:
             "pair": pair.id, **where,
         }  # fmt: skip
         copied = (
-            "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "counts",
-            "peak_alloc_bytes", "peak_rss_bytes", "ok",
+            "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "param_norm",
+            "param_moved", "counts", "peak_alloc_bytes", "peak_rss_bytes", "ok",
         )  # fmt: skip
         sample |= {key: report[key] for key in copied}
         sample |= {"wall_s": timing["wall"], "outer_s": timing["outer_s"]}
@@ -116,6 +116,14 @@ class Ledger:
             and not s["warmup"]
             and (pair is None or s["pair"] == pair.id)
             and self.counts(s)
+        ]
+
+    def life(self, pair: Pair, cell: Cell, attempt: int) -> list[Record]:
+        """All samples of a cell in one attempt at a pair, in the order in which they were taken."""
+        return [
+            s
+            for s in self.samples
+            if (s["pair"], s["id"], s["attempt"]) == (pair.id, cell.id, attempt)
         ]
 
     def warm_ups(self, cell: Cell) -> list[Record]:

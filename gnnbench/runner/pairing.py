@@ -17,6 +17,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.runner import audit
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.ledger import Ledger
+from gnnbench.runner.losses import losses_fault
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
@@ -86,6 +87,7 @@ class Pairing:
             raise
 
     def _run(self, pair: Pair) -> None:
+        self.close()  # both sides start from the same weights
         self.ledger.record("started", pair=pair.id, load=machine.load(), gpus=machine.gpus())
         attempt = self.ledger.attempts[pair.id]
         workers: list[tuple[Cell, WorkerProcess]] = []
@@ -95,7 +97,7 @@ class Pairing:
         try:
             workers.append((pair.system, system))
             why, half_width = self._rounds(pair, attempt, workers)
-            self._audit(pair, workers)
+            self._audit(pair, attempt, workers)
             self._profile(workers)
         except BaseException:
             system.kill()
@@ -239,7 +241,7 @@ class Pairing:
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
 
-    def _audit(self, pair: Pair, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+    def _audit(self, pair: Pair, attempt: int, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """Hold what was measured against what is known, and check each worker again."""
         for cell, worker in workers:
             samples = self.ledger.measured(cell, pair)
@@ -253,8 +255,11 @@ class Pairing:
                 self._fail(cell, Failure("incorrect", fault))
         if pair.reference is not None:
             reports = [self.ledger.reports[c.id]["check"] for c in (pair.reference, pair.system)]
-            rounds = self.ledger.rounds(pair)
-            if fault := audit.edges_fault(rounds, work_class(*reports)):
+            rounds, work = self.ledger.rounds(pair), work_class(*reports)
+            ours, theirs = (
+                self.ledger.life(pair, c, attempt) for c in (pair.reference, pair.system)
+            )
+            if fault := audit.edges_fault(rounds, work) or losses_fault(ours, theirs, work):
                 self._fail(pair.system, Failure("incorrect", fault))
 
     def _profile(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:

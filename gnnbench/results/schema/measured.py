@@ -42,6 +42,9 @@ SAMPLES: tuple[Column, ...] = (
     Column("sampled_edges", "int", "", "edges drawn"),
     Column("unique_nodes", "int", "", "input nodes of all batches"),
     Column("loss", "float", "", "mean training loss; empty without compute"),
+    Column(
+        "param_norm", "float", "", "norm of all parameters after the epoch; empty without compute"
+    ),
     Column("peak_alloc_bytes", "int", "B", "peak of the device's allocator"),
     Column("peak_rss_bytes", "int", "B", "peak resident memory of the worker so far"),
     Column("block_s", "float", "s", "length of the round's part for which CPU use was taken"),
