@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ from gnnbench.composition.audit import misordered, recount, reread
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
+from gnnbench.composition.verify import Verifier
 from gnnbench.data.graph import Graph
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
@@ -46,6 +48,7 @@ class Composed(System):
         self.order = self.recipe.order.build(self.job)
         self._kept: list[Sizes] = []
         self._last: tuple[Batch, Tensor] | None = None
+        self._verifier: Verifier | None = None
 
     def setup(self) -> None:
         """Build the stages; on a GPU the peak of memory counts from here."""
@@ -63,6 +66,8 @@ class Composed(System):
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
+        if self._verifier is not None:
+            self._verifier.look(batch, rows)
         self._kept.append(batch.sizes())
         if rows is not None:
             self._last = batch, rows
@@ -91,6 +96,20 @@ class Composed(System):
             seeds = [s.to(self.graph.indices.dtype) for s in seeds]
             timeline.settle()
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+
+    def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
+        """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
+        sampler = self.stages.sampler
+        verifier = self._verifier = Verifier(
+            self.graph, sampler.law, self.cell.fanouts, sampler.frontier
+        )
+        try:
+            self.run_epoch(epoch, timeline)
+        finally:
+            self._verifier = None
+        report = self.audit(epoch)
+        reason = verifier.fault or report.reason
+        return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""

@@ -66,6 +66,7 @@ class EpochReport:
     peak_alloc_bytes: int = 0
     ok: bool = True
     reason: str = ""
+    digest: str = ""
     param_norm: float | None = None
     param_moved: list[float] = field(default_factory=list)
 
@@ -141,6 +142,15 @@ class System(ABC):
         Returns what is wrong, or "". ``epoch`` has not been run.
         """
         return ""
+
+    def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
+        """Run an epoch as ``run_epoch`` does and look at all of its work; it is not measured.
+
+        What runs the epoch cannot tell it from a timed one. Of an epoch loop of one's own nobody
+        sees the batches: it is run, so that the model has seen it, and audited.
+        """
+        self.run_epoch(epoch, timeline)
+        return self.audit(epoch)
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.

@@ -100,6 +100,7 @@ class Ledger:
         )  # fmt: skip
         sample |= {key: report[key] for key in copied}
         sample |= {"wall_s": timing["wall"], "outer_s": timing["outer_s"]}
+        sample |= {"parent_s": timing["parent_s"]}
         sample |= {f"{p}_time_s": timing["busy"].get(p) for p in PHASES}
         sample |= {f"{p}_alone_s": timing["alone"].get(p) for p in PHASES}
         sample |= {"overlap_s": timing["overlap"], "idle_s": timing["idle"]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from gnnbench.measure import judged, machine
 from gnnbench.measure.stopping import StoppingRule
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
-from gnnbench.runner import audit
+from gnnbench.runner import audit, clocks
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.losses import losses_fault
@@ -27,6 +28,7 @@ SETTLE_S = 0.02
 # Far beyond any epoch that is run: its seeds are new to the system.
 RECHECK_EPOCH = 1_000_003
 PROFILE_EPOCH = 1_000_033
+VERIFY_EPOCHS = 1 << 31
 
 
 class Observer(Protocol):
@@ -163,6 +165,7 @@ class Pairing:
         for number in range(measure.warmup_epochs):
             self._round(pair, attempt, number, True, workers)
         number = self._rounds_before(pair)
+        secret = number + secrets.randbelow(measure.min_rounds)
         while True:
             series = self._series(pair)
             decision = rule.decide(series, time.monotonic() - start, self._round_s(pair))
@@ -172,6 +175,8 @@ class Pairing:
                 number / measure.max_rounds, (time.monotonic() - start) / measure.time_budget_s
             )
             self._step(pair.system, f"round {number + 1}", min(0.15 + 0.85 * fraction, 0.99))
+            if number == secret:
+                self._verify(pair, attempt, workers)
             self._round(pair, attempt, number, False, workers)
             number += 1
 
@@ -210,7 +215,7 @@ class Pairing:
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
             began = time.monotonic()
-            timing = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
+            timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - began
             busy = machine.busy_seconds() - busy
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
@@ -241,11 +246,29 @@ class Pairing:
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
 
+    def _verify(self, pair: Pair, attempt: int, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """One epoch of each worker of which every batch is looked at; it is in no statistic."""
+        epoch = secrets.randbelow(VERIFY_EPOCHS)
+        digests = {}
+        for cell, worker in workers:
+            report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
+            self.ledger.record("verified", pair=pair.id, cell=cell.id, attempt=attempt, **report)
+            if not report["ok"]:
+                fault = f"when every batch was looked at: {report['reason']}"
+                self._fail(cell, Failure("incorrect", fault))
+            digests[cell.id] = report["digest"]
+        if pair.reference is not None:
+            reports = [self.ledger.reports[c.id]["check"] for c in (pair.reference, pair.system)]
+            one, other = digests[pair.reference.id], digests[pair.system.id]
+            if fault := audit.digests_fault(one, other, work_class(*reports)):
+                self._fail(pair.system, Failure("incorrect", fault))
+
     def _audit(self, pair: Pair, attempt: int, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """Hold what was measured against what is known, and check each worker again."""
         for cell, worker in workers:
             samples = self.ledger.measured(cell, pair)
-            fault = audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = clocks.parent_fault(samples)
+            fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
             if not fault:
                 fault = self._ask(
                     cell, lambda w=worker: w.call("recheck", epoch=RECHECK_EPOCH)  # type: ignore[misc]

@@ -19,6 +19,7 @@ import psutil
 from gnnbench.cell import Cell
 from gnnbench.measure import machine
 from gnnbench.runner.failures import Failure, from_death, oom_kill_count
+from gnnbench.runner.worker import STOPPED
 
 CLOSE_TIMEOUT_S = 10.0
 
@@ -86,13 +87,33 @@ class WorkerProcess:
         Raises ``WorkerFailed`` with the failure's status; after a time-out or a death the process
         group is gone.
         """
+        return self._answer(op, self._send(op, arguments))
+
+    def timed(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """The same of a command that says when its work has ended.
+
+        The answer has ``parent_s`` beside it: from the command to that word, by this process's
+        clock (s). Raises as ``call`` does.
+        """
+        began = time.monotonic()
+        line = self._send(op, arguments)
+        ended = time.monotonic()
+        if line == STOPPED.rstrip():
+            line = self._read_line(began + self.timeout_s)
+        return {**self._answer(op, line), "parent_s": ended - began}
+
+    def _send(self, op: str, arguments: dict[str, Any]) -> bytes | None:
+        """Send a command; the first line that comes back, as of ``_read_line``."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             raise WorkerFailed(self._death()) from None
-        line = self._read_line(time.monotonic() + self.timeout_s)
+        return self._read_line(time.monotonic() + self.timeout_s)
+
+    def _answer(self, op: str, line: bytes | None) -> dict[str, Any]:
+        """What a line says of a command."""
         if line is None:
             self.kill()
             raise WorkerFailed(

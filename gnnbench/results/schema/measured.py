@@ -33,6 +33,7 @@ SAMPLES: tuple[Column, ...] = (
     Column("epoch", "int", "", "epoch number given to the system (decides its random numbers)"),
     Column("wall_s", "float", "s", "wall time by the harness's clock"),
     Column("outer_s", "float", "s", "the same until the worker is quiet"),
+    Column("parent_s", "float", "s", "from the command to its end, by the runner's own clock"),
     *(Column(f"{phase}_time_s", "float", "s", f"{phase} phase, busy time") for phase in PHASES),
     *(Column(f"{p}_alone_s", "float", "s", f"{p} phase, no other beside it") for p in PHASES),
     Column("overlap_s", "float", "s", "two phases or more at once"),
