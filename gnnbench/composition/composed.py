@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +15,7 @@ from torch import Tensor
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import misordered, recount, reread
+from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
@@ -91,11 +93,17 @@ class Composed(System):
 
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
-        seeds = self.order.batches(epoch, self.job.device)
-        if self.until is Until.SAMPLE:  # a batch is timed from seeds in the graph's id type on
-            seeds = [s.to(self.graph.indices.dtype) for s in seeds]
+        seeds = self._seeds(epoch)
+        if self.until is Until.SAMPLE:
             timeline.settle()
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+
+    def _seeds(self, epoch: int) -> list[Tensor]:
+        """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
+        seeds = self.order.batches(epoch, self.job.device)
+        if self.until is Until.SAMPLE:
+            seeds = [s.to(self.graph.indices.dtype) for s in seeds]
+        return seeds
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
         """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
@@ -110,6 +118,17 @@ class Composed(System):
         report = self.audit(epoch)
         reason = verifier.fault or report.reason
         return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
+
+    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+        """Seconds of each phase of a batch by itself, on the harness's clock."""
+        device = self.job.device
+        todo = [(epoch, self._seeds(epoch)) for epoch in epochs]
+        alone = probe(self.stages, todo, device, self.until.word)
+        if self.trainer is not None:
+            self.trainer.take_losses()
+            self.trainer.moved()
+        self.counts.clear()
+        return alone
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -151,6 +151,13 @@ class System(ABC):
         """
         self.run_epoch(epoch, timeline)
         return self.audit(epoch)
+
+    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+        """Seconds of each phase of a batch run by itself, the least of ``epochs``, after timing.
+
+        Of an epoch loop of one's own nobody else can run the phases: nothing.
+        """
+        return {}
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.

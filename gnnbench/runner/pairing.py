@@ -15,12 +15,13 @@ from gnnbench.measure import judged, machine
 from gnnbench.measure.stopping import StoppingRule
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
-from gnnbench.runner import audit, clocks
+from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.failures import Failure
-from gnnbench.runner.ledger import Ledger
+from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.losses import losses_fault
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.probing import probe_fault
+from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 
 T = TypeVar("T")
 # Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
@@ -28,7 +29,9 @@ SETTLE_S = 0.02
 # Far beyond any epoch that is run: its seeds are new to the system.
 RECHECK_EPOCH = 1_000_003
 PROFILE_EPOCH = 1_000_033
-VERIFY_EPOCHS = 1 << 31
+SECRET_EPOCHS = 1 << 31
+PROBE_EPOCHS = 3
+PROBES = 3
 
 
 class Observer(Protocol):
@@ -64,6 +67,7 @@ class Pairing:
     logs: Path
     observer: Observer
     gpu: GpuWatch = field(default_factory=GpuWatch)
+    running: isolation.Running = field(default_factory=isolation.Running.own)
     _kept: dict[str, WorkerProcess] = field(default_factory=dict)
 
     def run(self, pair: Pair) -> None:
@@ -97,6 +101,8 @@ class Pairing:
             workers.append((pair.reference, self._keep(pair.reference)))
         system = self._ready(pair.system)
         try:
+            for cell, worker in (*workers, (pair.system, system)):
+                self._left_behind(pair, cell, worker)
             workers.append((pair.system, system))
             why, half_width = self._rounds(pair, attempt, workers)
             self._audit(pair, attempt, workers)
@@ -214,6 +220,7 @@ class Pairing:
             gpu = self.gpu.read() if cell.device == "cuda" else None
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
+            doubt = self._isolation_doubt(workers)
             began = time.monotonic()
             timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - began
@@ -227,6 +234,8 @@ class Pairing:
                 "warmup": warmup,
                 "block_s": block_s,
                 "idle_cpu_s": idle_s,
+                "isolation": doubt or self._isolation_doubt(workers),
+                **worker.rest.taken(),
                 "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
             }
             if cell.device == "cuda":
@@ -241,14 +250,41 @@ class Pairing:
             where["audit_s"] = time.monotonic() - began
             sample = self.ledger.add_sample(pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
+            self._left_behind(pair, cell, worker)
             fault = "" if report["ok"] else report["reason"]
             fault = fault or audit.phase_fault(cell, epoch, timing["busy"])
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
 
+    def _isolation_doubt(self, workers: list[tuple[Cell, WorkerProcess]]) -> str:
+        """Whether anything has changed how threads run: of the workers, or of this process."""
+        threads = {t for _, worker in workers for t in isolation.running(worker.pid)}
+        return isolation.running_doubt(threads | {isolation.Running.own()}, self.running)
+
+    def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
+        """The phases one by one, and again where one looks wrong: it may be other programs."""
+        alone: dict[str, float] = {}
+        for _ in range(PROBES):
+            epochs = [secrets.randbelow(SECRET_EPOCHS) for _ in range(PROBE_EPOCHS)]
+            found = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))["alone"]  # type: ignore[misc]
+            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
+            if not (fault := probe_fault(samples, alone)):
+                break
+        self.ledger.record("probed", cell=cell.id, worker=worker.pid, alone=alone)
+        return fault
+
+    def _left_behind(self, pair: Pair, cell: Cell, worker: WorkerProcess) -> None:
+        """Fail whose processes outlived their parents: the system where nothing tells whose."""
+        left = isolation.strays(*started())
+        own = [p for p in left if isolation.mark(p) == worker.mark]
+        if fault := isolation.strays_fault(own):
+            self._fail(cell, Failure("incorrect", fault))
+        if fault := isolation.strays_fault([p for p in left if not isolation.mark(p)]):
+            self._fail(pair.system, Failure("incorrect", fault))
+
     def _verify(self, pair: Pair, attempt: int, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """One epoch of each worker of which every batch is looked at; it is in no statistic."""
-        epoch = secrets.randbelow(VERIFY_EPOCHS)
+        epoch = secrets.randbelow(SECRET_EPOCHS)
         digests = {}
         for cell, worker in workers:
             report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
@@ -269,6 +305,8 @@ class Pairing:
             samples = self.ledger.measured(cell, pair)
             fault = clocks.parent_fault(samples)
             fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
+            if not fault:
+                fault = self._probe(cell, worker, samples)
             if not fault:
                 fault = self._ask(
                     cell, lambda w=worker: w.call("recheck", epoch=RECHECK_EPOCH)  # type: ignore[misc]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -18,6 +20,7 @@ import psutil
 
 from gnnbench.cell import Cell
 from gnnbench.measure import machine
+from gnnbench.runner import isolation
 from gnnbench.runner.failures import Failure, from_death, oom_kill_count
 from gnnbench.runner.worker import STOPPED
 
@@ -37,6 +40,14 @@ class WorkerFailed(Exception):
 WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
 
 
+_started: dict[int, float] = {}  # when the workers that live were started, by pid
+
+
+def started() -> tuple[list[int], float]:
+    """The pids of the workers that live, and when the first of them was started (epoch, s)."""
+    return list(_started), min(_started.values(), default=math.inf)
+
+
 class WorkerProcess:
     """One child process in its own process group; use as a context manager."""
 
@@ -48,6 +59,9 @@ class WorkerProcess:
         self.timeout_s = timeout_s
         self._oom_kills = oom_kill_count()
         self._buffer = b""
+        self.rest = isolation.Rest()
+        isolation.adopt()
+        self.mark = secrets.token_hex(8)  # what its descendants are known by
         threads = machine.resolve_threads(cell.threads)
         arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
         with log.open("ab") as err:
@@ -56,10 +70,16 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=err,
-                env={**os.environ, **WORKER_ENVIRONMENT, "OMP_NUM_THREADS": str(threads)},
+                env={
+                    **os.environ,
+                    **WORKER_ENVIRONMENT,
+                    "OMP_NUM_THREADS": str(threads),
+                    isolation.MARK: self.mark,
+                },
                 start_new_session=True,
             )
         self._handle = psutil.Process(self._process.pid)
+        _started[self.pid] = self._handle.create_time()
         self._threads = threads
         self._ended = False
 
@@ -87,7 +107,10 @@ class WorkerProcess:
         Raises ``WorkerFailed`` with the failure's status; after a time-out or a death the process
         group is gone.
         """
-        return self._answer(op, self._send(op, arguments))
+        self.rest.end(self._own_cpu_seconds())
+        answer = self._answer(op, self._send(op, arguments))
+        self.rest.begin(self._own_cpu_seconds())
+        return answer
 
     def timed(self, op: str, **arguments: Any) -> dict[str, Any]:
         """The same of a command that says when its work has ended.
@@ -95,12 +118,15 @@ class WorkerProcess:
         The answer has ``parent_s`` beside it: from the command to that word, by this process's
         clock (s). Raises as ``call`` does.
         """
+        self.rest.end(self._own_cpu_seconds())
         began = time.monotonic()
         line = self._send(op, arguments)
         ended = time.monotonic()
         if line == STOPPED.rstrip():
             line = self._read_line(began + self.timeout_s)
-        return {**self._answer(op, line), "parent_s": ended - began}
+        answer = self._answer(op, line)
+        self.rest.begin(self._own_cpu_seconds())
+        return {**answer, "parent_s": ended - began}
 
     def _send(self, op: str, arguments: dict[str, Any]) -> bytes | None:
         """Send a command; the first line that comes back, as of ``_read_line``."""
@@ -149,6 +175,14 @@ class WorkerProcess:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
 
+    def _own_cpu_seconds(self) -> float:
+        """CPU time of the worker without its children: quickly told, before and after commands."""
+        try:
+            times = self._handle.cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(times.user + times.system)
+
     def cpu_seconds(self) -> float:
         """CPU time of the worker and its children so far (10 ms steps)."""
         try:
@@ -196,13 +230,15 @@ class WorkerProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process group and close the pipes; again does nothing."""
+        """Kill the process group and what left it, and close the pipes; again does nothing."""
         if self._ended:
             return
         self._ended = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        isolation.end(isolation.strays(*started()))
+        del _started[self.pid]
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):

@@ -17,7 +17,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
-from gnnbench.runner import audit, clocks
+from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.failures import Failure
 
@@ -292,6 +292,8 @@ def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
         audit.first_epoch_doubt(ledger.warm_ups(cell), own),
         audit.clock_doubt(own),
         clocks.parent_doubt(own),
+        isolation.rest_doubt(own),
+        isolation.changes_doubt(own),
         audit.idle_doubt(cell, own),
         audit.after_doubt(own),
     ]

@@ -1,9 +1,9 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``audit``, ``verify``, ``recheck``, ``profile``, ``close``); every command gets one answer,
-``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch``
-comes the word that its work has ended, by itself on a line.
+``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every command gets one
+answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of
+``epoch`` comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -107,6 +107,10 @@ class Worker:
         found: dict[str, Any] = self.system.verify(command["epoch"], timeline).to_json()
         return found
 
+    def probe(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Run the phases of some epochs one by one; seconds a batch of each."""
+        return {"alone": self.system.probe(command["epochs"])}
+
     def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
         """Check again, after timing, on seeds that were not timed."""
         return {"reason": self.system.recheck(command["epoch"])}
@@ -174,6 +178,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "epoch": worker.epoch,
         "audit": worker.audit,
         "verify": worker.verify,
+        "probe": worker.probe,
         "recheck": worker.recheck,
         "profile": worker.profile,
         "close": worker.close,

@@ -1,7 +1,7 @@
 """Planted cheats that do less once the gate is over, and know timed batches from checked ones.
 
-A checked batch carries its edges' positions and a timed one does not, so that the gate and what is
-asked again after timing tell nothing of these. Their sizes are what they should be.
+A checked batch carries its edges' positions and is of epoch 0, a timed one is neither, so that the
+gate and what is asked again after timing tell nothing of these. Their sizes are as they should be.
 """
 
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ class Timed(NativeStage):
 
     def sample(self, seeds, epoch, number):
         batch = super().sample(seeds, epoch, number)
-        return self.bent(batch) if self.over else batch
+        return self.bent(batch) if self.over and epoch else batch
 
     def bent(self, batch):
         return batch
@@ -84,7 +84,7 @@ class OldNumbers(Timed):
 
     def sample(self, seeds, epoch, number):
         told = super().sample(seeds, epoch, number)
-        if not self.over:
+        if not (self.over and epoch):
             return told
         other = super().sample(seeds, 0, number)
         return forged(told, other.blocks)
