@@ -31,7 +31,7 @@ def rows(patch, tmp_path_factory):
     register(patch, "learning_cheats", RECIPES, **STAGES)
     outcome = run_systems(
         ["baseline", *RECIPES], tmp_path_factory.mktemp("learning"), "baseline",
-        options=("fanouts=[4, 3]", "hidden=8"),
+        options=("fanouts=[4, 3]", "hidden=8", "threads=1"),
     )  # fmt: skip
     return {r["system"]: r for r in outcome.rows}
 

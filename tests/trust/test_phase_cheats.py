@@ -33,7 +33,7 @@ def rows(request, patch, tmp_path_factory):
         pytest.skip("the native library is not built; run 'make install'")
     register(patch, "phase_cheats", RECIPES, **STAGES)
     until = request.param
-    options = () if until == "compute" else (f"until={until}",)
+    options = ("threads=1", *(() if until == "compute" else (f"until={until}",)))
     systems = ["baseline", "honest-serial", *CHEATS[until]]
     outcome = run_systems(systems, tmp_path_factory.mktemp(until), "baseline", options=options)
     return until, {r["system"]: r for r in outcome.rows}

@@ -28,14 +28,14 @@ INCORRECT = {
 }
 STALE = LOOKED + "gathered feature rows differ from the feature table"
 # products~twin has few labelled nodes: the rows of the input layer are cut at the second hop.
-SMALL = ("fanouts=[4, 3]", "hidden=8")
+SMALL = ("fanouts=[4, 3]", "threads=1", "hidden=8")
 
 
 def outcome_of(patch, systems, out, until):
     if not native_info()["cpu_built"]:
         pytest.skip("the native library is not built; run 'make install'")
     register(patch, "verified_cheats", {**SAMPLERS, "stale-middle": "STALE_MIDDLE"}, **STAGES)
-    options = SMALL if until == "compute" else (*SMALL[:1], f"until={until}")
+    options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
     found = run_systems(["baseline", *systems], out, "baseline", options=options)
     return {r["system"]: r for r in found.rows}
 
