@@ -1,10 +1,13 @@
 """Verification epochs and phases by themselves, of whole systems."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from compose import SYSTEMS, make, run
 
 from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.sampler.native import native
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -62,3 +65,17 @@ def test_a_layer_that_stands_still_has_no_step(small_graph):
     after = run(system, 1)
     assert [step > 0 for step in after.param_moved] == [True, False, True]
     assert after.ok  # whether it should have moved, the reference knows
+
+
+@pytest.mark.parametrize("name", ["hop-by-hop", "gnnlab", "fused-map", "pgsampler"])
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+def test_every_pick_of_ours_is_verified(small_graph, name, frontier):
+    picks = native(name).picks_on("cpu")
+    if frontier not in native(name).frontiers:
+        pytest.skip(f"{name} has no frontier '{frontier}'")
+    weights = torch.arange(small_graph.num_edges, dtype=torch.float32) % 3
+    graph = replace(small_graph, weights=weights)
+    for pick in picks:
+        settings = {"sampler": name, "sampler.pick": pick, "sampler.frontier": frontier}
+        system = make(graph, settings=settings, until="memory_io")
+        assert verified(system, 3).reason == "", pick
