@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 CUDA ?= AUTO
-# A folder of ready-built wheels for PyG's sampling extension; optional.
+# A folder of ready-built wheels of PyG's sampling extensions; optional.
 WHEELS ?= $(wildcard ../shared/wheels)
 
 BIN := $(VENV)/bin
@@ -34,8 +34,9 @@ $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
 	@echo "building the native libraries and installing the other dependencies: a minute or two"
 	$(PIP) install -q --no-build-isolation -c constraints.txt \
 	  -C cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
-	@$(if $(WHEELS),$(PIP) install -q --no-index --no-deps --find-links $(WHEELS) \
-	  torch-scatter torch-sparse || echo "no wheel of PyG's sampling extension fits; going on without",true)
+	@$(if $(WHEELS),for package in pyg-lib torch-scatter torch-sparse; do \
+	  $(PIP) install -q --no-index --no-deps --find-links $(WHEELS) $$package \
+	  || echo "no wheel of $$package fits; going on without"; done,true)
 	touch $@
 
 test: install

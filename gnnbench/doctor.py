@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 from gnnbench.errors import GnnbenchError, MissingError
@@ -67,9 +66,11 @@ def _noise() -> Entry:
     except MissingError as error:
         reason, _, fix = str(error).rpartition("; ")
         return _entry("noise floor", False, reason, fix)
-    floors = [f"{d}: {c.floor(10):.1%} at 10 rounds ({c.at})" for d, c in sorted(known.items())]
-    return _entry("noise floor", bool(known), "; ".join(floors) or "never calibrated",
-                  "gnnbench calibrate")  # fmt: skip
+    told = [
+        f"{c.name}, {c.threads} threads: {c.spreads['wall_s'].s_life:.1%} between lives ({c.at})"
+        for c in known
+    ]
+    return _entry("noise", bool(known), "; ".join(told) or "never calibrated", "gnnbench calibrate")
 
 
 def _native() -> list[Entry]:
@@ -114,7 +115,7 @@ def _gpu() -> Entry:
 
 
 def _packages() -> list[Entry]:
-    from gnnbench.runner import environment
+    from gnnbench.foreign.pyg_import import EXTENSIONS, extensions, how_to_get
 
     found = machine.versions()
     entries = []
@@ -125,15 +126,14 @@ def _packages() -> list[Entry]:
         ("ogb", "pip install ogb"),
     ):
         entries.append(_entry(name, found[name] is not None, found[name] or "not installed", fix))
-    extension = next((n for n in ("pyg_lib", "torch_sparse") if importlib.util.find_spec(n)), "")
+    here = [f"{name} {found[name] or ''}".strip() for name in extensions()]
+    best = next(iter(EXTENSIONS))
     entries.append(
         _entry(
             "PyG sampling extension",
-            bool(extension),
-            extension or "neither pyg-lib nor torch-sparse is installed",
-            f"{pyg.reason.partition('; ')[2]}; until then 'pyg-native-sampler' stands in"
-            if (pyg := environment.availability("pyg", "cpu", "sample").failure)
-            else "",
+            best in extensions(),
+            ", ".join(here) or "none is installed; until then 'pyg-native-sampler' stands in",
+            how_to_get(best),
         )
     )
     return entries

@@ -8,8 +8,10 @@ stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
 anything else is replaced. An axis ``"<system>.<path>"`` varies a stage or a field of one system's
 recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how far an epoch goes.
 ``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
-name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. Written
-back resolved it is a definition again, with the same hash.
+name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``.
+``[references]`` gives a system a reference of its own, which the plan adds:
+``pyg = "baseline sampler.frontier=new"``. Written back resolved it is a definition again, with the
+same hash.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
@@ -26,6 +28,9 @@ from gnnbench import names
 from gnnbench.cell import PHASES
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gnnbench.measure.rule import Rule
 
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0)]
@@ -57,13 +62,21 @@ class Strict(BaseModel):
 
 
 class Measure(Strict):
-    """How long to measure and within which limits; ``0`` switches a limit off."""
+    """How long to measure and within which limits; ``0`` switches a limit off.
+
+    ``pairs``: after how many pairs of fresh processes a ratio is looked at, the last number is the
+    most; ``rounds`` of a pair (0: chosen by what a life and a round cost). ``margin``, ``same`` and
+    ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
+    comparison ends it between two pairs.
+    """
 
     warmup_epochs: Natural = 1
-    min_rounds: Positive = 3
-    max_rounds: Positive = 30
-    target_half_width: Annotated[float, Field(gt=0)] = 0.02
-    time_budget_s: Annotated[float, Field(gt=0)] = 60.0
+    pairs: Annotated[list[Positive], Field(min_length=1)] = [5, 10]
+    rounds: Natural = 0
+    margin: Annotated[float, Field(ge=0)] = 0.01
+    same: Annotated[float, Field(gt=0)] = 0.03
+    target_half_width: Annotated[float, Field(gt=0)] = 0.03
+    time_budget_s: Annotated[float, Field(gt=0)] = 300.0
     cell_timeout_s: Annotated[float, Field(gt=0)] = 1800.0
     max_batches: Natural = 0
     memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
@@ -71,9 +84,18 @@ class Measure(Strict):
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:
-        if self.min_rounds > self.max_rounds:
-            raise ValueError("min_rounds is above max_rounds")
+        if sorted(set(self.pairs)) != self.pairs:
+            raise ValueError("pairs must ascend: after how many pairs a ratio is looked at")
+        if self.rounds % 2:
+            raise ValueError("rounds must be even, so that each side begins as often; or 0")
         return self
+
+    @property
+    def rule(self) -> Rule:
+        """How pairs are judged."""
+        from gnnbench.measure.rule import Rule
+
+        return Rule(tuple(self.pairs), self.margin, self.same, self.target_half_width)
 
 
 class Constraint(Strict):
@@ -118,6 +140,7 @@ class Overridable(Strict):
 
     description: str = ""
     reference: Name = "baseline"
+    references: dict[str, Name] = {}
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
@@ -170,8 +193,8 @@ class Experiment(Overridable):
         return head + tomli_w.dumps(self._plain(without_none=True))
 
     def _plain(self, without_none: bool = False) -> Raw:
-        # Without couples a definition is, and hashes, as before there could be any.
-        unused = set() if self.compare else {"compare"}
+        # Without them a definition is, and hashes, as before there could be any.
+        unused = {key for key in ("compare", "references") if not getattr(self, key)}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:
@@ -316,6 +339,8 @@ KEYS = sorted(
 def _sentence(error: ValidationError) -> str:
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
+    if {*first["loc"]} & {"min_rounds", "max_rounds"}:
+        return f"'{where}' is gone: 'pairs' (of fresh processes, [5, 10]) and 'rounds' (of a pair)"
     if first["type"] == "extra_forbidden":
         return f"unknown key '{where}'; {names.suggestion(str(first['loc'][-1]), KEYS)}"
     message = first["msg"].removeprefix("Value error, ")

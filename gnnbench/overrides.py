@@ -50,7 +50,7 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     }
     raw: Raw = {"axes": {k: v for k, v in axes.items() if v}}
     if over.repeats:
-        raw["measure"] = {"min_rounds": over.repeats, "max_rounds": over.repeats}
+        raw["measure"] = {"pairs": [over.repeats]}
     systems = list(over.systems) or _systems(experiment)
     varied = _varied(experiment, over.profile or experiment.default_profile)
     # A stage first: its fields are known then.

@@ -68,6 +68,12 @@ def extra_variable(kind: str) -> str:
     return f"GNNBENCH_EXTRA_{GROUPS[kind].upper()}"
 
 
+@lru_cache(maxsize=1)
+def _installed() -> Any:
+    """Every installed distribution's, read once: there may be hundreds."""
+    return entry_points()  # its class differs between Python 3.11 and 3.12; both have `select`
+
+
 @lru_cache(maxsize=len(KINDS))
 def entries(kind: str) -> dict[str, EntryPoint]:
     """What is registered by name, ours first.
@@ -75,7 +81,7 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     Raises ``UsageError`` for a malformed variable, and for a name that is ours already.
     """
     group = f"gnnbench.{GROUPS[kind]}"
-    found = {e.name: e for e in entry_points(group=group)}
+    found = {e.name: e for e in _installed().select(group=group)}
     variable = extra_variable(kind)
     for text in filter(None, os.environ.get(variable, "").split(",")):
         name, _, value = (part.strip() for part in text.partition("="))

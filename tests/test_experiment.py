@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnnbench import experiment as ex
+from gnnbench.data import names as datasets
 from gnnbench.errors import UsageError
 from gnnbench.grid import expand
 from gnnbench.overrides import Overrides, as_definition, parse_value
@@ -125,15 +126,15 @@ def test_without_compute_there_is_no_model(tmp_path):
 
 
 def test_extends_merges_tables_and_replaces_the_rest(tmp_path):
-    write(tmp_path, SMALL + "[measure]\nmin_rounds = 2\nmax_rounds = 5\n", "base.toml")
+    write(tmp_path, SMALL + "[measure]\npairs = [5]\nrounds = 4\n", "base.toml")
     found = load(
         tmp_path,
         "schema_version = 2\nextends = 'base.toml'\n[axes]\nsystem = ['c']\n"
-        "[measure]\nmax_rounds = 9\n",
+        "[measure]\nrounds = 8\n",
     )
     assert found.axis("system") == ["c"]
     assert found.axis("dataset") == ["d"]
-    assert (found.measure.min_rounds, found.measure.max_rounds) == (2, 9)
+    assert (found.measure.pairs, found.measure.rounds) == ([5], 8)
     assert found.name == "mine"
 
 
@@ -178,8 +179,10 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         (SMALL + "fanouts = [15, 10]\n", "fanouts"),
         (SMALL + "device = ['tpu']\n", "device"),
         (SMALL + "seed = 3\n", "axes.seed"),
-        (SMALL + "[measure]\nmin_round = 3\n", "unknown key 'measure.min_round'; did you mean 'min_rounds'"),  # noqa: E501
-        (SMALL + "[measure]\nmin_rounds = 3\nmax_rounds = 2\n", "min_rounds is above max_rounds"),
+        (SMALL + "[measure]\nround = 3\n", "unknown key 'measure.round'; did you mean 'rounds'"),
+        (SMALL + "[measure]\nmin_rounds = 3\n", "'measure.min_rounds' is gone: 'pairs'"),
+        (SMALL + "[measure]\npairs = [10, 5]\n", "pairs must ascend"),
+        (SMALL + "[measure]\nrounds = 3\n", "rounds must be even"),
         (SMALL + "[zip]\nhidden = [1, 2]\nseed = [1]\n", "different lengths"),
         (SMALL + "[zip]\nmodel = ['x']\n", "both in"),
         (SMALL + "[[constraints]]\nexcept = { model = 'm' }\n", "unknown key 'constraints.0.except'"),  # noqa: E501
@@ -236,7 +239,7 @@ def test_hash_changes_with_any_value():
     loaded = ex.load("breakdown")
     hashes = {
         ex.resolve(loaded, "", over).hash
-        for over in ({}, {"axes": {"seed": [1]}}, {"measure": {"max_rounds": 11}},
+        for over in ({}, {"axes": {"seed": [1]}}, {"measure": {"rounds": 10}},
                      {"systems": {"dgl": {"sampler.fused": True}}}, {"reference": "dgl"})
     }  # fmt: skip
     assert len(hashes) == 5
@@ -257,7 +260,8 @@ def knows(system, given):
         ("fanouts=15,10,5", {"axes": {"fanouts": [[15, 10, 5]]}}),
         ("fanouts=7", {"axes": {"fanouts": [[7]]}}),
         ("fanouts=[[10, 5], [3]]", {"axes": {"fanouts": [[10, 5], [3]]}}),
-        ("min_rounds=2", {"measure": {"min_rounds": 2}}),
+        ("rounds=2", {"measure": {"rounds": 2}}),
+        ("pairs=[5,20]", {"measure": {"pairs": [5, 20]}}),
         ("measure.time_budget_s=2.5", {"measure": {"time_budget_s": 2.5}}),
         ("reference=b", {"reference": "b"}),
         ("a.fused=false", {"systems": {"a": {"fused": False}}}),
@@ -335,7 +339,7 @@ def test_overrides_replace_axes(tmp_path):
     assert found.axis("system") == ["c"]
     assert found.axis("dataset") == ["y", "z"]
     assert (found.axis("pick"), found.axis("seed")) == (["floyd"], [7])
-    assert (found.measure.min_rounds, found.measure.max_rounds) == (4, 4)
+    assert found.measure.pairs == [4]
 
 
 def test_values_are_toml_or_text():
@@ -362,8 +366,8 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
 @pytest.mark.parametrize(
     ("profile", "cells", "couples"),
     [
-        ("smoke", 8, 1), ("laptop", 8, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
-        ("fastsample-grid", 6 * 4, 1), ("gpu", 28, 1),
+        ("smoke", 8, 1), ("laptop", 9, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
+        ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
         ("pgsampler", 8, 2), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip
@@ -374,3 +378,11 @@ def test_the_sampling_definition(profile, cells, couples):
     assert {(c.until, c.model) for c in found} == {("sample", "")}
     for cell in found:  # ours share a pick, the packages have theirs
         assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")
+
+
+@pytest.mark.parametrize("name", sorted(ex.shipped()))
+def test_shipped_defaults_take_what_every_machine_can_make(name):
+    """No real graph is asked for unless its profile is."""
+    found = ex.resolve(ex.load(name), "").axis("dataset")
+    assert found
+    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat"}

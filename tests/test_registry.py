@@ -1,6 +1,6 @@
 """What is registered by name: ours, and what environment variables and distributions add."""
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
@@ -75,10 +75,8 @@ def test_a_variable_of_another_form_is_an_error(text, extra):
 
 
 def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
-    def installed(group):
-        return [EntryPoint(n, "json:loads", group) for n in ("zz", "aa") if "schedules" in group]
-
-    monkeypatch.setattr(registry, "entry_points", installed)
+    found = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
+    monkeypatch.setattr(registry, "_installed", lambda: found)
     extra("schedule", "mm=json:dumps")
     assert registry.known("schedule") == ["serial", "aa", "mm", "zz"]
     assert registry.known("order") == ["as-drawn"]
@@ -91,7 +89,9 @@ def test_a_name_of_ours_is_nobody_elses(kind, extra, monkeypatch):
     with pytest.raises(UsageError, match=f"json:loads is registered as the {kind} '{name}'"):
         registry.load(kind, name)
     extra(kind, "")
-    monkeypatch.setattr(registry, "entry_points", lambda group: [EntryPoint(name, "a:b", group)])
+    group = f"gnnbench.{registry.GROUPS[kind]}"
+    found = EntryPoints([EntryPoint(name, "a:b", group)])
+    monkeypatch.setattr(registry, "_installed", lambda: found)
     with pytest.raises(UsageError, match="give it another name"):
         registry.known(kind)
 

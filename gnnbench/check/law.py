@@ -10,6 +10,7 @@ from torch import Tensor
 from gnnbench.ops.picks import WEIGHTED
 
 WITHOUT = "without-replacement"
+UNEVEN = "without-replacement-uneven"
 WITH = "with-replacement"
 BY_WEIGHT = "weighted"
 WALK = "random-walk"
@@ -19,7 +20,8 @@ WALK = "random-walk"
 class Law:
     """The law of one pick on one graph.
 
-    ``name``      ``without-replacement``: min(fanout, degree) different edges;
+    ``name``      ``without-replacement``: min(fanout, degree) different edges, all as likely;
+                  ``without-replacement-uneven``: as many, but some of a row's edges are likelier;
                   ``with-replacement``: fanout edges from every row that is not empty;
                   ``weighted``: the same from every row with weight, none of an edge without;
                   ``random-walk``: between 1 and fanout nodes where there is any neighbour
@@ -64,7 +66,7 @@ class Law:
     def bounds(self, dst: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
         """Least and most edges of each destination, int64 ``[n]``; ``dst`` int64 ``[n]``."""
         degree = self.degree[dst]
-        if self.name == WITHOUT:
+        if self.name in (WITHOUT, UNEVEN):
             right = degree.clamp(max=fanout)
             return right, right
         any_edge = (degree > 0).long()
@@ -84,6 +86,7 @@ class Law:
         """The number of a destination's edges, to be read."""
         return {
             WITHOUT: f"min({fanout}, degree)",
+            UNEVEN: f"min({fanout}, degree)",
             WITH: f"{fanout} unless it has no neighbour",
             BY_WEIGHT: f"{fanout} unless its edges have no weight",
             WALK: f"1 to {min(fanout, self.visits)} unless it has no neighbour",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -9,14 +10,19 @@ import typer
 
 from gnnbench.cli.common import Json, Quiet, Stop, print_json, print_table
 from gnnbench.errors import EXIT_INTERRUPTED
+from gnnbench.results.units import seconds
 
 
 def calibrate(
     system: Annotated[str, typer.Option(help="System to hold against itself.")] = "baseline",
     dataset: Annotated[str, typer.Option(help="Dataset; default: the smoke profile's.")] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
-    pairs: Annotated[int, typer.Option(min=2, help="Pairs of new workers.")] = 8,
-    rounds: Annotated[int, typer.Option(min=3, help="Rounds of each pair.")] = 40,
+    until: Annotated[str, typer.Option(help="sample, memory_io or compute.")] = "",
+    pairs: Annotated[int, typer.Option(min=5, help="Pairs of fresh processes.")] = 12,
+    rounds: Annotated[int, typer.Option(min=2, help="Rounds of each pair, even.")] = 6,
+    verify: Annotated[
+        int, typer.Option(min=0, help="Regroup the lives into so many A/A comparisons.")
+    ] = 0,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),
@@ -25,40 +31,48 @@ def calibrate(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure this machine's noise: A/A pairs, false calls, smallest detectable difference.
+    """Measure this machine's noise by A/A pairs: two fresh processes of one cell, in turn.
 
-    Two workers of one system are interleaved as two systems would be. The noise floor (95 % of the
-    A/A medians differ from 1 by at most it) is kept beside the prepared graphs for this machine and
-    device; later runs copy it and call a ratio inside it a tie. Takes minutes; leave the machine
-    alone meanwhile.
+    Kept beside the prepared graphs, by machine, device, threads and cell: how far single epochs
+    and how far whole lives stray. Later runs choose by it how many rounds a pair has, and tell
+    their noise floor and the smallest difference that they would call. --verify regroups the lives
+    at random, with random signs, into comparisons of equals and counts how many the rule calls
+    different. Takes minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
     """
     from gnnbench.progress import Display
     from gnnbench.runner import calibrate as calibrating
     from gnnbench.runner.campaign import Interrupted
 
-    wish = calibrating.Wish(system, dataset, device, pairs, rounds, tuple(option or ()))
+    options = tuple(option or ())
+    wish = calibrating.Wish(system, dataset, device, until, pairs, rounds, verify, options)
     with Display(quiet) as display:
         try:
-            found, folder = calibrating.calibrate(wish, out, display)
+            found = calibrating.calibrate(wish, out, display)
         except Interrupted:
             raise Stop("interrupted; nothing was calibrated", EXIT_INTERRUPTED) from None
+    known, verified = found.calibration, found.verified
     if json:
-        print_json({"run": str(folder), **found.to_json()})
+        told = None if verified is None else asdict(verified)
+        print_json({"run": str(found.folder), **known.to_json(), "verified": told})
         return
     print_table(
-        f"{found.pairs} A/A pairs of {found.system} on {found.dataset} ({found.device},"
-        f" {found.threads} threads)",
+        f"{known.lives} lives of {known.name}, {known.threads} threads; a pair starts in"
+        f" {seconds(known.start_s)}, an epoch takes {seconds(known.epoch_s)}",
         [
             {
-                "rounds": level.rounds,
-                "windows": level.windows,
-                "false calls": f"{level.false_call_rate:.1%}",
-                "noise floor": f"{level.floor:.2%}",
-                "false calls beyond it": f"{level.false_call_rate_beyond_floor:.1%}",
-                "smallest detectable": f"{level.detectable:.2%}",
-                "spread": f"{level.spread:.2%}",
+                "time": key,
+                "between epochs": f"{spread.s_round:.2%}",
+                "between lives": f"{spread.s_life:.2%}",
+                f"of a pair of {known.rounds} rounds": f"{spread.of_pair(known.rounds):.2%}",
             }
-            for level in found.levels
+            for key, spread in known.spreads.items()
         ],
     )
-    print(folder / "samples.csv")
+    if verified is not None:
+        print(
+            f"{verified.comparisons} comparisons of equals, regrouped from {verified.lives} lives:"
+            f" {verified.rate:.1%} called different, at most {verified.bound:.1%} with 95 %"
+            f" confidence; differences of {verified.detectable:.0%} are called in 80 %."
+            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}."
+        )
+    print(found.folder / "samples.csv")

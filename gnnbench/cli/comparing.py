@@ -24,22 +24,21 @@ class Format(StrEnum):
 def compare(
     a: Annotated[Path, typer.Argument(help="Folder of a run, or its cells.csv: before.")],
     b: Annotated[Path, typer.Argument(help="The same: after.")],
-    threshold: Annotated[
-        float | None,
-        typer.Option(min=0, max=0.99, help="Relative loss to accept; default: the noise floor."),
-    ] = None,
+    margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
     format: Annotated[Format, typer.Option(help="What to print.")] = Format.table,
 ) -> None:
     """Hold run B against run A, cell by cell.
 
-    Cells are matched by what they are, not by the machine. B is 'slower' (a regression) where the
-    95 % interval of A's median over B's lies wholly below 1 minus the threshold; a cell that A
-    measured and B failed is one as well. Exit code 5 if there is a regression, else 0.
+    Cells are matched by what they are. Judged is the change of a cell's ratio over the reference
+    that ran beside it, pair by pair, so that the two days of a machine cancel; the times of two
+    runs alone are shown and judged by nobody. B is 'slower' (a regression) where the interval of
+    the change lies wholly beyond the margin; a cell that A measured and B failed is one as well.
+    Exit code 5 if there is a regression, else 0.
     """
     from gnnbench.results import compare as comparing
     from gnnbench.results import compare_text
 
-    found = comparing.compare(comparing.open_run(a), comparing.open_run(b), threshold)
+    found = comparing.compare(comparing.open_run(a), comparing.open_run(b), margin)
     if format is Format.json:
         print_json(found.to_json())
     elif format is Format.csv:

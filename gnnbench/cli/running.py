@@ -25,12 +25,14 @@ def run(
     systems: Annotated[str, typer.Option(help="Systems, separated by commas.")] = "",
     datasets: Annotated[str, typer.Option(help="Datasets, separated by commas.")] = "",
     models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "",
-    profile: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "",
+    profile: Annotated[str, typer.Option(help="smoke, laptop, real or paper.")] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
     pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
-    repeats: Annotated[int, typer.Option(min=0, help="Exact number of rounds.")] = 0,
+    repeats: Annotated[
+        int, typer.Option(min=0, help="Exact number of pairs of fresh processes.")
+    ] = 0,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),
@@ -183,7 +185,7 @@ def _show_run(
         print()
         print_rich(found)
     if run.ratios:
-        print("\n" + "\n".join(table.ratio_lines(run.ratios)))
+        print("\n" + "\n".join(table.ratio_lines(run.ratios, rows)))
     if not quiet:
         print()
         for remark in table.remarks(rows, different):

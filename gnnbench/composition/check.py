@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from gnnbench.check import gate
+from gnnbench.check import gate, layers
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Hop
@@ -57,9 +57,13 @@ def check(system: Gated) -> CheckReport:
             gate.check_features(graph, batches[0].input_nodes, store.load(batches[0]))
         sampler.check(all_seeds[0])
         if trainer is not None:
-            fixed = (graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0])
-            report.details["forward_error"] = gate.check_forward(*fixed, trainer.forward)
-            report.details["backward_error"] = gate.check_backward(*fixed, trainer.gradient)
+            fixed = layers.FixedBlock.of(
+                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0]
+            )
+            report.details["forward_error"] = layers.check_forward(graph, fixed, trainer.forward)
+            error, compared = layers.check_backward(fixed, trainer.gradients)
+            report.details["backward_error"] = error
+            report.details["weight_gradients"] = compared
     except gate.Fault as fault:
         report.ok, report.reason = False, str(fault)
         return report
@@ -69,18 +73,42 @@ def check(system: Gated) -> CheckReport:
     report.edges_per_seed = sum(edges) / count
     report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
     report.digest = sampler.digest(all_hops)
+    report.details["first_digest"] = sampler.digest(all_hops[:1])
     return report
 
 
-def recheck(system: Gated, epoch: int) -> str:
-    """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
-    sampler, store = system.stages.sampler, system.stages.store
+def glance(system: Gated) -> tuple[str, str]:
+    """Digest of the gate's first batch, whose structure and rows are checked; what is wrong."""
+    sampler = system.stages.sampler
     try:
-        for nth, seeds in enumerate(gate.gate_seeds(system.order.batches(epoch))):
-            batch = sampler.checked(seeds, nth)
-            check_structure(system, seeds, batch.hops())
-            if store is not None:
-                gate.check_features(system.job.graph, batch.input_nodes, store.load(batch))
+        seeds = gate.gate_seeds(system.order.batches(0))[0]
+        return sampler.digest([_right(system, seeds, 0)]), ""
+    except gate.Fault as fault:
+        return "", str(fault)
+    finally:
+        sampler.gate_is_over()
+
+
+def _right(system: Gated, seeds: Tensor, number: int) -> list[Hop]:
+    """The hops of a batch, found right as its rows are. Raises ``gate.Fault``."""
+    store = system.stages.store
+    batch = system.stages.sampler.checked(seeds, number)
+    hops = batch.hops()
+    check_structure(system, seeds, hops)
+    if store is not None:
+        gate.check_features(system.job.graph, batch.input_nodes, store.load(batch))
+    return hops
+
+
+def recheck(system: Gated, epoch: int, brief: bool = False) -> str:
+    """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
+    sampler = system.stages.sampler
+    try:
+        all_seeds = gate.gate_seeds(system.order.batches(epoch))
+        for nth, seeds in enumerate(all_seeds[:1] if brief else all_seeds):
+            _right(system, seeds, nth)
+        if brief:
+            return ""
         sampler.check(seeds)
     except gate.Fault as fault:
         return str(fault)

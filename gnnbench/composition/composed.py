@@ -77,12 +77,19 @@ class Composed(System):
     def check(self) -> CheckReport:
         """The gate."""
         report = gates.check(self)
+        report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         self.counts.clear()
         return report
 
-    def recheck(self, epoch: int) -> str:
+    def glance(self) -> tuple[str, str]:
+        """The gate's first batch."""
+        found = gates.glance(self)
+        self.counts.clear()
+        return found
+
+    def recheck(self, epoch: int, brief: bool = False) -> str:
         """The gate again, on fresh seeds."""
-        fault = gates.recheck(self, epoch)
+        fault = gates.recheck(self, epoch, brief)
         self.counts.clear()
         return fault
 
@@ -96,6 +103,7 @@ class Composed(System):
         seeds = self._seeds(epoch)
         if self.until is Until.SAMPLE:
             timeline.settle()
+        self.stages.sampler.expect(epoch, seeds)
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def _seeds(self, epoch: int) -> list[Tensor]:

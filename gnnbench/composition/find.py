@@ -88,6 +88,12 @@ class Named:
         except UnsupportedError as error:
             return Resolved(recipe.plain(until), str(error))
 
+    def shared(self, cell: Cell) -> tuple[str, ...]:
+        """Arrays of the graph that a run holds for all lives of the cell's workers."""
+        if not isinstance(self.what, Recipe):
+            return ()
+        return from_plain(cell.system, cell.recipe, self.what).shared(cell.device)
+
     def build(self, cell: Cell, graph: Graph) -> System:
         """The object that a worker drives."""
         if isinstance(self.what, Recipe):

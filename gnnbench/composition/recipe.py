@@ -143,6 +143,11 @@ class Recipe:
         specs = (getattr(self, kind) for kind, needed in NEEDED.items() if until >= needed)
         return next((m for s in specs if s is not None and (m := s.missing(device))), None)
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
+        specs: Iterable[Spec] = filter(None, (getattr(self, kind) for kind in NEEDED))
+        return tuple(dict.fromkeys(name for spec in specs for name in spec.shared(device)))
+
     @property
     def devices(self) -> tuple[str, ...]:
         """Devices that all stages run on."""

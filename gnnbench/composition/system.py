@@ -27,6 +27,7 @@ class CheckReport:
     means over the gate's batches; ``law`` names the inclusion law of the picks
     (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
     that the suite's own gate looked at the work: not so where a system answers for itself.
+    ``dtype`` is that of features, weights and activations, "" where there are none.
     """
 
     ok: bool
@@ -39,6 +40,7 @@ class CheckReport:
     nodes_per_seed: float
     details: dict[str, Any] = field(default_factory=dict)
     verified: bool = False
+    dtype: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""
@@ -136,10 +138,18 @@ class System(ABC):
     def audit(self, epoch: int) -> EpochReport:
         """Count and check what the last ``run_epoch`` did; no part of it is timed."""
 
-    def recheck(self, epoch: int) -> str:
+    def glance(self) -> tuple[str, str]:
+        """A look at the gate's first batch, in a later life of a cell that passed its gate.
+
+        Returns the digest of that batch's edges, which must be ``details["first_digest"]`` of the
+        first life's report ("" without one), and what is wrong, or "".
+        """
+        return "", ""
+
+    def recheck(self, epoch: int, brief: bool = False) -> str:
         """Check again what the gate checked, after timing, on the seeds of ``epoch``.
 
-        Returns what is wrong, or "". ``epoch`` has not been run.
+        Returns what is wrong, or "". ``epoch`` has not been run. ``brief``: one batch is enough.
         """
         return ""
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnbench.minibatch import Batch, MiniBatch
+from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
 from gnnbench.models.stack import Stack, build
 from gnnbench.stages.job import Job
@@ -30,7 +31,7 @@ class Trainer:
             cell.seed,
         ).to(job.device)
         self._labels = graph.labels.to(job.device)
-        self._optimizer = torch.optim.Adam(self.model.parameters(), lr=cell.learning_rate)
+        self._optimizer = Adam(self.model.parameters(), lr=cell.learning_rate)
         self.losses: list[Tensor] = []
         self._before = self._parameters()
 
@@ -76,9 +77,20 @@ class Trainer:
             out: Tensor = self.model(blocks, x.to(self._device))
         return out
 
-    def gradient(self, batch: MiniBatch, x: Tensor) -> Tensor:
-        """Gradient of half the sum of the squared values with regard to ``x``, for the gate."""
+    def gradients(
+        self, batch: MiniBatch, x: Tensor, back: Tensor
+    ) -> tuple[Tensor | None, list[tuple[Tensor, Tensor | None]]]:
+        """Gradients of ``(values * back).sum()``, for the gate; None where there is no way back.
+
+        With regard to ``x``, and to each parameter, which stands beside its own.
+        """
         rows = x.to(self._device, copy=True).requires_grad_()
         values = self.model(self.framework.blocks(batch.to(self._device)), rows)
-        found: Tensor = torch.autograd.grad(values.square().sum().div(2), rows)[0]
-        return found
+        parameters = list(self.model.parameters())
+        wanted = [p for p in (rows, *parameters) if p.requires_grad]
+        found: list[Tensor | None] = [None] * len(wanted)
+        if values.requires_grad:
+            score = (values * back.to(self._device)).sum()
+            found = list(torch.autograd.grad(score, wanted, allow_unused=True))
+        by_id = {id(p): g for p, g in zip(wanted, found, strict=True)}
+        return by_id[id(rows)], [(p.detach(), by_id.get(id(p))) for p in parameters]

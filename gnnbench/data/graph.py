@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from gnnbench.data.store import layout
 from gnnbench.errors import DataError
+from gnnbench.ops.shared import map_shared
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,18 @@ class Graph:
         return int(self.features.shape[1])
 
     @classmethod
-    def mapped(cls, folder: Path, meta: dict[str, Any]) -> Graph:
-        """The graph in a folder of the store, mapped read-only (private pages) and not checked."""
+    def mapped(
+        cls, folder: Path, meta: dict[str, Any], held: Mapping[str, str] | None = None
+    ) -> Graph:
+        """The graph in a folder of the store, mapped read-only (private pages) and not checked.
+
+        ``held``: addresses of arrays that a process holds in memory (``gnnbench.ops.shared``).
+        """
         wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
-        tensors = {array: _map_tensor(folder, array, meta["arrays"][array]) for array in wanted}
+        tensors = {
+            array: _map_tensor(folder, array, meta["arrays"][array], (held or {}).get(array))
+            for array in wanted
+        }
         classes = int(meta["num_classes"])
         return cls(name=meta["name"], num_classes=classes, path=folder, meta=meta, **tensors)
 
@@ -79,9 +89,11 @@ def _mapped_again(folder: Path, meta: dict[str, Any]) -> Graph:
     return Graph.mapped(folder, meta)
 
 
-def _map_tensor(folder: Path, array: str, entry: dict[str, Any]) -> Tensor:
+def _map_tensor(folder: Path, array: str, entry: dict[str, Any], held: str | None) -> Tensor:
     dtype = {"int32": torch.int32, "int64": torch.int64, "float32": torch.float32}[entry["dtype"]]
     shape = tuple(entry["shape"])
+    if held is not None:
+        return map_shared(held, dtype, shape)
     size = int(np.prod(shape, dtype=np.int64))
     if size == 0:
         return torch.empty(shape, dtype=dtype)

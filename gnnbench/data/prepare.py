@@ -102,9 +102,9 @@ def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
 
 
 def how_to_get(manifest: Manifest, root: Path) -> str:
-    """The exact way to have a real dataset."""
+    """The exact way to have a real dataset; commands come before what is done by hand."""
     ways = [s.get.replace("{raw}", str(root / "raw")) for s in manifest.source]
-    return "; or ".join(ways)
+    return "; or ".join(sorted(ways, key=lambda way: way.startswith(("put ", "get "))))
 
 
 def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:

@@ -1,17 +1,14 @@
-"""What this machine calls a difference between equals: A/A pairs, their floor, where it is kept.
+"""What this machine calls a difference between equals: fresh A/A pairs, and where they are kept.
 
-Two workers of one system are measured as a comparison measures two systems. Every ratio should be
-1; how far from 1 the medians lie, and how often an interval leaves 1 out, is the machine's noise.
-It depends on the number of rounds: the percentile interval of three rounds is their range, and all
-three lie on one side of the truth in a quarter of the cases.
-
-A run's own reference could be split into halves instead, but both halves share one life of a
-worker, and with it one layout of memory: they see less noise than two workers do.
+Both lives of a pair are of one cell, measured as two systems would be, so every ratio should be 1.
+How far single rounds stray is one spread (``s_round``), how far lives do another (``s_life``): more
+rounds help against the first alone.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,82 +18,124 @@ import numpy as np
 
 from gnnbench.data.paths import data_root
 from gnnbench.errors import DataError
-from gnnbench.measure.stats import median_interval, verdict
+from gnnbench.measure.rule import MIN_PAIRS, Floats, Rule
+from gnnbench.measure.stats import median_interval
 
-ROUNDS = (3, 5, 10, 20, 40)
-FLOOR_QUANTILE = 0.95
-POWER = 0.8
+# Of a cell never calibrated: as measured on two loaded cores, epochs of 50 ms.
+USUAL_ROUND, USUAL_LIFE = 0.14, 0.026
+# Variance of a median over that of a mean, of normal values.
+MEDIAN_VARIANCE = math.pi / 2
+RESAMPLES = 200
+DRAWS = 2000
 
 
 @dataclass(frozen=True)
-class Level:
-    """Noise of comparisons with ``rounds`` rounds, from ``windows`` stretches of A/A rounds.
+class Spread:
+    """Standard deviations of a time's logarithm: of one epoch, and of a life's true level."""
 
-    ``false_call_rate``: share whose interval alone excludes 1. ``floor``: 95 % of the medians
-    differ from 1 by at most this (relative, the same seen from either side). ``false_call_rate_
-    beyond_floor``: share still called when the interval must leave the floor behind as well.
-    ``detectable``: smallest relative difference that would then be called in 80 % of the windows.
-    ``spread``: standard deviation of the medians.
+    s_round: float
+    s_life: float
+
+    def of_pair(self, rounds: int) -> float:
+        """Standard deviation of d of a pair with so many rounds."""
+        return math.sqrt(2 * (self.s_life**2 + MEDIAN_VARIANCE * self.s_round**2 / rounds))
+
+
+def spread(pairs: Sequence[Sequence[float]]) -> Spread:
+    """From the rounds' logarithms of ratios of A/A pairs; at least two of two rounds each."""
+    within = float(np.mean([np.var(p, ddof=1) for p in pairs]))
+    rounds = float(np.mean([len(p) for p in pairs]))
+    between = float(np.var([np.median(p) for p in pairs], ddof=1))
+    life = max(between - MEDIAN_VARIANCE * within / rounds, 0.0)
+    return Spread(math.sqrt(within / 2), math.sqrt(life / 2))
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How often a rule calls equals different, from real lives regrouped.
+
+    ``comparisons`` of ``lives`` lives drawn at random, with random signs; ``rate`` of them called;
+    ``bound``: the rate is at most this with 95 % confidence, by bootstrap over lives.
+    ``detectable``: smallest difference called in 80 % of comparisons. ``one_pair_rate``: share of
+    single pairs that the rule of version 1 calls (a percentile bootstrap over one pair's rounds).
     """
 
-    rounds: int
-    windows: int
-    false_call_rate: float
-    floor: float
-    false_call_rate_beyond_floor: float
+    lives: int
+    comparisons: int
+    rate: float
+    bound: float
     detectable: float
-    spread: float
+    one_pair_rate: float
 
 
-def assess(pairs: Sequence[Sequence[float]]) -> list[Level]:
-    """Noise by number of rounds; ``pairs`` holds each A/A pair's ratios in order of time.
+def verify(
+    pairs: Sequence[Sequence[float]], rule: Rule, comparisons: int = DRAWS, seed: int = 0
+) -> Verified:
+    """Regroup A/A pairs into comparisons; ``pairs`` hold each pair's rounds' log ratios.
 
-    A pair is cut into consecutive windows, so that one pair serves several short comparisons.
+    Raises ``ValueError`` where there are fewer pairs than two comparisons need.
     """
-    longest = min((len(p) for p in pairs), default=0)
-    counts = sorted({r for r in ROUNDS if r <= longest} | {longest} - {0, 1, 2})
-    return [_level(pairs, count) for count in counts]
+    most = rule.looks[-1]
+    if len(pairs) < 2 * most or most < MIN_PAIRS:
+        raise ValueError(f"{len(pairs)} pairs are too few to verify comparisons of {most}")
+    generator = np.random.default_rng(seed)
+    d = np.array([np.median(p) for p in pairs])
 
+    def rate(among: Floats, draws: int) -> float:
+        return float(rule.called(_regrouped(among, draws, most, generator)).mean())
 
-def _level(pairs: Sequence[Sequence[float]], rounds: int) -> Level:
-    windows = [p[i : i + rounds] for p in pairs for i in range(0, len(p) - rounds + 1, rounds)]
-    found = [median_interval(w, seed) for seed, w in enumerate(windows)]
-    medians = np.array([e.median for e in found])
-    floor = float(_quantile(1 - np.minimum(medians, 1 / medians), FLOOR_QUANTILE))
-    needed = [1 - (1 - floor) / max(e.high, 1e-9) for e in found]
-    needed += [1 - e.low * (1 - floor) for e in found]
-
-    def called(margin: float) -> float:
-        return sum(verdict(e, margin) != "tie" for e in found) / len(found)
-
-    return Level(
-        rounds, len(windows), called(0.0), floor, called(floor), float(_quantile(needed, POWER)),
-        float(medians.std()),
+    resampled = [rate(generator.choice(d, d.size), 500) for _ in range(RESAMPLES)]
+    one = [median_interval(np.exp(p).tolist(), nth) for nth, p in enumerate(pairs)]
+    return Verified(
+        2 * len(pairs), comparisons, rate(d, comparisons), float(np.quantile(resampled, 0.95)),
+        _detectable(d, rule, generator), float(np.mean([e.low > 1 or e.high < 1 for e in one])),
     )  # fmt: skip
 
 
-def _quantile(values: Any, share: float) -> Any:
-    return np.quantile(np.asarray(values), share, method="higher")
+def _regrouped(d: Floats, draws: int, pairs: int, generator: np.random.Generator) -> Floats:
+    """Comparisons [draws, pairs], each of pairs drawn without replacement, with random signs.
+
+    Which life of a pair is called the reference is nobody's but chance's.
+    """
+    order = np.argsort(generator.random((draws, d.size)), axis=1)[:, :pairs]
+    signs = generator.choice([-1.0, 1.0], (draws, pairs))
+    return np.asarray(d[order] * signs, dtype=np.float64)
+
+
+def _detectable(d: Floats, rule: Rule, generator: np.random.Generator) -> float:
+    for percent in [*range(1, 21), *range(25, 105, 5)]:
+        shifted = _regrouped(d, 500, rule.looks[-1], generator) + math.log1p(percent / 100)
+        if rule.called(shifted).mean() >= 0.8:
+            return percent / 100
+    return math.inf
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was measured on one machine for one device; ``levels`` by ascending rounds."""
+    """A/A pairs of one cell on one machine; ``spreads`` by the times of a sample (``wall_s`` ...).
+
+    ``start_s``: from starting a pair to its first measured round; ``epoch_s``: a measured epoch,
+    median. ``version``: gnnbench's.
+    """
 
     machine_id: str
     device: str
+    threads: int
     system: str
     dataset: str
-    threads: int
-    pairs: int
-    epoch_wall_s: float
+    until: str
+    version: str
+    lives: int
+    rounds: int
+    start_s: float
+    epoch_s: float
     at: str
-    levels: tuple[Level, ...]
+    spreads: dict[str, Spread]
 
-    def floor(self, rounds: int) -> float:
-        """Noise floor of a comparison of ``rounds`` rounds: of the next smaller level."""
-        below = [level for level in self.levels if level.rounds <= rounds]
-        return (below[-1] if below else self.levels[0]).floor
+    @property
+    def name(self) -> str:
+        """What was calibrated, in words."""
+        return f"{self.system} on {self.dataset} until {self.until}, {self.device}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
@@ -105,7 +144,18 @@ class Calibration:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Calibration:
         """Inverse of ``to_json``."""
-        return cls(**{**values, "levels": tuple(Level(**v) for v in values["levels"])})
+        spreads = {k: Spread(**v) for k, v in values["spreads"].items()}
+        return cls(**{**values, "spreads": spreads})
+
+
+def best(known: Sequence[Calibration], cell: Any, threads: int) -> Calibration | None:
+    """The calibration nearest to a cell: of its device and threads, then as much alike as any.
+
+    A calibration of another device or number of threads says nothing of it.
+    """
+    fit = [c for c in known if (c.device, c.threads) == (cell.device, threads)]
+    alike = ("until", "dataset", "system")
+    return max(fit, key=lambda c: [getattr(c, k) == getattr(cell, k) for k in alike], default=None)
 
 
 def store_path() -> Path:
@@ -113,27 +163,30 @@ def store_path() -> Path:
     return data_root() / "calibration.json"
 
 
-def load(machine_id: str) -> dict[str, Calibration]:
-    """Calibrations of a machine by device. Raises ``DataError`` for a damaged file."""
+def load(machine_id: str) -> list[Calibration]:
+    """Calibrations of a machine. Raises ``DataError`` for a damaged file."""
     path = store_path()
     try:
         text = path.read_text()
     except OSError:  # a store that cannot be read is told of where it is needed
-        return {}
+        return []
     try:
-        stored = json.loads(text).get(machine_id, {})
-        return {device: Calibration.from_json(v) for device, v in stored.items()}
+        stored = json.loads(text).get(machine_id, [])
+        if isinstance(stored, dict):  # of version 1: floors of another rule
+            return []
+        return [Calibration.from_json(v) for v in stored]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(f"'{path}' is damaged ({error}); remove it and calibrate again") from None
 
 
 def store(found: Calibration) -> Path:
-    """Keep a calibration, in place of the one of the same machine and device."""
+    """Keep a calibration, in place of the one of the same machine and cell."""
     from gnnbench.files import ensure_folder, write_json
 
     path = store_path()
     ensure_folder(path.parent)
     everything = json.loads(path.read_text()) if path.exists() else {}
-    everything.setdefault(found.machine_id, {})[found.device] = found.to_json()
+    kept = [c for c in load(found.machine_id) if (c.name, c.threads) != (found.name, found.threads)]
+    everything[found.machine_id] = [c.to_json() for c in [*kept, found]]
     write_json(path, everything)
     return path

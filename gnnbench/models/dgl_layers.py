@@ -48,13 +48,13 @@ class DglFramework(Framework):
         return module
 
     def blocks(self, batch: Any) -> list[Any]:
-        """``batch.dgl_blocks`` of a batch that DGL drew; ours converted, on the CPU."""
+        """``batch.dgl_blocks`` of a batch that DGL drew; ours converted, where they are."""
         if hasattr(batch, "dgl_blocks"):
             return list(batch.dgl_blocks)
         return [self._convert(block) for block in batch.blocks]
 
     def _convert(self, block: Block) -> Any:
-        no_ids = torch.empty(0, dtype=torch.int32)
+        no_ids = block.indptr.new_empty(0)
         return self._dgl.create_block(
             ("csc", (block.indptr, block.indices, no_ids)),
             num_src_nodes=block.num_src,

@@ -23,4 +23,8 @@ class PygBlock:
     @property
     def degree(self) -> Tensor:
         """Sampled edges of each destination."""
-        return torch.bincount(self.edge_index[1], minlength=self.num_dst).to(torch.float32)
+        dst = self.edge_index[1]
+        if not dst.is_cuda:
+            return torch.bincount(dst, minlength=self.num_dst).to(torch.float32)
+        ones = torch.ones_like(dst, dtype=torch.float32)
+        return ones.new_zeros(self.num_dst).scatter_add_(0, dst, ones)  # bincount would wait

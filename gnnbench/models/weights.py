@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -24,6 +24,15 @@ class LayerWeights:
     neighbour: Tensor
     self_: Tensor | None
     bias: Tensor
+
+    def mapped(self, change: Callable[[Tensor], Tensor]) -> LayerWeights:
+        """``change`` of each of them."""
+        own = None if self.self_ is None else change(self.self_)
+        return LayerWeights(change(self.neighbour), own, change(self.bias))
+
+    def tensors(self) -> list[Tensor]:
+        """Those that there are: the neighbours', the own row's, the bias."""
+        return [t for t in (self.neighbour, self.self_, self.bias) if t is not None]
 
 
 def layer_dims(feature_dim: int, hidden: int, classes: int, layers: int) -> list[int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
+from operator import ge
 from typing import Any
 
 import torch
@@ -40,7 +42,7 @@ class HighWater:
         """Take note of what a batch took."""
         if not self._most:
             self._most = [0] * len(took)
-        elif all(new <= old for new, old in zip(took, self._most, strict=True)):
+        elif all(map(ge, self._most, took)):  # a generator would take 2 us a batch
             return
         self._most = [max(pair) for pair in zip(took, self._most, strict=True)]
         self._capacity = [min(int(self.MARGIN * most) + 1, self.MOST) for most in self._most]
@@ -74,8 +76,8 @@ def fused_map(
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, capacity)
     flat = _call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
-    took: list[int] = flat.pop().tolist()
-    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+    mini = mini_batch(flat, seeds, spec, frontier, with_positions)
+    return mini, _taken(flat, len(fanouts), frontier)
 
 
 class DenseMap:
@@ -123,8 +125,8 @@ def fastsample(
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
     flat = _call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
-    took: list[int] = flat.pop().tolist()
-    return mini_batch(flat, seeds, spec, frontier, with_positions), took
+    mini = mini_batch(flat, seeds, spec, frontier, with_positions)
+    return mini, _taken(flat, len(fanouts), frontier)
 
 
 def fused_id_map(
@@ -246,6 +248,18 @@ class CapturedFusedMap:
             out += [t[:edges] for t in rest]
             rows = nodes
         return out
+
+
+def _taken(flat: Sequence[Tensor], hops: int, frontier: str) -> list[int]:
+    """Nodes and edges of each hop in turn, of an answer in the catalogue's form."""
+    stride = len(flat) // hops
+    edges = [t.numel() for t in flat[1::stride]]
+    if frontier == "new":
+        edges[1:] = [upto - before for before, upto in pairwise(edges)]
+    took = [0] * (2 * hops)
+    took[::2] = [t.numel() for t in flat[2::stride]]
+    took[1::2] = edges
+    return took
 
 
 @cache

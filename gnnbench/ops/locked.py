@@ -4,48 +4,55 @@ from __future__ import annotations
 
 import weakref
 from contextlib import suppress
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from gnnbench.ops.shared import Region, region_of
+
 _PORTABLE = 1  # cudaHostRegisterPortable: for every GPU of the process
 
 
-class LockedCopy:
-    """A copy of a CPU tensor, registered with the driver (a mapped file cannot be).
+class LockedTensor:
+    """A CPU tensor registered with the driver: in place where it lies in shared memory
+    (``gnnbench.ops.shared``), else a copy of it, for a mapped file cannot be registered.
 
-    ``tensor`` is the copy; GPUs read it by the same address. Torch's own pinned memory comes in
-    powers of two, up to twice as much as is needed: too much for a table or a graph. Unlocked by
-    ``close``, or when nothing refers to the object. ``device`` is one of the GPUs that read it,
-    ``what`` names the contents in the error. Raises ``MemoryError`` where the host's memory cannot
-    be locked.
+    GPUs read ``tensor`` by the same address. Torch's own pinned memory comes in powers of two, up
+    to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
+    nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
+    contents in the error. Raises ``MemoryError`` where the host's memory cannot be locked.
     """
 
     def __init__(self, source: Tensor, device: torch.device | str, what: str) -> None:
-        copy = torch.empty_like(source, memory_format=torch.contiguous_format).copy_(source)
+        region = region_of(source) if source.is_contiguous() else None
+        copy = source
+        if region is None:
+            copy = torch.empty_like(source, memory_format=torch.contiguous_format).copy_(source)
         self._tensor: Tensor | None = copy
         size = copy.numel() * copy.element_size()
         if size == 0:
             return
         with torch.cuda.device(torch.device(device)):
-            code = lock(copy)
+            code = lock(copy) if region is None else lock_region(region)
         if code != 0:
             self._tensor = None
             raise MemoryError(
                 f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
                 f" {code})"
             )
-        self._unlock = weakref.finalize(self, unlock, copy)
+        undo = partial(unlock, copy) if region is None else partial(unlock_region, region)
+        self._unlock = weakref.finalize(self, undo)
         self._unlock.atexit = False  # the process gives its memory back anyhow
 
     @property
     def tensor(self) -> Tensor:
-        """The copy; not to be used after ``close``."""
+        """The locked tensor; not to be used after ``close``."""
         assert self._tensor is not None
         return self._tensor
 
     def close(self) -> None:
-        """Unlock and free the memory once the GPUs have done their work."""
+        """Unlock the memory, and free a copy, once the GPUs have done their work."""
         self._tensor = None
         if hasattr(self, "_unlock"):
             self._unlock()
@@ -61,6 +68,24 @@ def lock(memory: Tensor) -> int:
         with suppress(RuntimeError):
             torch.full((1,), 0, device="cuda")
     return code
+
+
+def lock_region(region: Region) -> int:
+    """:func:`lock` shared memory as a whole, once for all who ask."""
+    if region.locks == 0:
+        with region.writable():
+            code = lock(region.whole)
+        if code != 0:
+            return code
+    region.locks += 1
+    return 0
+
+
+def unlock_region(region: Region) -> None:
+    """Undo one :func:`lock_region`; the last one unlocks."""
+    region.locks -= 1
+    if region.locks == 0:
+        unlock(region.whole)
 
 
 def unlock(memory: Tensor) -> None:

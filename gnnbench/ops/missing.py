@@ -1,4 +1,4 @@
-"""What stages on our native operators need."""
+"""What stages on our native operators need, and any on a GPU."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ def native_missing(device: str = "cpu") -> Missing | None:
         return Missing("the native CUDA library is not built", "make install CUDA=ON")
     if not has_cuda_library():
         return Missing("this torch is built without CUDA", "install a torch with CUDA")
+    return _device_missing()
+
+
+def gpu_missing() -> Missing | None:
+    """Torch must be built with CUDA, and a GPU be there."""
+    import torch
+
+    if torch.version.cuda is None:
+        return Missing("this torch is built without CUDA", "install a torch with CUDA")
+    return _device_missing()
+
+
+def _device_missing() -> Missing | None:
     import torch
 
     if not torch.cuda.is_available():

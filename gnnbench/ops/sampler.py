@@ -70,20 +70,21 @@ def mini_batch(
     flat: Sequence[Tensor], seeds: Tensor, pick: PickSpec, frontier: str, with_positions: bool
 ) -> MiniBatch:
     """The answer of a whole-batch operator (its form: ``native/bindings/cpu/catalogue.cpp``)."""
-    stride = 4 if with_positions or pick.gives_weights else 3
+    walked = pick.gives_weights
+    stride = 4 if with_positions or walked else 3
     blocks = []
     for at in range(0, len(flat), stride):
-        indptr, indices, src_nodes, *rest = flat[at : at + stride]
+        indptr, indices, src_nodes = flat[at : at + 3]
         block = Block(indptr, indices, src_nodes, indptr.numel() - 1)
-        if pick.gives_weights:
-            block.weights = rest[0]
+        if walked:
+            block.weights = flat[at + 3]
         elif with_positions:
-            block.positions = rest[0]
+            block.positions = flat[at + 3]
         blocks.append(block)
     blocks.reverse()
     # With "new" the input block's rows hold every edge of the batch once.
     counted = blocks if frontier == "cumulative" else blocks[:1]
-    return MiniBatch(seeds, blocks, sum(b.num_edges for b in counted))
+    return MiniBatch(seeds, blocks, sum([b.indices.numel() for b in counted]))
 
 
 def sample_hop(

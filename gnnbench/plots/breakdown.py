@@ -57,7 +57,7 @@ def figure(run: Run) -> Figure | None:
 
 
 def _absent(rows: Sequence[Row]) -> bool:
-    return all(r["status"] == "missing_dep" for r in rows)
+    return all(r["status"] in ("missing_dep", "missing_data") for r in rows)
 
 
 def _cut(rows: Sequence[Row]) -> str:

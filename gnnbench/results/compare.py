@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.measure import judged
-from gnnbench.measure.stats import Estimate, ratio_of_medians, verdict
+from gnnbench.measure.rule import MIN_PAIRS, Rule
+from gnnbench.measure.stats import NOTHING, exponential, welch
 from gnnbench.results import reader
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.reader import Run
@@ -25,21 +27,25 @@ KEY = (
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
-NOT_MEASURED = ("missing_dep", "unsupported")
+NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
 VERDICTS = {
-    "faster": "B takes less time than A; the interval lies wholly beyond the threshold",
-    "slower": "B takes more time than A, likewise: a regression",
-    "tie": "the interval reaches into the threshold around 1",
+    "faster": "against the reference beside it, B's is faster than A's by more than the margin",
+    "slower": "likewise slower: a regression",
+    "same": "the change lies within +-3 %",
+    "unclear": "none of these; more pairs would tell",
+    "raw": "no reference ran beside it in both: the times of two runs are no evidence",
     "incomparable": "one side was not measured, or did other work; `reason` says which",
 }
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One cell in both runs; ``ratio`` is A's median judged time over B's, above 1 B is faster.
+    """One cell in both runs.
 
-    ``cell`` says what sets the cell apart, ``judged`` which time was compared (``a_s``, ``b_s``);
-    ``threshold`` is the relative difference that the interval had to leave behind.
+    ``ratio_a`` and ``ratio_b`` are those over the reference beside it in either run; ``change`` is
+    B's over A's, with Welch's 95 % interval over the pairs of both: above 1 it got faster. What a
+    day of a machine does to the reference as well cancels. ``cell`` says what sets it apart,
+    ``judged`` which time was compared; ``a_s`` and ``b_s`` are that time, and decide nothing.
     """
 
     cell: str
@@ -54,12 +60,14 @@ class Compared:
     judged: str
     a_s: float | None
     b_s: float | None
-    n_a: int
-    n_b: int
-    ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
-    threshold: float
+    pairs_a: int
+    pairs_b: int
+    ratio_a: float | None
+    ratio_b: float | None
+    change: float | None
+    change_ci_low: float | None
+    change_ci_high: float | None
+    margin: float
     verdict: str
     reason: str
     regression: bool
@@ -90,15 +98,15 @@ def open_run(path: Path) -> Run:
     return reader.read(path.parent if path.is_file() and path.name == "cells.csv" else path)
 
 
-def compare(a: Run, b: Run, threshold: float | None = None) -> Comparison:
+def compare(a: Run, b: Run, margin: float = Rule.margin) -> Comparison:
     """Match the cells of two runs and judge each.
 
-    A cell is a ``regression`` where the interval of the ratio lies wholly below 1 - ``threshold``
-    (default: the larger noise floor of the two rows, 0 where neither was calibrated), or where A
-    measured it and B ended in a failure. Raises ``UsageError`` where the runs share no cell.
+    A cell is a ``regression`` where it got slower against its reference by more than ``margin``,
+    or where A measured it and B ended in a failure. Raises ``UsageError`` where the runs share no
+    cell.
     """
     named = labels([*a.cells, *b.cells])
-    found = Comparison(named.title(), warnings=_warnings(a, b, threshold, named))
+    found = Comparison(named.title(), warnings=_warnings(a, b, named))
     left = list(b.cells)
     couples = []
     for row in a.cells:
@@ -110,7 +118,7 @@ def compare(a: Run, b: Run, threshold: float | None = None) -> Comparison:
         couples.append((row, other))
     if any(one["threads"] != other["threads"] for one, other in couples):
         found.warnings.append("the runs were made with different numbers of threads")
-    found.cells = [_judge(one, other, a, b, threshold, named) for one, other in couples]
+    found.cells = [_judge(one, other, a, b, margin, named) for one, other in couples]
     found.only_b = [named.of(row) for row in left]
     if not found.cells:
         raise UsageError(
@@ -150,48 +158,54 @@ def _without_rules(recipe: dict[str, Any]) -> dict[str, Any]:
     return {**recipe, "sampler": sampler}
 
 
-def _judge(
-    a: Row, b: Row, run_a: Run, run_b: Run, threshold: float | None, named: Labels
-) -> Compared:
+def _judge(a: Row, b: Row, run_a: Run, run_b: Run, margin: float, named: Labels) -> Compared:
     reason, regression = _incomparable(a, b)
-    times = [_times(row, run) for row, run in ((a, run_a), (b, run_b))]
-    ratio = Estimate(math.nan, math.nan, math.nan, 0)
+    called, found = "incomparable", NOTHING
+    logs = [pair_logs(row, run) for row, run in ((a, run_a), (b, run_b))]
     if not reason:
-        ratio = _ratio(a, b, times)
-    limit = max(_floor(a), _floor(b)) if threshold is None else threshold
-    called = "incomparable" if reason else verdict(ratio, limit)
-    if not called:
-        called, reason = "incomparable", "a single epoch on one side gives no interval"
+        called, reason = "raw", _unjudged(a, b, logs)
+    if not reason:
+        change = welch(logs[0], logs[1])
+        called, found = Rule(margin=margin).called_by(change), exponential(change)
     return Compared(
         cell=named.of(b),
         **{f.name: b[f.name] for f in fields(Compared) if f.name in KEY},
         judged=judged.of(b["until"]).name,
         a_s=a.get("judged_s"),
         b_s=b.get("judged_s"),
-        n_a=a.get("n") or 0,
-        n_b=b.get("n") or 0,
-        ratio=_number(ratio.median),
-        ci_low=_number(ratio.low),
-        ci_high=_number(ratio.high),
-        threshold=limit,
+        pairs_a=len(logs[0]),
+        pairs_b=len(logs[1]),
+        ratio_a=a.get("ratio"),
+        ratio_b=b.get("ratio"),
+        change=_number(found.value),
+        change_ci_low=_number(found.low),
+        change_ci_high=_number(found.high),
+        margin=margin,
         verdict=called,
         reason=reason,
         regression=regression or called == "slower",
     )
 
 
-def _floor(row: Row) -> float:
-    return row.get("noise_floor") or 0.0
-
-
 def _number(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _times(row: Row, run: Run) -> list[float]:
-    """Judged times of the epochs behind a row; empty where the run left no samples."""
-    by = judged.of(row["until"])
-    return [by.value(s) for s in run.samples if s["id"] == row["id"] and counts(s)]
+def pair_logs(row: Row, run: Run) -> list[float]:
+    """d of every pair behind a row's ratio; empty where it has none, or the run left no samples."""
+    references = {r["id"] for r in run.cells if r["verdict"] == "reference"}
+    value = judged.of(row["until"]).value
+    lives: dict[int, dict[int, dict[bool, float]]] = {}
+    for s in run.samples:
+        reference, _, system = s["pair"].partition("-")
+        if system == row["id"] and reference in references and counts(s):
+            sides = lives.setdefault(s["life"], {}).setdefault(s["round"], {})
+            sides[s["id"] == system] = value(s)
+    found = [
+        [math.log(r[False] / r[True]) for r in life.values() if len(r) == 2 and min(r.values()) > 0]
+        for life in lives.values()
+    ]
+    return [statistics.median(d) for d in found if d]
 
 
 def counts(sample: Row) -> bool:
@@ -199,15 +213,20 @@ def counts(sample: Row) -> bool:
     return not sample["warmup"] and not sample.get("void")
 
 
-def _ratio(a: Row, b: Row, times: Sequence[Sequence[float]]) -> Estimate:
-    if all(len(t) == row["n"] for t, row in zip(times, (a, b), strict=True)):
-        return ratio_of_medians(times[0], times[1], a["seed"] or 0)
-    # Only the tables are there: the quotient of the intervals' ends is wider than it need be.
-    middle = a["judged_s"] / b["judged_s"]
-    if any(row.get(k) is None for row in (a, b) for k in ("ci_low_s", "ci_high_s")):
-        return Estimate(middle, math.nan, math.nan, 1)
-    low, high = a["ci_low_s"] / b["ci_high_s"], a["ci_high_s"] / b["ci_low_s"]
-    return Estimate(middle, low, high, min(a["n"], b["n"]))
+def _unjudged(a: Row, b: Row, logs: Sequence[Sequence[float]]) -> str:
+    """Why the ratios of two rows are no evidence ("": they are)."""
+    if "reference" in (a["verdict"], b["verdict"]):
+        return "it is the reference itself: only times beside one another are judged"
+    if a["reference"] != b["reference"]:
+        return f"its reference is {a['reference']} in A, {b['reference']} in B"
+    for row, name in ((a, "A"), (b, "B")):
+        if row.get("ratio") is None:
+            return f"it has no ratio in {name}; run it beside a reference, in this version"
+        if row.get("doubtful"):
+            return f"it is doubtful in {name}"
+    if min(map(len, logs)) < MIN_PAIRS:
+        return f"fewer than {MIN_PAIRS} pairs: {len(logs[0])} in A, {len(logs[1])} in B"
+    return ""
 
 
 def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
@@ -227,7 +246,7 @@ def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
     return "", False
 
 
-def _warnings(a: Run, b: Run, threshold: float | None, named: Labels) -> list[str]:
+def _warnings(a: Run, b: Run, named: Labels) -> list[str]:
     found = []
     for key, what in (("machine_id", "machines"), ("versions", "versions of packages")):
         one, two = a.record.get(key), b.record.get(key)
@@ -235,11 +254,6 @@ def _warnings(a: Run, b: Run, threshold: float | None, named: Labels) -> list[st
             continue
         if one != two:
             found.append(f"the runs were made with different {what}" + _differing(one, two))
-    if threshold is None and not any(_floor(r) for r in (*a.cells, *b.cells)):
-        found.append(
-            "neither run was calibrated, so the interval decides alone; 'gnnbench calibrate'"
-            " measures the noise floor"
-        )
     return found + _doubts(a, b, named)
 
 

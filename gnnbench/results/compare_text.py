@@ -9,22 +9,25 @@ from dataclasses import asdict, fields
 from rich.table import Table
 
 from gnnbench.measure import judged
-from gnnbench.results.compare import Compared, Comparison
+from gnnbench.results.compare import VERDICTS, Compared, Comparison
 from gnnbench.results.units import seconds
 
-HEAD = ("cell", "judged by", "A", "B", "B is", "95 % interval", "verdict", "")
+HEAD = (
+    "cell", "judged by", "A", "B", "A over its reference", "B over its reference", "B over A",
+    "95 % interval", "verdict", "",
+)  # fmt: skip
 
 
 def _line(c: Compared) -> list[str]:
-    ratio = "" if c.ratio is None else f"{c.ratio:.3f}x"
-    interval = "" if c.ci_low is None or c.ci_high is None else f"[{c.ci_low:.3f}, {c.ci_high:.3f}]"
+    ratios = ["" if r is None else f"{r:.3f}x" for r in (c.ratio_a, c.ratio_b, c.change)]
+    ends = (c.change_ci_low, c.change_ci_high)
+    interval = "" if None in ends else f"[{ends[0]:.3f}, {ends[1]:.3f}]"
     times = [seconds(c.a_s), seconds(c.b_s)]
-    by = judged.of(c.until).words
-    return [c.cell, by, *times, ratio, interval, c.verdict, c.reason]
+    return [c.cell, judged.of(c.until).words, *times, *ratios, interval, c.verdict, c.reason]
 
 
 def table(found: Comparison) -> Table:
-    """One line per cell; ``B is`` says how many times as fast as A."""
+    """One line per cell; ``B over A``: how many times as fast, against the reference beside it."""
     result = Table(*HEAD, box=None, pad_edge=False, header_style="bold")
     for cell in found.cells:
         result.add_row(*_line(cell))
@@ -36,10 +39,7 @@ def remarks(found: Comparison) -> list[str]:
     lines = [f"only in A: {cell}" for cell in found.only_a]
     lines += [f"only in B: {cell}" for cell in found.only_b]
     lines += [f"careful: {text}" for text in found.warnings]
-    counts = {
-        v: sum(c.verdict == v for c in found.cells)
-        for v in ("faster", "slower", "tie", "incomparable")
-    }
+    counts = {v: sum(c.verdict == v for c in found.cells) for v in VERDICTS}
     told = ", ".join(f"{n} {v}" for v, n in counts.items() if n)
     return [*lines, f"{len(found.cells)} cells in both: {told}"]
 

@@ -32,6 +32,8 @@ AXES = {
 # What a system may decide for itself: told by its name unless it varies for one of them.
 OWN = ("pick", "frontier")
 SHORTHAND = {axis: f"sampler.{axis}" for axis in OWN}
+# What the machine chose where the definition left it open: told always.
+FOUND_HERE = ("sampler.extension",)
 ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
 # What 0 says in a cell.
 ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}
@@ -99,7 +101,8 @@ def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
 
 
 def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
-    """Paths of one system's recipes that vary: a field among the rows of one stage's name."""
+    """Paths of one system's recipes that are told: where a field varies among the rows of one
+    stage's name, and what the machine chose."""
     found: dict[str, dict[str, set[str]]] = {}
     for row in rows:
         recipe = paths_of(row)
@@ -114,7 +117,8 @@ def _paths(rows: list[Row], axes: Collection[str]) -> tuple[str, ...]:
     return tuple(
         path
         for path, by_name in found.items()
-        if path not in told and any(len(values) > 1 for values in by_name.values())
+        if path not in told
+        and (path in FOUND_HERE or any(len(values) > 1 for values in by_name.values()))
     )
 
 

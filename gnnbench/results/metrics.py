@@ -16,6 +16,8 @@ WALL = measure("wall_s", "s", "measured wall time of an epoch")
 OUTER = measure("outer_s", "s", "the same until the worker is quiet")
 FIRST = measure("first_epoch_s", "s", "longest warm-up epoch: in no other statistic")
 ALONE = measure("alone_s", "s", "time of the phase with no other beside it")
+OPEN = measure("open_time_s", "s", "start of the process to the open graph, without import_time_s")
+IMPORT = measure("import_time_s", "s", "import of a framework's own package (DGL, PyG ...)")
 SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")
 CHECK = measure("check_time_s", "s", "correctness gate")
 PEAK_ALLOC = measure("peak_alloc_bytes", "B", "peak of the device's allocator, maximum")
@@ -24,7 +26,7 @@ THROTTLED = measure("throttled", "epochs", "measured epochs around which the GPU
 IDLE_CPU = measure("idle_cpu_share", "cores", "CPU use while the other worker was measured")
 FOREIGN_CPU = measure("foreign_cpu_share", "cores", "CPU use of other programs while measured")
 SPEEDUP = measure(
-    "speedup", "1", "median over paired rounds of the reference's time / this system's"
+    "speedup", "1", "geometric mean over pairs of the reference's time / this system's"
 )
 PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, any work class")
 PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
@@ -46,7 +48,7 @@ def metric(
     known = value if isinstance(value, Estimate) else None
     return {
         "id": cell, "stage": stage, "name": what.name, "where": where,
-        "value": known.median if known else value,
+        "value": known.value if known else value,
         "low": _number(known.low) if known else None,
         "high": _number(known.high) if known else None,
         "n": known.n if known else n, "unit": what.unit, "description": what.description,

@@ -95,7 +95,9 @@ def read(folder: Path) -> Run:
     now |= {"stages": STAGES, "kernels": KERNELS}
     found = {name: _table(folder, name, columns) for name, columns in now.items()}
     if any(r["schema_version"] != VERSION for r in found["cells"]):
-        raise UsageError(f"'{folder}' was written by a newer gnnbench; read it with that one")
+        raise UsageError(
+            f"'{folder}' was written by another version of gnnbench; read it with that one"
+        )
     return Run(folder, record=record, **found)
 
 

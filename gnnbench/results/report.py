@@ -33,12 +33,15 @@ A run leaves a folder `results/EXPERIMENT/run-TIME-HASH`:
 
 {files}
 
-Times are medians over measured epochs, `+-` is half of the 95 % interval over the median. A
-speed-up is the median over paired rounds of the reference's time over this one's, with its 95 %
-interval: above 1 is faster. It is taken round by round against the reference beside, so it need
-not equal the quotient of two medians of a whole run. `identical` work draws the same edges,
-`equivalent` work as many by the same law; `different` work has ratios per sampled edge and per
-batch alone. `(?)` marks a row whose remark says why not to trust it. Absolute times belong to one
+A comparison is made of pairs of fresh processes, measured in turn. Times are geometric means over
+lives of each life's median, `+-` is half of the 95 % interval over that, `reference` the
+reference's time in the same rounds. A speed-up is the geometric mean over pairs of the reference's
+time over this one's, with its interval by Student's t over the pairs: above 1 is faster. `faster`
+and `slower` leave 1 behind by more than 1 %, `same` lies within 3 % of it, `unclear` is neither.
+`identical` work draws the same edges, `equivalent` work as many by the same law; `different` work
+has ratios per sampled edge and per batch alone. `(?)` marks a row whose remark says why not to
+trust it. Runs of version 1 of the tables have times (medians of epochs) and no ratios: those were
+withdrawn. Absolute times belong to one
 machine: compare ratios, and only with their intervals.
 """
 FILES = {
@@ -86,7 +89,7 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += ["The run was ended before all of its cells were measured.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
-    remarks = [*table.ratio_lines(run.ratios), *table.remarks(run.cells, different=True)]
+    remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ LEFT = {
 }  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")
+WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes"}
 
 
 def _time(key: str) -> Text:
@@ -67,6 +68,7 @@ TIMES: dict[Until, dict[str, Text]] = {
     },
 }
 # Column of the ratios: the stage whose speed-up it is; the empty one is what is judged.
+REFERENCE = "reference"  # its time in the same rounds as the ratio
 RATIOS: dict[Until, dict[str, str]] = {
     Until.SAMPLE: {"speed-up": ""},
     Until.MEMORY_IO: {"speed-up": "", "sample speed-up": Until.SAMPLE.word},
@@ -129,7 +131,7 @@ def parts(
             found += _narrow(own, lines, until, named)
         elif lines:
             axes = [_head(a) for a in named.axes]
-            heads = (*axes, "system", "status", *TIMES[until], *RATIOS[until], *COMPARED)
+            heads = (*axes, "system", "status", *TIMES[until], REFERENCE, *RATIOS[until], *COMPARED)
             found.append(Part(_told(heads, lines, always=("status",)), lines))
     return found
 
@@ -151,7 +153,15 @@ def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool
         return line
     line |= {head: text(row, known) for head, text in TIMES[until].items()}
     line |= {h: _ratio(row, stage, known, different) for h, stage in RATIOS[until].items()}
+    line[REFERENCE] = _beside(row, until)
     return line | {"work": row.get("work_class") or "", "verdict": row.get("verdict") or ""}
+
+
+def _beside(row: Row, until: Until) -> str:
+    """The reference's time in the rounds of the ratio, in the unit of the row's own."""
+    if until is Until.SAMPLE:
+        return milliseconds(per_batch(row, "reference_s"))
+    return seconds(row.get("reference_s"))
 
 
 def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
@@ -180,7 +190,7 @@ def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels)
         found.append(Part(heads, group, title))
         compared = [line for line in group if line.get("work") or line.get("verdict")]
         if len(compared) > 1:
-            heads = _told(("system", *RATIOS[until], *COMPARED), compared)
+            heads = _told(("system", REFERENCE, *RATIOS[until], *COMPARED), compared)
             found.append(Part(heads, compared))
     return found
 
@@ -208,11 +218,20 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")
     judged = [r for r in rows if r.get("ratio") is not None]
-    if bare := sorted({r["device"] for r in judged if r.get("noise_floor") is None}):
+    if any(not r.get("verdict") and not r.get("doubtful") for r in judged):
         found.append(
-            f"never calibrated for {', '.join(bare)}, so the interval decides alone;"
-            " 'gnnbench calibrate' measures this machine's noise floor"
+            "no verdict from fewer than 5 pairs of fresh processes; a larger profile has them"
         )
+    for row in judged:
+        if row.get("verdict") == "unclear" and row.get("pairs_needed"):
+            found.append(
+                f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
+                f" (-o pairs=[5,{row['pairs_needed']}])"
+            )
+    own = [r for r in rows if r.get("reference") and " " in r["reference"]]
+    for beside in dict.fromkeys(r["reference"] for r in own):
+        several = dict.fromkeys(named.system(r) for r in own if r["reference"] == beside)
+        found.append(f"{', '.join(several)}: compared with {beside}")
     if any(r.get("verified") is False for r in rows):
         found.append(
             "unverified: the system has an epoch loop of its own, whose work nobody but itself"
@@ -227,8 +246,12 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def ratio_lines(ratios: Sequence[Row]) -> list[str]:
-    """The couples that the definition compares, one sentence each."""
+def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
+    """The couples that the definition compares, one sentence each.
+
+    ``rows`` of ``cells.csv`` tell of different work what the difference is worth.
+    """
+    known = {r["id"]: r for r in rows}
     named = labels([{**r, "system": ""} for r in ratios])
     lines = []
     for r in ratios:
@@ -238,7 +261,24 @@ def ratio_lines(ratios: Sequence[Row]) -> list[str]:
         interval = ratio(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
         lines.append(
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
-            f"{device}; {r['work_class']} work, {r['rounds']} rounds"
+            f"{device}; {r['work_class']} work, {r['pairs']} pairs"
             + (f", {r['verdict']}" if r["verdict"] else "")
+            + _worth(r, known)
         )
     return lines
+
+
+def _worth(couple: Row, known: Mapping[str, Row]) -> str:
+    """Edges, nodes and time of the second over the first's, an epoch's; the time by the pairs."""
+    if couple["work_class"] != "different" or not known:
+        return ""
+    first, second = (known.get(i, {}) for i in couple["pair"].split("-"))
+    if not all(r.get(key) for r in (first, second) for key in WORTH):
+        return ""
+    times = {words: second[key] / first[key] for key, words in WORTH.items()}
+    if couple["ratio"]:  # of the times per edge
+        times["the time"] = second["sampled_edges"] / first["sampled_edges"] / couple["ratio"]
+    told = ", ".join(f"{value:.2f}x {words}" for words, value in times.items())
+    frontiers = [r.get("frontier") for r in (first, second)]
+    why = "" if len(set(frontiers)) == 1 else f" (frontier {frontiers[1]}, not {frontiers[0]})"
+    return f"; the second has {told}{why}"

@@ -1,8 +1,9 @@
-"""Tables of version 1 of the schema, made version 2: nothing that they hold is lost.
+"""Tables of version 1 of the schema in the form of today's.
 
 Version 1 had a model ``none`` where an epoch samples and goes no further, a system's ``options``
 in place of its recipe, one wide table in place of ``metrics.csv``, and phases that ran one after
-the other, so that each was alone.
+the other, so that each was alone. Its ratios rest on rounds of one pair of processes and on a
+reference that lived on; they and their verdicts are withdrawn, its times stand.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from gnnbench.measure import judged
 from gnnbench.measure.stats import median_interval
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
-from gnnbench.results.schema import CELLS, KERNELS, RATIOS, STAGES, VERSION, Column
+from gnnbench.results.schema import CELLS, KERNELS, STAGES, VERSION, Column
+from gnnbench.results.schema.cells import RATIO
 from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, Measure
 
 Row = dict[str, Any]
@@ -27,6 +29,9 @@ NO_MODEL = "none"
 PLACES = {"host_copy": "host_copy", "zero_copy": "zero_copy", "cache": "device",
           "reused": "reused", "peer": "peer"}  # fmt: skip
 RATIOS_OF = {"epoch": "", **{phase: f"{phase}_" for phase in PHASES}}
+WITHDRAWN = (
+    "its ratio was withdrawn: one pair of processes, a reference that lived on; measure again"
+)
 
 
 def _columns(text: str, strings: str, whole: str, truth: str = "") -> tuple[Column, ...]:
@@ -76,7 +81,7 @@ FIRST: dict[str, tuple[Column, ...]] = {
 
 
 def upgrade(first: Tables, record: Row) -> Tables:
-    """Tables of version 2, by name, from those of version 1 and their ``run.json``."""
+    """Tables of today, by name, from those of version 1 and their ``run.json``."""
     devices = {r["id"]: r["device"] for r in first["cells"]}
     samples = [_sample(s, devices.get(s["id"], "")) for s in first["samples"]]
     limit = record.get("experiment", {}).get("measure", {}).get("max_batches", 0)
@@ -87,7 +92,7 @@ def upgrade(first: Tables, record: Row) -> Tables:
         "cells": cells,
         "samples": samples,
         "metrics": [found for r in first["cells"] for found in _metrics(r)],
-        "ratios": [_ratio(r, {c["id"]: c for c in cells}) for r in first["ratios"]],
+        "ratios": [],
         **{
             name: [{**r, "cell": label.get(r["id"], r["cell"])} for r in first[name]]
             for name in ("stages", "kernels")
@@ -113,13 +118,14 @@ def _cell(row: Row, samples: list[Row], limit: int) -> Row:
         "idle_s": row.get("residual_s"),
         "judged": by.name,
         "judged_s": row.get(by.name),
+        **dict.fromkeys(c.name for c in RATIO if c.dtype != "str"),
+        "floor_from": "",
+        "verdict": "reference" if row["verdict"] == "reference" else "",
+        "remark": WITHDRAWN if row.get("speedup") is not None else row["remark"],
         "verified": True if row["status"] in ("ok", "unstable") else None,
         "schema_version": VERSION,
     }
-    prefix = "sample_" if until == Until.SAMPLE.word else ""
-    for new, old in (("", ""), ("_ci_low", "_ci_low"), ("_ci_high", "_ci_high")):
-        made[f"ratio{new}"] = row.get(f"{prefix}speedup{old}")
-    if prefix:  # the interval was the wall time's
+    if until == Until.SAMPLE.word:  # the interval was the wall time's
         own = [s for s in samples if s["id"] == row["id"] and not s["warmup"] and not s["void"]]
         found = median_interval([by.value(s) for s in own], row["seed"] or 0)
         known = found.n > 1
@@ -178,6 +184,7 @@ def _sample(row: Row, device: str) -> Row:
     made |= {"peak_alloc_bytes": row.get("peak_alloc_bytes")}
     made |= {"peak_rss_bytes": row.get("peak_rss_bytes"), "block_s": None, "overlap_s": 0.0}
     made |= {f"{p}_alone_s": time for p, time in times.items()}
+    made["life"] = (made.pop("attempt", None) or 1) - 1
     made["model"] = "" if row["model"] == NO_MODEL else row["model"]
     wall = row.get("wall_s")
     made["idle_s"] = None if wall is None else wall - sum(t or 0.0 for t in times.values())
@@ -228,34 +235,4 @@ def _metrics(row: Row) -> list[Row]:
         m.metric(cell, stage, what, value, where=where, n=n)
         for stage, what, where, value in _counts(row, row["device"])
     ]
-    for stage, prefix in RATIOS_OF.items():
-        for what in (m.SPEEDUP, m.PER_EDGE, m.PER_BATCH):
-            name = prefix + what.name
-            if row.get(name) is not None:
-                made = m.metric(cell, stage, what, row[name], n=row.get("rounds"))
-                ends = {"low": row.get(f"{name}_ci_low"), "high": row.get(f"{name}_ci_high")}
-                found.append(made | ends)
     return found
-
-
-def _ratio(row: Row, cells: dict[str, Row]) -> Row:
-    until = until_of(row["model"])
-    second = cells.get(row["pair"].partition("-")[2], {})
-    made = {c.name: second.get(c.name, "" if c.dtype == "str" else None) for c in RATIOS}
-    made |= {**row, "until": until, "judged": judged.of(until).name}
-    made |= {"model": "" if row["model"] == NO_MODEL else row["model"]}
-    return made | {side: label(row[side]) for side in ("first", "second")}
-
-
-def label(text: str) -> str:
-    """A label of version 1 in today's words: ``dgl fused=true`` is ``dgl sampler.fused=true``."""
-    system, *settings = text.split()
-    words = [system]
-    for setting in settings:
-        key, _, value = setting.partition("=")
-        if key == "sampler":
-            value = sampler_name(value)
-        elif key in ("fused", "id_type", "topology", "fetch_size", "unsafe", "memory"):
-            key = f"sampler.{key}"
-        words.append(f"{key}={value}")
-    return " ".join(words)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+import statistics
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gnnbench import experiment as definitions
 from gnnbench import grid, names, registry
-from gnnbench.errors import CellsFailedError
-from gnnbench.measure import noise
-from gnnbench.measure.noise import Calibration
+from gnnbench.cell import phases
+from gnnbench.errors import CellsFailedError, UsageError
+from gnnbench.files import read_journal
+from gnnbench.measure import judged, noise
+from gnnbench.measure.noise import Calibration, Verified
+from gnnbench.measure.rule import Rule
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.results import reader
 from gnnbench.results.compare import counts
@@ -19,18 +24,34 @@ from gnnbench.runner.campaign import Request
 from gnnbench.runner.folder import utc_stamp
 from gnnbench.runner.pairing import Observer
 from gnnbench.runner.plan import Pair, Plan
+from gnnbench.version import __version__
 
 
 @dataclass(frozen=True)
 class Wish:
-    """What to calibrate with; ``dataset`` and ``device`` default to the smoke profile's."""
+    """What to calibrate with; ``dataset`` and ``device`` default to the smoke profile's.
+
+    ``pairs`` of fresh processes of ``rounds`` rounds each; ``verify``: comparisons to regroup them
+    into, 0 for none.
+    """
 
     system: str = "baseline"
     dataset: str = ""
     device: str = ""
-    pairs: int = 8
-    rounds: int = 40
+    until: str = ""
+    pairs: int = 12
+    rounds: int = 6
+    verify: int = 0
     options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A calibration, what was verified of the rule (None: nothing was asked), and the samples."""
+
+    calibration: Calibration
+    verified: Verified | None
+    folder: Path
 
 
 def make_request(wish: Wish, out: Path) -> Request:
@@ -41,33 +62,34 @@ def make_request(wish: Wish, out: Path) -> Request:
         systems=(wish.system,),
         datasets=(wish.dataset,) if wish.dataset else (),
         device=wish.device,
-        repeats=wish.rounds,
-        options=wish.options,
+        options=(*((f"until={wish.until}",) if wish.until else ()), *wish.options),
     )
     raw = as_definition(over, loaded, environment.known_paths)
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": wish.system, "figures": []}
-    raw["measure"] = {**raw["measure"], "unstable_half_width": 0.0}
+    raw["measure"] = {
+        **raw.get("measure", {}), "unstable_half_width": 0.0, "pairs": [wish.pairs],
+        "rounds": wish.rounds, "target_half_width": 1e-9, "time_budget_s": 1e9,
+    }  # fmt: skip
     resolved = definitions.resolve(loaded, "smoke", raw)
     base = grid.expand(resolved, environment.resolve).cells[0]
     failure = environment.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)
-    plan = Plan([], [])
-    for nth in range(wish.pairs):
-        # Two lives of one system, new ones for every pair.
-        a, b = (replace(base, replica=2 * nth + side) for side in (0, 1))
-        plan.cells += [a, b]
-        plan.pairs.append(Pair(b, a))
-        plan.references |= {a.id: a, b.id: a}
-        plan.names |= {a.id: [a.system], b.id: [b.system]}
+    a, b = (replace(base, replica=side) for side in (0, 1))
+    plan = Plan([a, b], [Pair(b, a)], references={a.id: a, b.id: a})
+    plan.names = {c.id: [c.system] for c in plan.cells}
     return Request(resolved, plan, out, profile="smoke")
 
 
-def calibrate(wish: Wish, out: Path, observer: Observer) -> tuple[Calibration, Path]:
-    """Measure, judge and store; returns the calibration and the folder of its samples.
+def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
+    """Measure, judge and store.
 
-    Raises ``CellsFailedError`` where a worker failed: nothing is stored then.
+    Raises ``UsageError`` for too few pairs to verify by; ``CellsFailedError`` where a worker failed
+    or the machine was not quiet: nothing is stored then.
     """
+    rule = Rule()
+    if wish.verify and wish.pairs < 2 * rule.looks[-1]:
+        raise UsageError(f"--verify needs --pairs {2 * rule.looks[-1]} or more, not {wish.pairs}")
     request = make_request(wish, out)
     outcome = campaign.run(request, observer)
     for row in outcome.rows:
@@ -76,32 +98,37 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> tuple[Calibration, P
                 f"no calibration: {row['system']} is {row['status']}: {row['reason']}"
             )
     run = reader.read(outcome.folder)
-    base = request.plan.cells[0]
-    walls = [s["wall_s"] for s in run.samples if counts(s)]
+    base, pair = request.plan.cells[0], request.plan.pairs[0]
+    samples = [s for s in run.samples if counts(s)]
+    keys = ["wall_s", *(f"{phase}_time_s" for phase in phases(base.until))]
+    series = {key: _round_logs(samples, pair, key) for key in keys}
+    lives = [e for e in read_journal(outcome.folder / "events.jsonl") if e["event"] == "life"]
     found = Calibration(
         machine_id=run.record["machine_id"],
         device=base.device,
+        threads=outcome.rows[0]["threads"],
         system=base.system,
         dataset=base.dataset,
-        threads=outcome.rows[0]["threads"],
-        pairs=len(request.plan.pairs),
-        epoch_wall_s=sorted(walls)[len(walls) // 2],
+        until=base.until,
+        version=__version__,
+        lives=2 * len(lives),
+        rounds=wish.rounds,
+        start_s=statistics.median(e["start_s"] for e in lives),
+        epoch_s=statistics.median(s["wall_s"] for s in samples),
         at=utc_stamp(),
-        levels=tuple(noise.assess(_ratios(run, request.plan))),
+        spreads={key: noise.spread(found) for key, found in series.items()},
     )
     noise.store(found)
-    return found, outcome.folder
+    key = judged.of(base.until).key
+    verified = noise.verify(series[key], rule, wish.verify) if wish.verify else None
+    return Found(found, verified, outcome.folder)
 
 
-def _ratios(run: reader.Run, plan: Plan) -> list[list[float]]:
-    """Per pair the ratios of its rounds, in order."""
-    walls: dict[tuple[str, int], dict[str, float]] = defaultdict(dict)
-    for s in run.samples:
-        if counts(s):
-            walls[s["pair"], s["round"]][s["id"]] = s["wall_s"]
-    series = []
-    for pair in plan.pairs:
-        assert pair.reference is not None
-        rounds = [walls[key] for key in sorted(k for k in walls if k[0] == pair.id)]
-        series.append([r[pair.reference.id] / r[pair.system.id] for r in rounds])
-    return series
+def _round_logs(samples: list[dict[str, Any]], pair: Pair, key: str) -> list[list[float]]:
+    """Log ratios of a pair's lives, round by round."""
+    assert pair.reference is not None
+    lives: dict[int, dict[int, dict[str, float]]] = {}
+    for s in samples:
+        lives.setdefault(s["life"], {}).setdefault(s["round"], {})[s["id"]] = s[key]
+    sides = pair.reference.id, pair.system.id
+    return [[math.log(r[sides[0]] / r[sides[1]]) for r in life.values()] for life in lives.values()]

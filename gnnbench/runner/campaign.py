@@ -25,11 +25,11 @@ from gnnbench.results.reader import read_csv
 from gnnbench.results.schema import CELLS
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
-from gnnbench.runner.failures import FAILED, Failure
+from gnnbench.runner.failures import FAILED
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
-from gnnbench.runner.process import WorkerFailed, WorkerProcess
 from gnnbench.runner.tables import write_tables
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -96,7 +96,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         **folders.identity(),
         "load_before": machine.load(),
     }
-    record["calibration"] = {d: c.to_json() for d, c in noise.load(record["machine_id"]).items()}
+    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
         observer.note(f"continuing {path.name}")
@@ -106,16 +106,17 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     else:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
-    pairing = Pairing(ledger, experiment.measure, path / "logs", observer)
+    calibrations = [Calibration.from_json(c) for c in record["calibration"]]
+    keeper = Keeper(path / "logs", experiment.measure.cell_timeout_s)
+    pairing = Pairing(ledger, experiment.measure, path / "logs", observer, keeper, calibrations)
     stopped = False
-    calibrations = {d: Calibration.from_json(c) for d, c in record["calibration"].items()}
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
         if request.only_failed:
             todo = _failed_again(path, plan, ledger, observer)
         observer.plan(len(todo), experiment.measure.time_budget_s)
-        _prepare(todo, plan, path / "logs", experiment, observer)
+        _prepare(todo, plan, keeper, observer)
         for pair in todo:
             if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
                 continue
@@ -127,17 +128,15 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
                     "stopped at the first failure; go on by giving the same with --resume"
                 )
                 break
-        for reference in _unmeasured(plan, ledger, experiment.measure.min_rounds):
+        for reference in _unmeasured(plan, ledger):
             if stopped or request.only_failed:
                 break
             pairing.run(Pair(reference))
-        pairing.close()
     except KeyboardInterrupt:
-        pairing.kill()
         write()
         raise Interrupted(path) from None
     finally:
-        pairing.kill()
+        keeper.close()
         ledger.close()
     rows = write()
     write_json(
@@ -181,15 +180,13 @@ def _failed_again(path: Path, plan: Plan, ledger: Ledger, observer: Observer) ->
     return todo
 
 
-def _unmeasured(plan: Plan, ledger: Ledger, enough: int) -> list[Cell]:
-    """References that are left with too few samples because what ran beside them failed."""
+def _unmeasured(plan: Plan, ledger: Ledger) -> list[Cell]:
+    """References that were never measured because what ran beside them failed."""
     references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
     return [
         c
         for c in references.values()
-        if c.id not in plan.failures
-        and c.id not in ledger.failures
-        and len(ledger.measured(c)) < enough
+        if c.id not in plan.failures and c.id not in ledger.failures and not ledger.measured(c)
     ]
 
 
@@ -206,28 +203,13 @@ def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
     return Pair(pair.system)
 
 
-def _prepare(
-    pairs: list[Pair], plan: Plan, logs: Path, experiment: Experiment, observer: Observer
-) -> None:
-    """Make every dataset ready, in a process of its own; a failure is the fate of its cells."""
+def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) -> None:
+    """Make every dataset ready; a failure is the fate of its cells."""
     able = [p for p in pairs if needs_graph(p.system.system)]
     for dataset in dict.fromkeys(p.system.dataset for p in able):
         cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
         observer.step(f"{dataset}: preparing", 0.0)
-        log = logs / f"prepare-{cell.id}.log"
-        failure: Failure | None = None
-        worker = WorkerProcess(cell, log, experiment.measure.cell_timeout_s)
-        try:
-            answer = worker.prepare()
-            if answer.get("exit_code") == UsageError.exit_code:
-                raise UsageError(answer["error"])
-            if "error" in answer:
-                failure = Failure("missing_dep", answer["error"])
-        except WorkerFailed as failed:
-            failure = failed.failure
-        finally:
-            worker.kill()
-        if failure is not None:
+        if (failure := keeper.prepare(cell)) is not None:
             observer.note(f"{dataset}: {failure.reason}")
             plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
             plan.absent.add(dataset)
@@ -240,8 +222,8 @@ def exit_code(
 ) -> int:
     """The documented code: a wrong result weighs most, then failed cells, then missing things.
 
-    ``missing_dep`` and ``unsupported`` count only where the user named the system, or the dataset
-    that is absent, or when nothing at all could be measured.
+    ``missing_dep`` and ``unsupported`` count only where the user named the system, ``missing_data``
+    where the user named the dataset, and all of them when nothing at all could be measured.
     """
     statuses = {r["status"] for r in rows}
     if "incorrect" in statuses:
@@ -252,5 +234,6 @@ def exit_code(
     if named_absent or "missing_dep" in named:
         return EXIT_MISSING
     if rows and "ok" not in statuses:
-        return EXIT_MISSING if "missing_dep" in statuses else EXIT_CELLS_FAILED
+        absent = statuses & {"missing_dep", "missing_data"}
+        return EXIT_MISSING if absent else EXIT_CELLS_FAILED
     return EXIT_OK

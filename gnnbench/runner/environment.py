@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import lru_cache
 from typing import Any
 
 from gnnbench import names, registry
-from gnnbench.cell import Cell, Until
+from gnnbench.cell import Cell, Until, flat
 from gnnbench.composition.find import Named, NotASystemError, Resolved, find
 from gnnbench.composition.recipe import Recipe, from_plain
-from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError
+from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError, UsageError
 from gnnbench.models.kinds import MODELS
+from gnnbench.results.labels import parse_label
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Availability
 
@@ -86,6 +87,29 @@ def stand_in(cell: Cell, name: str) -> Cell:
     return replace(cell, system=name, recipe=found.recipe, composed=found.composed)
 
 
+def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
+    """The cell that a label names, and why it cannot run as asked.
+
+    What the label leaves open is as in ``cell``, where that is of the same system, else as it is
+    registered. Raises ``UsageError`` for a label that sets anything but the recipe.
+    """
+    name, settings = parse_label(label)
+    own = {f.name for f in fields(Cell)}
+    if outside := next((k for k in settings if k in own), ""):
+        raise UsageError(
+            f"the reference '{label}' sets '{outside}'; a system's own reference may differ in its"
+            " recipe alone"
+        )
+    given: dict[str, Any] = {}
+    if name == cell.system and cell.composed:
+        given = flat(cell.recipe)
+        other = {k for k, v in settings.items() if "." not in k and v != given.get(k)}
+        given = {k: v for k, v in given.items() if k.partition(".")[0] not in other}
+    found = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
+    made = replace(cell, system=name, recipe=found.recipe, composed=found.composed)
+    return made, Failure("unsupported", found.unsupported) if found.unsupported else None
+
+
 def needs_graph(name: str) -> bool:
     """Whether a worker of this system opens the dataset."""
     found = system(name)
@@ -101,7 +125,7 @@ def dataset_state(name: str) -> Failure | None:
     if summary.available:
         return None
     get = f"; get it: {summary.get}" if summary.get else ""
-    return Failure("missing_dep", f"dataset '{name}' is not here ({summary.missing}){get}")
+    return Failure("missing_data", f"dataset '{name}' is not here ({summary.missing}){get}")
 
 
 def check_names(systems: Collection[str], models: Collection[str]) -> None:

@@ -16,7 +16,8 @@ from gnnbench.runner.plan import Pair, Plan
 EDGES_PER_SECOND = 10e6  # sampled and aggregated
 BYTES_PER_SECOND = 2e9  # feature rows gathered
 FLOPS = 30e9  # dense layers, forward and backward
-START_S = 8.0  # importing, opening, gate
+START_S = 4.0  # importing, opening, gate
+USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
 
@@ -36,9 +37,10 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
         return Estimate(None, None)
     nodes, edges, width, _ = size
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
-    rounds = min(max(measure.time_budget_s / max(epoch_s, 1e-9), measure.min_rounds),
-                 measure.max_rounds)  # fmt: skip
-    seconds = START_S * len(cells) + (measure.warmup_epochs + math.floor(rounds)) * epoch_s
+    rounds = measure.warmup_epochs + (measure.rounds or USUAL_ROUNDS)
+    life_s = START_S * len(cells) + rounds * epoch_s
+    # Most comparisons end at their first look; a budget ends them between pairs.
+    seconds = max(life_s, min(measure.pairs[0] * life_s, measure.time_budget_s))
     batch_nodes = min(nodes, pair.system.batch_size * math.prod(f + 1 for f in pair.system.fanouts))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))

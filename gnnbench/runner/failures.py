@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnbench.errors import GnnbenchError, MissingError, UsageError
+from gnnbench.errors import DataError, GnnbenchError, MissingError, UsageError
 
 FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
 HOST_MEMORY = ("can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory")
@@ -38,6 +38,8 @@ def from_exception(error: BaseException) -> Failure:
     """Classify what a system raised."""
     text = str(error).lower()
     kind = type(error).__name__
+    if isinstance(error, DataError):
+        return Failure("missing_data", str(error))
     if isinstance(error, MissingError):
         return Failure("missing_dep", str(error))
     if isinstance(error, UsageError):

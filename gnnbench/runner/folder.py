@@ -16,7 +16,7 @@ from gnnbench.experiment import Experiment
 from gnnbench.files import TEMPORARY, ensure_folder, sweep, write_json, write_text
 from gnnbench.measure import machine
 from gnnbench.results.reader import read_record, run_folders
-from gnnbench.runner.process import WORKER_ENVIRONMENT
+from gnnbench.runner.process import WORKER_ENVIRONMENT, overridden_environment
 
 
 @contextmanager
@@ -44,6 +44,7 @@ def identity() -> dict[str, Any]:
         "machine": found,
         "machine_id": machine.fingerprint(found),
         "worker_environment": WORKER_ENVIRONMENT,
+        "overridden_environment": overridden_environment(),
     }
 
 

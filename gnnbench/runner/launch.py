@@ -14,7 +14,7 @@ from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
 from gnnbench.runner import environment
 from gnnbench.runner.campaign import Request
-from gnnbench.runner.plan import Plan, make_plan
+from gnnbench.runner.plan import Own, Plan, make_plan
 
 
 def make_request(
@@ -38,8 +38,10 @@ def make_request(
     systems = resolved.axis("system")
     named = [*systems, *resolved.systems, *(a.partition(".")[0] for a in resolved.paths())]
     environment.check_names(named, resolved.axis("model"))
-    for label in [resolved.reference, *(one for couple in resolved.compare for one in couple)]:
+    couples = [one for couple in resolved.compare for one in couple]
+    for label in [resolved.reference, *resolved.references.values(), *couples]:
         environment.check_names([parse_label(label)[0]], [])
+    environment.check_names(resolved.references, [])
     environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
@@ -81,4 +83,5 @@ def plan_of(resolved: Experiment, named: Collection[str] = ()) -> Plan:
         environment.dataset_state,
         environment.stand_in,
         resolved.compare,
+        Own(resolved.references, environment.variant),
     )

@@ -24,9 +24,9 @@ class Ledger:
         self.profiles: dict[str, Record] = {}  # cell id -> rows of stages and kernels, or an error
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
-        self.attempts: defaultdict[str, int] = defaultdict(int)
-        self.void: dict[str, int] = {}  # pair id -> attempts up to this one do not count
-        self.repeats: defaultdict[str, int] = defaultdict(int)  # pair id -> times run again
+        self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each life
+        self._lives: defaultdict[str, list[Record]] = defaultdict(list)  # finished, by pair id
+        self._good: set[tuple[str, int]] = set()  # (pair id, life) that count
         for event in read_journal(folder / "events.jsonl"):
             self._apply(event)
         self.samples = read_journal(folder / "samples.jsonl")
@@ -35,8 +35,12 @@ class Ledger:
 
     def _apply(self, event: Mapping[str, Any]) -> None:
         kind = event["event"]
-        if kind == "started":
-            self.attempts[event["pair"]] += 1
+        if kind == "life":
+            self._lives[event["pair"]].append(dict(event))
+            if not event["void"]:
+                self._good.add((event["pair"], event["life"]))
+        elif kind == "rounds":
+            self.rounds_of[event["pair"]] = event["rounds"]
         elif kind == "report":
             self.reports.setdefault(event["cell"], {}).update(event["report"])
         elif kind == "profile":
@@ -49,10 +53,10 @@ class Ledger:
             for cell in event["cells"]:
                 self.failures.pop(cell, None)
                 self.profiles.pop(cell, None)
-            for pair, attempt in event["pairs"].items():
+            for pair in event["pairs"]:
                 self.done.pop(pair, None)
-                self.void[pair] = attempt
-                self.repeats[pair] += 1
+                self.rounds_of.pop(pair, None)
+                self._good = {g for g in self._good if g[0] != pair}
 
     def record(self, kind: str, **fields: Any) -> None:
         """Append an event."""
@@ -66,12 +70,29 @@ class Ledger:
 
     def retry(self, cells: Iterable[str], pairs: Iterable[str]) -> None:
         """Forget the fate of cells and what was measured of pairs so far; both by id."""
-        void = {pair: self.attempts[pair] for pair in pairs if self.attempts[pair]}
-        self.record("retry", cells=sorted(cells), pairs=void)
+        self.record("retry", cells=sorted(cells), pairs=sorted(pairs))
 
     def counts(self, sample: Record) -> bool:
-        """Whether a sample's attempt has not been replaced by a later one."""
-        return bool(sample["attempt"] > self.void.get(sample["pair"], 0))
+        """Whether a sample's life was finished and is not void."""
+        return (sample["pair"], sample["life"]) in self._good
+
+    def next_life(self, pair: Pair) -> int:
+        """A number that no life of this pair has, finished or not."""
+        begun = [s["life"] for s in self.samples if s["pair"] == pair.id]
+        return max([*begun, *(r["life"] for r in self._lives[pair.id])], default=-1) + 1
+
+    def lives(self, pair: Pair) -> list[Record]:
+        """Lives that count, in order: ``life``, ``start_s``, ``seconds``, ``doubt``, ``void``."""
+        return [r for r in self._lives[pair.id] if (pair.id, r["life"]) in self._good]
+
+    def doubts_of(self, pair: str) -> list[str]:
+        """Doubts of a pair's lives that count, by the pair's id."""
+        known = self._lives[pair]
+        return [r["doubt"] for r in known if r["doubt"] and (pair, r["life"]) in self._good]
+
+    def last_life(self, pair: Pair) -> Record | None:
+        """The life finished last, void or not."""
+        return self._lives[pair.id][-1] if self._lives[pair.id] else None
 
     def finished(self, pair: Pair) -> bool:
         """Whether nothing is left to measure for this pair."""
@@ -87,7 +108,7 @@ class Ledger:
     ) -> Record:
         """Append one measured epoch.
 
-        ``where``: attempt, round, order, warmup, idle_cpu_s ...; ``timing``: a timeline's sweep and
+        ``where``: life, round, order, warmup, idle_cpu_s ...; ``timing``: a timeline's sweep and
         outer_s; ``report``: the audit's.
         """
         sample: Record = {
@@ -119,26 +140,34 @@ class Ledger:
             and self.counts(s)
         ]
 
-    def life(self, pair: Pair, cell: Cell, attempt: int) -> list[Record]:
-        """All samples of a cell in one attempt at a pair, in the order in which they were taken."""
+    def life(self, pair: Pair, cell: Cell, number: int) -> list[Record]:
+        """All samples of a cell in one life of a pair, in the order in which they were taken."""
         return [
-            s
-            for s in self.samples
-            if (s["pair"], s["id"], s["attempt"]) == (pair.id, cell.id, attempt)
+            s for s in self.samples if (s["pair"], s["id"], s["life"]) == (pair.id, cell.id, number)
         ]
 
     def warm_ups(self, cell: Cell) -> list[Record]:
         """Warm-up samples of a cell."""
         return [s for s in self.samples if s["id"] == cell.id and s["warmup"] and self.counts(s)]
 
-    def rounds(self, pair: Pair) -> list[tuple[Record, Record]]:
-        """Complete rounds of a pair: (reference's sample, system's sample), in order."""
+    def rounds(self, pair: Pair) -> list[list[tuple[Record, Record]]]:
+        """Complete rounds of a pair by life: (reference's sample, system's sample), in order."""
         assert pair.reference is not None
         sides: list[dict[tuple[int, int], Record]] = [
-            {(s["attempt"], s["round"]): s for s in self.measured(cell, pair)}
+            {(s["life"], s["round"]): s for s in self.measured(cell, pair)}
             for cell in (pair.reference, pair.system)
         ]
-        return [(sides[0][key], sides[1][key]) for key in sorted(sides[0].keys() & sides[1].keys())]
+        found: dict[int, list[tuple[Record, Record]]] = {}
+        for key in sorted(sides[0].keys() & sides[1].keys()):
+            found.setdefault(key[0], []).append((sides[0][key], sides[1][key]))
+        return list(found.values())
+
+    def by_life(self, cell: Cell, pair: Pair | None = None) -> list[list[Record]]:
+        """Measured samples of a cell, life by life."""
+        found: dict[tuple[str, int], list[Record]] = {}
+        for s in self.measured(cell, pair):
+            found.setdefault((s["pair"], s["life"]), []).append(s)
+        return list(found.values())
 
     def close(self) -> None:
         """Close both files."""

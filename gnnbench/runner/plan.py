@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 
 from gnnbench.cell import Cell, flat
 from gnnbench.grid import Grid
+from gnnbench.option import plain_text
 from gnnbench.results.labels import fits, parse_label
 from gnnbench.runner.failures import Failure
 
@@ -45,11 +46,30 @@ class Plan:
     absent: set[str] = field(default_factory=set)  # datasets that cannot be had
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
+    couples: list[tuple[str, str]] = field(default_factory=list)  # to compare, beside the asked
+    labels: dict[str, str] = field(
+        default_factory=dict
+    )  # cell id -> label of a reference of its own
 
     def fits(self, cell: Cell, label: str) -> bool:
         """Whether a label names a cell, under any of its names."""
         values = asdict(cell)
         return any(fits({**values, "system": name}, label) for name in self.names[cell.id])
+
+    def reference_label(self, cell: Cell) -> str:
+        """What a cell is compared with, in words."""
+        return self.labels.get(cell.id) or self.references[cell.id].system
+
+
+@dataclass(frozen=True)
+class Own:
+    """References that systems have of their own: system -> label.
+
+    ``variant`` makes the cell that a label names out of the group's reference.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    variant: Callable[[Cell, str], tuple[Cell, Failure | None]] = lambda cell, label: (cell, None)
 
 
 def make_plan(
@@ -60,9 +80,12 @@ def make_plan(
     datasets: Callable[[str], Failure | None],
     stand_in: Callable[[Cell, str], Cell],
     compare: Collection[Sequence[str]] = (),
+    own: Own = Own(),
 ) -> Plan:
-    """Pair every cell that can run with the reference cell of its group.
+    """Pair every cell that can run with the reference cell of its group, or with its ``own``.
 
+    A reference of a system's own is added where the grid lacks it; beside it the system is measured
+    with the group's reference, and both references with one another (``Plan.couples``).
     ``reference`` and the couples of ``compare`` are labels (``gnnbench.results.labels``).
     ``named``: systems that the user named; no stand-in is added for them. ``stand_in`` makes the
     cell of another system in the place of one.
@@ -79,18 +102,69 @@ def make_plan(
                 _add(plan, other, availability(other).failure)
                 plan.stand_ins[other.id] = cell.system
     for cell in plan.cells:
-        if (failure := datasets(cell.dataset)) is not None:
-            plan.failures[cell.id] = failure
-            plan.absent.add(cell.dataset)
+        _look_for_data(plan, cell, datasets)
     for group in _groups(plan, reference):
-        _pair(plan, group, reference)
-    for first, second in compare:
+        added = _add_own(plan, group, reference, own, compare, availability)
+        for cell in added:
+            _look_for_data(plan, cell, datasets)
+        _pair(plan, [*group, *added], reference)
+    for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
     return plan
 
 
-def _add(plan: Plan, cell: Cell, failure: Failure | None) -> None:
-    plan.cells.append(cell)
+def _look_for_data(plan: Plan, cell: Cell, datasets: Callable[[str], Failure | None]) -> None:
+    if (failure := datasets(cell.dataset)) is not None:
+        plan.failures[cell.id] = failure
+        plan.absent.add(cell.dataset)
+
+
+def _add_own(
+    plan: Plan,
+    group: list[Cell],
+    reference: str,
+    own: Own,
+    asked: Collection[Sequence[str]],
+    availability: Callable[[Cell], Availability],
+) -> list[Cell]:
+    """Give the group's cells the references of their own; those that the plan lacked, added to it.
+
+    None without the group's reference, for what the user left out is not brought back, and none for
+    a cell that cannot run.
+    """
+    chosen = next((c for c in group if plan.fits(c, reference)), None)
+    added: list[Cell] = []
+    for cell in group:
+        label = next((own.labels[n] for n in plan.names[cell.id] if n in own.labels), "")
+        idle = cell.id in plan.failures
+        if chosen is None or not label or idle or plan.fits(cell, label):
+            continue
+        other, failure = own.variant(chosen, label)
+        if all(other.id != c.id for c in plan.cells):
+            # Beside the one that it is a variant of.
+            _add(plan, other, failure or availability(other).failure, plan.cells.index(chosen) + 1)
+            added.append(other)
+        plan.references[cell.id], plan.labels[cell.id] = other, label
+        first, second = _apart(chosen, reference, other, label)
+        for couple in ((first, cell.system), (first, second)):
+            if couple not in plan.couples and list(couple) not in asked:
+                plan.couples.append(couple)
+    return added
+
+
+def _apart(chosen: Cell, reference: str, other: Cell, label: str) -> tuple[str, str]:
+    """Labels of both references that fit none but them: what either label sets, said of both."""
+    found = []
+    for cell, own, beside in ((chosen, reference, label), (other, label, reference)):
+        settings = parse_label(own)[1]
+        known = flat(cell.recipe)
+        more = [k for k in parse_label(beside)[1] if k in known and k not in settings]
+        found.append(" ".join([own, *(f"{k}={plain_text(known[k])}" for k in more)]))
+    return found[0], found[1]
+
+
+def _add(plan: Plan, cell: Cell, failure: Failure | None, at: int | None = None) -> None:
+    plan.cells.insert(len(plan.cells) if at is None else at, cell)
     plan.names.setdefault(cell.id, [cell.system])
     if failure:
         plan.failures[cell.id] = failure
@@ -134,17 +208,23 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
         if len(group) > 1 and note not in plan.notes:
             plan.notes.append(note)
     for cell in group:
-        plan.references[cell.id] = chosen
+        plan.references.setdefault(cell.id, chosen)
     able = [c for c in group if c.id not in plan.failures]
     others = [c for c in able if c is not chosen]
-    beside = chosen if chosen in able else None
-    if beside is None and others and len(group) > 1:
-        note = f"the reference '{chosen.system}' cannot run, so the others have no ratio"
-        if note not in plan.notes:
-            plan.notes.append(note)
-    plan.pairs += [Pair(c, beside) for c in others]
-    if beside is not None and not others:
-        plan.pairs.append(Pair(beside))
+    # What others are held against is itself compared first: its row is whole when theirs begin.
+    used = {plan.references[c.id].id for c in others}
+    others.sort(key=lambda c: c.id not in used)
+    for cell in others:
+        beside = plan.references[cell.id]
+        runs = beside.id not in plan.failures
+        if not runs and len(group) > 1:
+            label = plan.reference_label(cell)
+            note = f"the reference '{label}' cannot run, so the others have no ratio"
+            if note not in plan.notes:
+                plan.notes.append(note)
+        plan.pairs.append(Pair(cell, beside if runs else None))
+    if chosen in able and not others:
+        plan.pairs.append(Pair(chosen))
 
 
 def _couple(plan: Plan, first: str, second: str) -> None:

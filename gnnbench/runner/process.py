@@ -35,9 +35,28 @@ class WorkerFailed(Exception):
         self.failure = failure
 
 
-# glibc gives large blocks back to the kernel at once, and every batch then pays page faults for
-# its feature rows and gradients anew, in every framework. Workers keep what they have touched.
-WORKER_ENVIRONMENT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 40)}
+# What stands in every worker, whatever framework it runs; a setting of the user's gives way.
+WORKER_ENVIRONMENT = {
+    # glibc gives large blocks back to the kernel at once, and every batch then pays page faults
+    # for its feature rows and gradients anew. Workers keep what they have touched.
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    # A thread that waits for others sleeps: one that spins keeps a core from those it waits for
+    # where another process runs, and a call of 4 ms takes 50. libgomp (torch, DGL and our library
+    # share the one that torch brings) reads the first two, LLVM's and Intel's the first and last.
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "0",
+    "KMP_BLOCKTIME": "0",
+}
+
+
+def overridden_environment() -> dict[str, str]:
+    """What the user set otherwise and workers do not see."""
+    return {
+        name: os.environ[name]
+        for name, value in WORKER_ENVIRONMENT.items()
+        if os.environ.get(name, value) != value
+    }
 
 
 _started: dict[int, float] = {}  # when the workers that live were started, by pid
@@ -92,10 +111,17 @@ class WorkerProcess:
         else:
             self.kill()
 
-    def open(self) -> dict[str, Any]:
-        """Construct the system; returns the graph's facts."""
-        cell = replace(self.cell, threads=self._threads)
-        return self.call("open", cell=asdict(cell))
+    def open(self, graph: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Construct the system; returns the graph's ``facts`` and how long it took.
+
+        ``graph`` says where the run prepared it (``gnnbench.runner.keeper``).
+        """
+        self.send_open(graph)
+        return self.receive("open")
+
+    def send_open(self, graph: dict[str, Any] | None = None) -> None:
+        """The command to construct the system, its answer still to be received."""
+        self.send("open", cell=asdict(replace(self.cell, threads=self._threads)), graph=graph)
 
     def prepare(self) -> dict[str, Any]:
         """Make the cell's dataset ready on disk, without a system."""
@@ -107,10 +133,8 @@ class WorkerProcess:
         Raises ``WorkerFailed`` with the failure's status; after a time-out or a death the process
         group is gone.
         """
-        self.rest.end(self._own_cpu_seconds())
-        answer = self._answer(op, self._send(op, arguments))
-        self.rest.begin(self._own_cpu_seconds())
-        return answer
+        self.send(op, **arguments)
+        return self.receive(op)
 
     def timed(self, op: str, **arguments: Any) -> dict[str, Any]:
         """The same of a command that says when its work has ended.
@@ -118,28 +142,32 @@ class WorkerProcess:
         The answer has ``parent_s`` beside it: from the command to that word, by this process's
         clock (s). Raises as ``call`` does.
         """
-        self.rest.end(self._own_cpu_seconds())
-        began = time.monotonic()
-        line = self._send(op, arguments)
+        self.send(op, **arguments)
+        line = self._read_line(self._sent + self.timeout_s)
         ended = time.monotonic()
         if line == STOPPED.rstrip():
-            line = self._read_line(began + self.timeout_s)
-        answer = self._answer(op, line)
-        self.rest.begin(self._own_cpu_seconds())
-        return {**answer, "parent_s": ended - began}
+            line = self._read_line(self._sent + self.timeout_s)
+        return {**self._answer(op, line), "parent_s": ended - self._sent}
 
-    def _send(self, op: str, arguments: dict[str, Any]) -> bytes | None:
-        """Send a command; the first line that comes back, as of ``_read_line``."""
+    def send(self, op: str, **arguments: Any) -> None:
+        """Send a command; its answer is to be received before the next."""
         assert self._process.stdin is not None
+        command = json.dumps({"op": op, **arguments}).encode() + b"\n"
+        self.rest.end(self._own_cpu_seconds())
+        self._sent = time.monotonic()
         try:
-            self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
+            self._process.stdin.write(command)
             self._process.stdin.flush()
         except BrokenPipeError:
             raise WorkerFailed(self._death()) from None
-        return self._read_line(time.monotonic() + self.timeout_s)
+
+    def receive(self, op: str) -> dict[str, Any]:
+        """The answer to the command that was sent last. Raises as ``call``."""
+        return self._answer(op, self._read_line(time.monotonic() + self.timeout_s))
 
     def _answer(self, op: str, line: bytes | None) -> dict[str, Any]:
         """What a line says of a command."""
+        self.rest.begin(self._own_cpu_seconds())
         if line is None:
             self.kill()
             raise WorkerFailed(

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.cell import Cell
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
-from gnnbench.measure.stats import Estimate, paired_ratio, verdict
 from gnnbench.measure.work import work_class
 from gnnbench.results.labels import fits
 from gnnbench.results.schema.measured import COUPLE
+from gnnbench.runner.compared import compared, number, ratio
 from gnnbench.stages.counts import DEVICE_TIME
 
 if TYPE_CHECKING:
+    from gnnbench.experiment import Experiment, Measure
     from gnnbench.runner.ledger import Ledger, Record
     from gnnbench.runner.plan import Pair, Plan
 
@@ -25,20 +26,20 @@ Row = dict[str, Any]
 def ratio_rows(
     plan: Plan,
     ledger: Ledger,
-    compare: Sequence[Sequence[str]],
-    calibrations: Mapping[str, Calibration],
+    experiment: Experiment,
+    calibrations: Sequence[Calibration],
 ) -> list[Row]:
     """One row per measured couple; the pair with the reference serves where it is one."""
     rows = []
-    for first, second in compare:
+    for first, second in [*experiment.compare, *plan.couples]:
         for pair in plan.pairs:
             if pair.reference is None:
                 continue
             a, b = pair.reference, pair.system
             if _named(plan, a, first) and _named(plan, b, second):
-                rows += _row(pair, first, second, False, ledger, calibrations)
+                rows += _row(pair, first, second, False, ledger, experiment.measure, calibrations)
             elif _named(plan, a, second) and _named(plan, b, first):
-                rows += _row(pair, first, second, True, ledger, calibrations)
+                rows += _row(pair, first, second, True, ledger, experiment.measure, calibrations)
     return rows
 
 
@@ -52,34 +53,24 @@ def _row(
     pair: Pair,
     first: str,
     second: str,
-    turned: bool,
+    turn: bool,
     ledger: Ledger,
-    calibrations: Mapping[str, Calibration],
+    measure: Measure,
+    calibrations: Sequence[Calibration],
 ) -> list[Row]:
     assert pair.reference is not None
     cells = [pair.reference, pair.system]
-    if any(c.id in ledger.failures for c in cells):
+    if any(c.id in ledger.failures for c in cells) or not ledger.lives(pair):
         return []
-    rounds: list[tuple[Record, Record]] = ledger.rounds(pair)
-    if not rounds:
-        return []
-    if turned:
-        cells.reverse()
-        rounds = [(b, a) for a, b in rounds]
-    a, b = cells
+    a, b = reversed(cells) if turn else cells
     work = work_class(*(ledger.reports[c.id]["check"] for c in cells))
     by = judged.of(b.until)
 
-    def ratio(time: Callable[[Record], float]) -> Estimate:
-        def of(sample: Record) -> float:
-            per_edge = max(sample["sampled_edges"], 1) if work == "different" else 1
-            return time(sample) / per_edge
+    def value(sample: Record) -> float:
+        return by.value(sample) / (max(sample["sampled_edges"], 1) if work == "different" else 1)
 
-        return paired_ratio([of(x) for x, _ in rounds], [of(y) for _, y in rounds], b.seed)
-
-    found, device = ratio(by.value), ratio(_device_time)
-    calibration = calibrations.get(b.device)
-    floor = None if calibration is None else calibration.floor(len(rounds))
+    found = compared(ledger, pair, measure.rule, calibrations, value)
+    device = ratio(ledger, pair, _device_time).value
     row: Row = {
         "pair": f"{a.id}-{b.id}",
         "first": first,
@@ -87,19 +78,26 @@ def _row(
         **{name: getattr(b, name) for name in COUPLE},
         "fanouts": "/".join(map(str, b.fanouts)),
         "threads": machine.resolve_threads(b.threads),
-        "rounds": len(rounds),
         "work_class": work,
         "judged": by.name,
-        "ratio": found.median,
-        "ratio_ci_low": found.low,
-        "ratio_ci_high": found.high,
-        "device_ratio": device.median,
-        "noise_floor": floor,
-        "verdict": verdict(found, floor or 0.0),
+        **(turned(found) if turn else found),
+        "device_ratio": number(1 / device if turn else device),
     }
     return [row]
 
 
+def turned(found: Row) -> Row:
+    """A comparison the other way round."""
+    low, high = found["ratio_ci_low"], found["ratio_ci_high"]
+    other = {"faster": "slower", "slower": "faster"}
+    return found | {
+        "ratio": found["ratio"] and 1 / found["ratio"],
+        "ratio_ci_low": high and 1 / high,
+        "ratio_ci_high": low and 1 / low,
+        "verdict": other.get(found["verdict"], found["verdict"]),
+    }
+
+
 def _device_time(sample: Record) -> float:
     """Time between events around the samples of an epoch (s); 0 where none was taken."""
-    return sum(c[3] for c in sample.get("counts", ()) if c[1] == DEVICE_TIME.name)
+    return float(sum(c[3] for c in sample.get("counts", ()) if c[1] == DEVICE_TIME.name))

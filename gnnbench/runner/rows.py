@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.cell import PHASES, Cell, flat
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
-from gnnbench.measure.stats import Estimate, median_interval, paired_ratio, verdict
 from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
 from gnnbench.runner import audit, clocks, isolation
+from gnnbench.runner.compared import Value, compared, doubts, level, number, ratio
 from gnnbench.runner.dead import dead_settings
+from gnnbench.runner.doubt import share
 from gnnbench.runner.failures import Failure
 
 if TYPE_CHECKING:
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from gnnbench.runner.ledger import Ledger, Record
     from gnnbench.runner.plan import Pair, Plan
 
-IDLE_SHARE = 0.02  # of a core
-FOREIGN_SHARE = 0.2  # cores
-IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
 COUNTED = ("batches", "seeds", "sampled_edges", "unique_nodes")
 TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
 
@@ -48,9 +46,9 @@ def cell_rows(
     plan: Plan,
     ledger: Ledger,
     measure: Measure,
-    calibrations: Mapping[str, Calibration] | None = None,
+    calibrations: Sequence[Calibration] = (),
 ) -> tuple[list[Row], list[Row]]:
-    """Rows of ``cells.csv`` and of ``metrics.csv``; ``calibrations`` by device.
+    """Rows of ``cells.csv`` and of ``metrics.csv``.
 
     A planned cell whose fate is known has its metrics once, and a row for every name under which
     the plan has it.
@@ -69,14 +67,14 @@ def cell_rows(
         metrics += more
         if failure is None:
             reference = plan.references[cell.id]
-            calibration = (calibrations or {}).get(cell.device)
-            found, more = _comparison(cell, reference, pairs.get(cell.id), ledger, calibration)
+            pair = pairs.get(cell.id)
+            found, more = _comparison(cell, reference, pair, ledger, measure, calibrations)
             row |= found
             metrics += more
             found, more = _doubts(cell, ledger)
             row |= found
             metrics += more
-            failure = _throttled(cell, ledger) or _unstable(row, measure)
+            failure = _in_doubt(cell, ledger, measure) or _unstable(row, measure)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
@@ -88,12 +86,13 @@ def cell_rows(
 
 
 def _withdraw_verdicts(rows: list[Row], plan: Plan) -> None:
-    """A comparison in which either side is unstable gives numbers, but no verdict."""
+    """A comparison in which either side is unstable gives no ratio: it is no result."""
     unstable = {r["id"] for r in rows if r["status"] == "unstable"}
     for row in rows:
         reference = plan.references[row["id"]].id
         if reference != row["id"] and unstable & {row["id"], reference}:
-            row.pop("verdict", None)
+            for key in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs_needed", "verdict"):
+                row.pop(key, None)
 
 
 def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -105,7 +104,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "id": cell.id,
         "experiment": cell.experiment,
         "system": cell.system,
-        "reference": plan.references[cell.id].system,
+        "reference": plan.reference_label(cell),
         "dataset": cell.dataset,
         "until": cell.until,
         "model": cell.model,
@@ -137,11 +136,16 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
 def _before(cell: Cell, ledger: Ledger) -> list[Row]:
     """What came before the first epoch."""
     report = ledger.reports.get(cell.id, {})
-    return [
+    found = [
         m.metric(cell.id, stage, what, report[stage]["seconds"])
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
         if stage in report
     ]
+    if "open_s" in report:
+        imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
+        found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
+        found.append(m.metric(cell.id, "open", m.IMPORT, imported))
+    return found
 
 
 def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -173,23 +177,28 @@ def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
 
 
 def _measured(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
-    samples = ledger.measured(cell)
+    samples, lives = ledger.measured(cell), ledger.by_life(cell)
     if not samples:
         return {"n": 0}, []
-    by = judged.of(cell.until)
-    found = median_interval([by.value(s) for s in samples], cell.seed)
-    wall = median_interval([s["wall_s"] for s in samples], cell.seed)
+    found = level(lives, judged.of(cell.until).value)
+    wall = level(lives, lambda s: s["wall_s"])
     row: Row = {
-        "epoch_wall_s": wall.median,
-        "judged_s": found.median,
-        "ci_low_s": found.low,
-        "ci_high_s": found.high,
-        "n": found.n,
+        "epoch_wall_s": wall.value,
+        "judged_s": found.value,
+        "ci_low_s": number(found.low),
+        "ci_high_s": number(found.high),
+        "n": len(samples),
+        "lives": len(lives),
         "loss": samples[-1]["loss"],
     }
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
-    row |= {key: _median(samples, key) for key in TIMES}
+    row |= {key: _time(lives, key) for key in TIMES}
     return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, ledger, samples)]
+
+
+def _time(lives: Sequence[Sequence[Record]], key: str) -> float | None:
+    found = level(lives, lambda s: s.get(key))
+    return found.value if found.n else None
 
 
 def _median(samples: Iterable[Record], key: str) -> float | None:
@@ -227,68 +236,45 @@ def _comparison(
     reference: Cell,
     pair: Pair | None,
     ledger: Ledger,
-    calibration: Calibration | None,
+    measure: Measure,
+    calibrations: Sequence[Calibration],
 ) -> tuple[Row, list[Row]]:
     if pair is None or pair.reference is None or reference.id in ledger.failures:
         row: Row = {"stopped": ledger.done.get(cell.id, {}).get("why", "")}
-        if calibration is not None:
-            row["noise_floor"] = calibration.floor(len(ledger.measured(cell)))
         if cell.id == reference.id:
             row["verdict"] = "reference"
         return row, []
     work = work_class(*(ledger.reports[c.id]["check"] for c in (reference, cell)))
-    rounds = ledger.rounds(pair)
-
-    def ratio(value: Callable[[Record], float]) -> Estimate:
-        return paired_ratio([value(a) for a, _ in rounds], [value(b) for _, b in rounds], cell.seed)
-
-    def per(key: str, time: str) -> float:
-        return ratio(lambda s: (s[time] or 0.0) / s[key] if s[key] else 0.0).median
-
-    floor = None if calibration is None else calibration.floor(len(rounds))
-    row = {
-        "noise_floor": floor,
-        "work_class": work,
-        "rounds": len(rounds),
-        "stopped": ledger.done.get(pair.id, {}).get("why", ""),
-    }
+    by = judged.of(cell.until)
+    beside = level(ledger.by_life(reference, pair), by.value)
+    row = {"work_class": work, "stopped": ledger.done.get(pair.id, {}).get("why", "")}
+    row |= {"reference_s": number(beside.value)}
     times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in PHASES}}
+
+    def per(key: str, time: str) -> Value:
+        return lambda s: (s[time] or 0.0) / s[key] if s[key] else None
+
     metrics = [
-        m.metric(cell.id, stage, what, per(key, times[stage]), n=len(rounds))
+        m.metric(cell.id, stage, what, ratio(ledger, pair, per(key, times[stage])))
         for stage in (m.EPOCH, PHASES[0])
         for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
     ]
+    found = compared(ledger, pair, measure.rule, calibrations)
     if work == "different":
-        return row, metrics
+        kept = ("pairs", "rounds")
+        return row | {key: found[key] for key in kept}, metrics
     for stage, time in times.items():
-        speedup = ratio(lambda s, key=time: s[key] or 0.0)  # type: ignore[misc]
+        speedup = ratio(ledger, pair, lambda s, key=time: s[key])  # type: ignore[misc]
         if speedup.n:
             metrics.append(m.metric(cell.id, stage, m.SPEEDUP, speedup))
-    found = ratio(judged.of(cell.until).value)
-    row |= {"ratio": found.median, "ratio_ci_low": found.low, "ratio_ci_high": found.high}
-    row["verdict"] = verdict(found, floor or 0.0)
-    return row, metrics
+    return row | found, metrics
 
 
 def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
-    """CPU use of this worker, or one beside it, while it should have been idle; moved work."""
-    counted = [s for s in ledger.samples if ledger.counts(s)]
-    pairs = {s["pair"] for s in counted if s["id"] == cell.id}
-    beside = [s for s in counted if s["pair"] in pairs and s["id"] != cell.id]
-    doubts = []
-    if _spins(beside):
-        doubts.append(f"its worker used {idle_share(beside):.0%} of a core while idle")
-    for pair in sorted(pairs):
-        during = [s for s in counted if s["pair"] == pair and s["id"] == cell.id]
-        if _spins(during):
-            others = {s["system"] for s in beside if s["pair"] == pair} or {"the other"}
-            share = idle_share(during)
-            doubts.append(f"the worker of '{min(others)}' used {share:.0%} of a core meanwhile")
+    """What makes the row doubtful, from within or from without."""
     own = ledger.measured(cell)
-    foreign = _share(own, "foreign_cpu_s")
-    if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
-        doubts.append(f"other programs used {foreign:.1f} cores meanwhile; close them")
-    doubts += [
+    found = [
+        *doubts(ledger, cell),
         audit.first_epoch_doubt(ledger.warm_ups(cell), own),
         audit.clock_doubt(own),
         clocks.parent_doubt(own),
@@ -298,50 +284,34 @@ def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
         audit.after_doubt(own),
     ]
     if error := ledger.profiles.get(cell.id, {}).get("error"):
-        doubts.append(f"its samples could not be looked into: {error}")
-    metrics = [m.metric(cell.id, m.EPOCH, m.FOREIGN_CPU, foreign, n=len(own))]
-    if beside:
-        metrics.append(m.metric(cell.id, m.EPOCH, m.IDLE_CPU, idle_share(beside), n=len(own)))
-    return {"doubtful": "; ".join(d for d in doubts if d)}, metrics
+        found.append(f"its samples could not be looked into: {error}")
+    metrics = [
+        m.metric(cell.id, m.EPOCH, what, share(own, key), n=len(own))
+        for what, key in ((m.FOREIGN_CPU, "foreign_cpu_s"), (m.IDLE_CPU, "idle_cpu_s"))
+        if own
+    ]
+    return {"doubtful": "; ".join(d for d in found if d)}, metrics
 
 
-def idle_share(samples: Iterable[Record]) -> float:
-    """CPU time of the idle worker over the length of the blocks."""
-    return _share(list(samples), "idle_cpu_s")
-
-
-def _share(samples: list[Record], key: str) -> float:
-    length = sum(s["block_s"] for s in samples)
-    return sum(s[key] for s in samples) / length if length else 0.0
-
-
-def _spins(samples: list[Record]) -> bool:
-    spent = sum(s["idle_cpu_s"] for s in samples)
-    return spent > IDLE_TICKS_S and idle_share(samples) > IDLE_SHARE
-
-
-def _throttled(cell: Cell, ledger: Ledger) -> Failure | None:
-    samples = ledger.measured(cell)
-    slowed = [s["throttle"] for s in samples if s.get("throttle")]
-    if not slowed:
+def _in_doubt(cell: Cell, ledger: Ledger, measure: Measure) -> Failure | None:
+    """Where verdicts are given, a pair in doubt twice leaves none."""
+    found = doubts(ledger, cell) if measure.rule.gives_verdicts else []
+    if not found:
         return None
-    return Failure(
-        "unstable",
-        f"the GPU was throttled ({slowed[-1]}) in {len(slowed)} of {len(samples)} epochs, and again"
-        " when measured once more; cool it or lock lower clocks",
-    )
+    return Failure("unstable", f"{found[0]}; measured once more it was so again")
 
 
 def _unstable(row: Row, measure: Measure) -> Failure | None:
     limit = measure.unstable_half_width
-    if not limit or row["n"] < 2 or math.isnan(row["ci_low_s"]):
+    low, high = row.get("ci_low_s"), row.get("ci_high_s")
+    if not limit or low is None or high is None:
         return None
-    half_width = (row["ci_high_s"] - row["ci_low_s"]) / 2 / row["judged_s"]
+    half_width = (high - low) / 2 / row["judged_s"]
     if half_width <= limit:
         return None
     what = judged.of(row["until"]).words
     return Failure(
         "unstable",
-        f"the interval of its {what} is still +-{half_width:.0%} after {row['n']} epochs; quieten"
-        " the machine or raise -o time_budget_s and -o max_rounds",
+        f"the interval of its {what} is still +-{half_width:.0%} after {row['lives']} lives;"
+        " quieten the machine or raise -o pairs",
     )

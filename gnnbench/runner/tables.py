@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +23,11 @@ def write_tables(
     plan: Plan,
     ledger: Ledger,
     experiment: Experiment,
-    calibrations: Mapping[str, Calibration],
+    calibrations: Sequence[Calibration],
 ) -> list[dict[str, Any]]:
     """Write all tables as they stand; returns the rows of ``cells.csv``.
 
-    ``calibrations`` by device. A table of which the run has nothing to tell is not written, but
+    A table of which the run has nothing to tell is not written, but
     for the cells, their metrics and the samples.
     """
     cells, metrics = cell_rows(plan, ledger, experiment.measure, calibrations)
@@ -35,7 +35,7 @@ def write_tables(
         "cells.csv": cells,
         "metrics.csv": metrics,
         "samples.csv": sample_rows(ledger),
-        "ratios.csv": ratio_rows(plan, ledger, experiment.compare, calibrations),
+        "ratios.csv": ratio_rows(plan, ledger, experiment, calibrations),
         "stages.csv": stage_rows(plan, ledger),
         "kernels.csv": kernel_rows(plan, ledger),
     }

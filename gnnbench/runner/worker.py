@@ -1,9 +1,9 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``open``, ``setup``, ``check``, ``epoch``,
-``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every command gets one
-answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of
-``epoch`` comes the word that its work has ended, by itself on a line.
+Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``,
+``glance``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every
+command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
+Before that of ``epoch`` comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -19,13 +19,14 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.runner.quiet import quiet_since
+from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage
 
 STOPPED = b"stopped\n"
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
@@ -37,40 +38,69 @@ class Worker:
 
     def __init__(self, stopped: Callable[[], None]) -> None:
         self._stopped = stopped  # tells the runner at once: its clock decides
+        self.clock = FrameworkClock()
         self.system: Any = None
         self.verified = False  # whether the suite's own gate and audit look at the work
 
     def open(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Import the system, open the graph, construct; returns the graph's facts."""
+        """Import the system, open the graph, construct; returns the graph's ``facts``.
+
+        ``open_s`` counts from the start of the process, without ``import_s``, the import of a
+        framework (``gnnbench.runner.start.FRAMEWORKS``).
+        """
+        hold_garbage()
         from gnnbench.composition.find import find
 
         cell = Cell.from_json(command["cell"])
         found = find(cell.system)
         self.verified = found.composed
-        graph: Any = open_graph(cell.dataset) if found.needs_graph else None
+        graph: Any = None
+        if found.needs_graph:
+            graph = open_graph(cell.dataset, command.get("graph"))
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
         self.system = found.build(cell, graph)
-        return {} if graph is None else graph_facts(graph)
+        facts = {} if graph is None else graph_facts(graph)
+        import_s = self.clock.seconds
+        return {"facts": facts, "open_s": age_s() - import_s, "import_s": import_s}
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Make a dataset ready on disk and check every byte, so that workers only map it."""
         from gnnbench.data.prepare import prepare
-        from gnnbench.data.store.reader import verify
+        from gnnbench.data.store.reader import stamp, verify
 
         try:
-            report = verify(prepare(command["dataset"]))
+            folder = prepare(command["dataset"])
+            verified = stamp(folder)
+            report = verify(folder)
             if not report.ok:
                 raise DataError(report.message)
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
-        return {}
+        return {"graph": {"folder": str(folder), "verified": verified}}
+
+    def hold(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Copy files of a verified graph into memory that lasts as long as this process.
+
+        Returns their addresses by array.
+        """
+        from gnnbench.data.store import layout
+        from gnnbench.data.store.reader import stamp
+        from gnnbench.runner.hold import address_of, hold_file
+
+        folder = Path(command["folder"])
+        found = {a: address_of(hold_file(layout.file_of(folder, a))) for a in command["arrays"]}
+        if stamp(folder) != command["verified"]:
+            raise DataError(f"{folder} changed while its graph was in use; run again")
+        return {"held": found}
 
     def setup(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Build what the system needs; the time is part of the row."""
-        start = time.perf_counter()
+        """Build what the system needs; the time is part of the row, a framework's import apart."""
+        start, before = time.perf_counter(), self.clock.seconds
         self.system.setup()
-        return {"seconds": time.perf_counter() - start}
+        import_s = self.clock.seconds - before
+        release_garbage()
+        return {"seconds": time.perf_counter() - start - import_s, "import_s": import_s}
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run the correctness gate; whether it is the suite's is not for the system to say."""
@@ -111,9 +141,14 @@ class Worker:
         """Run the phases of some epochs one by one; seconds a batch of each."""
         return {"alone": self.system.probe(command["epochs"])}
 
+    def glance(self, command: dict[str, Any]) -> dict[str, Any]:
+        """One batch of the gate, of a cell whose first life passed it whole."""
+        digest, reason = self.system.glance()
+        return {"digest": digest, "reason": reason}
+
     def recheck(self, command: dict[str, Any]) -> dict[str, Any]:
         """Check again, after timing, on seeds that were not timed."""
-        return {"reason": self.system.recheck(command["epoch"])}
+        return {"reason": self.system.recheck(command["epoch"], command["brief"])}
 
     def profile(self, command: dict[str, Any]) -> dict[str, Any]:
         """Look inside the samples of an epoch that was not timed."""
@@ -127,8 +162,12 @@ class Worker:
         return {}
 
 
-def open_graph(name: str) -> Any:
-    """The prepared graph by name, opened by mmap."""
+def open_graph(name: str, prepared: Mapping[str, Any] | None = None) -> Any:
+    """The graph, opened by mmap: where the run prepared it, else by its name."""
+    if prepared is not None:
+        from gnnbench.data.store.reader import open_graph
+
+        return open_graph(prepared["folder"], prepared["verified"], prepared.get("held"))
     from gnnbench.data.prepare import load_dataset
 
     return load_dataset(name)
@@ -172,9 +211,11 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     worker = Worker(stopped)
     ops = {
         "prepare": worker.prepare,
+        "hold": worker.hold,
         "open": worker.open,
         "setup": worker.setup,
         "check": worker.check,
+        "glance": worker.glance,
         "epoch": worker.epoch,
         "audit": worker.audit,
         "verify": worker.verify,

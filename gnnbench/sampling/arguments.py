@@ -19,12 +19,15 @@ IDS = (torch.int32, torch.int64)
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """``value`` as an int. Raises ``UsageError`` unless it is one of ``least`` to ``most``."""
-    try:
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise UsageError(f"{name} must be a whole number, not {value!r}") from None
+    if type(value) is int:  # as good as always
+        number = value
+    else:
+        try:
+            if isinstance(value, (bool, np.bool_)):
+                raise TypeError
+            number = operator.index(value)
+        except TypeError:
+            raise UsageError(f"{name} must be a whole number, not {value!r}") from None
     if number < least:
         raise UsageError(f"{name} must be at least {least}, it is {number}")
     if most is not None and number > most:

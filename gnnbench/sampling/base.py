@@ -16,7 +16,7 @@ from gnnbench import names, rng
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.locked import LockedCopy
+from gnnbench.ops.locked import LockedTensor
 from gnnbench.ops.picks import PICKS, PickSpec
 from gnnbench.option import Option
 from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
@@ -99,7 +99,7 @@ class Sampler(ABC):
         self.setting = setting
         self._sampled_on = setting.sampled_on
         self._key = (-1, 0)  # an epoch and its key: making one takes as long as a small launch
-        self._locked: list[LockedCopy] = []
+        self._locked: list[LockedTensor] = []
         self._indptr = self._place(setting.indptr, "indptr")
         self._indices = self._place(setting.indices, "indices")
         tables = tuple(self._place(t, "weights") for t in setting.pick.tables)
@@ -224,5 +224,5 @@ class Sampler(ABC):
         setting = self.setting
         if setting.topology != "uva":
             return tensor.to(setting.sampled_on)
-        self._locked.append(LockedCopy(tensor.cpu(), setting.device, what))
+        self._locked.append(LockedTensor(tensor.cpu(), setting.device, what))
         return self._locked[-1].tensor

@@ -33,10 +33,14 @@ class Spec:
     summary: ClassVar[str] = ""
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")  # of the cells that it can serve
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
+    def missing(self, device: str) -> Missing | None:
         """None where the stage can run on this machine's ``device``; must be cheap."""
         return None
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """Arrays of the graph that the stage of a cell on ``device`` reads in the host's memory and
+        that every life of a worker would otherwise copy: a run holds them once for all."""
+        return ()
 
     def resolved(self, device: str) -> Self:
         """The same with every default put in. Raises ``UnsupportedError``."""

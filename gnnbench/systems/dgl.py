@@ -1,4 +1,4 @@
-"""``dgl``: the real DGL on the CPU, its sampler, its fetch and its layers.
+"""``dgl``: the real DGL, its sampler, its fetch and its layers.
 
 ``sampler.id_type`` is int64 by default, for DGL 1.1.3's fused sampler loses edges on int32 graphs
 from its second call on; asked for, that setting ends as ``incorrect``.
@@ -13,7 +13,7 @@ from gnnbench.stages.sampler.dgl import DglSampler
 
 DGL = Recipe(
     name="dgl",
-    summary="the real DGL: NeighborSampler, host features, its own layers",
+    summary="the real DGL: NeighborSampler, its own feature fetch, its own layers",
     paper="Wang et al., Deep Graph Library, arXiv:1909.01315",
     sampler=DglSampler(),
     features=DglGather(),

@@ -1,4 +1,4 @@
-"""``pyg``: the real PyG on the CPU, its loader, filter and message passing.
+"""``pyg``: the real PyG, its loader (which samples on the CPU), filter and message passing.
 
 Its frontier is ``new`` (only nodes first seen at the last hop are expanded), so its work differs
 from DGL's.

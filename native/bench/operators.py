@@ -4,7 +4,9 @@ Sampling is timed over consecutive batches, each synchronised (``wall_ms``) and 
 (``run_ms``: no synchronisation of ours in between). Seeds are drawn among the nodes that have
 in-neighbours. Gathers read random rows of 512 bytes from a table of 1 GB, in device memory and in
 locked host memory. Aggregation runs on the input block of a batch, with torch's CSR product beside
-it. Medians; JSON goes to --out. Exit code 1 where an operator differs from the CPU's.
+it. Where a DGL built with CUDA is installed its sampler, its gather of pinned rows and its sum over
+a block stand beside ours. Medians; JSON goes to --out. Exit code 1 where an operator differs from
+the CPU's.
 
     python native/bench/operators.py --out results.json
 """
@@ -23,6 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
 from gnnbench.ops.library import load_native
 
 KEY = 0x1234567
@@ -127,9 +130,43 @@ def device_time(call: Callable[[int], Any], repeats: int) -> float:
     return sum(e.self_device_time_total for e in profiler.key_averages()) / 1e3 / repeats
 
 
+def dgl_here() -> Any:
+    """DGL where it can run on this GPU, else None."""
+    if (missing := dgl_missing("cuda")) is not None:
+        print(f"without DGL: {missing.reason}", flush=True)
+        return None
+    return import_dgl()
+
+
+def dgl_sampling(
+    dgl: Any, graph: Any, seeds: Sequence[Tensor], fanouts: Sequence[int], batches: int, out: Report
+) -> None:
+    """DGL's ``NeighborSampler`` on ``graph``, after a count of what it drew of the first batch."""
+    sampler = dgl.dataloading.NeighborSampler(list(reversed(fanouts)))
+
+    def call(i: int) -> list[Any]:
+        blocks: list[Any] = sampler.sample(graph, seeds[i % len(seeds)])[2]
+        return blocks
+
+    blocks = call(0)
+    for block, fanout in zip(reversed(blocks), fanouts, strict=True):
+        degree = graph.in_degrees(block.dstdata[dgl.NID])
+        if block.num_edges() != int(degree.clamp(max=fanout).sum()):
+            sys.exit(f"NOT EQUAL: DGL's edges at fanout {fanout}")
+    row = {
+        "name": "dgl sample", "batch": seeds[0].numel(), "fanouts": "/".join(map(str, fanouts)),
+        "edges": sum(b.num_edges() for b in blocks),
+    }  # fmt: skip
+    out.add({**row, **time_each(call, batches), "run_ms": time_run(call, batches)})
+
+
 def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
     """Whole batches, both picks, both orders of fanouts."""
     ops = torch.ops.gnnbench
+    dgl_graph, dgl = None, dgl_here()
+    if dgl is not None:
+        csc = (graph[0], graph[1].long(), graph[0].new_empty(0))
+        dgl_graph = dgl.graph(("csc", csc), num_nodes=graph[0].numel() - 1).formats(["csc"])
     indptr, indices = graph
     on_host = (indptr.cpu(), indices.cpu())
     draws = torch.Generator("cuda").manual_seed(options.seed + 1)
@@ -158,6 +195,9 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
                 }  # fmt: skip
                 times = time_each(call, options.batches)
                 out.add({**row, **times, "run_ms": time_run(call, options.batches)})
+            if dgl is not None:
+                wide = [s.long() for s in seeds]
+                dgl_sampling(dgl, dgl_graph, wide, fanouts, options.batches, out)
 
 
 def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
@@ -211,12 +251,20 @@ def bench_gather(options: argparse.Namespace, out: Report) -> None:
         "torch index_select": lambda i: table.index_select(0, ids[i % count]),
         "gather_zero_copy": lambda i: ops.gather_zero_copy(locked, ids[i % count]),
     }
+    if (dgl := dgl_here()) is not None:
+        own = locked.clone()
+        pinned = dgl.utils.pin_memory_inplace(own)  # for as long as it is referred to
+        gathers["dgl gather_pinned_tensor_rows"] = lambda i: dgl.utils.gather_pinned_tensor_rows(
+            own, ids[i % count]
+        )
     for name, call in gathers.items():
         require_equal([call(0)], [right], name)
         times = time_each(call, options.repeats)
         gb_per_s = options.rows * 512 / times["wall_ms"] / 1e6
         out.add({"name": name, "rows": options.rows, "row_bytes": 512, **times,
                  "gb_per_s": gb_per_s})  # fmt: skip
+    if dgl is not None:
+        pinned.unpin_memory_()
 
 
 def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
@@ -233,6 +281,10 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
     rows, columns, nodes = flat[6:9]
     num_dst, num_src = rows.numel() - 1, nodes.numel()
     block = {"dst": num_dst, "src": num_src, "edges": columns.numel()}
+    theirs: Any = None
+    if (dgl := dgl_here()) is not None:
+        csc = ("csc", (rows, columns, rows.new_empty(0)))
+        theirs = dgl.create_block(csc, num_src_nodes=num_src, num_dst_nodes=num_dst)
     for dim in options.dims:
         x = torch.randn(num_src, dim, generator=draws, device="cuda")
         grad = torch.randn(num_dst, dim, generator=draws, device="cuda")
@@ -269,6 +321,20 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
         times = time_each(product, options.repeats)
         out.add({"name": "torch csr @ x", "mode": "sum", "dim": dim, **block, **times,
                  "run_ms": time_run(product, options.repeats)})  # fmt: skip
+        if dgl is not None:
+
+            def update_all(i: int) -> Tensor:
+                with theirs.local_scope():
+                    theirs.srcdata["x"] = x  # noqa: B023
+                    theirs.update_all(dgl.function.copy_u("x", "m"), dgl.function.sum("m", "y"))
+                    found: Tensor = theirs.dstdata["y"]
+                    return found
+
+            if not torch.allclose(update_all(0), product(0), rtol=1e-4, atol=1e-3):
+                sys.exit(f"NOT EQUAL: DGL's sum {dim}")
+            times = time_each(update_all, options.repeats)
+            out.add({"name": "dgl update_all", "mode": "sum", "dim": dim, **block, **times,
+                     "run_ms": time_run(update_all, options.repeats)})  # fmt: skip
 
 
 def main() -> None:

@@ -8,6 +8,10 @@ each; both prepare all cases, then run short stretches of one case in turns, A B
 the machine's moods meet both. A case's ratio in a life is the median over turns of new / old; told
 are the medians of times and of ratios over lives, and the ratios' range. Serves as evidence that a
 redesign cost nothing.
+
+With ``--apart`` one process alone has opened its device at a time: the sides of a life run one
+after the other, A B, then B A ..., and a life's ratio is that of their medians. Two processes that
+share a GPU disturb one another by more than what is to be told apart.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 FANOUTS = [15, 10, 5]
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "dgl-fusion")
@@ -39,6 +43,8 @@ def cases(given: argparse.Namespace) -> dict[str, Case]:
     graph = gnnbench.load_dataset(given.dataset)
     known = {s.name: s for s in gnnbench.samplers()}
     for name in SAMPLERS:
+        if given.only and f"sampler {name}" not in given.only:
+            continue
         here = name if name in known else {"hop-by-hop": "baseline"}[name]
         if given.device in known[here].devices:
             found[f"sampler {name}"] = _sampler(gnnbench, here, graph, given)
@@ -148,6 +154,10 @@ def serve(given: argparse.Namespace) -> None:
     import torch
 
     torch.set_num_threads(given.threads)
+    import gnnbench  # noqa: F401
+
+    print("ready 0", flush=True)
+    sys.stdin.readline()
     known = cases(given)
     print("cases " + json.dumps(list(known)), flush=True)
     for line in sys.stdin:
@@ -162,21 +172,35 @@ def _answer(side: subprocess.Popen[str], word: str) -> Any:
     raise SystemExit("a side ended early; see above")
 
 
-def life(sides: list[str], words: list[str]) -> dict[str, tuple[list[float], list[float]]]:
-    """Times of both sides by case."""
-    running = []
-    for side in sides:
-        python, _, folder = side.partition(":")
-        where = {"PYTHONPATH": folder} if folder else {}
-        running.append(
-            subprocess.Popen(
-                [python, __file__, "--serve", *words],
-                text=True,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **where},
-            )
-        )
+def start(side: str, words: list[str]) -> subprocess.Popen[str]:
+    """A fresh process that has imported its revision, and nothing more before it is told to."""
+    python, _, folder = side.partition(":")
+    where = {"PYTHONPATH": folder} if folder else {}
+    return subprocess.Popen(
+        [python, __file__, "--serve", *words],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **where},
+    )
+
+
+def _tell(side: subprocess.Popen[str], line: str) -> None:
+    assert side.stdin is not None
+    side.stdin.write(line + "\n")
+    side.stdin.flush()
+
+
+def _end(side: subprocess.Popen[str]) -> None:
+    assert side.stdin is not None
+    side.stdin.close()
+    side.wait()
+
+
+def life(running: list[subprocess.Popen[str]]) -> dict[str, tuple[list[float], list[float]]]:
+    """Times of both sides by case, in turns."""
+    for side in running:
+        _tell(side, "open")
     names = [_answer(side, "cases ") for side in running]
     found: dict[str, tuple[list[float], list[float]]] = {}
     for name in (n for n in names[0] if n in names[1]):
@@ -184,19 +208,31 @@ def life(sides: list[str], words: list[str]) -> dict[str, tuple[list[float], lis
         began = time.monotonic()
         for turn in range(TURNS[1]):
             for at in (0, 1) if turn % 2 == 0 else (1, 0):
-                to: IO[str] | None = running[at].stdin
-                assert to is not None
-                to.write(name + "\n")
-                to.flush()
+                _tell(running[at], name)
                 times[at].append(_answer(running[at], "time "))
             if turn + 1 >= TURNS[0] and turn % 2 and time.monotonic() - began > CASE_S:
                 break
         found[name] = times
     for side in running:
-        assert side.stdin is not None
-        side.stdin.close()
-        side.wait()
+        _end(side)
     return found
+
+
+def life_apart(running: list[subprocess.Popen[str]]) -> dict[str, tuple[list[float], list[float]]]:
+    """Times of both sides by case, all of one side before the other opens its device."""
+    found: list[dict[str, list[float]]] = []
+    for side in running:
+        _tell(side, "open")
+        times: dict[str, list[float]] = {}
+        for name in _answer(side, "cases "):
+            own = times[name] = []
+            began = time.monotonic()
+            while len(own) < TURNS[0] or time.monotonic() - began < CASE_S / 2:
+                _tell(side, name)
+                own.append(_answer(side, "time "))
+        _end(side)
+        found.append(times)
+    return {name: (found[0][name], found[1][name]) for name in found[0] if name in found[1]}
 
 
 def main() -> None:
@@ -205,6 +241,8 @@ def main() -> None:
     parser.add_argument("sides", nargs="*", metavar="OLD NEW")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--lives", type=int, default=10)
+    parser.add_argument("--apart", action="store_true", help="one side at a time on the device")
+    parser.add_argument("--only", action="append", default=[], help="a case 'sampler NAME'; again")
     parser.add_argument("--dataset", default="ogbn_arxiv+sym", help="for the samplers")
     parser.add_argument("--epochs", default="", help="dataset of the epochs; none without")
     parser.add_argument("--device", default="cpu")
@@ -218,13 +256,25 @@ def main() -> None:
     words = []
     for name in ("dataset", "epochs", "device", "batch_size", "epochs_batch_size", "threads"):
         words += [f"--{name.replace('_', '-')}", str(getattr(given, name))]
+    words += [f"--only={case}" for case in given.only]
     times: dict[str, list[list[float]]] = {}
-    table: dict[str, dict[str, float]] = {}
-    for number in range(given.lives):
-        sides = given.sides if number % 2 == 0 else given.sides[::-1]
-        for name, found in life(sides, words).items():
+    table: dict[str, dict[str, Any]] = {}
+    lives = [given.sides[:: 1 if n % 2 == 0 else -1] for n in range(given.lives)]
+    # Apart: all are there before the first is told to open, so that no import runs beside a case.
+    early = [[start(side, words) for side in sides] for sides in lives if given.apart]
+    for side in (side for running in early for side in running):
+        _answer(side, "ready ")
+    for number, sides in enumerate(lives):
+        if given.apart:
+            measured = life_apart(early[number])
+        else:
+            measured = life([start(side, words) for side in sides])
+        for name, found in measured.items():
             old, new = found if number % 2 == 0 else found[::-1]
-            ratio = statistics.median(b / a for a, b in zip(old, new, strict=True))
+            if given.apart:
+                ratio = statistics.median(new) / statistics.median(old)
+            else:
+                ratio = statistics.median(b / a for a, b in zip(old, new, strict=True))
             row = [statistics.median(old), statistics.median(new), ratio]
             times.setdefault(name, []).append(row)
         for name, rows in times.items():  # after every life: what is there counts
@@ -232,7 +282,7 @@ def main() -> None:
             table[name] = {
                 "old_s": statistics.median(old), "new_s": statistics.median(new),
                 "ratio": statistics.median(ratios), "least": min(ratios), "most": max(ratios),
-                "lives": len(ratios),
+                "lives": len(ratios), "ratios": ratios,
             }  # fmt: skip
         print(f"{number + 1} lives", file=sys.stderr)
         for name, row in table.items():

@@ -71,9 +71,14 @@ def test_rows_in_another_form_are_caught(small_graph, monkeypatch):
     assert not audit.ok and "feature rows for" in audit.reason
 
 
+@pytest.mark.parametrize("zeros", [False, True], ids=["rows", "zeros"])
 @pytest.mark.parametrize("layers", LAYERS)
-def test_wrong_layers_are_caught(layers, small_graph):
+def test_wrong_layers_are_caught(layers, zeros, small_graph):
+    """On rows of zeros every layer gives zeros."""
+    if zeros:
+        small_graph = replace(small_graph, features=torch.zeros_like(small_graph.features))
     system = make(small_graph, settings={"aggregate": layers})
+    assert system.check().ok
     with torch.no_grad():
         for values in system.trainer.model.parameters():
             values.mul_(1.01)
@@ -85,8 +90,59 @@ def test_wrong_layers_are_caught(layers, small_graph):
 def test_wrong_gradients_are_caught(layers, model, small_graph, monkeypatch):
     system = make(small_graph, settings={"aggregate": layers}, model=model)
     assert system.check().details["backward_error"] < 1e-4
-    other(monkeypatch, system.trainer, "gradient", lambda g, batch, x: 1.01 * g.roll(1, 0))
-    assert "gradients" in system.check().reason
+    other(monkeypatch, system.trainer, "gradients", lambda g, *_: (1.01 * g[0].roll(1, 0), g[1]))
+    assert "gradients of the input rows" in system.check().reason
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("number", range(3))
+def test_half_precision_in_one_layer_is_caught(number, layers, dtype, small_graph, monkeypatch):
+    """The recipe says float32: of the rows on their way in, and of the gradient on its way back."""
+    system = make(small_graph, settings={"aggregate": layers})
+    assert system.recipe.dtype == "float32"
+    layer = system.trainer.model.layers[number]
+    both = layer.register_forward_pre_hook(lambda _, args: (args[0], args[1].to(dtype).float()))
+    assert "forward values" in system.check().reason
+    both.remove()
+    assert system.check().ok
+
+    def back(_, args):
+        if args[1].requires_grad:
+            args[1].register_hook(lambda gradient: gradient.to(dtype).float())
+
+    layer.register_forward_pre_hook(back)
+    assert "gradients of the" in system.check().reason
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+def test_a_lost_gradient_of_one_weight_is_caught(layers, small_graph):
+    """Rows get theirs: only what is trained with is wrong."""
+    system = make(small_graph, settings={"aggregate": layers})
+    for parameter in system.trainer.model.parameters():
+        parameter.requires_grad_(False)
+        assert "gradients of the " in system.check().reason
+        parameter.requires_grad_()
+    assert system.check().details["weight_gradients"] == 6
+
+
+def test_a_model_cut_off_from_its_rows_is_caught(small_graph):
+    system = make(small_graph)
+    last = system.trainer.model.layers[-1]
+    last.register_forward_pre_hook(lambda _, args: (args[0], args[1].detach()))
+    assert "gradients of the input rows" in system.check().reason
+
+
+@pytest.mark.parametrize(("name", "seed"), [("rmat@10", 0), ("rmat@13", 13)])
+@pytest.mark.parametrize("system", ["baseline", "dgl", "pyg"])
+def test_right_layers_pass_on_thousands_of_equal_rows(system, name, seed, tmp_path, monkeypatch):
+    """Rows one wide, as ``breakdown`` has them with these seeds."""
+    from gnnbench.data.prepare import load_dataset
+
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path))
+    cell = {"batch_size": 256, "fanouts": (15, 10, 5), "hidden": 64, "seed": seed}
+    report = make(load_dataset(name), system, **cell).check()
+    assert report.ok, report.reason
 
 
 @pytest.mark.parametrize("change", [{"pick": "reservoir"}, {"batch": 0}])

@@ -135,24 +135,33 @@ def test_a_cell_holds_the_whole_recipe(name, device, until):
 
 
 def test_devices_are_those_of_all_stages():
+    both = ("cpu", "cuda")
     assert {name: recipe.devices for name, recipe in ALL.items()} == {
-        "baseline": ("cpu", "cuda"), "dgl": ("cpu",), "fastsample": ("cpu", "cuda"),
-        "pgsampler": ("cpu", "cuda"), "pyg": ("cpu",), "pyg-native-sampler": ("cpu",),
-        "wholegraph": ("cuda",),
+        **dict.fromkeys(ALL, both), "wholegraph": ("cuda",),
     }  # fmt: skip
     assert BASELINE.changed({"features": "uva"}).devices == ("cuda",)
-    assert BASELINE.changed({"aggregate": "pyg"}).devices == ("cpu",)
     assert BASELINE.changed({"sampler": "dgl-fusion"}).devices == ("cuda",)
-    assert DGL.changed({"features": "gpu"}).devices == ()
+    assert BASELINE.changed({"sampler": "dgl-fusion", "features": "dgl"}).devices == ("cuda",)
 
 
 def test_a_device_that_a_stage_does_not_run_on():
     with pytest.raises(UnsupportedError, match="features 'gpu' does not run on cpu"):
         BASELINE.changed({"features": "gpu"}).resolved("cpu")
-    with pytest.raises(UnsupportedError, match="sampler 'dgl' does not run on cuda"):
-        DGL.resolved("cuda")
     # a stage that is not reached is not asked
     assert BASELINE.changed({"features": "gpu"}).resolved("cpu", SAMPLE)
+
+
+def test_where_dgl_has_graph_and_features():
+    on_gpu, on_cpu = DGL.resolved("cuda"), DGL.resolved("cpu")
+    assert (on_gpu.sampler.topology, on_gpu.features.table) == ("gpu", "uva")
+    assert (on_cpu.sampler.topology, on_cpu.features.table) == ("cpu", "host")
+    for path, value in (("sampler.topology", "uva"), ("features.table", "gpu")):
+        kept = DGL.changed({path: value})
+        assert flat(kept.resolved("cuda").plain())[path] == value
+        with pytest.raises(UnsupportedError, match=value):
+            kept.resolved("cpu")
+    with pytest.raises(UnsupportedError, match="has no topology 'cpu'"):
+        DGL.changed({"sampler.topology": "cpu"}).resolved("cuda")
 
 
 def test_a_system_that_only_samples():

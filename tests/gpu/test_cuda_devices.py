@@ -87,7 +87,7 @@ def gnnlab(device: torch.device) -> MiniBatch:
 @call_of("fused_map")
 def fused_map(device: torch.device) -> MiniBatch:
     args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, [])
-    *flat, _ = ops().fused_map(*args)
+    flat = ops().fused_map(*args)
     return whole_batch(flat, device)
 
 
@@ -109,7 +109,7 @@ def fused_map_padded(device: torch.device) -> MiniBatch:
 def fastsample(device: torch.device) -> MiniBatch:
     dense_map = torch.full((CSC.num_nodes,), -1, dtype=torch.int32, device=device)
     args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, dense_map, [])
-    *flat, _ = ops().fastsample(*args)
+    flat = ops().fastsample(*args)
     assert bool((dense_map == -1).all())
     return whole_batch(flat, device)
 
@@ -254,7 +254,7 @@ def test_threads_draw_at_once():
                 for batch in range(100):
                     seeds = SEEDS[which : which + 50 + 10 * which].to(device)
                     args = (FANOUTS, *PICK, "cumulative", 7, batch, True, [])
-                    *flat, _ = ops().fused_map(*graph, seeds, *args)
+                    flat = ops().fused_map(*graph, seeds, *args)
                     args = (FANOUTS, *PICK, "cumulative", 7, batch, True)
                     right = ops().hop_by_hop(*graph, seeds, *args)
                     ours, theirs = (

@@ -36,7 +36,7 @@ def test_a_refused_copy_leaves_no_error(monkeypatch):
     monkeypatch.setattr(torch, "empty_like", lambda source, **_: held)
     assert locked.lock(held) == 0
     with pytest.raises(MemoryError, match="32000 bytes of features cannot be locked"):
-        locked.LockedCopy(torch.ones(1000, 8), "cuda", "features")
+        locked.LockedTensor(torch.ones(1000, 8), "cuda", "features")
     monkeypatch.undo()
     assert launches_work()
     locked.unlock(held)

@@ -1,83 +1,97 @@
 import json
+import math
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from gnnbench.errors import DataError
 from gnnbench.measure import noise
-from gnnbench.measure.noise import Calibration, Level
+from gnnbench.measure.noise import Calibration, Spread
+from gnnbench.measure.rule import Rule
 
 
-def normal(sigma, pairs=40, rounds=40, between=0.0):
-    rng = np.random.default_rng(3)
-    return [
-        list(np.exp(rng.normal(rng.normal(0, between or 1e-12), sigma, rounds)))
-        for _ in range(pairs)
-    ]
+def lives(pairs, s_life, s_round, rounds=8, seed=3):
+    """Log ratios of A/A pairs: two lives and their rounds."""
+    rng = np.random.default_rng(seed)
+    levels = rng.normal(0, s_life, pairs) - rng.normal(0, s_life, pairs)
+    noise_of = rng.normal(0, math.sqrt(2) * s_round, (pairs, rounds))
+    return (levels[:, None] + noise_of).tolist()
 
 
-def test_false_calls_floor_and_power_of_known_noise():
-    levels = {level.rounds: level for level in noise.assess(normal(0.02))}
-    assert list(levels) == [3, 5, 10, 20, 40]
-    assert levels[3].windows == 40 * 13
-    # The range of three rounds misses the truth in 2 of 8 cases, of five in 2 of 32.
-    assert levels[3].false_call_rate == pytest.approx(0.25, abs=0.06)
-    assert levels[5].false_call_rate == pytest.approx(1 / 16, abs=0.05)
-    for level in levels.values():
-        # Standard error of a median of n normal values: sqrt(pi / 2 n), 0.67 for three.
-        assert level.floor == pytest.approx(1.96 * level.spread, rel=0.35)
-        assert level.false_call_rate_beyond_floor <= 0.05
-        assert level.detectable > level.floor
-    assert levels[40].spread == pytest.approx(0.02 * np.sqrt(np.pi / 80), rel=0.3)
-    assert levels[40].floor < levels[10].floor < levels[3].floor
+@pytest.mark.parametrize("s_life,s_round", [(0.03, 0.01), (0.03, 0.1), (0.0, 0.05)])
+def test_the_two_spreads_are_told_apart(s_life, s_round):
+    found = noise.spread(lives(2000, s_life, s_round))
+    assert found.s_round == pytest.approx(s_round, rel=0.05)
+    assert found.s_life == pytest.approx(s_life, rel=0.15, abs=0.01)
 
 
-def test_a_difference_of_the_detectable_size_is_called_four_times_in_five():
-    pairs = normal(0.02)
-    level = noise.assess(pairs)[2]
-    slower = [[r * (1 - level.detectable) for r in p] for p in pairs]
-    windows = [p[i : i + 10] for p in slower for i in range(0, 40, 10)]
-    calls = [noise.verdict(noise.median_interval(w, i), level.floor)
-             for i, w in enumerate(windows)]  # fmt: skip
-    assert calls.count("slower") >= 0.75 * len(calls)
+def test_the_spread_of_a_pair_is_seen():
+    spread = Spread(s_round=0.1, s_life=0.03)
+    d = [np.median(p) for p in lives(4000, 0.03, 0.1, rounds=6)]
+    assert spread.of_pair(6) == pytest.approx(np.std(d), rel=0.1)
+    assert spread.of_pair(12) < spread.of_pair(2)
 
 
-def test_noise_between_lives_of_workers_counts():
-    quiet, lively = (noise.assess(normal(0.01, between=b))[-1] for b in (0.0, 0.05))
-    assert lively.floor > 3 * quiet.floor
-    assert lively.false_call_rate > 0.5
-    assert lively.false_call_rate_beyond_floor <= 0.1
+def test_equals_verify_and_what_is_no_equal_does_not():
+    quiet = noise.verify(lives(100, 0.02, 0.02), Rule())
+    assert (quiet.lives, quiet.comparisons) == (200, 2000)
+    assert quiet.rate <= quiet.bound <= 0.05
+    assert 0.02 <= quiet.detectable <= 0.06
+    assert quiet.one_pair_rate > 0.3  # lives differ; rounds do not show it
+    # A rule that looks after every pair from the second on, without sharing the error.
+    eager = Rule(looks=(5, 6, 7, 8, 9, 10), margin=0.0, alpha=0.05 * 6)
+    assert noise.verify(lives(100, 0.02, 0.02), eager).rate > 0.05
 
 
-def test_identical_times_have_no_floor():
-    (level,) = noise.assess([[1.0] * 3] * 2)
-    assert (level.floor, level.false_call_rate, level.detectable) == (0.0, 0.0, 0.0)
+def test_too_few_lives_verify_nothing():
+    with pytest.raises(ValueError, match="19 pairs are too few"):
+        noise.verify(lives(19, 0.02, 0.02), Rule())
 
 
 @pytest.fixture
 def calibration(monkeypatch, tmp_path):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path))
-    levels = (Level(3, 8, 0.2, 0.1, 0.0, 0.2, 0.05), Level(10, 4, 0.1, 0.04, 0.0, 0.1, 0.02))
-    return Calibration("m", "cpu", "s", "d", 2, 8, 0.1, "now", levels)
+    spreads = {"wall_s": Spread(0.1, 0.02)}
+    return Calibration(
+        "m", "cpu", 2, "baseline", "d", "compute", "0", 24, 6, 4.0, 0.1, "now", spreads
+    )
 
 
-def test_the_floor_is_that_of_the_next_fewer_rounds(calibration):
-    assert [calibration.floor(n) for n in (2, 3, 9, 10, 99)] == [0.1, 0.1, 0.1, 0.04, 0.04]
-
-
-def test_calibrations_are_kept_by_machine_and_device(calibration):
-    from dataclasses import replace
-
-    assert noise.load("m") == {}
+def test_calibrations_are_kept_by_machine_and_cell(calibration):
+    assert noise.load("m") == []
     noise.store(calibration)
     noise.store(replace(calibration, device="cuda"))
     noise.store(replace(calibration, machine_id="n"))
     noise.store(replace(calibration, at="later"))
-    assert noise.load("m") == {
-        "cpu": replace(calibration, at="later"), "cuda": replace(calibration, device="cuda"),
-    }  # fmt: skip
-    assert set(noise.load("n")) == {"cpu"}
-    assert json.loads(noise.store_path().read_text())["m"]["cpu"]["at"] == "later"
-    noise.store_path().write_text('{"m": {"cpu": {"floor": 1}}}')
-    with pytest.raises(DataError, match="calibrate again"):
+    assert noise.load("m") == [
+        replace(calibration, device="cuda"),
+        replace(calibration, at="later"),
+    ]
+    assert noise.load("n") == [replace(calibration, machine_id="n")]
+
+
+def test_a_cell_takes_the_nearest_of_its_device_and_threads(calibration):
+    cell = SimpleNamespace(device="cpu", until="sample", dataset="e", system="pyg")
+    sampling = replace(calibration, until="sample")
+    alike = replace(sampling, dataset="e")
+    assert noise.best([calibration, sampling, alike], cell, 2) == alike
+    assert noise.best([calibration, sampling], cell, 2) == sampling
+    assert noise.best([calibration], cell, 2) == calibration
+    assert noise.best([calibration], cell, 4) is None
+    assert noise.best([replace(calibration, device="cuda")], cell, 2) is None
+
+
+def test_floors_of_version_1_are_no_calibration(calibration):
+    noise.store_path().write_text(json.dumps({"m": {"cpu": {"levels": []}}}))
+    assert noise.load("m") == []
+    noise.store(calibration)
+    assert noise.load("m") == [calibration]
+
+
+@pytest.mark.parametrize("text", ["{", '{"m": [{}]}', "[]"])
+def test_a_damaged_store_is_told(calibration, text):
+    noise.store_path().write_text(text)
+    with pytest.raises(DataError, match="damaged"):
         noise.load("m")

@@ -31,3 +31,12 @@ def test_classes(change, expected):
 def test_two_empty_digests_are_not_identical():
     foreign = {**BASE, "digest": ""}
     assert work_class(foreign, foreign) == "equivalent"
+
+
+def test_another_dtype_is_different_work():
+    one = BASE
+    assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float16"}) == "different"
+    assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float32"}) == "identical"
+    assert (
+        work_class(one | {"dtype": "float32"}, one | {"dtype": ""}) == "identical"
+    )  # samples only

@@ -27,3 +27,13 @@ def test_glorot_bounds():
     bound = (6 / 100) ** 0.5
     assert 0.9 * bound < w.neighbour.abs().max() <= bound
     assert not w.bias.any()
+
+
+def test_all_tensors_of_a_layer_and_a_change_of_each():
+    (gcn,), (sage,) = (make_weights([6, 4], kind, 1) for kind in (GCN, GRAPHSAGE))
+    assert [t.shape for t in gcn.tensors()] == [(4, 6), (4,)]
+    assert [t.shape for t in sage.tensors()] == [(4, 6), (4, 6), (4,)]
+    doubled = sage.mapped(lambda t: 2 * t)
+    assert torch.equal(doubled.self_, 2 * sage.self_)
+    assert torch.equal(doubled.neighbour, 2 * sage.neighbour)
+    assert gcn.mapped(torch.abs).self_ is None

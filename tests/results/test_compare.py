@@ -17,29 +17,33 @@ ROW = {
     "epoch_batches": 4, "schema_version": schema.VERSION, "seeds": 32, "threads": 2,
     "sampled_edges": 1000, "unique_nodes": 500, "n": 4, "status": "ok", "reason": "",
 }  # fmt: skip
-WALLS = (1.00, 1.01, 0.99, 1.00)
+REFERENCE = {"id": "ref", "system": "r", "verdict": "reference"}
+# Ratios over the reference, pair by pair; the machine of the day is another each time.
+RATIOS = (1.00, 1.01, 0.99, 1.00, 1.005)
 
 
-def run(folder, cells, machine="m1", samples=True, **record):
-    """A run on disk: ``cells`` are (changes of the row, wall times)."""
+def run(folder, cells, machine="m1", samples=True, day=1.0, **record):
+    """A run on disk: a reference, and ``cells`` of (changes of the row, ratios over it)."""
     folder.mkdir()
-    rows, taken = [], []
-    for nth, (changes, walls) in enumerate(cells):
-        row = {**ROW, "id": f"c{nth}", **changes}
-        if walls:
-            low, high = min(walls), max(walls)
-            row |= {"judged_s": sorted(walls)[len(walls) // 2], "ci_low_s": low}
-            row |= {"ci_high_s": high, "n": len(walls)}
+    rows, taken = [{**ROW, **REFERENCE, "judged_s": day}], []
+    for nth, (changes, ratios) in enumerate(cells):
+        row = {**ROW, "id": f"c{nth}", "reference": "r", "verdict": "", **changes}
+        pair = f"ref-{row['id']}"
+        if ratios:
+            row |= {"judged_s": day / sorted(ratios)[len(ratios) // 2], "pairs": len(ratios)}
+            row |= {"ratio": sorted(ratios)[len(ratios) // 2]}
         rows.append(row)
-        # Where sampling is judged the wall time is three times as long, whatever the sampler.
-        taken += [
-            {"id": row["id"], "warmup": False, "wall_s": w}
-            if row["until"] == "compute"
-            else {"id": row["id"], "warmup": False, "wall_s": 3.0, "sample_time_s": w}
-            for w in walls
-        ]
-        taken.append({"id": row["id"], "warmup": True, "wall_s": 100.0})
-        taken.append({"id": row["id"], "warmup": False, "wall_s": 50.0, "void": True})
+        for life, ratio in enumerate(ratios):
+            for side, time in (("ref", day), (row["id"], day / ratio)):
+                where = {"id": side, "pair": pair, "life": life, "round": 0, "warmup": False}
+                # Where sampling is judged the wall time is three times as long, whatever it is.
+                taken.append(
+                    {**where, "wall_s": time}
+                    if row["until"] == "compute"
+                    else {**where, "wall_s": 3.0, "sample_time_s": time}
+                )
+            taken.append({**where, "warmup": True, "wall_s": 100.0})
+            taken.append({**where, "life": 99, "wall_s": 50.0, "void": True})
     writer.write_csv(folder / "cells.csv", schema.CELLS, rows)
     if samples:
         writer.write_csv(folder / "samples.csv", schema.SAMPLES, taken)
@@ -48,81 +52,102 @@ def run(folder, cells, machine="m1", samples=True, **record):
 
 
 def scaled(factor):
-    return tuple(w * factor for w in WALLS)
+    return tuple(r * factor for r in RATIOS)
+
+
+def judged(found):
+    """The cells that are no reference."""
+    return [c for c in found.cells if c.system != "r"]
 
 
 @pytest.mark.parametrize(
-    "factor,floor,threshold,verdict",
+    "factor,margin,verdict",
     [
-        (1.0, None, None, "tie"),
-        (1.2, None, None, "slower"),
-        (0.8, None, None, "faster"),
-        (1.2, 0.3, None, "tie"),
-        (0.8, 0.3, None, "tie"),
-        (1.2, 0.3, 0.05, "slower"),
-        (1.2, None, 0.5, "tie"),
+        (1.0, 0.01, "same"), (0.8, 0.01, "slower"), (1.2, 0.01, "faster"), (0.97, 0.01, "slower"),
+        (0.995, 0.05, "same"), (0.97, 0.02, "unclear"), (0.8, 0.5, "unclear"),
     ],
-)
-def test_verdicts(tmp_path, factor, floor, threshold, verdict):
-    a = run(tmp_path / "a", [({"noise_floor": floor}, WALLS)])
-    b = run(tmp_path / "b", [({}, scaled(factor))])
-    found = compare(open_run(a), open_run(b / "cells.csv"), threshold)
-    (cell,) = found.cells
+)  # fmt: skip
+def test_verdicts_rest_on_the_change_of_the_ratio(tmp_path, factor, margin, verdict):
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [({}, scaled(factor))], day=3.0)  # all takes three times as long
+    found = compare(open_run(a), open_run(b / "cells.csv"), margin)
+    (cell,) = judged(found)
     assert cell.verdict == verdict
     assert cell.regression == (verdict == "slower") == bool(found.regressions)
-    assert cell.ci_low <= cell.ratio <= cell.ci_high
-    assert cell.ratio == pytest.approx(1 / factor, rel=0.01)
-    assert any("calibrate" in w for w in found.warnings) == (floor is None and threshold is None)
+    assert cell.change_ci_low <= cell.change <= cell.change_ci_high
+    assert cell.change == pytest.approx(factor)
+    assert (cell.pairs_a, cell.pairs_b) == (5, 5)
+
+
+def test_times_of_two_days_are_no_evidence(tmp_path):
+    a = run(tmp_path / "a", [({"ratio": None}, ())])
+    b = run(tmp_path / "b", [({"ratio": None}, ())], day=9.0)
+    found = compare(open_run(a), open_run(b))
+    assert [c.verdict for c in found.cells] == ["raw", "raw"] and not found.regressions
+    assert "the reference itself" in found.cells[0].reason
+    assert "no ratio in A" in found.cells[1].reason
+
+
+@pytest.mark.parametrize("changes,ratios,words", [
+    ({}, RATIOS[:4], "fewer than 5 pairs: 5 in A, 4 in B"),
+    ({"doubtful": "a neighbour"}, RATIOS, "doubtful in B"),
+    ({"reference": "other"}, RATIOS, "its reference is r in A, other in B"),
+])  # fmt: skip
+def test_what_is_not_judged_says_why(tmp_path, changes, ratios, words):
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [(changes, ratios)])
+    (cell,) = judged(compare(open_run(a), open_run(b)))
+    assert (cell.verdict, cell.change) == ("raw", None) and words in cell.reason
 
 
 def test_cells_match_by_id_else_by_what_they_are_and_missing_ones_are_listed(tmp_path):
-    a = run(tmp_path / "a", [({"system": "x"}, WALLS), ({"system": "y"}, WALLS)])
-    b = run(tmp_path / "b", [({"system": "z", "id": "q"}, WALLS),
-                             ({"system": "x", "id": "p", "recipe": "{ }"}, WALLS)])  # fmt: skip
+    a = run(tmp_path / "a", [({"system": "x"}, RATIOS), ({"system": "y"}, RATIOS)])
+    b = run(tmp_path / "b", [({"system": "z", "id": "q"}, RATIOS),
+                             ({"system": "x", "id": "p", "recipe": "{ }"}, RATIOS)])  # fmt: skip
     found = compare(open_run(a), open_run(b))
-    assert [c.system for c in found.cells] == ["x"]
+    assert [c.system for c in judged(found)] == ["x"]
     assert (found.only_a, found.only_b) == (["y"], ["z"])
     assert found.common.startswith("d, until compute, gcn, cpu, batch 8, fanouts 2/2")
     assert not found.regressions
 
 
 def test_equal_work_under_two_names_is_two_cells(tmp_path):
-    cells = [({"id": "c", "system": "x"}, WALLS), ({"id": "c", "system": "y"}, WALLS)]
+    cells = [({"id": "c", "system": "x"}, RATIOS), ({"id": "c", "system": "y"}, RATIOS)]
     a = run(tmp_path / "a", cells)
     b = run(tmp_path / "b", cells[::-1])
     found = compare(open_run(a), open_run(b))
-    assert [c.system for c in found.cells] == ["x", "y"] and not found.only_b
+    assert [c.system for c in judged(found)] == ["x", "y"] and not found.only_b
 
 
 def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
-    a = run(tmp_path / "a", [({"threads": 2}, WALLS)])
-    b = run(tmp_path / "b", [({"id": "one", "threads": 1}, scaled(2.0)),
-                             ({"id": "two", "threads": 2}, WALLS)])  # fmt: skip
+    a = run(tmp_path / "a", [({"threads": 2}, RATIOS)])
+    b = run(tmp_path / "b", [({"id": "one", "threads": 1}, scaled(0.5)),
+                             ({"id": "two", "threads": 2}, RATIOS)])  # fmt: skip
     found = compare(open_run(a), open_run(b))
-    assert [(c.threads, c.verdict) for c in found.cells] == [(2, "tie")]
+    assert [(c.threads, c.verdict) for c in judged(found)] == [(2, "same")]
     assert not found.regressions
     assert found.only_b == ["s, 1 threads"]
 
 
 def test_the_same_cell_with_all_cores_of_another_machine_is_warned_of(tmp_path):
-    a = run(tmp_path / "a", [({"threads": 2}, WALLS)])
-    b = run(tmp_path / "b", [({"threads": 4}, WALLS)])
+    a = run(tmp_path / "a", [({"threads": 2}, RATIOS)])
+    b = run(tmp_path / "b", [({"threads": 4}, RATIOS)])
     assert any("threads" in w for w in compare(open_run(a), open_run(b)).warnings)
 
 
 def test_samplers_are_compared_by_their_sampling_time(tmp_path):
     sampling = {"until": "sample", "model": ""}
-    a = run(tmp_path / "a", [(sampling, WALLS)])
-    b = run(tmp_path / "b", [(sampling, scaled(2.0))])  # their wall times are equal
-    (cell,) = compare(open_run(a), open_run(b)).cells
+    a = run(tmp_path / "a", [(sampling, RATIOS)])
+    b = run(tmp_path / "b", [(sampling, scaled(0.5))])  # their wall times are equal
+    (cell,) = judged(compare(open_run(a), open_run(b)))
     assert (cell.judged, cell.verdict) == ("sample_time_s", "slower")
-    assert cell.ratio == pytest.approx(0.5, rel=0.02)
+    assert cell.change == pytest.approx(0.5)
 
 
 def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
-    a = run(tmp_path / "a", [({}, WALLS)])
-    b = run(tmp_path / "b", [({"id": "q", "max_batches": 4}, WALLS)])
-    assert len(compare(open_run(a), open_run(b)).cells) == 1
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [({"id": "q", "max_batches": 4}, RATIOS)])
+    assert len(judged(compare(open_run(a), open_run(b)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -133,8 +158,16 @@ def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
     ],
 )  # fmt: skip
 def test_other_cells_do_not_match(tmp_path, key, value):
-    a = run(tmp_path / "a", [({}, WALLS)])
-    b = run(tmp_path / "b", [({"id": "q", key: value}, WALLS)])
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [({"id": "q", key: value}, RATIOS)])
+    found = compare(open_run(a), open_run(b))
+    assert not judged(found) and len(found.only_a) == len(found.only_b) == 1
+
+
+def test_runs_that_share_nothing_are_refused(tmp_path):
+    a, b = run(tmp_path / "a", []), run(tmp_path / "b", [])
+    text = (b / "cells.csv").read_text().replace("ref,", "other,").replace(",cpu,", ",cuda,")
+    (b / "cells.csv").write_text(text)
     with pytest.raises(UsageError, match="share no cell"):
         compare(open_run(a), open_run(b))
 
@@ -154,53 +187,45 @@ def test_other_cells_do_not_match(tmp_path, key, value):
     ],
 )
 def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
-    a = run(tmp_path / "a", [(before, WALLS)])
-    b = run(tmp_path / "b", [(after, WALLS)])
+    a = run(tmp_path / "a", [(before, RATIOS)])
+    b = run(tmp_path / "b", [(after, RATIOS)])
     found = compare(open_run(a), open_run(b))
-    (cell,) = found.cells
-    assert (cell.verdict, cell.ratio, cell.regression) == ("incomparable", None, worse)
+    (cell,) = judged(found)
+    assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, worse)
     assert words in cell.reason
 
 
 def test_a_failed_cell_of_another_definition_matches_though_it_knows_no_pick(tmp_path):
-    a = run(tmp_path / "a", [({}, WALLS)])
+    a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "pick": "default", "status": "timeout"}, ())])
-    (cell,) = compare(open_run(a), open_run(b)).cells
+    (cell,) = judged(compare(open_run(a), open_run(b)))
     assert (cell.verdict, cell.regression) == ("incomparable", True)
 
 
-def test_without_samples_the_tables_intervals_are_used(tmp_path):
-    a = run(tmp_path / "a", [({}, WALLS)], samples=False)
-    b = run(tmp_path / "b", [({}, scaled(2.0))])
-    (cell,) = compare(open_run(a), open_run(b)).cells
-    assert cell.verdict == "slower"
-    assert (cell.ci_low, cell.ci_high) == pytest.approx((0.99 / 2.02, 1.01 / 1.98))
-
-
-def test_a_single_epoch_gives_no_verdict(tmp_path):
-    a = run(tmp_path / "a", [({}, (1.0,))])
-    b = run(tmp_path / "b", [({}, (9.0,))])
-    (cell,) = compare(open_run(a), open_run(b)).cells
-    assert (cell.verdict, cell.regression) == ("incomparable", False)
+def test_without_samples_nothing_is_judged(tmp_path):
+    a = run(tmp_path / "a", [({}, RATIOS)], samples=False)
+    b = run(tmp_path / "b", [({}, scaled(0.5))])
+    (cell,) = judged(compare(open_run(a), open_run(b)))
+    assert (cell.verdict, cell.reason) == ("raw", "fewer than 5 pairs: 0 in A, 5 in B")
 
 
 def test_another_machine_is_warned_of(tmp_path):
-    a = run(tmp_path / "a", [({}, WALLS)], versions={"torch": "1"})
-    b = run(tmp_path / "b", [({}, WALLS)], machine="m2", versions={"torch": "2"})
+    a = run(tmp_path / "a", [({}, RATIOS)], versions={"torch": "1"})
+    b = run(tmp_path / "b", [({}, RATIOS)], machine="m2", versions={"torch": "2"})
     warnings = compare(open_run(a), open_run(b)).warnings
     assert any("different machines" in w for w in warnings)
     assert any("torch: 1, 2" in w for w in warnings)
 
 
 def test_formats(tmp_path):
-    a = run(tmp_path / "a", [({}, WALLS), ({"system": "y"}, WALLS)])
-    b = run(tmp_path / "b", [({}, scaled(2.0))])
+    a = run(tmp_path / "a", [({}, RATIOS), ({"system": "y"}, RATIOS)])
+    b = run(tmp_path / "b", [({}, scaled(0.5))])
     found = compare(open_run(a), open_run(b))
     text = compare_text.markdown(found)
     assert text.startswith("d, until compute, gcn")
     assert text.splitlines()[3].count("---|") == text.splitlines()[4].count(" | ") + 1
     assert "- only in A: y" in text
-    first, second = csv.DictReader(io.StringIO(compare_text.to_csv(found)))
+    _, first, second = csv.DictReader(io.StringIO(compare_text.to_csv(found)))
     assert (first["verdict"], first["regression"]) == ("slower", "True")
     assert "only in A" in second["reason"]
     assert json.loads(json.dumps(found.to_json()))["regression"] is True
@@ -214,13 +239,13 @@ def command(monkeypatch, capsys, *words):
 
 
 def test_the_command_ends_with_five_on_a_regression(tmp_path, monkeypatch, capsys):
-    a = run(tmp_path / "a", [({}, WALLS)])
-    b = run(tmp_path / "b", [({}, scaled(1.2))])
+    a = run(tmp_path / "a", [({}, RATIOS)])
+    b = run(tmp_path / "b", [({}, scaled(0.8))])
     code, out, err = command(monkeypatch, capsys, a, b)
     assert (code, err) == (5, "")
-    assert "slower" in out and "0.833x" in out
-    code, out, _ = command(monkeypatch, capsys, a, b, "--threshold", "0.5", "--format", "json")
-    assert (code, json.loads(out)["cells"][0]["verdict"]) == (0, "tie")
+    assert "slower" in out and "0.800x" in out
+    code, out, _ = command(monkeypatch, capsys, a, b, "--margin", "0.5", "--format", "json")
+    assert (code, json.loads(out)["cells"][1]["verdict"]) == (0, "unclear")
     assert command(monkeypatch, capsys, b, a, "--format", "markdown")[0] == 0
     assert command(monkeypatch, capsys, a, b, "--format", "csv")[0] == 5
     code, out, err = command(monkeypatch, capsys, a, tmp_path)

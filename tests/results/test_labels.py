@@ -26,6 +26,11 @@ def told(*rows):
     return [found.of(r) for r in rows]
 
 
+def test_what_the_machine_chose_is_told_always():
+    pyg = row({"name": "pyg", "extension": "pyg-lib"}, system="pyg")
+    assert told(row(), pyg) == ["baseline", "pyg sampler.extension=pyg-lib"]
+
+
 def test_equal_rows_are_told_by_their_system_alone():
     assert told(row(), row(system="dgl")) == ["baseline", "dgl"]
 

@@ -157,12 +157,38 @@ def test_kernels_say_what_is_unknown():
 def test_couples_are_sentences_with_what_varies():
     couple = {
         "first": "dgl", "second": "baseline sampler=fused-map", "dataset": "d", "fanouts": "2/2",
-        "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "rounds": 7,
+        "ratio": 2.0, "ratio_ci_low": 1.9, "ratio_ci_high": 2.1, "device_ratio": 3.0, "pairs": 7,
         "work_class": "different", "verdict": "faster",
     }  # fmt: skip
     assert ratio_lines([couple, {**couple, "fanouts": "5/5", "device_ratio": None}]) == [
         "dgl / baseline sampler=fused-map (fanouts 2/2): 2.00x [1.90, 2.10] per edge, 3.00x by"
-        " events; different work, 7 rounds, faster",
+        " events; different work, 7 pairs, faster",
         "dgl / baseline sampler=fused-map (fanouts 5/5): 2.00x [1.90, 2.10] per edge; different"
-        " work, 7 rounds, faster",
+        " work, 7 pairs, faster",
     ]
+
+
+def test_what_different_work_is_worth():
+    couple = {
+        "first": "baseline sampler.frontier=cumulative", "second": "baseline sampler.frontier=new",
+        "pair": "a-b", "dataset": "d", "ratio": 1.25, "ratio_ci_low": 1.0, "ratio_ci_high": 1.2,
+        "device_ratio": None, "pairs": 7, "work_class": "different", "verdict": "faster",
+    }  # fmt: skip
+    counts = {"sampled_edges": 200, "unique_nodes": 50}
+    first = {**ROW, **counts, "id": "a", "frontier": "cumulative"}
+    second = {"id": "b", "frontier": "new", "sampled_edges": 150, "unique_nodes": 48}
+    (line,) = ratio_lines([couple], [first, {**ROW, **second}])
+    assert line.endswith(  # 0.75 of the edges, each in 0.8 of the time
+        "; the second has 0.75x the edges, 0.96x the nodes, 0.60x the time (frontier new, not"
+        " cumulative)"
+    )
+    alike = {**couple, "work_class": "equivalent"}
+    assert ["the second has" in t for t in ratio_lines([alike], [first])] == [False]
+
+
+def test_a_reference_of_a_systems_own_is_told_once():
+    rows = [{**ROW, "id": i, "system": s, "reference": "baseline sampler.frontier=new"}
+            for i, s in (("a", "pyg"), ("b", "pyg-native-sampler"))]  # fmt: skip
+    told = remarks([*rows, {**ROW, "id": "c", "reference": "baseline"}])
+    assert "pyg, pyg-native-sampler: compared with baseline sampler.frontier=new" in told
+    assert sum("compared with" in line for line in told) == 1

@@ -25,10 +25,10 @@ def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
     last = launch("fake,slow,fragile", options=options, more=AGAIN)
     assert last.folder == first.folder
     rows = by_system(last)
-    assert (last.exit_code, rows["fragile"]["status"], rows["fragile"]["rounds"]) == (0, "ok", 2)
+    assert (last.exit_code, rows["fragile"]["status"], rows["fragile"]["pairs"]) == (0, "ok", 2)
     assert rows["slow"] == by_system(first)["slow"]
     run = reader.read(last.folder)
-    assert {s["attempt"] for s in run.samples if s["system"] == "slow"} == {1}
+    assert {s["life"] for s in run.samples if s["system"] == "slow"} == {0, 1}
     counted = [s for s in run.samples if counts(s)]
     assert {r["system"]: r["n"] for r in run.cells} == {
         name: sum(s["system"] == name for s in counted) for name in ("fake", "slow", "fragile")
@@ -44,7 +44,7 @@ def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_pat
     last = launch("fragile,slow,fake", options=options, more=AGAIN)
     rows = by_system(last)
     assert {r["status"] for r in rows.values()} == {"ok"}
-    assert all(rows[s]["rounds"] == rows[s]["n"] == 2 for s in ("slow", "fake"))
+    assert all(rows[s]["pairs"] == rows[s]["lives"] == 2 for s in ("slow", "fake"))
     assert rows["slow"]["ratio"] > 0
 
 
@@ -64,7 +64,7 @@ def test_a_run_goes_on_after_a_failure_unless_told_to_stop(launch):
     assert reader.read(stopped.folder).record["finished"] is False
     whole = launch("fake,crash,slow", repeats=3, resume=True)
     assert whole.folder == stopped.folder
-    assert by_system(whole)["slow"]["rounds"] == 3
+    assert by_system(whole)["slow"]["pairs"] == 3
     assert by_system(whole)["crash"]["status"] == "crash"
 
 
@@ -98,29 +98,29 @@ def throttled(run):
     return row["value"]
 
 
-# A pair of one warm-up and three measured rounds is 8 blocks, read at both ends: 16 readings.
-def test_a_throttled_cell_is_measured_once_more(launch, watched, observer):
-    watched(lambda reading: reading == 7)
-    outcome = launch("gpu,fake", device="cuda", repeats=3, options=("reference=gpu",))
+# A life alone of one warm-up and two measured rounds is 3 blocks, read at both ends: 6 readings.
+def test_a_throttled_life_is_measured_once_more(launch, watched, observer):
+    watched(lambda reading: reading == 3)
+    outcome = launch("gpu,fake", device="cuda", repeats=5, options=("reference=gpu",))
     assert by_system(outcome)["gpu"]["status"] == "ok"
     assert sum("throttled" in n for n in observer.notes) == 1
     run = reader.read(outcome.folder)
     hot = [s for s in run.samples if s["throttle"]]
     assert [s["throttle"] for s in hot] == ["hardware thermal slowdown"]
     assert hot[0]["void"] and (hot[0]["sm_clock_mhz"], hot[0]["power_w"]) == (1500, 300.5)
-    assert sum(not s["void"] and not s["warmup"] for s in run.samples) == 3
+    assert sum(not s["void"] and not s["warmup"] for s in run.samples) == 10
     (row,) = [r for r in run.cells if r["system"] == "gpu"]
-    assert row["n"] == 3 and throttled(run) == 0
+    assert row["lives"] == 5 and throttled(run) == 0
 
 
 def test_twice_throttled_is_unstable_and_not_tried_a_third_time(launch, watched):
     watched(lambda reading: True)
-    outcome = launch("gpu", device="cuda", repeats=3, options=("reference=gpu",))
+    outcome = launch("gpu", device="cuda", repeats=5, options=("reference=gpu",))
     (row,) = outcome.rows
     assert (row["status"], outcome.exit_code) == ("unstable", 3)
-    assert throttled(reader.read(outcome.folder)) == 3
-    assert "hardware thermal slowdown) in 3 of 3" in row["reason"]
-    assert {s["attempt"] for s in reader.read(outcome.folder).samples} == {1, 2}
+    assert throttled(reader.read(outcome.folder)) == 10
+    assert "the GPU was throttled (hardware thermal slowdown)" in row["reason"]
+    assert {s["life"] for s in reader.read(outcome.folder).samples} == set(range(10))
 
 
 def test_on_the_cpu_no_gpu_is_read(launch, watched):
@@ -181,16 +181,19 @@ def test_without_nvml_nothing_is_read(monkeypatch):
 
 
 def test_a_ledger_read_back_knows_what_is_void(tmp_path):
+    def end(ledger, life, void=False, pair="a-b"):
+        ledger.record("life", pair=pair, life=life, doubt="", void=void, seconds=1.0)
+
     ledger = Ledger(tmp_path)
-    for _ in range(2):
-        ledger.record("started", pair="a-b")
-        ledger.record("done", pair="a-b")
-        ledger.retry(["b"], ["a-b", "never-started"])
-    ledger.record("started", pair="a-b")
+    end(ledger, 0)
+    end(ledger, 1, void=True)
+    end(ledger, 0, pair="b")
+    ledger.retry(["b"], ["a-b", "never-started"])
+    end(ledger, 2)
     ledger.close()
     back = Ledger(tmp_path)
-    assert (back.void, back.done, dict(back.repeats)) == ({"a-b": 2}, {}, {"a-b": 2})
-    assert not back.counts({"pair": "a-b", "attempt": 2})
-    assert back.counts({"pair": "a-b", "attempt": 3})
-    assert back.counts({"pair": "b", "attempt": 1})
+    counted = {
+        (p, n) for p in ("a-b", "b") for n in range(4) if back.counts({"pair": p, "life": n})
+    }
+    assert counted == {("a-b", 2), ("b", 0)}  # life 3 was never finished
     back.close()

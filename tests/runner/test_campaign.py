@@ -28,19 +28,20 @@ def metric(outcome, system, stage, name):
 
 
 def test_a_pair_gives_two_rows_and_a_ratio(launch):
-    outcome = launch("fake,slow", repeats=4, options=("speed=0.01",))
+    outcome = launch("fake,slow", repeats=5, options=("speed=0.01",))
     rows = by_system(outcome)
     fake, slow = rows["fake"], rows["slow"]
     assert outcome.exit_code == 0
     assert (fake["status"], slow["status"]) == ("ok", "ok")
     assert (fake["verdict"], slow["verdict"]) == ("reference", "slower")
-    assert (slow["work_class"], slow["reference"], slow["rounds"]) == ("equivalent", "fake", 4)
+    assert (slow["work_class"], slow["reference"], slow["pairs"]) == ("equivalent", "fake", 5)
+    assert (slow["rounds"], slow["lives"], slow["stopped"]) == (10, 5, "called")
     assert slow["ratio_ci_low"] <= slow["ratio"] <= slow["ratio_ci_high"] < 1
     assert 0.2 < metric(outcome, "slow", "sample", "speedup")["value"] < 0.6
     assert 0.05 < slow["idle_s"] / slow["epoch_wall_s"] < 0.3
     assert slow["judged"] == "epoch_wall_s" and slow["judged_s"] == slow["epoch_wall_s"]
     assert slow["ci_low_s"] <= slow["epoch_wall_s"] <= slow["ci_high_s"]
-    assert (fake["sampled_edges"], fake["verified"], fake["n"]) == (4000, False, 4)
+    assert (fake["sampled_edges"], fake["verified"], fake["n"]) == (4000, False, 10)
     moved = metric(outcome, "fake", "features", "feature_bytes")
     assert (moved["where"], moved["value"], moved["unit"]) == ("host", 4096, "B")
     back = reader.read(outcome.folder)
@@ -48,13 +49,16 @@ def test_a_pair_gives_two_rows_and_a_ratio(launch):
     assert back.record["definition_hash"][:8] == outcome.folder.name.rpartition("-")[2]
 
 
-def test_rounds_are_interleaved_a_b_b_a(launch):
-    outcome = launch("fake,slow", repeats=4)
+def test_rounds_are_interleaved_a_b_b_a_in_fresh_processes(launch):
+    outcome = launch("fake,slow", repeats=2)
     timed = [s for s in samples(outcome) if not s["warmup"]]
     assert [s["system"] for s in timed] == [
-        "fake", "slow", "slow", "fake", "fake", "slow", "slow", "fake",
+        "fake", "slow", "slow", "fake", "slow", "fake", "fake", "slow",
     ]  # fmt: skip
     assert [s["order"] for s in timed] == [0, 1] * 4
+    assert [s["life"] for s in timed] == [0] * 4 + [1] * 4
+    assert len({s["worker"] for s in timed}) == 4
+    assert len({s["epoch"] for s in samples(outcome)}) == 6  # two warm-ups, four rounds
     for one, two in (
         itertools.batched(timed, 2)
         if hasattr(itertools, "batched")
@@ -63,21 +67,20 @@ def test_rounds_are_interleaved_a_b_b_a(launch):
         assert one["round"] == two["round"]
         assert one["epoch"] == two["epoch"]
     warm = [s for s in samples(outcome) if s["warmup"]]
-    assert [s["system"] for s in warm] == ["fake", "slow"]
+    assert [s["system"] for s in warm] == ["fake", "slow", "slow", "fake"]
 
 
-def test_the_reference_pools_its_samples_of_all_pairs(launch):
-    rows = by_system(launch("fake,slow,other", repeats=3))
-    assert rows["fake"]["n"] == 6
-    assert rows["slow"]["n"] == rows["other"]["n"] == 3
+def test_the_reference_pools_its_samples_of_all_comparisons(launch):
+    rows = by_system(launch("fake,slow,other", repeats=2))
+    assert (rows["fake"]["n"], rows["fake"]["lives"]) == (8, 4)
+    assert rows["slow"]["n"] == rows["other"]["n"] == 4
 
 
 def test_a_lonely_reference_runs_alone(launch):
     outcome = launch("fake", repeats=3)
     (row,) = outcome.rows
-    assert (row["n"], row["verdict"], row["stopped"]) == (3, "reference", "precise") or (
-        row["stopped"] == "max_rounds"
-    )
+    assert (row["n"], row["lives"], row["verdict"]) == (6, 3, "reference")
+    assert row["stopped"] in ("precise", "pairs")
     assert {s["pair"] for s in samples(outcome)} == {row["id"]}
 
 
@@ -159,12 +162,22 @@ def test_unsupported_counts_only_when_named(launch):
 
 
 def test_a_spinning_worker_makes_rows_doubtful(launch):
-    outcome = launch("fake,spin,slow", repeats=3, options=("speed=0.05",))
+    outcome = launch("fake,spin,slow", repeats=2, options=("speed=0.05",))
     rows = by_system(outcome)
-    assert "while idle" in rows["spin"]["doubtful"]
-    assert "'spin'" in rows["fake"]["doubtful"]
-    assert "while idle" not in rows["slow"]["doubtful"]
-    assert metric(outcome, "spin", "epoch", "idle_cpu_share")["value"] > 0.1
+    assert "'spin'" in rows["spin"]["doubtful"] and "'spin'" in rows["fake"]["doubtful"]
+    assert "'spin'" not in rows["slow"]["doubtful"]
+    assert metric(outcome, "fake", "epoch", "idle_cpu_share")["value"] > 0.1
+
+
+def test_a_pair_in_doubt_is_void_and_repeated_once_then_there_is_no_verdict(launch, observer):
+    outcome = launch("fake,spin", repeats=5, options=("speed=0.05",))
+    rows = by_system(outcome)
+    assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
+    assert rows["spin"].get("ratio") is None
+    assert "measured once more it was so again" in rows["spin"]["reason"]
+    lives = {(s["life"], s["void"]) for s in samples(outcome) if not s["warmup"]}
+    assert lives == {(nth, nth % 2 == 0) for nth in range(10)}
+    assert sum("is void" in n for n in observer.notes) == 5
 
 
 def test_what_a_system_prints_goes_to_its_log(launch):
@@ -215,7 +228,8 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
     with pytest.raises(campaign.Interrupted) as stopped:
         launch("fake,slow,waits", repeats=3, options=options)
     run = reader.read(stopped.value.folder)
-    assert {r["system"]: r["n"] for r in run.cells} == {"fake": 4, "slow": 3, "waits": 1}
+    # The pair that was under way does not count.
+    assert {r["system"]: r["n"] for r in run.cells} == {"fake": 6, "slow": 6}
     assert run.record["finished"] is False
     worker = int(flag.read_text())
     assert not psutil.pid_exists(worker)
@@ -223,12 +237,13 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
     outcome = launch("fake,slow,waits", repeats=3, options=options, resume=True)
     assert outcome.folder == stopped.value.folder
     rows = by_system(outcome)
-    assert {s: r["n"] for s, r in rows.items()} == {"fake": 6, "slow": 3, "waits": 3}
-    assert rows["waits"]["rounds"] == 3
+    assert {s: r["n"] for s, r in rows.items()} == {"fake": 12, "slow": 6, "waits": 6}
+    assert rows["waits"]["pairs"] == 3
     after = samples(outcome)
     assert after[:kept] == run.samples
     assert not [s for s in after[kept:] if s["system"] == "slow"]
-    assert {s["attempt"] for s in after if s["system"] == "waits"} == {1, 2}
+    assert {s["life"] for s in after if s["system"] == "waits" and s["void"]} == {0}
+    assert {s["life"] for s in after if s["system"] == "waits" and not s["void"]} == {1, 2, 3}
 
 
 def test_resume_of_a_finished_run_measures_nothing(launch):
@@ -266,6 +281,8 @@ def test_a_dataset_that_is_not_here_is_a_row(launch):
     outcome = launch("fake", datasets=("papers100m", "products~twin@0.005"))
     states = {r["dataset"]: (r["status"], r["reason"]) for r in outcome.rows}
     assert states["products~twin@0.005"] == ("ok", "")
-    assert states["papers100m"][0] == "missing_dep"
-    assert "http" in states["papers100m"][1]
+    status, reason = states["papers100m"]
+    assert status == "missing_data"
+    assert "get it: curl -LO http" in reason
+    assert "\n" not in reason
     assert outcome.exit_code == 6

@@ -151,7 +151,7 @@ def test_list_and_doctor(tmp_path):
     code, out, _ = call("doctor", "--json", cwd=tmp_path)
     checks = {c["what"]: c for c in json.loads(out)["checks"]}
     assert code == 0
-    assert {"threads", "memory", "noise floor", "native CPU library", "GPU", "dgl"} <= set(checks)
+    assert {"threads", "memory", "noise", "native CPU library", "GPU", "dgl"} <= set(checks)
     assert all(c["fix"] for c in checks.values() if c["ok"] == "no")
     code, out, err = call("list", cwd=tmp_path)
     assert (code, err) == (0, "")
@@ -209,12 +209,12 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
         pytest.fail("the worker outlived its parent")
     (folder,) = (tmp_path / "results" / "breakdown").iterdir()
     kept = (folder / "samples.jsonl").read_bytes()
-    assert kept.count(b"\n") >= 10  # 2 + 6 of the first pair, 2 + 1 or more of the second
+    assert kept.count(b"\n") >= 20  # three pairs of the first comparison, and more
     process = begin("--resume", "--json")
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0, err
     found = json.loads(out)
-    assert {c["system"]: c["rounds"] for c in found["cells"] if c["system"] != "fake"} == {
+    assert {c["system"]: c["pairs"] for c in found["cells"] if c["system"] != "fake"} == {
         "slow": 3, "waits": 3,
     }  # fmt: skip
     assert (folder / "samples.jsonl").read_bytes().startswith(kept)

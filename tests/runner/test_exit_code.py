@@ -15,8 +15,10 @@ def rows(*pairs):
         (rows(("a", "ok"), ("b", "missing_dep"), ("c", "unsupported")), (), False, 0),
         (rows(("a", "ok"), ("b", "missing_dep")), ("b",), False, 6),
         (rows(("a", "ok"), ("b", "unsupported")), ("b",), False, 3),
-        (rows(("a", "ok"), ("b", "missing_dep")), (), True, 6),
+        (rows(("a", "ok"), ("b", "missing_data")), ("b",), False, 0),
+        (rows(("a", "ok"), ("b", "missing_data")), (), True, 6),
         (rows(("a", "missing_dep")), (), False, 6),
+        (rows(("a", "missing_data")), (), False, 6),
         (rows(("a", "unsupported")), (), False, 3),
         (rows(("a", "ok"), ("b", "incorrect"), ("c", "crash")), (), True, 4),
         *[

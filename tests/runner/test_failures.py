@@ -15,7 +15,7 @@ from gnnbench.runner import failures
         (RuntimeError("std::bad_alloc"), "oom_host"),
         (RuntimeError("CUDA out of memory. Tried to allocate"), "oom_gpu"),
         (MissingError("gone; get it"), "missing_dep"),
-        (DataError("broken; get it again"), "missing_dep"),
+        (DataError("broken; get it again"), "missing_data"),
         (UnsupportedError("cannot"), "unsupported"),
         (ZeroDivisionError("by zero"), "crash"),
         (ValueError(), "crash"),

@@ -41,7 +41,7 @@ def test_a_broken_file_is_a_row_and_code_six(launch, npz, observer):
     npz.write_bytes(npz.read_bytes()[:-200])
     outcome = launch("graphed", datasets=(str(npz),))
     row = by_system(outcome)["graphed"]
-    assert (row["status"], outcome.exit_code) == ("missing_dep", 6)
+    assert (row["status"], outcome.exit_code) == ("missing_data", 6)
     assert "ring.npz" in row["reason"]
     assert observer.notes
 
@@ -54,7 +54,7 @@ def test_a_flipped_bit_in_the_store_is_a_row_and_code_six(launch, npz):
     features.write_bytes(damaged)
     outcome = launch("graphed", datasets=(str(npz),))
     row = by_system(outcome)["graphed"]
-    assert (row["status"], outcome.exit_code) == ("missing_dep", 6)
+    assert (row["status"], outcome.exit_code) == ("missing_data", 6)
     assert "features.bin changed" in row["reason"]
 
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from gnnbench.cell import Cell
 from gnnbench.grid import Grid
 from gnnbench.runner.failures import Failure
-from gnnbench.runner.plan import Availability, make_plan
+from gnnbench.runner.plan import Availability, Own, make_plan
 
 GONE = Failure("missing_dep", "gone; get it")
 
@@ -14,7 +14,7 @@ def cells(*systems, pick="", **changes):
     return [Cell("e", s, "d", "m", composed=False, **changes) for s in systems]
 
 
-def plan(cells, missing=None, named=(), reference="a", absent=(), compare=()):
+def plan(cells, missing=None, named=(), reference="a", absent=(), compare=(), own=None):
     missing = missing or {}
     return make_plan(
         Grid(cells, {c.id: [c.system] for c in cells}, {}),
@@ -26,6 +26,7 @@ def plan(cells, missing=None, named=(), reference="a", absent=(), compare=()):
         lambda dataset: GONE if dataset in absent else None,
         lambda cell, name: replace(cell, system=name, recipe={}),
         compare,
+        Own(own or {}, lambda cell, label: (replace(cell, recipe={"x": 2}), None)),
     )
 
 
@@ -117,3 +118,71 @@ def test_an_absent_dataset_stops_its_cells_only():
     assert pairs(found) == [("a", "b")]
     assert set(found.failures) == {c.id for c in other}
     assert found.absent == {"gone"}
+
+
+def shown(found):
+    def name(cell):
+        return cell and f"{cell.system}{cell.recipe.get('x', '')}"
+
+    return [(name(p.reference), name(p.system), p.direct) for p in found.pairs]
+
+
+OWN = {"b": "a x=2"}
+
+
+def test_a_reference_of_a_systems_own_is_added_beside_the_groups():
+    """The system beside its own, and beside the group's; both references beside one another."""
+    grid = [*cells("a", recipe={"x": 1}), *cells("b", "c")]
+    found = plan(grid, own=OWN)
+    assert [(c.system, c.recipe.get("x")) for c in found.cells] == [
+        ("a", 1), ("a", 2), ("b", None), ("c", None),
+    ]  # fmt: skip
+    assert shown(found) == [
+        ("a1", "a2", False), ("a2", "b", False), ("a1", "c", False), ("a1", "b", True),
+    ]  # fmt: skip
+    assert found.couples == [("a x=1", "b"), ("a x=1", "a x=2")]
+    assert [found.reference_label(c) for c in found.cells] == ["a", "a", "a x=2", "a"]
+
+
+def test_a_reference_of_a_systems_own_that_the_grid_has():
+    """It is not measured twice, whatever comes first."""
+    grid = [*cells("b"), *cells("a", recipe={"x": 2}), *cells("a", recipe={"x": 1})]
+    found = plan(grid, reference="a x=1", own=OWN)
+    assert len(found.cells) == 3
+    assert sorted(shown(found)) == [
+        ("a1", "a2", False), ("a1", "b", True), ("a2", "b", False),
+    ]  # fmt: skip
+
+
+def test_each_group_has_its_own():
+    grid = [
+        c for size in (1, 2) for c in [*cells("a", recipe={"x": 1}, batch_size=size),
+                                       *cells("b", batch_size=size)]
+    ]  # fmt: skip
+    found = plan(grid, own=OWN)
+    assert len(found.cells) == 6 and len(found.couples) == 2
+    assert {p.reference.batch_size == p.system.batch_size for p in found.pairs} == {True}
+    assert len({p.id for p in found.pairs}) == len(found.pairs) == 6
+
+
+def test_a_reference_that_was_left_out_is_not_brought_back():
+    found = plan(cells("b", "c"), own=OWN)
+    assert len(found.cells) == 2 and found.couples == []
+    assert "'a' was not selected, so 'b' is the reference" in found.notes
+
+
+def test_none_is_added_for_a_system_that_cannot_run():
+    found = plan([*cells("a", recipe={"x": 1}), *cells("b", "c")], {"b": ""}, own=OWN)
+    assert len(found.cells) == 3 and found.couples == []
+    assert shown(found) == [("a1", "c", False)]
+
+
+def test_a_reference_of_a_systems_own_that_cannot_run():
+    own = Own(OWN, lambda cell, label: (replace(cell, recipe={"x": 2}), GONE))
+    grid = [*cells("a", recipe={"x": 1}), *cells("b")]
+    found = make_plan(
+        Grid(grid, {c.id: [c.system] for c in grid}, {}), "a", (), lambda cell: Availability(),
+        lambda dataset: None, None, (), own,
+    )  # fmt: skip
+    assert sorted(shown(found), key=str) == [("a1", "b", True), (None, "b", False)]
+    assert "the reference 'a x=2' cannot run, so the others have no ratio" in found.notes

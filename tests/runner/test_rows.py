@@ -8,9 +8,12 @@ import pytest
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
+from gnnbench.measure import machine
+from gnnbench.measure.noise import Calibration, Spread
 from gnnbench.results import reader
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
+from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.ratios import ratio_rows
@@ -27,7 +30,7 @@ CHECK = {
 FACTS = {"nodes": 5, "edges": 7, "train_nodes": 2048, "feature_dim": 3, "features": "seeded"}
 
 
-class Life:
+class Lives:
     """Cells, their pair and a ledger written by hand."""
 
     def __init__(self, folder, a=A, b=B):
@@ -37,9 +40,9 @@ class Life:
             report = {"facts": FACTS, "setup": {"seconds": 0.5}, "check": CHECK}
             self.events.append({"event": "report", "cell": cell.id, "report": report})
 
-    def add(self, cell, number, wall, share=0.5, attempt=1, warmup=False, foreign=0.0, counts=()):
+    def add(self, cell, number, wall, share=0.5, life=0, warmup=False, foreign=0.0, counts=()):
         sample = {
-            "id": cell.id, "pair": self.pair.id, "attempt": attempt, "worker": 1, "round": number,
+            "id": cell.id, "pair": self.pair.id, "life": life, "worker": 1, "round": number,
             "order": 0, "warmup": warmup, "block_s": wall, "idle_cpu_s": 0.0, "epoch": number,
             "foreign_cpu_s": foreign * wall, "wall_s": wall, "outer_s": wall, "overlap_s": 0.0,
             "sample_time_s": wall * share, "sample_alone_s": wall * share,
@@ -51,10 +54,17 @@ class Life:
         }  # fmt: skip
         self.samples.append(sample)
 
-    def both(self, walls, **more):
+    def end(self, life=0, doubt="", void=False):
+        """A pair of lives is finished."""
+        event = {"event": "life", "pair": self.pair.id, "life": life, "doubt": doubt, "void": void}
+        self.events.append({**event, "seconds": 1.0, "start_s": 0.5})
+
+    def both(self, walls, life=0, **more):
+        """A pair of lives, round by round."""
         for number, (a, b) in enumerate(walls):
-            self.add(self.cells[0], number, a, **more)
-            self.add(self.cells[1], number, b, **more)
+            self.add(self.cells[0], number, a, life=life, **more)
+            self.add(self.cells[1], number, b, life=life, **more)
+        self.end(life)
 
     @property
     def ledger(self):
@@ -74,21 +84,38 @@ class Life:
         return {r["system"]: r for r in rows}, Metrics(metrics)
 
 
+def couple(*labels):
+    return SimpleNamespace(compare=[labels], measure=Measure())
+
+
 @pytest.fixture
 def life(tmp_path):
-    return Life(tmp_path)
+    return Lives(tmp_path)
 
 
-def test_ratios_pair_rounds_of_one_attempt_and_leave_warm_ups_out(life):
-    life.both([(2.0, 1.0), (4.0, 2.0), (6.0, 3.0)])
+def five(life, ratio=2.0):
+    """Five pairs of three rounds each, all of about one ratio."""
+    for nth, wall in enumerate((1.0, 1.01, 0.99, 1.0, 1.02)):
+        life.both([(wall * ratio, wall), (wall * ratio, wall * 1.01), (wall, wall * 9)], life=nth)
+
+
+def test_a_ratio_is_the_mean_over_pairs_of_the_median_of_their_rounds(life):
+    five(life)
     life.add(A, 0, 100.0, warmup=True)
-    life.add(A, 3, 50.0)  # its other half was lost to a kill
-    life.add(B, 3, 9.0, attempt=2)
+    life.add(A, 0, 50.0, life=5)  # its pair was lost to a kill
+    life.add(B, 0, 9.0, life=5)
+    life.both([(9.0, 1.0)], life=6)
+    life.events[-1]["void"] = True
     found, metrics = life.rows(unstable_half_width=0.0)
-    assert found["b"]["ratio"] == 2.0
-    assert (found["b"]["rounds"], found["b"]["verdict"]) == (3, "faster")
-    assert (found["b"]["work_class"], found["a"]["n"]) == ("identical", 4)
-    assert found["b"]["idle_s"] == pytest.approx(1.25)
+    row = found["b"]
+    assert row["ratio"] == pytest.approx(2 / 1.01)
+    assert (row["pairs"], row["rounds"], row["verdict"]) == (5, 15, "faster")
+    assert row["sd_pair"] == pytest.approx(0, abs=1e-9) and row["sd_round"] > 1
+    assert (row["floor_from"], row["noise_floor"]) == ("these pairs", pytest.approx(0, abs=1e-9))
+    assert row["detectable"] == pytest.approx(0.01)
+    assert row["reference_s"] == pytest.approx(row["judged_s"] * 2 / 1.01)
+    assert (row["work_class"], found["a"]["n"], found["a"]["lives"]) == ("identical", 15, 5)
+    assert row["compute_time_s"] is None
     assert found["b"]["compute_time_s"] is None
     assert found["a"]["epoch_batches"] == 2
     first = {"epoch": "first_epoch_s"}
@@ -97,7 +124,8 @@ def test_ratios_pair_rounds_of_one_attempt_and_leave_warm_ups_out(life):
 
 
 def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
-    life.both([(2.0, 1.0), (4.0, 2.0)], counts=[("sampler", "calls", "", 3)])
+    five(life)
+    life.both([(2.0, 1.0), (4.0, 2.0)], life=5, counts=[("sampler", "calls", "", 3)])
     ledger = life.ledger
     rows, metrics = cell_rows(life.plan(), ledger, Measure())
     for row in rows:
@@ -106,7 +134,7 @@ def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
         assert set(row) == set(column_names(METRICS)) and row["description"]
     for row in sample_rows(ledger):
         assert set(row) == set(column_names(SAMPLES))
-    for row in ratio_rows(life.plan(), ledger, [("a", "b")], {}):
+    for row in ratio_rows(life.plan(), ledger, couple("a", "b"), []):
         assert set(row) == set(column_names(RATIOS))
 
 
@@ -117,20 +145,24 @@ def test_verdict_interval_stability_and_couples_are_by_the_judged_time(
     tmp_path, until, ratio, judged
 ):
     a, b = (replace(c, until=until, model="m" * (until == "compute")) for c in (A, B))
-    life = Life(tmp_path, a, b)
-    for number, (wall, share) in enumerate([(1.0, 0.5), (1.01, 0.49), (0.99, 0.51)]):
-        life.add(a, number, wall, share=share)
-        life.add(b, number, wall, share=share / 2)
+    life = Lives(tmp_path, a, b)
+    for nth, (wall, share) in enumerate([(1.0, 0.5), (1.01, 0.49), (0.99, 0.51)] * 2):
+        life.add(a, 0, wall, share=share, life=nth)
+        life.add(b, 0, wall, share=share / 2, life=nth)
+        life.end(nth)
     found, _ = life.rows()
     row = found["b"]
     assert (row["judged"], row["judged_s"]) == (judged, row[judged])
     assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
     assert row["ratio"] == pytest.approx(ratio)
-    assert row["verdict"] == {2.0: "faster", 1.0: "tie"}[ratio]
-    (couple,) = ratio_rows(life.plan(), life.ledger, [("b", "a")], {})
-    assert (couple["judged"], couple["ratio"]) == (judged, pytest.approx(1 / ratio))
-    for number, share in enumerate([0.1, 0.9, 0.1, 0.9]):
-        life.add(b, 3 + number, 1.0, share=share)
+    assert row["verdict"] == {2.0: "faster", 1.0: "same"}[ratio]
+    (turned,) = ratio_rows(life.plan(), life.ledger, couple("b", "a"), [])
+    assert (turned["judged"], turned["ratio"]) == (judged, pytest.approx(1 / ratio))
+    assert turned["verdict"] == {2.0: "slower", 1.0: "same"}[ratio]
+    assert turned["ratio_ci_low"] <= turned["ratio"] <= turned["ratio_ci_high"]
+    for nth, share in enumerate([0.1, 0.9, 0.1, 0.9]):
+        life.add(b, 0, 1.0, share=share, life=6 + nth)
+        life.end(6 + nth)
     assert (life.rows(unstable_half_width=0.2)[0]["b"]["status"] == "unstable") == (ratio == 2.0)
 
 
@@ -140,6 +172,7 @@ def test_counts_are_medians_over_epochs_and_none_is_zero(life):
         counts += [("features", "calls", "zero_copy", 3)] * (number == 0)
         life.add(A, number, 1.0, counts=counts)
         life.add(B, number, 1.0)
+    life.end()
     _, metrics = life.rows()
     assert metrics.value(A.id, "features", FEATURE_BYTES, "host") == 20
     assert metrics.value(A.id, "features", CALLS, "zero_copy") == 0
@@ -154,41 +187,80 @@ def test_equal_work_stands_under_every_name_and_is_measured_once(life):
     assert [(r["id"], r["system"]) for r in rows] == [(A.id, "a"), (B.id, "b"), (B.id, "other")]
     assert rows[1]["ratio"] == rows[2]["ratio"]
     assert len({(r["id"], r["stage"], r["name"], r["where"]) for r in metrics}) == len(metrics)
-    (couple,) = ratio_rows(plan, life.ledger, [("a", "other sampler=two pick=floyd")], {})
-    assert couple["ratio"] == 2.0
+    named = couple("a", "other sampler=two pick=floyd")
+    (row,) = ratio_rows(plan, life.ledger, named, [])
+    assert row["ratio"] == pytest.approx(2.0)
 
 
 def test_couples_have_the_ratio_of_device_times(life):
     for number in range(3):
         for cell, time in ((A, 0.6), (B, 0.2)):
             life.add(cell, number, 1.0, counts=[("sample", DEVICE_TIME.name, "", time)])
-    (couple,) = ratio_rows(life.plan(), life.ledger, [("a", "b")], {})
-    assert couple["device_ratio"] == pytest.approx(3.0)
+    life.end()
+    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    assert row["device_ratio"] == pytest.approx(3.0)
 
 
-def test_no_verdict_beside_an_unstable_reference(life):
-    life.both([(w, w / 2) for w in (1.0, 9.0, 1.0, 9.0)])
+def test_no_ratio_beside_an_unstable_reference(life):
+    for nth, wall in enumerate((1.0, 9.0, 1.0, 9.0, 1.0)):
+        life.both([(wall, wall / 2)], life=nth)
     assert life.rows(unstable_half_width=0.0)[0]["b"]["verdict"] == "faster"
     found, _ = life.rows(unstable_half_width=0.2)
     assert found["a"]["status"] == "unstable"
-    assert found["b"]["ratio"] == 2.0
-    assert "verdict" not in found["b"]
+    assert not {"ratio", "verdict"} & set(found["b"])
 
 
-def test_other_programs_make_a_row_doubtful(life):
-    for number in range(3):
-        life.add(A, number, 1.0, foreign=0.9)
-        life.add(B, number, 1.0, foreign=0.01)
-    found, _ = life.rows()
-    assert "other programs used 0.9 cores" in found["a"]["doubtful"]
-    assert found["b"]["doubtful"] == ""
+def test_too_few_pairs_have_a_ratio_and_no_verdict(life):
+    for nth in range(4):
+        life.both([(2.0, 1.0)], life=nth)
+    row = life.rows()[0]["b"]
+    assert (row["ratio"], row["verdict"]) == (pytest.approx(2.0), "")
+
+
+def test_a_pair_in_doubt_that_counts_leaves_no_verdict_and_fails_the_cell(life):
+    five(life)
+    life.events[-1]["doubt"] = "other programs used 0.9 cores meanwhile; close them"
+    found, _ = life.rows(unstable_half_width=0.0)
+    for row in found.values():
+        assert "other programs used 0.9 cores" in row["doubtful"]
+        assert (row["status"], row.get("ratio")) == ("unstable", None)
+    found, _ = life.rows(unstable_half_width=0.0, pairs=[2])  # where none is given anyway
+    assert found["b"]["status"] == "ok" and found["b"]["verdict"] == ""
+
+
+def test_what_makes_a_pair_doubtful():
+    quiet = {"id": "x", "system": "a", "block_s": 1.0, "idle_cpu_s": 0.0, "foreign_cpu_s": 0.0}
+    beside = {**quiet, "id": "y", "system": "b"}
+    assert pair_doubt([quiet, beside]) == ""
+    assert "other programs used 0.9 cores" in pair_doubt([{**quiet, "foreign_cpu_s": 0.9}, beside])
+    spins = pair_doubt([{**quiet, "idle_cpu_s": 0.5}, beside])
+    assert spins == "the worker of 'b' used 50% of a core while 'a' was measured"
+    assert "throttled (hot)" in pair_doubt([quiet, {**beside, "throttle": "hot"}])
+    # Within three ticks of the clock nothing can be told.
+    brief = {**quiet, "block_s": 0.02, "idle_cpu_s": 0.02, "foreign_cpu_s": 0.02}
+    assert pair_doubt([brief, beside]) == ""
+
+
+def test_a_calibration_gives_the_floor_its_spread(life):
+    for nth, ratio in enumerate((2.0, 2.1, 1.9, 2.0, 2.05)):
+        life.both([(ratio, 1.0)] * 2, life=nth)
+    threads = machine.resolve_threads(0)
+    spreads = {"sample_time_s": Spread(0.0, 0.01), "wall_s": Spread(0.0, 0.01)}
+    known = Calibration("m", "cpu", threads, "a", "d", "compute", "0", 9, 2, 1.0, 1.0, "", spreads)
+    rows, _ = cell_rows(life.plan(), life.ledger, Measure(), [known])
+    row = next(r for r in rows if r["system"] == "b")
+    # Two lives of 1 % each, five pairs, t at 95 % with 4 degrees of freedom
+    assert row["noise_floor"] == pytest.approx(2.776 * 0.01 * 2**0.5 / 5**0.5, rel=0.02)
+    assert row["floor_from"] == "a on d until compute, cpu"
+    assert row["sd_pair"] > 0.03  # these pairs' own stays what it is
 
 
 def test_a_setting_that_changes_nothing_is_remarked(tmp_path):
     b = replace(A, recipe={"sampler": {"name": "one", "pick": "floyd", "size": 3}})
-    life = Life(tmp_path, A, b)
+    life = Lives(tmp_path, A, b)
     walls = [(1.0, 1.0), (1.01, 1.0), (1.0, 1.01)]
-    life.both(walls)
+    for nth in range(3):
+        life.both(walls, life=nth)
     rows, _ = cell_rows(life.plan(), life.ledger, Measure())
     assert "remark" not in rows[0]
     assert "sampler.size (not given or 3) changed nothing" in rows[1]["remark"]
@@ -205,10 +277,10 @@ def test_what_is_written_is_read_again(life):
     life.events.append(
         {"event": "profile", "cell": B.id, "profile": {"stages": [{"stage": "batch", "host_s": 1}]}}
     )
-    asked = SimpleNamespace(measure=Measure(), compare=[("a", "b")])
-    rows = write_tables(life.folder, life.plan(b=["b", "c"]), life.ledger, asked, {})
+    rows = write_tables(life.folder, life.plan(b=["b", "c"]), life.ledger, couple("a", "b"), [])
     run = reader.read(life.folder)
     assert [r["system"] for r in run.cells] == [r["system"] for r in rows] == ["a", "b", "c"]
     assert Metrics(run.metrics).value(A.id, "features", CALLS, "host") == 3.0
-    assert (run.ratios[0]["ratio"], len(run.samples), len(run.stages)) == (2.0, 4, 1)
+    assert run.ratios[0]["ratio"] == pytest.approx(2.0)
+    assert (len(run.samples), len(run.stages)) == (4, 1)
     assert not (life.folder / "kernels.csv").exists()

@@ -22,7 +22,7 @@ def sample(fakes, tmp_path, observer):
         definition.write_text(
             'schema_version = 2\nreference = "fake"\nfigures = []\n' + text + "\n[axes]\n"
             'system = ["sampling", "sampling-twice"]\ndataset = ["products~twin@0.005"]\n'
-            'until = ["sample"]\n[measure]\nmin_rounds = 3\nmax_rounds = 3\n'
+            'until = ["sample"]\n[measure]\npairs = [3]\nrounds = 2\n'
             "unstable_half_width = 0.0\n"
         )
         request = make_request(str(definition), Overrides(**over), tmp_path / "results", resume)
@@ -68,12 +68,12 @@ def test_couples_are_told_in_the_order_of_the_definition(sample):
     (row,) = reader.read(outcome.folder).ratios
     assert (row["first"], row["second"]) == ("sampling-twice", "sampling")
     assert row["ratio"] > 1.25
-    assert (row["rounds"], row["work_class"], row["verdict"]) == (3, "identical", "faster")
+    assert (row["pairs"], row["rounds"], row["work_class"]) == (3, 6, "identical")
     assert row["ratio_ci_low"] <= row["ratio"] <= row["ratio_ci_high"]
     assert row["device_ratio"] is None
     (line,) = ratio_lines([row])
     assert line.startswith("sampling-twice / sampling: ")
-    assert "identical work, 3 rounds, faster" in line
+    assert "identical work, 3 pairs" in line
 
 
 def test_a_couple_beside_the_reference_is_a_pair_of_its_own(sample):

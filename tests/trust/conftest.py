@@ -54,12 +54,14 @@ class Quiet:
         pass
 
 
-def run_systems(systems, out, reference, options=(), repeats=3, definition="breakdown", device=""):
-    """Run the smoke profile with these systems; the campaign's outcome."""
+def run_systems(
+    systems, out, reference, options=(), rounds=4, definition="breakdown", device="", pairs=1
+):
+    """Run the smoke profile with these systems, a pair of processes; the campaign's outcome."""
     from gnnbench.overrides import Overrides
     from gnnbench.runner import campaign
     from gnnbench.runner.launch import make_request
 
-    options = (f"reference={reference}", *options)
-    wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=repeats)
+    options = (f"reference={reference}", f"rounds={rounds}", *options)
+    wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)
     return campaign.run(make_request(str(definition), wanted, out), Quiet())

@@ -32,7 +32,7 @@ from gnnbench.runner import campaign  # noqa: E402
 from gnnbench.runner.launch import make_request  # noqa: E402
 
 SYSTEMS = ("fake", "slow", "other", "raises")
-ROUNDS = 3
+PAIRS = 2
 
 
 class Quiet:
@@ -52,7 +52,7 @@ class Quiet:
 def run(out):
     """A campaign in this process, from its beginning or from where it was killed."""
     machine.source_digest = lambda: "the tree may change meanwhile"
-    over = Overrides("smoke", SYSTEMS, repeats=ROUNDS, options=("reference=fake", "seed=[0, 1]"))
+    over = Overrides("smoke", SYSTEMS, repeats=PAIRS, options=("reference=fake", "seed=[0, 1]"))
     resume = any(out.glob("breakdown/run-*"))
     return campaign.run(make_request("breakdown", over, out, resume), Quiet())
 
@@ -72,7 +72,7 @@ def start(out):
 
 def state(out):
     """All that is on disk, read as a user would; anything unreadable raises."""
-    found = {"done": [], "failed": [], "samples": b"", "torn": 0}
+    found = {"done": [], "lives": [], "failed": [], "samples": b"", "torn": 0}
     for folder in out.glob("breakdown/run-*"):
         json.loads((folder / "run.json").read_text())
         tomllib.loads((folder / "definition.toml").read_text())
@@ -80,6 +80,7 @@ def state(out):
             reader.read(folder)
         events = read_journal(folder / "events.jsonl")
         found["done"] += [e["pair"] for e in events if e["event"] == "done"]
+        found["lives"] += [(e["pair"], e["life"]) for e in events if e["event"] == "life"]
         found["failed"] += [e["cell"] for e in events if e["event"] == "failed"]
         read_journal(folder / "samples.jsonl")
         if (folder / "samples.jsonl").exists():
@@ -91,7 +92,8 @@ def state(out):
 
 
 def check_progress(before, after):
-    assert after["done"][: len(before["done"])] == before["done"], "a finished pair was lost"
+    for what in ("done", "lives"):
+        assert after[what][: len(before[what])] == before[what], "a finished pair was lost"
     assert after["failed"][: len(before["failed"])] == before["failed"]
     assert after["samples"].startswith(before["samples"]), "a sample was lost or changed"
 
@@ -105,9 +107,9 @@ def check_end(out, code):
     for row in found.cells:
         assert row["status"] == ("crash" if row["system"] == "raises" else "ok"), row
         if row["system"] in ("slow", "other"):
-            assert row["rounds"] == ROUNDS, row
-            assert row["n"] >= ROUNDS  # a half of a round that was cut counts for its own side
-    taken = Counter((s["pair"], s["attempt"], s["round"], s["warmup"], s["id"])
+            assert (row["pairs"], row["lives"]) == (PAIRS, PAIRS), row
+            assert row["n"] == row["rounds"], row  # a life that was cut counts for nobody
+    taken = Counter((s["pair"], s["life"], s["round"], s["warmup"], s["id"])
                     for s in found.samples)  # fmt: skip
     assert max(taken.values()) == 1, "an epoch was counted twice"
     assert not [p for p in out.rglob(".tmp-*")], "half-written files were left"
@@ -133,7 +135,7 @@ def main(kills, folder, seed=0):
     pid = start(out)
     cells += check_end(out, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     length = time.monotonic() - begun
-    known = {"done": [], "failed": [], "samples": b""}
+    known = {"done": [], "lives": [], "failed": [], "samples": b""}
     out = folder / "c0"
     out.mkdir()
     while True:
@@ -154,13 +156,13 @@ def main(kills, folder, seed=0):
             now = state(out)
             check_progress(known, now)
             torn += now["torn"]
-            finished_before += len(now["done"])
+            finished_before += len(now["lives"])
             known = now
             continue
         check_progress(known, state(out))
         cells += check_end(out, os.waitstatus_to_exitcode(status))
         campaigns += 1
-        known = {"done": [], "failed": [], "samples": b""}
+        known = {"done": [], "lives": [], "failed": [], "samples": b""}
         if done >= kills:
             break
         out = folder / f"c{campaigns}"

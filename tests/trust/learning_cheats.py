@@ -54,7 +54,9 @@ class Schedule(Serial):
     around = Plain
 
     def epoch(self, epoch, batches, stages, timeline, until):
-        mine = replace(stages, trainer=self.around(stages.trainer, epoch))
+        trainer = stages.trainer
+        trainer.epochs = getattr(trainer, "epochs", -1) + 1  # numbers are drawn at random
+        mine = replace(stages, trainer=self.around(trainer, trainer.epochs))
         super().epoch(epoch, batches, mine, timeline, until)
 
 

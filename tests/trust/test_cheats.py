@@ -142,7 +142,7 @@ def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option
         'schema_version = 2\nextends = "breakdown"\nreference = "honest"\n[axes]\n'
         f'system = ["honest"]\n"honest.{option}" = {values}\n'
     )
-    rows = run_systems((), tmp_path / "out", "honest", repeats=4, definition=definition).rows
+    rows = run_systems((), tmp_path / "out", "honest", definition=definition).rows
     assert [r["status"] for r in rows] == ["ok", "ok"]
     remarks = [r["remark"] for r in rows if r.get("remark")]
     assert len(remarks) == dead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,18 +41,46 @@ class VerifyReport:
         )
 
 
-def open_graph(path: str | Path) -> Graph:
+def stamp(path: str | Path) -> dict[str, list[int]]:
+    """Inode, size and time of the last change of each file of a prepared graph.
+
+    Taken before ``verify``, it tells later that nothing has been touched since. Raises
+    ``DataError`` where a file is missing.
+    """
+    folder = Path(path)
+    names = [layout.file_of(folder, array) for array in layout.read_meta(folder)["arrays"]]
+    found = {}
+    for file in (folder / layout.META, *names):
+        try:
+            stat = file.stat()
+        except OSError as error:
+            raise DataError(f"cannot read {file} ({error.strerror}); prepare it again") from None
+        found[file.name] = [stat.st_ino, stat.st_size, stat.st_ctime_ns]
+    return found
+
+
+def open_graph(
+    path: str | Path,
+    verified: Mapping[str, list[int]] | None = None,
+    held: Mapping[str, str] | None = None,
+) -> Graph:
     """Map a prepared graph read-only (private pages).
 
     Sizes, types and everything that is an index are checked, so that no later damage makes native
-    code leave an array; checksums and features are not (``verify``). Raises ``MissingError`` where
-    there is no graph and ``DataError`` where it is damaged.
+    code leave an array; checksums and features are not (``verify``). A graph that still has the
+    ``verified`` stamp is not looked through again. ``held``: addresses of arrays of that very graph
+    in another process's memory. Raises ``MissingError`` where there is no graph and ``DataError``
+    where it is damaged, or changed since it is held.
     """
     from gnnbench.data.graph import Graph
 
     folder = Path(path)
     meta = layout.read_meta(folder)
     layout.check_sizes(folder, meta)
+    if verified is not None and verified == stamp(folder):
+        return Graph.mapped(folder, meta, held)
+    if held:
+        raise DataError(f"{folder} changed while its graph was in use; run again")
     mapped = {
         array: layout.map_array(folder, array, entry["dtype"], tuple(entry["shape"]))
         for array, entry in meta["arrays"].items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnnbench.measure.rule import VERDICTS
 from gnnbench.results import metrics
 from gnnbench.results.schema import STAGE_NAMES, STATUSES, TABLES, VERSION, WORK_CLASSES
 from gnnbench.stages import counts
@@ -31,6 +32,7 @@ def markdown() -> str:
         ("`where`", counts.WHERE),
         ("`status`", STATUSES),
         ("`work_class`", WORK_CLASSES),
+        ("`verdict`", VERDICTS),
         ("`stage` in `stages.csv`", STAGE_NAMES),
     ):
         lines += ["", f"## {title}", "", "| value | meaning |", "|---|---|"]

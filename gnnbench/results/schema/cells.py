@@ -5,7 +5,7 @@ from __future__ import annotations
 from gnnbench.cell import PHASES
 from gnnbench.results.schema.column import Column
 
-VERSION = 2
+VERSION = 3
 
 STATUSES = {
     "ok": "measured",
@@ -14,10 +14,11 @@ STATUSES = {
     "timeout": "a command took longer than cell_timeout_s",
     "crash": "the worker died by a signal or raised an error",
     "unsupported": "the system cannot do what the cell asks",
-    "missing_dep": "a backend or a dataset is not there",
+    "missing_dep": "a backend is not there",
+    "missing_data": "the dataset is not there, or is damaged; `reason` has the way to get it",
     "incorrect": "the correctness gate failed; takes part in no ratio",
-    "unstable": "measured, but the interval is wider than unstable_half_width or the GPU was "
-    "throttled twice",
+    "unstable": "measured, but the interval is wider than unstable_half_width, or a pair was in "
+    "doubt (other programs ran, the GPU was throttled) and was so again; takes part in no ratio",
 }
 WORK_CLASSES = {
     "identical": "the same sampled edges as the reference (equal digests)",
@@ -25,11 +26,49 @@ WORK_CLASSES = {
     "different": "other work; no plain ratio is given, only per edge and per batch",
 }
 
+# Wherever a ratio stands.
+RATIO: tuple[Column, ...] = (
+    Column(
+        "ratio",
+        "float",
+        "1",
+        "geometric mean over pairs of fresh processes of the reference's judged time / this "
+        "system's, each pair's the median over its rounds; above 1 is faster; empty for different "
+        "work",
+    ),
+    Column(
+        "ratio_ci_low",
+        "float",
+        "1",
+        "lower end of its interval: Student's t over pairs, 95 % over all looks together",
+    ),
+    Column("ratio_ci_high", "float", "1", "upper end of its interval"),
+    Column("pairs", "int", "", "pairs of fresh processes behind it: the unit of all statistics"),
+    Column("rounds", "int", "", "rounds in which both were measured, of all pairs"),
+    Column("sd_pair", "float", "", "standard deviation between pairs of the ratio's logarithm"),
+    Column("sd_round", "float", "", "the same between rounds of one pair"),
+    Column(
+        "noise_floor",
+        "float",
+        "1",
+        "largest difference that equal systems show here, in 95 % of comparisons of as many pairs",
+    ),
+    Column("floor_from", "str", "", "whose spread noise_floor and detectable rest on"),
+    Column("detectable", "float", "1", "smallest difference called in 80 % of such comparisons"),
+    Column("pairs_needed", "int", "", "of an unclear ratio: about how many pairs would tell"),
+    Column("verdict", "str", "", "see below; empty with fewer than 5 pairs, or in doubt"),
+)
+
 CELLS: tuple[Column, ...] = (
     Column("id", "str", "", "content hash of the work; equal work under two names has one"),
     Column("experiment", "str", "", "name of the definition"),
     Column("system", "str", "", "registered name of the system"),
-    Column("reference", "str", "", "system it was interleaved with; its own name if it is the one"),
+    Column(
+        "reference",
+        "str",
+        "",
+        "system or label of what it was interleaved with; its own name if it is it",
+    ),
     Column("dataset", "str", "", "dataset, with ~twin and @scale where they apply"),
     Column("until", "str", "", "how far an epoch goes: sample, memory_io or compute"),
     Column("model", "str", "", "model; empty without compute"),
@@ -63,40 +102,32 @@ CELLS: tuple[Column, ...] = (
     Column("idle_s", "float", "s", "time of an epoch in which no phase is busy, median"),
     Column("epoch_wall_s", "float", "s", "measured wall time of an epoch, median"),
     Column("judged", "str", "", "column of the time that decides stability, ratio and verdict"),
-    Column("judged_s", "float", "s", "that time of an epoch, median"),
-    Column("ci_low_s", "float", "s", "lower end of the bootstrap 95 % interval of judged_s"),
-    Column("ci_high_s", "float", "s", "upper end of the bootstrap 95 % interval of judged_s"),
-    Column("n", "int", "epochs", "measured epochs (those of all pairs for a reference)"),
+    Column(
+        "judged_s",
+        "float",
+        "s",
+        "that time of an epoch: geometric mean over lives of each life's median",
+    ),
+    Column("ci_low_s", "float", "s", "lower end of its 95 % interval, by Student's t over lives"),
+    Column("ci_high_s", "float", "s", "upper end of its 95 % interval"),
+    Column("n", "int", "epochs", "measured epochs (those of all comparisons for a reference)"),
+    Column("lives", "int", "", "fresh processes that they were measured in"),
     Column("digest", "str", "", "SHA-256 of the gate's sampled edges; empty for a foreign sampler"),
     Column("work_class", "str", "", "work compared with the reference's: see below"),
     Column("verified", "bool", "", "false: nobody but the system itself vouches for its work"),
+    *RATIO,
     Column(
-        "ratio",
-        "float",
-        "1",
-        "median over paired rounds of the reference's judged time / this system's; above 1 is "
-        "faster; empty for different work",
-    ),
-    Column("ratio_ci_low", "float", "1", "lower end of the 95 % interval of ratio"),
-    Column("ratio_ci_high", "float", "1", "upper end of the 95 % interval of ratio"),
-    Column("rounds", "int", "", "paired rounds behind the ratios"),
-    Column(
-        "noise_floor",
-        "float",
-        "1",
-        "largest difference that equal systems show here, as calibrated; empty if never calibrated",
-    ),
-    Column(
-        "verdict",
-        "str",
-        "",
-        "faster, slower or tie (the interval of ratio holds 1 or reaches into noise_floor); empty "
-        "without a ratio",
+        "reference_s", "float", "s", "the reference's judged time in the same rounds as the ratio"
     ),
     Column(
         "loss", "float", "", "mean training loss of the last measured epoch; empty without compute"
     ),
-    Column("stopped", "str", "", "why measuring ended: precise, budget or max_rounds"),
+    Column(
+        "stopped",
+        "str",
+        "",
+        "why measuring ended: called, precise, pairs (as many as asked for) or budget",
+    ),
     Column("doubtful", "str", "", "why the row should not be trusted as it is; empty if nothing"),
     Column("remark", "str", "", "worth knowing, no reason for doubt"),
     Column("stand_in_for", "str", "", "missing system that this row stands in for"),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gnnbench.cell import PHASES
-from gnnbench.results.schema.cells import CELLS
+from gnnbench.results.schema.cells import CELLS, RATIO
 from gnnbench.results.schema.column import Column
 
 METRICS: tuple[Column, ...] = (
     Column("id", "str", "", "cell"),
-    Column("stage", "str", "", "phase or stage; epoch: all of it; setup, check: before the first"),
+    Column("stage", "str", "", "phase or stage; epoch: all of it; open, setup, check: before it"),
     Column("name", "str", "", "what it is: see below; a stage from elsewhere may have its own"),
     Column("where", "str", "", "where the data were, for bytes and calls: see below"),
     Column("value", "float", "", "median over the measured epochs, unless it says otherwise"),
@@ -25,9 +25,9 @@ SAMPLES: tuple[Column, ...] = (
     Column("dataset", "str", "", "dataset of the cell"),
     Column("model", "str", "", "model of the cell"),
     Column("pair", "str", "", "reference id and system id, joined by '-'"),
-    Column("attempt", "int", "", "how often the pair was started (resumed runs)"),
-    Column("worker", "int", "", "process id of the worker: one life of a system"),
-    Column("round", "int", "", "round of the pair; warm-up rounds count from 0 as well"),
+    Column("life", "int", "", "which pair of fresh processes of this comparison, from 0"),
+    Column("worker", "int", "", "process id of the worker"),
+    Column("round", "int", "", "round of the life; warm-up rounds count from 0 as well"),
     Column("order", "int", "", "0 if measured first in its round, else 1"),
     Column("warmup", "bool", "", "taken before measuring began; in no statistic"),
     Column("epoch", "int", "", "epoch number given to the system (decides its random numbers)"),
@@ -58,7 +58,7 @@ SAMPLES: tuple[Column, ...] = (
     Column("power_w", "float", "W", "the GPU's power draw right after the epoch"),
     Column("temperature_c", "int", "°C", "the GPU's temperature right after the epoch"),
     Column("throttle", "str", "", "why the GPU was slowed down around the epoch; empty if not"),
-    Column("void", "bool", "", "replaced by a later attempt; in no statistic"),
+    Column("void", "bool", "", "of a life that was not finished or is void; in no statistic"),
     Column("ok", "bool", "", "edge counts of all batches were right"),
 )
 
@@ -72,19 +72,8 @@ RATIOS: tuple[Column, ...] = (
     Column("first", "str", "", "the cell whose time is divided: system and what sets it apart"),
     Column("second", "str", "", "the cell that it is divided by"),
     *(c for c in CELLS if c.name in COUPLE),
-    Column("rounds", "int", "", "rounds in which both were measured, in turn"),
     Column("work_class", "str", "", "work of the second compared with the first's: see below"),
     Column("judged", "str", "", "as in cells.csv"),
-    Column(
-        "ratio",
-        "float",
-        "1",
-        "median over rounds of first / second, by the judged time; above 1 the second is faster; "
-        "for different work per sampled edge",
-    ),
-    Column("ratio_ci_low", "float", "1", "lower end of its 95 % interval"),
-    Column("ratio_ci_high", "float", "1", "upper end of its 95 % interval"),
+    *RATIO,
     Column("device_ratio", "float", "1", "the same of device_time_s; empty where that is unknown"),
-    Column("noise_floor", "float", "1", "as in cells.csv"),
-    Column("verdict", "str", "", "faster, slower or tie: the second against the first"),
 )

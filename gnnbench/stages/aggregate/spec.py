@@ -62,11 +62,12 @@ class DglLayers(AggregateSpec):
 
     name: ClassVar[str] = "dgl"
     summary: ClassVar[str] = "the real DGL: its SAGEConv layers"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """DGL must be installed."""
-        return dgl_missing()
+        """DGL must be installed, for a GPU one with CUDA."""
+        return dgl_missing(device)
 
     def build(self) -> Framework:
         """DGL's layers."""
@@ -81,11 +82,12 @@ class PygLayers(AggregateSpec):
 
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "the real PyG: message passing"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """PyG must be installed."""
-        return pyg_missing()
+        return pyg_missing(device)
 
     def build(self) -> Framework:
         """Message passing on PyG's edge indices."""

@@ -1,17 +1,21 @@
-"""How DGL and PyG fetch features on the CPU."""
+"""How DGL and PyG fetch features."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gnnbench.errors import UnsupportedError
+from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.minibatch import Batch
 from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.job import Job
 
 
 class IndexSelect(FeatureStore):
-    """``torch.index_select``."""
+    """``torch.index_select`` on the host."""
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``."""
@@ -20,14 +24,78 @@ class IndexSelect(FeatureStore):
         return torch.index_select(self.job.graph.features, 0, ids)
 
 
+class DeviceSelect(FeatureStore):
+    """The same on the device. Raises ``torch.OutOfMemoryError`` where the table does not fit."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._table: Tensor | None = job.graph.features.to(job.device)
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        assert self._table is not None
+        ids = batch.input_nodes
+        self.count(ids.numel(), "device")
+        return torch.index_select(self._table, 0, ids)
+
+    def close(self) -> None:
+        """Free the table."""
+        self._table = None
+
+
+class PinnedSelect(FeatureStore):
+    """``index_select`` into pinned memory, then a copy that nobody waits for.
+
+    That is what DGL's loader does where it samples on the host. The ids are read off the device.
+    """
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        ids, table = batch.input_nodes.cpu(), self.job.graph.features
+        self.count(ids.numel(), "host_copy")
+        rows = torch.empty((ids.numel(), table.shape[1]), dtype=table.dtype, pin_memory=True)
+        torch.index_select(table, 0, ids, out=rows)
+        return rows.to(self.job.device, non_blocking=True)
+
+
+class PinnedRows(FeatureStore):
+    """DGL's ``gather_pinned_tensor_rows``: the GPU reads the rows of a table pinned in place.
+
+    Raises ``dgl.DGLError`` where the host's memory cannot be pinned.
+    """
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        utils: Any = require_dgl().utils
+        # Memory of its own: a mapped file can be neither written nor pinned.
+        self._table = job.graph.features.clone(memory_format=torch.contiguous_format)
+        self._pinned = utils.pin_memory_inplace(self._table)
+        self._gather = utils.gather_pinned_tensor_rows
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        ids = batch.input_nodes
+        self.count(ids.numel(), "zero_copy")
+        rows: Tensor = self._gather(self._table, ids)
+        return rows
+
+    def close(self) -> None:
+        """Unpin the table, once the GPU has read what it was asked for."""
+        if self._pinned is not None:
+            torch.cuda.synchronize(self.job.device)
+            self._pinned.unpin_memory_()
+            self._pinned = None
+
+
 class LoaderFilter(FeatureStore):
     """``filter_fn``. Raises ``UnsupportedError`` for a batch that no PyG loader drew."""
 
     def load(self, batch: Batch) -> Tensor:
-        """Rows ``[n, feature_dim]``."""
+        """Rows ``[n, feature_dim]``; for a GPU pinned, then copied without waiting."""
         loader, out = getattr(batch, "loader", None), getattr(batch, "out", None)
         if loader is None:
             raise UnsupportedError("features=pyg fetches for PyG's samplers only; take another")
-        self.count(batch.input_nodes.numel(), "host")
+        on_gpu = self.job.device.type == "cuda"
+        self.count(batch.input_nodes.numel(), "host_copy" if on_gpu else "host")
         x: Tensor = loader.filter_fn(out).x
-        return x
+        return x.pin_memory().to(self.job.device, non_blocking=True) if on_gpu else x

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
+from gnnbench.errors import UnsupportedError
+from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
-from gnnbench.ops.missing import native_missing
-from gnnbench.stages.spec import Spec
+from gnnbench.ops.missing import gpu_missing, native_missing
+from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.stages.features.base import FeatureStore
     from gnnbench.stages.job import Job
+
+DEFAULT = "default"
+TABLES = ("host", "uva", "gpu")
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class Host(StoreSpec):
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, where rows of it go to a GPU: it may not wait for a disk."""
+        return ("features",) if device == "cuda" else ()
+
     def build(self, job: Job) -> FeatureStore:
         """By the cell's device."""
         from gnnbench.stages.features.host import HostGather, StagedGather
@@ -59,8 +68,12 @@ class Uva(StoreSpec):
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table: it is locked in place."""
+        return ("features",)
+
     def build(self, job: Job) -> FeatureStore:
-        """The table, copied once into memory that is then locked."""
+        """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
         return ZeroCopyGather(job)
@@ -88,17 +101,43 @@ class Gpu(StoreSpec):
 
 @dataclass(frozen=True)
 class DglGather(StoreSpec):
-    """DGL's CPU feature fetch is ``index_select``."""
+    """DGL's feature fetch: ``index_select`` where the table is, or its gather by a GPU."""
 
     name: ClassVar[str] = "dgl"
-    summary: ClassVar[str] = "DGL's: torch.index_select"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    summary: ClassVar[str] = "DGL's: torch.index_select, on a GPU its gather of pinned rows"
+    table: str = option(
+        DEFAULT,
+        "where the table is: host; on a GPU uva: pinned, its rows gathered by the GPU (default);"
+        " gpu: in its memory; host: selected on the host into pinned memory, then copied",
+        (DEFAULT, *TABLES),
+    )
+
+    def missing(self, device: str) -> Missing | None:
+        """DGL's own gather needs a DGL with CUDA; torch's needs nothing."""
+        if device == "cpu":
+            return None
+        return dgl_missing(device) if self.table in (DEFAULT, "uva") else gpu_missing()
+
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in."""
+        spec = super().resolved(device)
+        if self.table == DEFAULT:
+            return replace(spec, table="host" if device == "cpu" else "uva")
+        if device == "cpu" and self.table != "host":
+            raise UnsupportedError(
+                f"features.table={self.table} needs a GPU; give --device cuda, or host"
+            )
+        return spec
 
     def build(self, job: Job) -> FeatureStore:
-        """Over the graph's table."""
-        from gnnbench.stages.features.foreign import IndexSelect
+        """By where the table is."""
+        from gnnbench.stages.features import foreign
 
-        return IndexSelect(job)
+        if job.device.type == "cpu":
+            return foreign.IndexSelect(job)
+        if self.table == "uva":
+            return foreign.PinnedRows(job)
+        return foreign.DeviceSelect(job) if self.table == "gpu" else foreign.PinnedSelect(job)
 
 
 @dataclass(frozen=True)
@@ -106,13 +145,12 @@ class PygFilter(StoreSpec):
     """The filter function of the PyG loader that drew the batch."""
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "PyG's: the loader's own filter function"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    summary: ClassVar[str] = "PyG's: the loader's own filter; for a GPU pinned, then copied"
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """PyG must be installed."""
-        return pyg_missing()
+        return pyg_missing(device)
 
     def build(self, job: Job) -> FeatureStore:
         """Nothing to build: the batch knows its loader."""

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather_zero_copy
-from gnnbench.ops.locked import LockedCopy
+from gnnbench.ops.locked import LockedTensor
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.job import Job
 
@@ -16,7 +16,7 @@ class ZeroCopyGather(FeatureStore):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._table = LockedCopy(job.graph.features, job.device, "features")
+        self._table = LockedTensor(job.graph.features, job.device, "features")
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

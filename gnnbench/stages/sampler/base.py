@@ -77,6 +77,13 @@ class SamplerStage(ABC):
         self.job = job
         self.pick, self.frontier = spec.pick, spec.frontier
 
+    def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:  # noqa: B027
+        """Hear what an epoch is going to ask for, before its first batch.
+
+        The very tensors that ``sample`` is given, in order. No work is to be done here: it would be
+        in no span.
+        """
+
     @abstractmethod
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
         """Draw one batch, as timed; ``number`` is its place in the epoch."""

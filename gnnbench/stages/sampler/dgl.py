@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -14,8 +14,9 @@ from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.missing import Missing
+from gnnbench.sampling.base import TOPOLOGIES
 from gnnbench.stages.job import Job
-from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
 from gnnbench.stages.spec import option
 
 ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
@@ -23,7 +24,10 @@ ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
 
 @dataclass(frozen=True)
 class DglSampler(SamplerSpec):
-    """DGL's own sampler on the CPU.
+    """DGL's own sampler, on the CPU and, where DGL is built with CUDA, on a GPU.
+
+    On a GPU the graph is in its memory, or in locked host memory that it reads; DGL has no fused
+    sampler there and passes over ``fused``.
 
     DGL 1.1.3's fused sampler with int32 ids does not reset its map between calls and draws fewer
     edges from the second call on; with int64 ids it is right, and that is the default here. The
@@ -32,15 +36,27 @@ class DglSampler(SamplerSpec):
 
     name: ClassVar[str] = "dgl"
     summary: ClassVar[str] = "the real DGL: NeighborSampler"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     fused: bool = option(
         True, "the fused sampler; false: sample_neighbors and to_block by hop", (True, False)
     )
     id_type: str = option("int64", "id type of DGL's graph", tuple(ID_TYPES))
+    topology: str = option(
+        DEFAULT,
+        "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
+        " cpu: the default there",
+        (DEFAULT, *TOPOLOGIES),
+    )
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """DGL must be installed."""
-        return dgl_missing()
+        """DGL must be installed, for a GPU one with CUDA."""
+        return dgl_missing(device)
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in."""
+        known = ("cpu",) if device == "cpu" else ("gpu", "uva")
+        return replace(super().resolved(device), topology=self._chosen("topology", known))
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """DGL does not let one choose."""
@@ -60,9 +76,17 @@ class DglStage(SamplerStage):
         id_type, graph = ID_TYPES[spec.id_type], job.graph
         if id_type is torch.int32 and graph.num_edges >= 2**31:
             raise UnsupportedError("a graph of 2^31 edges or more needs sampler.id_type=int64")
-        csc = (graph.indptr.to(id_type), graph.indices.to(id_type), torch.empty(0, dtype=id_type))
+        # What is locked must be memory of its own, not a mapped file.
+        own = spec.topology == "uva"
+        csc = (*(t.to(id_type, copy=own) for t in (graph.indptr, graph.indices)),
+               torch.empty(0, dtype=id_type))  # fmt: skip
         self._graph = dgl.graph(("csc", csc), num_nodes=graph.num_nodes).formats(["csc"])
-        self._id_type = id_type
+        if spec.topology == "gpu":
+            self._graph = self._graph.to(job.device)
+        elif own:
+            self._graph.create_formats_()
+            self._graph.pin_memory_()
+        self._id_type, self._topology = id_type, spec.topology
         # DGL's fanouts are given from the input layer to the seeds.
         self._sampler = dgl.dataloading.NeighborSampler(
             list(reversed(job.cell.fanouts)), fused=spec.fused
@@ -70,8 +94,21 @@ class DglStage(SamplerStage):
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> DglBatch:
         """Input nodes, seeds and blocks as DGL returns them."""
-        nodes, seeds, blocks = self._sampler.sample(self._graph, seeds.to(self._id_type))
+        seeds = seeds.to(self.job.device, self._id_type)
+        nodes, seeds, blocks = self._sampler.sample(self._graph, seeds)
         return DglBatch(self._dgl, number, seeds, nodes, blocks)
+
+    def graph_bytes(self) -> int:
+        """The topology, where it is in device memory."""
+        if self._topology != "gpu":
+            return 0
+        graph = self.job.graph
+        return (graph.indptr.numel() + graph.indices.numel()) * self._id_type.itemsize
+
+    def close(self) -> None:
+        """Unlock the topology."""
+        if self._topology == "uva":
+            self._graph.unpin_memory_()
 
 
 class DglBatch(Batch):
@@ -135,4 +172,4 @@ class DglBatch(Batch):
 
 
 def _ids(t: Tensor) -> Any:
-    return t.numpy().astype("int64")
+    return t.cpu().numpy().astype("int64")

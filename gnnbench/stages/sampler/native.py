@@ -72,6 +72,10 @@ class NativeSampler(SamplerSpec):
             spec = replace(spec, topology="cpu" if device == "cpu" else "gpu")
         return spec
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The topology, where a GPU reads it out of host memory."""
+        return ("indptr", "indices") if self.topology == "uva" else ()
+
     def build(self, job: Job) -> NativeStage:
         """The stage around the library's sampler."""
         leaves = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"

@@ -2,46 +2,67 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import Any, ClassVar
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from gnnbench.foreign.pyg_import import pyg_missing
-from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.check.law import UNEVEN, Law
+from gnnbench.foreign.pyg_import import (
+    EXTENSIONS,
+    extension_missing,
+    extensions,
+    pyg_missing,
+    sample_by,
+    sampling_by,
+)
 from gnnbench.missing import Missing
-from gnnbench.models.pyg_block import PygBlock
 from gnnbench.ops.missing import native_missing
 from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.job import Job
-from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.pyg_batch import PygBatch
+from gnnbench.stages.spec import option
 
 
 @dataclass(frozen=True)
 class PygSampler(SamplerSpec):
-    """The real ``NeighborLoader``, its sampler from pyg-lib or torch-sparse."""
+    """The real ``NeighborLoader``, its sampler from pyg-lib or torch-sparse.
+
+    ``extension`` is the machine's choice unless it is named: what PyG itself would take. A name is
+    kept, installed or not.
+    """
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler"
+    summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler, on the CPU"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
+    extension: str = option(
+        DEFAULT,
+        "whose sampler: default: pyg-lib where it is installed, else torch-sparse",
+        (DEFAULT, *EXTENSIONS),
+    )
+    workers: int = option(
+        0, "processes that draw the epoch's batches ahead; 0: the loop draws them", range(257)
+    )
 
-    @classmethod
-    def missing(cls, device: str) -> Missing | None:
-        """PyG and one of its sampling extensions must be installed."""
-        if (absent := pyg_missing()) is not None:
-            return absent
-        if any(importlib.util.find_spec(name) for name in ("pyg_lib", "torch_sparse")):
-            return None
-        return Missing(
-            "PyG's NeighborLoader needs pyg-lib or torch-sparse, and neither is installed",
-            "pip install --no-build-isolation torch-scatter==2.1.2 torch-sparse==0.6.18"
-            " (builds from source; half an hour on two cores)",
-        )
+    def missing(self, device: str) -> Missing | None:
+        """PyG and the sampling extension must be installed."""
+        return pyg_missing(device) or extension_missing(self._extension())
+
+    def _extension(self) -> str:
+        if self.extension != DEFAULT:
+            return self.extension
+        return next(iter([*extensions(), *EXTENSIONS]))
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in."""
+        return replace(super().resolved(device), extension=self._extension())
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """PyG does not let one choose."""
@@ -49,7 +70,7 @@ class PygSampler(SamplerSpec):
 
     def build(self, job: Job) -> PygStage:
         """A ``NeighborLoader`` over the same graph."""
-        return PygStage(self, job)
+        return (PygWorkersStage if self.workers else PygStage)(self, job)
 
 
 @dataclass(frozen=True)
@@ -58,12 +79,13 @@ class PygNativeSampler(SamplerSpec):
 
     name: ClassVar[str] = "pyg-native"
     summary: ClassVar[str] = "PyG's NodeLoader around our hop-by-hop sampler"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """PyG must be installed and the native library have been built."""
-        return pyg_missing() or native_missing()
+        return pyg_missing(device) or native_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """Those of DGL."""
@@ -82,14 +104,61 @@ def _data(job: Job) -> Any:
     return data
 
 
-class PygStage(SamplerStage):
-    """``NeighborLoader`` by its own collate function."""
+class LoaderStage(SamplerStage):
+    """A loader of PyG's by its own collate function; it draws on the host.
+
+    For a GPU the subgraph is then copied there out of pinned memory, and nothing waits for it, as
+    with ``pin_memory=True`` and ``batch.to(device, non_blocking=True)``.
+    """
+
+    loader: Any
 
     def __init__(self, spec: SamplerSpec, job: Job) -> None:
         super().__init__(spec, job)
-        self.loader = self._loader()
+        self._expected: Sequence[Tensor] = ()
+        self._on_host: Sequence[Tensor] = ()
 
-    def _loader(self) -> Any:
+    def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:
+        """Remember them."""
+        self._expected, self._on_host = batches, ()
+
+    def _in_turn(self, seeds: Tensor, number: int) -> bool:
+        """Whether an epoch that was told asks for a batch."""
+        return number < len(self._expected) and self._expected[number] is seeds
+
+    def _seeds(self, seeds: Tensor, number: int) -> Tensor:
+        """Seeds on the host; those of an epoch come over at once, for a copy waits for the GPU."""
+        if seeds.device.type == "cpu" or not self._in_turn(seeds, number):
+            return seeds.cpu()
+        if not self._on_host:
+            sizes = [s.numel() for s in self._expected]
+            self._on_host = torch.cat(list(self._expected)).cpu().split(sizes)
+        return self._on_host[number]
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
+        """PyG's ``SamplerOutput``."""
+        return self._batch(number, self.loader.collate_fn(self._seeds(seeds, number)))
+
+    def _batch(self, number: int, out: Any, shared: bool = False) -> PygBatch:
+        hops = len(self.job.cell.fanouts)
+        return PygBatch(number, out, hops, self.loader, self.job.device, shared)
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The host."""
+        return torch.device("cpu")
+
+
+class PygStage(LoaderStage):
+    """``NeighborLoader``, its sampler from one extension."""
+
+    def __init__(self, spec: PygSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        self._extension = spec.extension
+        with sampling_by(self._extension):
+            self.loader = self._loader(batch_size=job.cell.batch_size)
+
+    def _loader(self, **options: Any) -> Any:
         """Over the same graph, its edges given sorted by destination."""
         from torch_geometric.loader import NeighborLoader
 
@@ -105,19 +174,88 @@ class PygStage(SamplerStage):
                 input_nodes=None,
                 is_sorted=True,
                 filter_per_worker=False,
-                batch_size=cell.batch_size,
+                **options,
             )
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
-        """PyG's ``SamplerOutput``."""
-        out = self.loader.collate_fn(seeds)
-        return PygBatch(number, out, len(self.job.cell.fanouts), self.loader)
+        """PyG's ``SamplerOutput``, of the extension."""
+        with sampling_by(self._extension):
+            return super().sample(seeds, epoch, number)
+
+    @cached_property
+    def law(self) -> Law:
+        """torch-sparse 0.6.18 draws the last edges of a row too rarely, by fanout 1 the very last
+        one never (rusty1s/pytorch_sparse issue 385)."""
+        law = super().law
+        return replace(law, name=UNEVEN) if self._extension == "torch-sparse" else law
 
 
-class PygNativeStage(PygStage):
+class Asked:
+    """The batches that a loader is to draw, as its sampler of batches: lists of node ids."""
+
+    def __init__(self) -> None:
+        self.batches: Sequence[Tensor] = ()
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return (seeds.tolist() for seeds in self.batches)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+
+class PygWorkersStage(PygStage):
+    """The same with ``num_workers`` processes that live on from epoch to epoch.
+
+    An epoch's first batch sets them to work on all of its batches, as many ahead as
+    ``prefetch_factor`` says by default; ``sample`` waits for the next one. Features are fetched in
+    the training process, by all its threads (``filter_per_worker=False``). A batch out of turn (at
+    the gate, in a look inside) goes through the processes alone.
+    """
+
+    def __init__(self, spec: PygSampler, job: Job) -> None:
+        self._workers = spec.workers
+        self._asked = Asked()
+        self._coming: deque[Tensor] = deque()
+        self._drawn: Any = None
+        super().__init__(spec, job)
+
+    def _loader(self, **options: Any) -> Any:
+        return super()._loader(
+            batch_sampler=self._asked,
+            num_workers=self._workers,
+            persistent_workers=True,
+            worker_init_fn=partial(_begin, self._extension),
+        )
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> PygBatch:
+        """The next batch that the processes have drawn."""
+        if not (self._coming and self._coming[0] is seeds):
+            in_turn = self._in_turn(seeds, number)
+            self._coming = deque(self._expected[number:] if in_turn else [seeds])
+            coming = enumerate(self._coming, number)
+            self._asked.batches = [self._seeds(each, nth) for nth, each in coming]
+            # Beneath PyG's own iterator, which fetches the features as it yields.
+            self._drawn = iter(self.loader).iterator
+        self._coming.popleft()
+        return self._batch(number, next(self._drawn), shared=True)
+
+    def close(self) -> None:
+        """End the processes; left to the collector of garbage, each is waited for 5 s in vain."""
+        if self._drawn is not None:
+            self._drawn._shutdown_workers()
+            self._drawn = None
+
+
+def _begin(extension: str, worker: int) -> None:
+    """In a worker process, before its first batch."""
+    sample_by(extension)
+
+
+class PygNativeStage(LoaderStage):
     """``NodeLoader`` around our sampler as a PyG ``BaseSampler``."""
 
-    def _loader(self) -> Any:
+    def __init__(self, spec: SamplerSpec, job: Job) -> None:
+        super().__init__(spec, job)
         from torch_geometric.loader import NodeLoader
 
         cell = self.job.cell
@@ -129,7 +267,7 @@ class PygNativeStage(PygStage):
             pick=self.pick,
             frontier=self.frontier,
         ).as_pyg()
-        return NodeLoader(
+        self.loader = NodeLoader(
             _data(self.job),
             node_sampler=self._sampler,
             input_nodes=None,
@@ -141,87 +279,3 @@ class PygNativeStage(PygStage):
         """As PyG's, with the batch's place in the epoch told to our sampler."""
         self._sampler.set_epoch(epoch, number)
         return super().sample(seeds, epoch, number)
-
-
-class PygBatch(Batch):
-    """A ``SamplerOutput``, and the loader that can fetch its features."""
-
-    def __init__(self, number: int, out: Any, num_hops: int, loader: Any) -> None:
-        self.number, self.out, self._num_hops, self.loader = number, out, num_hops, loader
-
-    @property
-    def seeds(self) -> Tensor:  # type: ignore[override]
-        """Seeds of the batch."""
-        nodes: Tensor = self.out.node[: self.out.metadata[0].numel()]
-        return nodes
-
-    @property
-    def input_nodes(self) -> Tensor:
-        """All sampled nodes, seeds first."""
-        nodes: Tensor = self.out.node
-        return nodes
-
-    @cached_property
-    def _bounds(self) -> list[tuple[int, int]]:
-        """Nodes and edges known after each hop, from the seeds on (hop 0).
-
-        torch-sparse does not report them, but it numbers nodes as it meets them and expands them
-        in that order: the edges of a hop are those that end in the nodes of the hop before.
-        """
-        out = self.out
-        nodes, edges = int(out.metadata[0].numel()), 0
-        bounds = [(nodes, 0)]
-        for _ in range(self._num_hops):
-            edges = int(torch.searchsorted(out.col, nodes))
-            if edges:
-                nodes = max(nodes, int(out.row[:edges].max()) + 1)
-            bounds.append((nodes, edges))
-        return bounds
-
-    @cached_property
-    def pyg_blocks(self) -> list[PygBlock]:
-        """Layer by layer what PyG's ``trim_to_layer`` leaves: the hops that the layer needs."""
-        edge_index = torch.stack([self.out.row, self.out.col])
-        return [
-            PygBlock(edge_index[:, :edges], num_src=nodes, num_dst=num_dst)
-            for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds)))
-        ]
-
-    @cached_property
-    def blocks(self) -> list[Block]:  # type: ignore[override]
-        """As blocks of ours; PyG's edges are ordered by destination."""
-        out, found = self.out, []
-        for (num_dst, _), (nodes, edges) in reversed(list(pairwise(self._bounds))):
-            counts = torch.bincount(out.col[:edges], minlength=num_dst)
-            offsets = torch.cat([counts.new_zeros(1), counts.cumsum(0)]).int()
-            found.append(Block(offsets, out.row[:edges].int(), out.node[:nodes], num_dst))
-        return found
-
-    def sizes(self) -> Sizes:
-        """A hop's destinations are the nodes first seen at the hop before."""
-        nodes = self.out.node
-        layers = [
-            (nodes, num_dst, edges) for (num_dst, _), (_, edges) in pairwise(self._bounds)
-        ]  # fmt: skip
-        return Sizes(self.seeds, layers, nodes.numel(), new=True)
-
-    def hops(self) -> list[Hop]:
-        """Edges in neutral form."""
-        out, found, start = self.out, [], 0
-        edge_src, edge_dst = _ids(out.node[out.row]), _ids(out.node[out.col])
-        positions = _ids(out.edge)
-        for dst, count in self.sizes().hops:
-            end = start + count
-            found.append(
-                Hop(_ids(dst), edge_dst[start:end], edge_src[start:end], positions[start:end])
-            )
-            start = end
-        return found
-
-    def tensors(self) -> list[Tensor]:
-        """Rows, columns and nodes of the one subgraph that serves all layers."""
-        return [self.out.row, self.out.col, self.out.node]
-
-
-def _ids(t: Tensor) -> Any:
-    return t.numpy().astype("int64")

@@ -20,6 +20,7 @@ from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.missing import Missing
+from gnnbench.ops.missing import gpu_missing
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
 from gnnbench.stages.spec import option
@@ -45,11 +46,7 @@ class WholeGraphSampler(SamplerSpec):
                 f"WholeGraph is not installed ({absent[0]} is not there)",
                 "pip install pylibwholegraph-cu13",
             )
-        if torch.version.cuda is None:
-            return Missing("this torch is built without CUDA", "install a torch with CUDA")
-        if not torch.cuda.is_available():
-            return Missing("there is no CUDA device", "run on a machine with a GPU")
-        return None
+        return gpu_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """WholeGraph does not let one choose."""

@@ -46,9 +46,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // FastGL's Fused-Map: no host synchronisation between the first seed and the last block but the
   // one that returns sizes. capacity: what to allocate for, two numbers a hop, its nodes
-  // (destinations and sources) and its edges (empty: not known); the last tensor of the answer,
-  // int64 [2 hops] on the CPU, is what this batch took, in the same order. A batch that does not
-  // fit is done again, larger.
+  // (destinations and sources) and its edges (empty: not known). A batch that does not fit is done
+  // again, larger.
   m.def(
       "fused_map(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "

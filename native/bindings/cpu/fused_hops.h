@@ -33,8 +33,7 @@ inline int64_t chunk_starts(int64_t* sums, int64_t chunks) {
 }
 
 // `maps.reserve(keys, nodes, known)` makes room for `keys` nodes in maps.map(); it holds the first
-// `known` of them already and still does then. Whatever happens, no node is left in it. The last
-// tensor of the answer holds two numbers a hop, its nodes and its edges.
+// `known` of them already and still does then. Whatever happens, no node is left in it.
 template <class Id, class Maps>
 std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   const Csc<Id> csc = csc_of<Id>(task.indptr, task.indices);
@@ -50,7 +49,6 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
   });
 
   const size_t num_hops = task.fanouts.size();
-  Tensor taken = empty_cpu(2 * static_cast<int64_t>(num_hops), ScalarType::Long);
   std::vector<BatchHop> hops;
   for (size_t h = 0; h < num_hops; ++h) {
     task.at_hop(h);
@@ -124,8 +122,6 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
 
     nodes = named;
     forget_claims.armed = false;
-    data<int64_t>(taken)[2 * h] = next.total;
-    data<int64_t>(taken)[2 * h + 1] = edges;
     hops.push_back({indptr, indices, nodes, carried});
     first = next.first;
     known = next.total;
@@ -133,10 +129,7 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     std::swap(starts, sums);
   }
   forget_nodes.armed = false;
-  std::vector<Tensor> out =
-      answer(std::move(hops), task.only_new, task.walks() || task.with_positions);
-  out.push_back(taken);
-  return out;
+  return answer(std::move(hops), task.only_new, task.walks() || task.with_positions);
 }
 
 }  // namespace gnnbench

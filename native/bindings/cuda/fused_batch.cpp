@@ -120,17 +120,17 @@ class Answer {
 };
 
 // A batch's scratch and kernels, which write there or, given an answer as large as the rooms, to
-// it.
+// it. The scratch is being cleared while the rest is made ready.
 template <class Id>
 class Batch {
  public:
-  Batch(const FusedRequest& q, const std::vector<FusedRoom>& rooms, const Answer<Id>* in_place)
-      : q_(q) {
+  Batch(const FusedRequest& q, const std::vector<FusedRoom>& rooms, Answer<Id>* in_place) : q_(q) {
     const std::vector<int64_t> full = as_capacity(rooms);
     const size_t hops = rooms.size(), parts = q.only_new ? 1 : hops;
     const int64_t room = rooms.back().nodes;
     const size_t control = scratch_.add<char>(sizeof(FusedControl) + hops * sizeof(FusedState));
     std::vector<size_t> tiles;
+    tiles.reserve(hops);
     for (size_t h = 0; h < hops; ++h) {
       const uint32_t fanout = static_cast<uint32_t>(q.fanouts[h]);
       const int64_t rows = fused_tile_rows<Id>(q.pick, q.indices.numel(), fanout);
@@ -161,9 +161,13 @@ class Batch {
       nodes = scratch_.add<Id>(room);
     }
     scratch_.allocate(q.on);
-    clear_ = {scratch_.at<char>(control), static_cast<int64_t>(table - control),
-              scratch_.at<char>(table), table_bytes};
+    fused_clear(q.on.launch(),
+                {scratch_.at<char>(control), static_cast<int64_t>(table - control),
+                 scratch_.at<char>(table), table_bytes});
+    if (in_place != nullptr) in_place->allocate(full.data());
 
+    arrays_.reserve(parts);
+    hops_.reserve(hops);
     for (size_t p = 0; p < parts; ++p) {
       arrays_.push_back(
           in_place != nullptr
@@ -202,7 +206,7 @@ class Batch {
       const size_t bytes = sizeof(int32_t) * static_cast<size_t>(q_.work.num_nodes);
       cudaMemsetAsync(q_.dense, 0xFF, bytes, launch.stream);
     });
-    fused_begin(launch, batch_, clear_);
+    fused_begin(launch, batch_);
     trace_mark(launch, Stage::kPrepare, kWholeBatch);
     for (uint32_t h = 0; h < hops_.size(); ++h) {
       fused_hop(launch, batch_, hops_[h], h);
@@ -221,7 +225,6 @@ class Batch {
 
   const FusedRequest& q_;
   Scratch scratch_;
-  FusedClear clear_;
   std::vector<Arrays> arrays_;
   std::vector<FusedHop> hops_;
   FusedBatch<Id> batch_;
@@ -258,7 +261,6 @@ std::vector<Tensor> sample(const FusedRequest& q) {
     Answer<Id> answer(q);
     std::optional<Batch<Id>> batch;
     try {
-      if (in_place) answer.allocate(as_capacity(rooms).data());
       batch.emplace(q, rooms, in_place ? &answer : nullptr);
     } catch (const OutOfMemory&) {
       capacity = as_capacity(rooms);
@@ -289,7 +291,6 @@ std::vector<Tensor> sample(const FusedRequest& q) {
       answer.copy_from(batch->arrays(), batch->nodes());
     }
     std::vector<Tensor> out = answer.blocks(sizes);
-    out.push_back(host_numbers(sizes, static_cast<int64_t>(2 * hops)));
     trace_mark(launch, Stage::kBlock, kWholeBatch);
     return out;
   }
@@ -300,7 +301,6 @@ std::vector<Tensor> sample_padded(const FusedRequest& q) {
   const std::vector<FusedRoom> rooms = fused_rooms(q.work, q.capacity);
   const std::vector<int64_t> full = as_capacity(rooms);
   Answer<Id> answer(q);
-  answer.allocate(full.data());
   Batch<Id> batch(q, rooms, &answer);
   const Tensor sizes = q.on.empty({static_cast<int64_t>(full.size() + 1)}, ScalarType::Long);
   batch.enqueue(Letter{data<int64_t>(sizes), nullptr, 0});

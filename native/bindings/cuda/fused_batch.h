@@ -53,8 +53,8 @@ struct FusedRequest {
   int32_t* dense = nullptr;
 };
 
-// The tensors of the blocks and, at last, what the batch took; waits for the device once, and again
-// for each time that the batch did not fit.
+// The tensors of the blocks; waits for the device once, and again for each time that the batch did
+// not fit.
 std::vector<Tensor> fused_sample(const FusedRequest& request);
 
 // The same in tensors as large as the capacity, and the sizes on the device; never waits.

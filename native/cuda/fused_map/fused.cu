@@ -40,13 +40,6 @@ __global__ void __launch_bounds__(kThreads) clear_kernel(FusedClear clear) {
   for (int64_t i = first; i < clear.fill_bytes / 16; i += stride) fill[i] = ones;
 }
 
-void clear_memory(Launch launch, const FusedClear& clear) {
-  const int64_t most = clear.zero_bytes > clear.fill_bytes ? clear.zero_bytes : clear.fill_bytes;
-  const int64_t blocks = std::clamp<int64_t>(blocks_for(most / 16, kThreads), 1, 2048);
-  clear_kernel<<<blocks, kThreads, 0, launch.stream>>>(clear);
-  GNNBENCH_CUDA_LAUNCHED(launch, "clear_kernel");
-}
-
 template <class Map>
 struct SeedsJob {
   using Id = typename Map::Id;
@@ -247,9 +240,15 @@ int64_t fused_tile_rows(const PickSpec& pick, int64_t num_edges, uint32_t fanout
   return hop_shape(pick, sizeof(Id), num_edges, fanout).tile_rows;
 }
 
+void fused_clear(Launch launch, const FusedClear& clear) {
+  const int64_t most = clear.zero_bytes > clear.fill_bytes ? clear.zero_bytes : clear.fill_bytes;
+  const int64_t blocks = std::clamp<int64_t>(blocks_for(most / 16, kThreads), 1, 2048);
+  clear_kernel<<<blocks, kThreads, 0, launch.stream>>>(clear);
+  GNNBENCH_CUDA_LAUNCHED(launch, "clear_kernel");
+}
+
 template <class Id>
-void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear) {
-  clear_memory(launch, clear);
+void fused_begin(Launch launch, const FusedBatch<Id>& batch) {
   with_map<Id>(batch.table, [&](const auto& map) {
     begin_seeds(launch, SeedsJob<std::decay_t<decltype(map)>>{
                             batch.seeds, batch.num_seeds, batch.graph.num_nodes, batch.key,
@@ -295,7 +294,7 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
                   Id* nodes, int64_t node_room, Letter sizes) {
   constexpr int64_t kAnyNode = sizeof(Id) == 4 ? INT32_MAX : INT64_MAX;
-  clear_memory(launch, clear);
+  fused_clear(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
     using Map = std::decay_t<decltype(map)>;
     begin_seeds(launch, SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, map, control, nodes});
@@ -322,7 +321,7 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
 
 #define GNNBENCH_FUSED_OF(Id)                                                                \
   template int64_t fused_tile_rows<Id>(const PickSpec&, int64_t, uint32_t);                  \
-  template void fused_begin<Id>(Launch, const FusedBatch<Id>&, FusedClear);                  \
+  template void fused_begin<Id>(Launch, const FusedBatch<Id>&);                              \
   template void fused_hop<Id>(Launch, const FusedBatch<Id>&, const FusedHop&, uint32_t);     \
   template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
                                  Letter);                                                    \

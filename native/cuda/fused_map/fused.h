@@ -95,8 +95,10 @@ struct FusedClear {
 template <class Id>
 int64_t fused_tile_rows(const PickSpec& pick, int64_t num_edges, uint32_t fanout);
 
+void fused_clear(Launch launch, const FusedClear& clear);
+
 template <class Id>
-void fused_begin(Launch launch, const FusedBatch<Id>& batch, FusedClear clear);
+void fused_begin(Launch launch, const FusedBatch<Id>& batch);
 
 template <class Id>
 void fused_hop(Launch launch, const FusedBatch<Id>& batch, const FusedHop& hop, uint32_t number);

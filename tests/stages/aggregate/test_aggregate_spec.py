@@ -29,7 +29,7 @@ def test_plain_and_devices(name):
     spec = SPECS[name]()
     assert spec.plain() == {"name": name}
     assert spec.kind == "aggregate"
-    assert spec.devices == (("cpu", "cuda") if name == "csr" else ("cpu",))
+    assert spec.devices == ("cpu", "cuda")
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))

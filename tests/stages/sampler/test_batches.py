@@ -10,14 +10,15 @@ from gnnbench.cell import Cell
 from gnnbench.check import gate
 from gnnbench.data.graph import Graph
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
-from gnnbench.foreign.pyg_import import pyg_missing
+from gnnbench.foreign.pyg_import import EXTENSIONS, pyg_missing
 from gnnbench.minibatch import Block, MiniBatch, Sizes
 from gnnbench.models.dgl_layers import DglFramework
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.dgl import DglBatch, DglSampler
 from gnnbench.stages.sampler.native import native
-from gnnbench.stages.sampler.pyg import PygBatch, PygNativeSampler, PygSampler
+from gnnbench.stages.sampler.pyg import PygNativeSampler, PygSampler
+from gnnbench.stages.sampler.pyg_batch import PygBatch
 from gnnbench.stages.sampler.wholegraph import WholeGraphBatch
 
 # In-neighbours: 0 <- 2 5 | 1 <- 0 | 2 <- 3 0 4 | 3 <- none | 4 <- 4 | 5 <- 1 2
@@ -166,7 +167,10 @@ def test_a_source_that_a_block_of_dgls_does_not_have():
         DglBatch(dgl, 0, ids([5]), ids([5, 1]), [block]).hops()
 
 
-@pytest.mark.parametrize("spec", [PygSampler(), PygNativeSampler()], ids=lambda s: s.name)
+PYG = [*(PygSampler(extension=e) for e in EXTENSIONS), PygNativeSampler()]
+
+
+@pytest.mark.parametrize("spec", PYG, ids=repr)
 def test_pygs_batches(spec, graph):
     made = stage(spec, graph)
     batch = made.sample(torch.tensor(SEEDS), 0, 7)
@@ -183,7 +187,8 @@ def test_pygs_hops_are_found_in_its_output():
     """torch-sparse does not say where a hop ends; the second one is empty here."""
     out = SimpleNamespace(
         node=torch.tensor([5, 1, 2]), row=torch.tensor([1, 2]), col=torch.tensor([0, 0]),
-        edge=torch.tensor([7, 8]), metadata=(torch.tensor([0]),),
+        edge=torch.tensor([7, 8]), metadata=(torch.tensor([0]),), num_sampled_nodes=None,
+        num_sampled_edges=None,
     )  # fmt: skip
     batch = PygBatch(3, out, 2, None)
     assert [(d.tolist(), e) for d, e in batch.sizes().hops] == [([5], 2), ([1, 2], 0)]

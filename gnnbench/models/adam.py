@@ -1,0 +1,42 @@
+"""Adam for a model's parameters, without what torch's class imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+
+class Adam:
+    """``torch.optim.Adam`` with its defaults (Kingma and Ba, arXiv:1412.6980), bit for bit.
+
+    It calls the function that the class calls. The class itself imports torch's compiler when it
+    is made: a second of CPU time in each life of a worker, and nothing of it is used.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+        self._lr = lr
+        self._parameters = list(parameters)
+        self._steps = [torch.tensor(0.0) for _ in self._parameters]  # on the CPU, as torch has them
+        self._means = [torch.zeros_like(p) for p in self._parameters]
+        self._squares = [torch.zeros_like(p) for p in self._parameters]
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Update every parameter that has a gradient."""
+        own = zip(self._parameters, self._means, self._squares, self._steps, strict=True)
+        have = [(p, p.grad, m, v, t) for p, m, v, t in own if p.grad is not None]
+        if not have:
+            return
+        parameters, gradients, means, squares, steps = map(list, zip(*have, strict=True))
+        adam(
+            parameters, gradients, means, squares, [], steps, amsgrad=False, beta1=0.9,
+            beta2=0.999, lr=self._lr, weight_decay=0.0, eps=1e-8, maximize=False,
+        )  # fmt: skip

@@ -1,0 +1,83 @@
+"""What a run keeps for its workers' lives: graphs checked but once, tables copied but once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.composition.find import find
+from gnnbench.errors import UsageError
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.process import WorkerFailed, WorkerProcess
+
+
+@dataclass
+class Keeper:
+    """One per run.
+
+    A dataset is prepared, and every byte of it checked, once and in a process of its own; workers
+    are told where it lies and map its files. Arrays that a cell's stages ask for
+    (``Spec.shared``) are copied into memory by another process, which holds those of one dataset
+    at a time; workers map them, and lock them in place. Should that process be killed, workers
+    keep what they have mapped, and the next one that asks has it filled anew.
+    """
+
+    logs: Path
+    timeout_s: float
+    _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _holder: WorkerProcess | None = None
+    _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
+
+    def prepare(self, cell: Cell) -> Failure | None:
+        """Make the cell's dataset ready; what became of it where that fails.
+
+        Raises ``UsageError`` where the store cannot be written.
+        """
+        worker = WorkerProcess(cell, self.logs / f"prepare-{cell.id}.log", self.timeout_s)
+        try:
+            answer = worker.prepare()
+        except WorkerFailed as failed:
+            return failed.failure
+        finally:
+            worker.kill()
+        if answer.get("exit_code") == UsageError.exit_code:
+            raise UsageError(answer["error"])
+        if "error" in answer:
+            return Failure("missing_data", answer["error"])
+        self._graphs[cell.dataset] = answer["graph"]
+        return None
+
+    def graph(self, cell: Cell) -> dict[str, Any] | None:
+        """What a worker is told of the cell's graph; None where the run has not prepared it.
+
+        Raises ``WorkerFailed`` where what the cell asks for cannot be held.
+        """
+        graph = self._graphs.get(cell.dataset)
+        arrays = find(cell.system).shared(cell) if graph is not None else ()
+        if graph is None or not arrays:
+            return graph
+        held = self._hold(cell, graph, arrays)
+        return {**graph, "held": {array: held[array] for array in arrays}}
+
+    def _hold(self, cell: Cell, graph: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, str]:
+        holder = self._holder
+        if holder is None or not holder.alive or holder.cell.dataset != cell.dataset:
+            self.close()
+            log = self.logs / f"keeper-{cell.id}.log"
+            holder = self._holder = WorkerProcess(cell, log, self.timeout_s)
+        if missing := [array for array in arrays if array not in self._held]:
+            try:
+                answer = holder.call("hold", arrays=missing, **graph)
+            except BaseException:
+                self.close()
+                raise
+            self._held |= answer["held"]
+        return self._held
+
+    def close(self) -> None:
+        """Give up what is held; it is freed when no worker maps it any more."""
+        holder, self._holder, self._held = self._holder, None, {}
+        if holder is not None:
+            holder.kill()

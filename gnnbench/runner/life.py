@@ -1,0 +1,288 @@
+"""One pair of fresh processes: started, gated, warmed up, measured in turn, checked again."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gnnbench.cell import Cell
+from gnnbench.experiment import Measure
+from gnnbench.measure import machine
+from gnnbench.measure.throttle import GpuWatch, throttling
+from gnnbench.measure.work import work_class
+from gnnbench.runner import audit, clocks, isolation
+from gnnbench.runner.doubt import pair_doubt
+from gnnbench.runner.failures import Failure
+from gnnbench.runner.keeper import Keeper
+from gnnbench.runner.ledger import Ledger, Record
+from gnnbench.runner.losses import losses_fault
+from gnnbench.runner.plan import Pair
+from gnnbench.runner.probing import probe_fault
+from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
+
+T = TypeVar("T")
+# Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
+SETTLE_S = 0.02
+EPOCHS = 2**30  # numbers that an epoch may have
+PROBE_EPOCHS = 3
+PROBES = 3
+
+
+class CellFailed(Exception):
+    """A cell of the pair failed; the ledger knows."""
+
+    def __init__(self, cell: Cell) -> None:
+        super().__init__(cell.id)
+        self.cell = cell
+
+
+@dataclass
+class Life:
+    """The ``number``-th pair of processes of ``pair``; a system alone is one process.
+
+    Odd lives are started and measured the other way round. Epochs are numbered at random, alike on
+    both sides, and told with the command: nobody can work ahead.
+    """
+
+    pair: Pair
+    number: int
+    ledger: Ledger
+    measure: Measure
+    logs: Path
+    keeper: Keeper
+    gpu: GpuWatch
+    step: Callable[[Cell, str, float], None]
+    running: isolation.Running = field(default_factory=isolation.Running.own)
+
+    def run(self, rounds: Callable[[float, float], int]) -> None:
+        """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
+
+        The ledger has the samples and, once all is found right, the life. Raises ``CellFailed``.
+        """
+        began = time.monotonic()
+        cells = [c for c in (self.pair.reference, self.pair.system) if c is not None]
+        workers: list[tuple[Cell, WorkerProcess]] = []
+        try:
+            workers = self._ready(cells[:: -1 if self.number % 2 else 1])
+            for cell, worker in workers:
+                self._left_behind(cell, worker)
+            start_s = time.monotonic() - began
+            warm = [self._round(nth, True, workers) for nth in range(self.measure.warmup_epochs)]
+            count = rounds(time.monotonic() - began, warm[-1] if warm else start_s)
+            secret = secrets.randbelow(count)
+            for nth in range(count):
+                if nth == secret:
+                    self._verify(workers)
+                self.step(self.pair.system, f"pair {self.number + 1}, round {nth + 1}", nth / count)
+                self._round(nth, False, workers)
+            self._audit(workers)
+            for _, worker in workers:
+                worker.close()
+        finally:
+            for _, worker in workers:
+                worker.kill()
+        last = self.ledger.last_life(self.pair)
+        doubt = pair_doubt(self._samples())
+        self.ledger.record(
+            "life", pair=self.pair.id, life=self.number, start_s=start_s,
+            seconds=time.monotonic() - began, rounds=count, doubt=doubt,
+            void=bool(doubt) and self.measure.rule.gives_verdicts
+            and not (last is not None and last["void"]),
+            load=machine.load(), gpus=machine.gpus(),
+        )  # fmt: skip
+
+    def _samples(self) -> list[Record]:
+        return [
+            s
+            for s in self.ledger.samples
+            if s["pair"] == self.pair.id and s["life"] == self.number and not s["warmup"]
+        ]
+
+    def _ready(self, cells: list[Cell]) -> list[tuple[Cell, WorkerProcess]]:
+        """Workers that passed their gates, all started at once; none is left after a failure."""
+        found: list[tuple[Cell, WorkerProcess]] = []
+        try:
+            for cell in cells:
+                log = self.logs / f"{cell.id}-{cell.system}.log"
+                limits = (self.measure.cell_timeout_s, self.measure.memory_limit_gib)
+                found.append((cell, WorkerProcess(cell, log, *limits)))
+            self._each(found, "opening", lambda w: w.send_open(self.keeper.graph(w.cell)), dict)
+            self._each(
+                found, "setting up", lambda w: w.send("setup"), lambda answer: {"setup": answer}
+            )
+            for cell, worker in found:
+                self._gate(cell, worker)
+        except BaseException:
+            for _, worker in found:
+                worker.kill()
+            raise
+        return found
+
+    def _each(
+        self,
+        workers: list[tuple[Cell, WorkerProcess]],
+        what: str,
+        send: Callable[[WorkerProcess], None],
+        report: Callable[[dict[str, Any]], dict[str, Any]],
+    ) -> None:
+        """One command to all, then their answers; the first life's are reported."""
+        for cell, worker in workers:
+            self.step(cell, what, 0.0)
+            self._ask(cell, lambda w=worker: send(w))  # type: ignore[misc]
+        for cell, worker in workers:
+            answer = self._ask(cell, lambda w=worker: w.receive(what))  # type: ignore[misc]
+            found = report(answer)
+            if not found.keys() <= self.ledger.reports.get(cell.id, {}).keys():
+                self.ledger.record("report", cell=cell.id, report=found)
+
+    def _gate(self, cell: Cell, worker: WorkerProcess) -> None:
+        """The whole gate once a cell; of a later life one batch, which must be the first life's."""
+        known = self.ledger.reports[cell.id].get("check")
+        self.step(cell, "checking", 0.0)
+        if known is None or not known["ok"]:
+            check = self._ask(cell, lambda: worker.call("check"))
+            self.ledger.record("report", cell=cell.id, report={"check": check})
+            if not check["ok"]:
+                self._fail(cell, Failure("incorrect", check["reason"]))
+            return
+        glance = self._ask(cell, lambda: worker.call("glance"))
+        fault = glance["reason"]
+        if not fault and glance["digest"] != known["details"].get("first_digest", ""):
+            fault = "its first batch has other edges than in its first life"
+        if fault:
+            self._fail(cell, Failure("incorrect", f"in life {self.number + 1}: {fault}"))
+
+    def _round(self, number: int, warmup: bool, workers: list[tuple[Cell, WorkerProcess]]) -> float:
+        """One epoch of each worker, in turn A B, B A; its cost (s)."""
+        began = time.monotonic()
+        ordered = workers if number % 2 == 0 else workers[::-1]
+        epoch = secrets.randbelow(EPOCHS)
+        for order, (cell, worker) in enumerate(ordered):
+            idle = [w for _, w in workers if w is not worker]
+            time.sleep(SETTLE_S)
+            gpu = self.gpu.read() if cell.device == "cuda" else None
+            before = [w.cpu_seconds() for w in idle]
+            own, busy = worker.cpu_seconds(), machine.busy_seconds()
+            changed = self._isolation_doubt(workers)
+            start = time.monotonic()
+            timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
+            block_s = time.monotonic() - start
+            busy = machine.busy_seconds() - busy
+            idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
+            where: dict[str, Any] = {
+                "life": self.number,
+                "worker": worker.pid,
+                "round": number,
+                "order": order,
+                "warmup": warmup,
+                "block_s": block_s,
+                "idle_cpu_s": idle_s,
+                "isolation": changed or self._isolation_doubt(workers),
+                **worker.rest.taken(),
+                "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
+            }
+            if cell.device == "cuda":
+                now = self.gpu.read()
+                where |= {k: (now or {}).get(k) for k in ("sm_clock_mhz", "power_w")}
+                where |= {
+                    "temperature_c": (now or {}).get("temperature_c"),
+                    "throttle": throttling(gpu, now),
+                }
+            start = time.monotonic()
+            report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
+            where["audit_s"] = time.monotonic() - start
+            sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
+            facts = self.ledger.reports[cell.id]["facts"]
+            self._left_behind(cell, worker)
+            fault = "" if report["ok"] else report["reason"]
+            fault = fault or audit.phase_fault(cell, epoch, timing["busy"])
+            if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
+                self._fail(cell, Failure("incorrect", fault))
+        return time.monotonic() - began
+
+    def _audit(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """Hold what was measured against what is known, and check each worker again."""
+        first = self.number == 0
+        own = self._samples()
+        by_cell = {c.id: [s for s in own if s["id"] == c.id] for c, _ in workers}
+        for cell, worker in workers:
+            samples = by_cell[cell.id]
+            fault = clocks.parent_fault(samples)
+            fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = fault or self._probe(cell, worker, samples)
+            if not fault:
+                epoch = secrets.randbelow(EPOCHS)
+                fault = self._ask(
+                    cell,
+                    lambda w=worker, e=epoch: w.call("recheck", epoch=e, brief=not first),  # type: ignore[misc]
+                )["reason"]
+                fault = fault and f"after timing: {fault}"
+            if fault:
+                self._fail(cell, Failure("incorrect", fault))
+        if self.pair.reference is not None:
+            cells = (self.pair.reference, self.pair.system)
+            work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
+            rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
+            ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
+            if fault := audit.edges_fault(rounds, work) or losses_fault(ours, theirs, work):
+                self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
+        """The phases one by one, and again where one looks wrong: it may be other programs."""
+        alone: dict[str, float] = {}
+        for _ in range(PROBES):
+            epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
+            found = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))["alone"]  # type: ignore[misc]
+            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
+            if not (fault := probe_fault(samples, alone)):
+                break
+        self.ledger.record("probed", cell=cell.id, worker=worker.pid, alone=alone)
+        return fault
+
+    def _left_behind(self, cell: Cell, worker: WorkerProcess) -> None:
+        """Fail whose processes outlived their parents: the system where nothing tells whose."""
+        left = isolation.strays(*started())
+        own = [p for p in left if isolation.mark(p) == worker.mark]
+        if fault := isolation.strays_fault(own):
+            self._fail(cell, Failure("incorrect", fault))
+        if fault := isolation.strays_fault([p for p in left if not isolation.mark(p)]):
+            self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _isolation_doubt(self, workers: list[tuple[Cell, WorkerProcess]]) -> str:
+        """Whether anything has changed how threads run: of the workers, or of this process."""
+        threads = {t for _, worker in workers for t in isolation.running(worker.pid)}
+        return isolation.running_doubt(threads | {isolation.Running.own()}, self.running)
+
+    def _verify(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """One epoch of each worker of which every batch is looked at; it is in no statistic."""
+        epoch = secrets.randbelow(EPOCHS)
+        digests = {}
+        for cell, worker in workers:
+            report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
+            self.ledger.record("verified", cell=cell.id, worker=worker.pid, **report)
+            if not report["ok"]:
+                fault = f"when every batch was looked at: {report['reason']}"
+                self._fail(cell, Failure("incorrect", fault))
+            digests[cell.id] = report["digest"]
+        if self.pair.reference is not None:
+            cells = (self.pair.reference, self.pair.system)
+            work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
+            one, other = (digests[c.id] for c in cells)
+            if fault := audit.digests_fault(one, other, work):
+                self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _ask(self, cell: Cell, command: Callable[[], T]) -> T:
+        try:
+            return command()
+        except WorkerFailed as failed:
+            self._fail(cell, failed.failure)
+            raise AssertionError from failed
+
+    def _fail(self, cell: Cell, failure: Failure) -> None:
+        """Note a failure and give up the cell."""
+        self.ledger.fail(cell, failure)
+        raise CellFailed(cell)

@@ -1,0 +1,159 @@
+"""The real DGL and PyG on a GPU: gate, audited epochs, features bit for bit, bytes by path."""
+
+import compose
+import pytest
+import torch
+
+from gnnbench.cell import Until, phases
+from gnnbench.composition.find import find
+
+pytestmark = pytest.mark.gpu
+
+# Where the rows of the feature table are counted, by DGL's and PyG's settings.
+TABLES = {"host": "host_copy", "uva": "zero_copy", "gpu": "device"}
+TOPOLOGIES = ("gpu", "uva")
+
+
+@pytest.fixture
+def make(small_graph):
+    made = []
+
+    def build(system, settings=None, device="cuda", **changes):
+        recipe = find(system).what.changed(settings or {})
+        if missing := recipe.missing(device, Until.of(changes.get("until", "compute"))):
+            pytest.skip(f"{system}: {missing.reason}; {missing.fix}")
+        made.append(compose.make(small_graph, system, settings, device=device, **changes))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system.close()
+
+
+def trains(system, where, epochs=8):
+    """The gate, epochs that learn, the audit of each, the gate again."""
+    report = system.check()
+    assert report.ok, report.reason
+    assert report.verified and report.law == "without-replacement"
+    row_bytes = system.graph.feature_dim * 4
+    losses = []
+    for epoch in range(epochs):
+        sweep = compose.timed(system, epoch)
+        audit = system.audit(epoch)
+        assert audit.ok, audit.reason
+        assert (audit.batches, audit.seeds) == (4, 200)
+        counted = compose.counted(audit)
+        key = ("features", "feature_bytes", where)
+        assert counted[key] == audit.unique_nodes * row_bytes
+        assert [k for k in counted if k[:2] == key[:2]] == [key]
+        assert tuple(sweep.busy) == phases("compute") and min(sweep.busy.values()) > 0
+        losses.append(audit.loss)
+    assert losses[-1] < losses[0]
+    assert system.recheck(1_000_003) == ""
+    return report, losses
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_dgl(make, topology, table, model):
+    settings = {"sampler.topology": topology, "features.table": table}
+    system = make("dgl", settings, model=model, learning_rate=0.02)
+    trains(system, TABLES[table])
+    batch = system.stages.sampler.sample(torch.arange(64, device="cuda"), 0, 0)
+    assert batch.input_nodes.is_cuda
+    assert all(b.device.type == "cuda" for b in batch.dgl_blocks)
+
+
+@pytest.mark.parametrize("id_type", ["int64", "int32"])
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_dgls_sampler_is_equivalent_to_ours(make, topology, id_type):
+    """Edges of a hop are min(fanout, degree) of each destination: the first hop's exactly ours."""
+    settings = {"sampler.topology": topology, "sampler.id_type": id_type}
+    theirs = make("dgl", settings, until="sample")
+    ours = make("baseline", until="sample")
+    a, b = theirs.check(), ours.check()
+    assert a.ok, a.reason
+    assert (a.frontier, a.law) == (b.frontier, b.law)
+    assert a.edges_per_seed == pytest.approx(b.edges_per_seed, rel=0.05)
+    seeds = torch.arange(200, device="cuda")
+    found = [
+        [(dst.tolist(), edges) for dst, edges in s.stages.sampler.sample(seeds, 0, 0).sizes().hops]
+        for s in (theirs, ours)
+    ]
+    assert found[0][0] == found[1][0]
+    audit = compose.run(theirs, 3)
+    assert audit.ok, audit.reason
+    assert audit.loss is None
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_dgls_rows_are_the_tables(make, small_graph, table):
+    """In any order, ids repeated, none at all, of both id types; many loads without waiting."""
+    from types import SimpleNamespace
+
+    store = make("dgl", {"features.table": table}).stages.store
+    draws = torch.Generator().manual_seed(0)
+    asked = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 4000, 1, 50_000)]
+    rows = [store.load(SimpleNamespace(input_nodes=ids.cuda())) for ids in asked]
+    for ids, found in zip(asked, rows, strict=True):
+        assert found.is_cuda
+        assert torch.equal(found.cpu(), small_graph.features[ids])
+    few = asked[1].int().cuda()
+    found = store.load(SimpleNamespace(input_nodes=few))
+    assert torch.equal(found.cpu(), small_graph.features[few.cpu().long()])
+
+
+@pytest.mark.parametrize("mix", [{"sampler": "fused-map"}, {"features": "uva"}, {"features": "gpu"},
+                                 {"aggregate": "csr"}], ids=str)  # fmt: skip
+def test_dgls_stages_beside_ours(make, mix):
+    system = make("dgl", mix)
+    report = system.check()
+    assert report.ok, report.reason
+    audit = compose.run(system)
+    assert audit.ok, audit.reason
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_pyg(make, workers):
+    """Sampled on the host, copied out of pinned memory, its layers on the GPU."""
+    settings = {"sampler.extension": "pyg-lib", "sampler.workers": workers}
+    system = make("pyg", settings, learning_rate=0.02)
+    report, _ = trains(system, "host_copy")
+    assert report.frontier == "new"
+    batch = system.stages.sampler.sample(torch.arange(64, device="cuda"), 0, 0)
+    assert not batch.out.node.is_cuda
+    assert all(t.is_cuda for t in (*batch.tensors(), batch.seeds, batch.input_nodes))
+    assert all(b.edge_index.is_cuda for b in batch.pyg_blocks)
+
+
+def test_pyg_native_sampler(make):
+    trains(make("pyg-native-sampler", learning_rate=0.02), "host_copy")
+
+
+@pytest.mark.parametrize("features", ["host", "uva", "gpu"])
+def test_pygs_sampler_before_our_stores(make, features):
+    settings = {"sampler.extension": "pyg-lib", "features": features, "aggregate": "csr"}
+    system = make("pyg", settings)
+    report = system.check()
+    assert report.ok, report.reason
+    audit = compose.run(system)
+    assert audit.ok, audit.reason
+
+
+def test_pyg_at_our_new_frontier(make):
+    """What the reference of its own rests on: the same law, and edges and nodes alike."""
+    pyg = make("pyg", {"sampler.extension": "pyg-lib"}, until="sample").check()
+    ours = make("baseline", {"sampler.frontier": "new"}, until="sample").check()
+    assert pyg.ok, pyg.reason
+    assert (pyg.frontier, pyg.law) == (ours.frontier, ours.law) == ("new", "without-replacement")
+    assert pyg.edges_per_seed == pytest.approx(ours.edges_per_seed, rel=0.05)
+
+
+def test_stale_rows_of_dgls_are_caught(make, monkeypatch):
+    system = make("dgl")
+    store = system.stages.store
+    right = store.load
+    monkeypatch.setattr(store, "load", lambda batch: right(batch).roll(1, 0))
+    assert "feature rows differ" in system.check().reason
+    assert "last timed batch: " in compose.run(system).reason
