@@ -14,7 +14,7 @@ from typing import Any
 Record = Mapping[str, Any]
 
 SHARE = 0.02  # of the epoch
-SLACK_S = 0.01  # on a busy machine: the runner waits for a core
+SLACK_S = 0.018  # a busy machine, or a thread of Python that keeps the word of the end waiting
 DOUBT_SLACK_S = 0.004
 
 

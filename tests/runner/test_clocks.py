@@ -19,7 +19,7 @@ def test_a_clock_that_tells_less_is_not():
     assert fault == (
         "its epochs took 1.5 s by the runner's clock where it tells 1 s: its clock is not right"
     )
-    assert "where it tells 0.02 s" in parent_fault(epochs(0.011, 0.011, wall=0.02))
+    assert "where it tells 0.02 s" in parent_fault(epochs(0.019, 0.019, wall=0.02))
     assert parent_fault(epochs(0.009, 0.009, wall=0.02)) == ""  # may be waiting for a core
     assert "0.009 s of 0.029 s longer" in parent_doubt(epochs(0.009, 0.009, wall=0.02))
 
