@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -13,9 +15,11 @@ from torch import Tensor
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import misordered, recount, reread
+from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
+from gnnbench.composition.verify import Verifier
 from gnnbench.data.graph import Graph
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
@@ -46,6 +50,7 @@ class Composed(System):
         self.order = self.recipe.order.build(self.job)
         self._kept: list[Sizes] = []
         self._last: tuple[Batch, Tensor] | None = None
+        self._verifier: Verifier | None = None
 
     def setup(self) -> None:
         """Build the stages; on a GPU the peak of memory counts from here."""
@@ -63,6 +68,8 @@ class Composed(System):
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
+        if self._verifier is not None:
+            self._verifier.look(batch, rows)
         self._kept.append(batch.sizes())
         if rows is not None:
             self._last = batch, rows
@@ -93,12 +100,43 @@ class Composed(System):
 
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
-        seeds = self.order.batches(epoch, self.job.device)
-        if self.until is Until.SAMPLE:  # a batch is timed from seeds in the graph's id type on
-            seeds = [s.to(self.graph.indices.dtype) for s in seeds]
+        seeds = self._seeds(epoch)
+        if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+
+    def _seeds(self, epoch: int) -> list[Tensor]:
+        """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
+        seeds = self.order.batches(epoch, self.job.device)
+        if self.until is Until.SAMPLE:
+            seeds = [s.to(self.graph.indices.dtype) for s in seeds]
+        return seeds
+
+    def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
+        """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
+        sampler = self.stages.sampler
+        verifier = self._verifier = Verifier(
+            self.graph, sampler.law, self.cell.fanouts, sampler.frontier
+        )
+        try:
+            self.run_epoch(epoch, timeline)
+        finally:
+            self._verifier = None
+        report = self.audit(epoch)
+        reason = verifier.fault or report.reason
+        return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
+
+    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+        """Seconds of each phase of a batch by itself, on the harness's clock."""
+        device = self.job.device
+        todo = [(epoch, self._seeds(epoch)) for epoch in epochs]
+        alone = probe(self.stages, todo, device, self.until.word)
+        if self.trainer is not None:
+            self.trainer.take_losses()
+            self.trainer.moved()
+        self.counts.clear()
+        return alone
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
@@ -113,13 +151,14 @@ class Composed(System):
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
             self._last = None
-        loss = None
+        loss = norm = None
+        moved: list[float] = []
         if trainer is not None:
-            losses, moved = trainer.take_losses(), trainer.moved()
+            losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
             loss = float(np.mean(losses or [np.nan]))
             if not reason and len(losses) != len(kept):
                 reason = f"the model was trained on {len(losses)} batches of {len(kept)}"
-            if not reason and loss > WORTH_LEARNING and not moved:
+            if not reason and loss > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         return EpochReport(
             epoch=epoch,
@@ -132,6 +171,8 @@ class Composed(System):
             peak_alloc_bytes=peak,
             ok=not reason,
             reason=reason,
+            param_norm=norm,
+            param_moved=moved,
         )
 
     def _peak_bytes(self) -> int:

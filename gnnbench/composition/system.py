@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,8 +52,10 @@ class EpochReport:
     """What an audit found of the epoch that was run last. Counts are sums over its batches.
 
     ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
-    None without compute; ``peak_alloc_bytes`` is the peak of the device's allocator so far.
-    ``ok`` and ``reason`` tell whether every timed batch was right, looked at again.
+    None without compute; ``param_norm`` is the Frobenius norm of all parameters after the epoch and
+    ``param_moved`` how far the epoch moved those of each layer, None and empty where nobody tells;
+    ``peak_alloc_bytes`` is the peak of the device's allocator so far. ``ok`` and ``reason`` tell
+    whether every timed batch was right, looked at again.
     """
 
     epoch: int
@@ -66,6 +68,9 @@ class EpochReport:
     peak_alloc_bytes: int = 0
     ok: bool = True
     reason: str = ""
+    digest: str = ""
+    param_norm: float | None = None
+    param_moved: list[float] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""
@@ -147,6 +152,22 @@ class System(ABC):
         Returns what is wrong, or "". ``epoch`` has not been run. ``brief``: one batch is enough.
         """
         return ""
+
+    def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
+        """Run an epoch as ``run_epoch`` does and look at all of its work; it is not measured.
+
+        What runs the epoch cannot tell it from a timed one. Of an epoch loop of one's own nobody
+        sees the batches: it is run, so that the model has seen it, and audited.
+        """
+        self.run_epoch(epoch, timeline)
+        return self.audit(epoch)
+
+    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+        """Seconds of each phase of a batch run by itself, the least of ``epochs``, after timing.
+
+        Of an epoch loop of one's own nobody else can run the phases: nothing.
+        """
+        return {}
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from gnnbench.minibatch import Batch, MiniBatch
 from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
-from gnnbench.models.stack import build
+from gnnbench.models.stack import Stack, build
 from gnnbench.stages.job import Job
 
 
@@ -21,7 +21,7 @@ class Trainer:
         if job.device.type == "cuda":  # the gate's tolerance is one of float32
             torch.backends.cuda.matmul.allow_tf32 = False
             torch.backends.cudnn.allow_tf32 = False
-        self.model: nn.Module = build(
+        self.model: Stack = build(
             cell.model,
             framework,
             graph.feature_dim,
@@ -54,10 +54,21 @@ class Trainer:
         self.losses = []
         return losses
 
-    def moved(self) -> bool:
-        """Whether a parameter has changed since the last call."""
+    def moved(self) -> list[float]:
+        """How far each layer's parameters have moved since the last call, in the Frobenius norm.
+
+        By layer, for frameworks have their parameters in orders of their own.
+        """
         before, self._before = self._before, self._parameters()
-        return not all(map(torch.equal, before, self._before))
+        steps = [(now - old).norm() for old, now in zip(before, self._before, strict=True)]
+        left = iter(steps)
+        layers = [[next(left) for _ in layer.parameters()] for layer in self.model.layers]
+        found: list[float] = torch.stack([torch.stack(one).norm() for one in layers]).tolist()
+        return found
+
+    def norm(self) -> float:
+        """Frobenius norm of all parameters, as they were at the last ``moved``."""
+        return float(torch.stack([p.norm() for p in self._before]).norm())
 
     def forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
         """The model's values on a mini-batch of ours, for the gate."""

@@ -141,6 +141,18 @@ def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
     return ""
 
 
+def digests_fault(reference: str, system: str, work: str) -> str:
+    """Whether systems of identical work drew other edges in a verification epoch; their digests.
+
+    An epoch loop of one's own shows no edges and has none.
+    """
+    if work != "identical" or not reference or not system or reference == system:
+        return ""
+    return (
+        "when every batch was looked at it drew other edges than the reference, not so at the gate"
+    )
+
+
 def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
     """Whether a worker's first epoch, which is not measured, took much longer than the others."""
     if not warm or not samples:

@@ -116,11 +116,12 @@ class Ledger:
             "pair": pair.id, **where,
         }  # fmt: skip
         copied = (
-            "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "counts",
-            "peak_alloc_bytes", "peak_rss_bytes", "ok",
+            "epoch", "batches", "seeds", "sampled_edges", "unique_nodes", "loss", "param_norm",
+            "param_moved", "counts", "peak_alloc_bytes", "peak_rss_bytes", "ok",
         )  # fmt: skip
         sample |= {key: report[key] for key in copied}
         sample |= {"wall_s": timing["wall"], "outer_s": timing["outer_s"]}
+        sample |= {"parent_s": timing["parent_s"]}
         sample |= {f"{p}_time_s": timing["busy"].get(p) for p in PHASES}
         sample |= {f"{p}_alone_s": timing["alone"].get(p) for p in PHASES}
         sample |= {"overlap_s": timing["overlap"], "idle_s": timing["idle"]}
@@ -137,6 +138,12 @@ class Ledger:
             and not s["warmup"]
             and (pair is None or s["pair"] == pair.id)
             and self.counts(s)
+        ]
+
+    def life(self, pair: Pair, cell: Cell, number: int) -> list[Record]:
+        """All samples of a cell in one life of a pair, in the order in which they were taken."""
+        return [
+            s for s in self.samples if (s["pair"], s["id"], s["life"]) == (pair.id, cell.id, number)
         ]
 
     def warm_ups(self, cell: Cell) -> list[Record]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,18 +14,22 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
-from gnnbench.runner import audit
+from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
+from gnnbench.runner.losses import losses_fault
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.probing import probe_fault
+from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 
 T = TypeVar("T")
 # Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
 SETTLE_S = 0.02
 EPOCHS = 2**30  # numbers that an epoch may have
+PROBE_EPOCHS = 3
+PROBES = 3
 
 
 class CellFailed(Exception):
@@ -52,6 +56,7 @@ class Life:
     keeper: Keeper
     gpu: GpuWatch
     step: Callable[[Cell, str, float], None]
+    running: isolation.Running = field(default_factory=isolation.Running.own)
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
         """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
@@ -63,10 +68,15 @@ class Life:
         workers: list[tuple[Cell, WorkerProcess]] = []
         try:
             workers = self._ready(cells[:: -1 if self.number % 2 else 1])
+            for cell, worker in workers:
+                self._left_behind(cell, worker)
             start_s = time.monotonic() - began
             warm = [self._round(nth, True, workers) for nth in range(self.measure.warmup_epochs)]
             count = rounds(time.monotonic() - began, warm[-1] if warm else start_s)
+            secret = secrets.randbelow(count)
             for nth in range(count):
+                if nth == secret:
+                    self._verify(workers)
                 self.step(self.pair.system, f"pair {self.number + 1}, round {nth + 1}", nth / count)
                 self._round(nth, False, workers)
             self._audit(workers)
@@ -157,8 +167,9 @@ class Life:
             gpu = self.gpu.read() if cell.device == "cuda" else None
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
+            changed = self._isolation_doubt(workers)
             start = time.monotonic()
-            timing = self._ask(cell, lambda w=worker: w.call("epoch", epoch=epoch))  # type: ignore[misc]
+            timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - start
             busy = machine.busy_seconds() - busy
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
@@ -170,6 +181,8 @@ class Life:
                 "warmup": warmup,
                 "block_s": block_s,
                 "idle_cpu_s": idle_s,
+                "isolation": changed or self._isolation_doubt(workers),
+                **worker.rest.taken(),
                 "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
             }
             if cell.device == "cuda":
@@ -184,6 +197,7 @@ class Life:
             where["audit_s"] = time.monotonic() - start
             sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
+            self._left_behind(cell, worker)
             fault = "" if report["ok"] else report["reason"]
             fault = fault or audit.phase_fault(cell, epoch, timing["busy"])
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
@@ -197,7 +211,9 @@ class Life:
         by_cell = {c.id: [s for s in own if s["id"] == c.id] for c, _ in workers}
         for cell, worker in workers:
             samples = by_cell[cell.id]
-            fault = audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = clocks.parent_fault(samples)
+            fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = fault or self._probe(cell, worker, samples)
             if not fault:
                 epoch = secrets.randbelow(EPOCHS)
                 fault = self._ask(
@@ -211,7 +227,52 @@ class Life:
             cells = (self.pair.reference, self.pair.system)
             work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
-            if fault := audit.edges_fault(rounds, work):
+            ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
+            if fault := audit.edges_fault(rounds, work) or losses_fault(ours, theirs, work):
+                self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
+        """The phases one by one, and again where one looks wrong: it may be other programs."""
+        alone: dict[str, float] = {}
+        for _ in range(PROBES):
+            epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
+            found = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))["alone"]  # type: ignore[misc]
+            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
+            if not (fault := probe_fault(samples, alone)):
+                break
+        self.ledger.record("probed", cell=cell.id, worker=worker.pid, alone=alone)
+        return fault
+
+    def _left_behind(self, cell: Cell, worker: WorkerProcess) -> None:
+        """Fail whose processes outlived their parents: the system where nothing tells whose."""
+        left = isolation.strays(*started())
+        own = [p for p in left if isolation.mark(p) == worker.mark]
+        if fault := isolation.strays_fault(own):
+            self._fail(cell, Failure("incorrect", fault))
+        if fault := isolation.strays_fault([p for p in left if not isolation.mark(p)]):
+            self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _isolation_doubt(self, workers: list[tuple[Cell, WorkerProcess]]) -> str:
+        """Whether anything has changed how threads run: of the workers, or of this process."""
+        threads = {t for _, worker in workers for t in isolation.running(worker.pid)}
+        return isolation.running_doubt(threads | {isolation.Running.own()}, self.running)
+
+    def _verify(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """One epoch of each worker of which every batch is looked at; it is in no statistic."""
+        epoch = secrets.randbelow(EPOCHS)
+        digests = {}
+        for cell, worker in workers:
+            report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
+            self.ledger.record("verified", cell=cell.id, worker=worker.pid, **report)
+            if not report["ok"]:
+                fault = f"when every batch was looked at: {report['reason']}"
+                self._fail(cell, Failure("incorrect", fault))
+            digests[cell.id] = report["digest"]
+        if self.pair.reference is not None:
+            cells = (self.pair.reference, self.pair.system)
+            work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
+            one, other = (digests[c.id] for c in cells)
+            if fault := audit.digests_fault(one, other, work):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _ask(self, cell: Cell, command: Callable[[], T]) -> T:

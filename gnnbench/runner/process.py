@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -18,7 +20,9 @@ import psutil
 
 from gnnbench.cell import Cell
 from gnnbench.measure import machine
+from gnnbench.runner import isolation
 from gnnbench.runner.failures import Failure, from_death, oom_kill_count
+from gnnbench.runner.worker import STOPPED
 
 CLOSE_TIMEOUT_S = 10.0
 
@@ -55,6 +59,14 @@ def overridden_environment() -> dict[str, str]:
     }
 
 
+_started: dict[int, float] = {}  # when the workers that live were started, by pid
+
+
+def started() -> tuple[list[int], float]:
+    """The pids of the workers that live, and when the first of them was started (epoch, s)."""
+    return list(_started), min(_started.values(), default=math.inf)
+
+
 class WorkerProcess:
     """One child process in its own process group; use as a context manager."""
 
@@ -66,6 +78,9 @@ class WorkerProcess:
         self.timeout_s = timeout_s
         self._oom_kills = oom_kill_count()
         self._buffer = b""
+        self.rest = isolation.Rest()
+        isolation.adopt()
+        self.mark = secrets.token_hex(8)  # what its descendants are known by
         threads = machine.resolve_threads(cell.threads)
         arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
         with log.open("ab") as err:
@@ -74,10 +89,16 @@ class WorkerProcess:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=err,
-                env={**os.environ, **WORKER_ENVIRONMENT, "OMP_NUM_THREADS": str(threads)},
+                env={
+                    **os.environ,
+                    **WORKER_ENVIRONMENT,
+                    "OMP_NUM_THREADS": str(threads),
+                    isolation.MARK: self.mark,
+                },
                 start_new_session=True,
             )
         self._handle = psutil.Process(self._process.pid)
+        _started[self.pid] = self._handle.create_time()
         self._threads = threads
         self._ended = False
 
@@ -115,18 +136,38 @@ class WorkerProcess:
         self.send(op, **arguments)
         return self.receive(op)
 
+    def timed(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """The same of a command that says when its work has ended.
+
+        The answer has ``parent_s`` beside it: from the command to that word, by this process's
+        clock (s). Raises as ``call`` does.
+        """
+        self.send(op, **arguments)
+        line = self._read_line(self._sent + self.timeout_s)
+        ended = time.monotonic()
+        if line == STOPPED.rstrip():
+            line = self._read_line(self._sent + self.timeout_s)
+        return {**self._answer(op, line), "parent_s": ended - self._sent}
+
     def send(self, op: str, **arguments: Any) -> None:
         """Send a command; its answer is to be received before the next."""
         assert self._process.stdin is not None
+        command = json.dumps({"op": op, **arguments}).encode() + b"\n"
+        self.rest.end(self._own_cpu_seconds())
+        self._sent = time.monotonic()
         try:
-            self._process.stdin.write(json.dumps({"op": op, **arguments}).encode() + b"\n")
+            self._process.stdin.write(command)
             self._process.stdin.flush()
         except BrokenPipeError:
             raise WorkerFailed(self._death()) from None
 
     def receive(self, op: str) -> dict[str, Any]:
         """The answer to the command that was sent last. Raises as ``call``."""
-        line = self._read_line(time.monotonic() + self.timeout_s)
+        return self._answer(op, self._read_line(time.monotonic() + self.timeout_s))
+
+    def _answer(self, op: str, line: bytes | None) -> dict[str, Any]:
+        """What a line says of a command."""
+        self.rest.begin(self._own_cpu_seconds())
         if line is None:
             self.kill()
             raise WorkerFailed(
@@ -161,6 +202,14 @@ class WorkerProcess:
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line
+
+    def _own_cpu_seconds(self) -> float:
+        """CPU time of the worker without its children: quickly told, before and after commands."""
+        try:
+            times = self._handle.cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(times.user + times.system)
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and its children so far (10 ms steps)."""
@@ -209,13 +258,15 @@ class WorkerProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process group and close the pipes; again does nothing."""
+        """Kill the process group and what left it, and close the pipes; again does nothing."""
         if self._ended:
             return
         self._ended = True
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        isolation.end(isolation.strays(*started()))
+        del _started[self.pid]
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):

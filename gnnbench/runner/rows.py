@@ -16,7 +16,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
-from gnnbench.runner import audit
+from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.compared import Value, compared, doubts, level, number, ratio
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import share
@@ -277,6 +277,9 @@ def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
         *doubts(ledger, cell),
         audit.first_epoch_doubt(ledger.warm_ups(cell), own),
         audit.clock_doubt(own),
+        clocks.parent_doubt(own),
+        isolation.rest_doubt(own),
+        isolation.changes_doubt(own),
         audit.idle_doubt(cell, own),
         audit.after_doubt(own),
     ]

@@ -1,8 +1,9 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``, ``glance``,
-``epoch``, ``audit``, ``recheck``, ``profile``, ``close``); every command gets one answer,
-``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
+Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``,
+``glance``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every
+command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
+Before that of ``epoch`` comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -18,7 +19,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,6 +28,7 @@ from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.runner.quiet import quiet_since
 from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage
 
+STOPPED = b"stopped\n"
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
 
@@ -34,7 +36,8 @@ OOM_SCORE = "800"
 class Worker:
     """State between commands."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopped: Callable[[], None]) -> None:
+        self._stopped = stopped  # tells the runner at once: its clock decides
         self.clock = FrameworkClock()
         self.system: Any = None
         self.verified = False  # whether the suite's own gate and audit look at the work
@@ -116,6 +119,7 @@ class Worker:
         own.start()
         self.system.run_epoch(command["epoch"], lent)
         own.stop()
+        self._stopped()
         own.marks = list(lent.marks)
         return {**own.sweep().to_json(), "outer_s": quiet_since(own.begin) - own.begin}
 
@@ -123,6 +127,19 @@ class Worker:
         """Count and check what the last epoch did."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
+
+    def verify(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Run an epoch as one that is timed and look at all of its batches."""
+        from gnnbench.measure.timeline import Timeline
+
+        timeline = Timeline.on(self.system.cell.device)
+        timeline.start()
+        found: dict[str, Any] = self.system.verify(command["epoch"], timeline).to_json()
+        return found
+
+    def probe(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Run the phases of some epochs one by one; seconds a batch of each."""
+        return {"alone": self.system.probe(command["epochs"])}
 
     def glance(self, command: dict[str, Any]) -> dict[str, Any]:
         """One batch of the gate, of a cell whose first life passed it whole."""
@@ -186,7 +203,12 @@ def _settle(arguments: dict[str, Any]) -> None:
 
 def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     """Answer commands until ``close`` or the end of the stream."""
-    worker = Worker()
+
+    def stopped() -> None:
+        answers.write(STOPPED)
+        answers.flush()
+
+    worker = Worker(stopped)
     ops = {
         "prepare": worker.prepare,
         "hold": worker.hold,
@@ -196,6 +218,8 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "glance": worker.glance,
         "epoch": worker.epoch,
         "audit": worker.audit,
+        "verify": worker.verify,
+        "probe": worker.probe,
         "recheck": worker.recheck,
         "profile": worker.profile,
         "close": worker.close,

@@ -10,6 +10,7 @@ import time
 
 from gnnbench.cell import phases
 from gnnbench.composition.system import CheckReport, EpochReport, System
+from gnnbench.measure.timeline import Timeline
 from gnnbench.option import Option
 
 EPOCH_S = 0.1
@@ -136,6 +137,30 @@ class SlowClock(Honest):
     @property
     def seconds(self):
         return 7 * EPOCH_S
+
+
+class ShortClock(Honest):
+    """Makes time go a little slower."""
+
+    def setup(self):
+        super().setup()
+        right = time.perf_counter
+        begin = right()
+        time.perf_counter = lambda: begin + 0.7 * (right() - begin)
+
+
+class StoppedEarly(Honest):
+    """Has the harness's own timeline end its epochs before they do."""
+
+    def setup(self):
+        super().setup()
+        right = Timeline.stop
+
+        def stop(timeline):
+            right(timeline)
+            timeline.end -= 0.2 * (timeline.end - timeline.begin)
+
+        Timeline.stop = stop
 
 
 class ClockReset(Honest):

@@ -9,7 +9,8 @@ SYSTEMS = {
     "honest": "Honest", "honest-thread": "HonestThread", "honest-recount": "HonestRecount",
     "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
     "forever-on-the-side": "ForeverOnTheSide", "moved-to-warm-up": "WorkMovedToWarmUp",
-    "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "clock-reset": "ClockReset",
+    "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "short-clock": "ShortClock",
+    "stopped-early": "StoppedEarly", "clock-reset": "ClockReset",
     "missing-span": "MissingSpan", "spans-elsewhere": "SpansElsewhere",
     "old-timeline": "OldTimeline", "booked-elsewhere": "BookedElsewhere",
     "says-verified": "SaysVerified", "cached-answer": "CachedAnswer",
@@ -20,15 +21,23 @@ SYSTEMS = {
 SAMPLING = {
     "honest": "Honest", "honest-thread": "HonestThread", "outside-spans": "OutsideSpans",
     "own-span-clock": "OwnSpanClock", "booked-elsewhere": "BookedElsewhere",
+    "slow-clock": "SlowClock", "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
 HONEST = ("honest", "honest-thread", "honest-recount", "slightly-other")
-IN_VAIN = ("clock-reset", "says-verified", "booked-elsewhere")  # it changes nothing
+IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
+CLOCKS = {
+    "slow-clock": r"0\.7.* s by the runner's clock where it tells 0\.007",
+    "short-clock": r"0\.1.* s by the runner's clock where it tells 0\.0[678]",
+    "stopped-early": r"0\.1.* s by the runner's clock where it tells 0\.0[89]",
+}
 INCORRECT = {
+    **CLOCKS,
     "no-sync": "work goes on after they have ended",
     "half-on-the-side": "work goes on after they have ended",
     "missing-span": "epoch 0 has no span of the phase compute",
     "spans-elsewhere": "epoch 0 has no span of the phase sample",
     "old-timeline": "epoch 1 has no span of the phase sample",
+    "clock-reset": "has a loss of 0.81 where the reference has 0.9",  # it trains twice
     "cached-answer": "whatever the epoch",
     "another-epoch": "epoch 0 was answered where 1 was asked for",
     "not-a-number": "the loss of epoch 0 is nan",
@@ -39,7 +48,6 @@ DOUBTFUL = {
     "forever-on-the-side": "while idle",
     "moved-to-warm-up": "a warm-up epoch took",
     "moved-to-audit": "after each epoch",
-    "slow-clock": "after each epoch",
 }
 
 
@@ -109,6 +117,12 @@ def test_who_samples_in_its_phase_passes(sampling, system):
 def test_work_in_no_phase_is_doubtful_where_a_phase_is_judged(sampling, system):
     assert sampling[system]["status"] == "ok"
     assert re.search("are in no phase: work may be left out of its", sampling[system]["doubtful"])
+
+
+@pytest.mark.parametrize("system", CLOCKS)
+def test_a_clock_that_is_bent_is_incorrect_where_a_phase_is_judged(sampling, system):
+    assert sampling[system]["status"] == "incorrect"
+    assert re.search(CLOCKS[system], sampling[system]["reason"])
 
 
 def test_work_in_a_phase_that_is_not_run_is_incorrect(sampling):

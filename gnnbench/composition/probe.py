@@ -1,0 +1,79 @@
+"""The phases of an epoch's batches one by one, each between two readings of the harness's clock.
+
+In a timed epoch the schedule says which phase runs when. Here nobody is asked: a batch is drawn and
+its nodes are read, then its rows are loaded, then the model is trained on it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from gnnbench.cell import phases
+from gnnbench.minibatch import Batch
+from gnnbench.stages.schedule.base import Stages
+
+T = TypeVar("T")
+
+BATCHES = 8  # of an epoch
+# A phase is enqueued while the device is kept busy for this many of its cycles, some milliseconds:
+# how long the host takes to launch it is no part of its time where a timed epoch hides it.
+AHEAD = 10_000_000
+
+
+def probe(
+    stages: Stages,
+    epochs: Sequence[tuple[int, Sequence[Tensor]]],
+    device: torch.device,
+    until: str,
+) -> dict[str, float]:
+    """Seconds of each phase of a batch: of ``epochs``, numbers and seeds by batch, the least.
+
+    On a busy machine a batch may take many times as long, and never less; a short last one does not
+    count.
+    """
+    least = dict.fromkeys(phases(until), math.inf)
+    for epoch, batches in epochs:
+        for number, seeds in enumerate(batches[:BATCHES]):
+            if seeds.numel() < batches[0].numel():
+                continue
+
+            def draw(seeds: Tensor = seeds, epoch: int = epoch, number: int = number) -> Batch:
+                batch = stages.sampler.sample(seeds, epoch, number)
+                batch.sizes()
+                batch.tensors()
+                return batch
+
+            batch, spent = _timed(draw, device)
+            least["sample"] = min(least["sample"], spent)
+            if stages.store is None:
+                continue
+            rows, spent = _timed(lambda b=batch: stages.store.load(b), device)  # type: ignore[misc]
+            least["memory_io"] = min(least["memory_io"], spent)
+            if stages.trainer is None:
+                continue
+            _, spent = _timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
+            least["compute"] = min(least["compute"], spent)
+    return least
+
+
+def _timed(run: Callable[[], T], device: torch.device) -> tuple[T, float]:
+    """What ``run`` returns, and its time: on a GPU the device's own, launches apart."""
+    if device.type != "cuda":
+        begin = time.perf_counter()
+        found = run()
+        return found, time.perf_counter() - begin
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    stream = torch.cuda.current_stream(device)
+    torch.cuda.synchronize(device)
+    torch.cuda._sleep(AHEAD)
+    first.record(stream)
+    found = run()
+    last.record(stream)
+    torch.cuda.synchronize(device)
+    return found, first.elapsed_time(last) / 1e3

@@ -1,0 +1,136 @@
+"""A look at every batch of an epoch that runs as any other, and of which no stage knows.
+
+The stages hand every batch and its rows to the same hook in every epoch; in a verification epoch it
+looks at them: offsets, destinations, numbers of edges, neighbours, feature rows. What the sampler
+says of its batch counts for nothing here: blocks are looked at in the form that layers take.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+
+import torch
+from torch import Tensor
+
+from gnnbench.check import gate
+from gnnbench.check.law import WALK, Law
+from gnnbench.data.graph import Graph
+from gnnbench.minibatch import Batch, Block
+
+# Destinations of a hop whose edges are held against the graph, drawn anew in every epoch: who draws
+# wrong edges cannot know for which. Their numbers are looked at for all.
+DESTINATIONS = 2048
+
+
+class Verifier:
+    """Collects what is wrong with the batches that it is shown; the first fault stands."""
+
+    def __init__(self, graph: Graph, law: Law, fanouts: tuple[int, ...], frontier: str) -> None:
+        self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
+        self._random = torch.Generator().manual_seed(secrets.randbits(62))
+        self._sha = hashlib.sha256()
+        self.fault = ""
+        self.batches = 0
+
+    def look(self, batch: Batch, rows: Tensor | None) -> None:
+        """Look at a batch and its feature rows, before either is overwritten."""
+        self.batches += 1
+        if self.fault:
+            return
+        try:
+            self._blocks([block.to("cpu") for block in reversed(batch.blocks)], batch.seeds.cpu())
+            if rows is not None:
+                gate.check_features(self._graph, batch.input_nodes, rows)
+        except gate.Fault as fault:
+            self.fault = f"batch {self.batches}: {fault}"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the multisets of (destination, neighbour) of every hop of every batch."""
+        return self._sha.hexdigest()
+
+    def _blocks(self, blocks: list[Block], seeds: Tensor) -> None:
+        """From the seeds outwards."""
+        if len(blocks) != len(self._fanouts):
+            raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
+        wanted, done_dst, done_edges = seeds.long(), 0, 0
+        for hop, (block, fanout) in enumerate(zip(blocks, self._fanouts, strict=True), start=1):
+            if fault := _form_fault(block, wanted):
+                raise gate.Fault(f"hop {hop}: {fault}")
+            counts = block.indptr.long().diff()
+            nodes = block.src_nodes.long()
+            src, dst = nodes[block.indices.long()], nodes[: block.num_dst]
+            ends = dst.repeat_interleave(counts)
+            self._sha.update(_multiset(ends[done_edges:], src[done_edges:]).to_bytes(8, "little"))
+            if fault := self._hop_fault(
+                dst[done_dst:], counts[done_dst:], src[done_edges:], fanout
+            ):
+                raise gate.Fault(f"hop {hop}: {fault}")
+            wanted = nodes
+            if self._frontier == "new":
+                done_dst, done_edges = block.num_dst, block.num_edges
+
+    def _hop_fault(self, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
+        least, most = self._law.bounds(dst, fanout)
+        if bool(((counts < least) | (counts > most)).any()):
+            return f"a destination has another number of edges than {self._law.words(fanout)}"
+        if self._law.name == WALK or not dst.numel():
+            return ""
+        starts = counts.cumsum(0) - counts
+        some = torch.randperm(dst.numel(), generator=self._random)[:DESTINATIONS]
+        return self._edges_fault(dst[some], _ragged(src, starts[some], counts[some]), counts[some])
+
+    def _edges_fault(self, dst: Tensor, src: Tensor, counts: Tensor) -> str:
+        """Whether the edges of some destinations are the graph's, each as often as it is there."""
+        graph, size = self._graph, self._graph.num_nodes
+        starts = graph.indptr[dst].long()
+        degrees = graph.indptr[dst + 1].long() - starts
+        row = torch.arange(dst.numel())
+        real = row.repeat_interleave(degrees) * size + _ragged(graph.indices, starts, degrees)
+        if self._law.weighs is not None:
+            real = real[_ragged(self._law.weighs, starts, degrees)]
+        real = real.sort().values
+        drawn, times = (row.repeat_interleave(counts) * size + src).unique(return_counts=True)
+        there = torch.searchsorted(real, drawn, right=True) - torch.searchsorted(real, drawn)
+        if bool((there == 0).any()):
+            return "an edge is none of the graph's"
+        if not self._law.repeats and bool((times > there).any()):
+            return "an edge was drawn twice for one destination"
+        return ""
+
+
+def _form_fault(block: Block, wanted: Tensor) -> str:
+    """Whether a block's offsets and local ids mean anything; ``wanted`` are its destinations."""
+    offsets, local = block.indptr, block.indices
+    if offsets.numel() != block.num_dst + 1 or block.num_dst > block.num_src:
+        return (
+            f"{offsets.numel()} offsets of {block.num_src} nodes for {block.num_dst} destinations"
+        )
+    if (
+        int(offsets[0]) != 0
+        or int(offsets[-1]) != local.numel()
+        or bool((offsets.diff() < 0).any())
+    ):
+        return f"the offsets do not rise from 0 to the {local.numel()} edges"
+    if local.numel() and (int(local.min()) < 0 or int(local.max()) >= block.num_src):
+        return f"a local id lies outside the {block.num_src} nodes"
+    if not torch.equal(block.dst_nodes.long(), wanted):
+        return "the destinations are not the nodes known before, in their order"
+    return ""
+
+
+def _ragged(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
+    """``values[starts[i] : starts[i] + lengths[i]]``, one after the other."""
+    before = lengths.cumsum(0) - lengths
+    at = torch.arange(int(lengths.sum())) + (starts - before).repeat_interleave(lengths)
+    found = values[at]
+    return found if found.dtype is torch.bool else found.long()
+
+
+def _multiset(one: Tensor, other: Tensor) -> int:
+    """A sum over mixed couples, int64 ``[n]`` each: whatever their order, modulo 2^64."""
+    mixed = one * 0x9E3779B97F4A7C1 + other * 0x2545F4914F6CDD1D
+    for _ in range(2):
+        mixed = (mixed ^ ((mixed >> 29) & 0x7FFFFFFFF)) * 0x1B03738712FAD5C9
+    return int(mixed.sum()) & (2**64 - 1)

@@ -1,0 +1,99 @@
+"""The hook of a verification epoch, on a graph of four nodes and batches written out."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from gnnbench.check.law import Law
+from gnnbench.composition.verify import Verifier
+from gnnbench.minibatch import Block, MiniBatch
+
+# 0 <- 1, 2, 3; 1 <- 0, 0 (twice in the graph); 2 <- 3; 3 has no neighbour.
+INDPTR = torch.tensor([0, 3, 5, 6, 6])
+INDICES = torch.tensor([1, 2, 3, 0, 0, 3], dtype=torch.int32)
+
+
+@dataclass
+class Graph:
+    indptr = INDPTR
+    indices = INDICES
+    num_nodes = 4
+    features = torch.arange(8, dtype=torch.float32).view(4, 2)
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def batch(offsets=(0, 2, 4), local=(2, 3, 0, 0), nodes=(0, 1, 2, 3), seeds=(0, 1)):
+    """Seeds 0 and 1, two edges each: 0 <- 2, 3 and 1 <- 0, 0."""
+    block = Block(ints(*offsets), ints(*local), ints(*nodes), len(seeds))
+    return MiniBatch(torch.tensor(seeds), [block], len(local))
+
+
+def look(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
+    verifier = Verifier(Graph(), Law.of(pick, INDPTR), (fanout,), frontier)
+    for one in batches:
+        verifier.look(one, Graph.features[one.input_nodes.long()] if rows is None else rows)
+    return verifier
+
+
+def test_right_batches_pass():
+    assert look(batch(), batch(local=(3, 2, 0, 0))).fault == ""
+
+
+@pytest.mark.parametrize(
+    "wrong,reason",
+    [
+        (batch(local=(2, 2, 0, 0)), "hop 1: an edge was drawn twice for one destination"),
+        (batch(local=(0, 2, 0, 0)), "hop 1: an edge is none of the graph's"),
+        (
+            batch((0, 1, 2), (2, 0)),
+            "hop 1: a destination has another number of edges than min(2, degree)",
+        ),
+        (
+            batch((0, 3, 4), (1, 2, 3, 0)),
+            "hop 1: a destination has another number of edges than min(2, degree)",
+        ),
+        (batch(nodes=(1, 0, 2, 3)), "hop 1: the destinations are not the nodes known before"),
+        (batch(local=(2, 4, 0, 0)), "hop 1: a local id lies outside the 4 nodes"),
+        (batch(offsets=(0, 3, 2)), "hop 1: the offsets do not rise from 0 to the 4 edges"),
+    ],
+)
+def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
+    assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
+
+
+def test_edges_may_come_twice_where_the_law_lets_them():
+    same = batch(local=(2, 2, 0, 0))
+    assert look(same, pick="with_replacement").fault == ""
+    assert "none of the graph's" in look(batch(local=(0, 2, 0, 0)), pick="with_replacement").fault
+
+
+def test_every_row_is_looked_at():
+    stale = Graph.features.clone()
+    stale[3, 1] += 1
+    assert "gathered feature rows differ" in look(batch(), rows=stale).fault
+    assert look(batch(), rows=Graph.features).fault == ""
+
+
+def test_the_digest_is_of_the_edges_whatever_their_order_and_names():
+    renamed = batch(local=(3, 2, 0, 0), nodes=(0, 1, 3, 2))
+    assert look(batch()).digest == look(batch(local=(3, 2, 0, 0))).digest
+    assert look(batch()).digest == look(renamed).digest
+    assert look(batch()).digest != look(batch(local=(1, 3, 0, 0))).digest
+    assert look(batch()).digest != look(batch(), batch()).digest
+
+
+def test_only_new_destinations_count_with_the_new_frontier():
+    """Seed 2 <- 3, then 3, which has none: the input layer's block holds both rows."""
+    inner = Block(ints(0, 1), ints(1), ints(2, 3), 1)
+    outer = Block(ints(0, 1, 1), ints(1), ints(2, 3), 2)
+    two = MiniBatch(torch.tensor([2]), [outer, inner], 1, frontier="new")
+    verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2, 2), "new")
+    verifier.look(two, None)
+    assert verifier.fault == ""
+    twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
+    verifier.look(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
+    assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault

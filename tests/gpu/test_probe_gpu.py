@@ -1,0 +1,35 @@
+"""Verification epochs and phases by themselves, on a GPU."""
+
+import pytest
+from compose import make, run, timed
+
+from gnnbench.measure.timeline import Timeline
+from gnnbench.runner.probing import probe_fault
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
+@pytest.mark.parametrize("topology", ["gpu", "uva", "cpu"])
+def test_a_right_epoch_is_verified(small_graph, topology, until):
+    settings = {"sampler.topology": topology}
+    system = make(small_graph, settings=settings, device="cuda", until=until)
+    timeline = Timeline.on("cuda")
+    timeline.start()
+    report = system.verify(7, timeline)
+    assert (report.ok, report.reason) == (True, "")
+    assert report.digest and run(system, 8).ok
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
+def test_phases_by_themselves_are_no_longer_than_told(small_graph, until):
+    system = make(small_graph, device="cuda", until=until)
+    samples = []
+    for epoch in range(4):
+        sweep, report = timed(system, epoch), system.audit(epoch)
+        times = {f"{phase}_time_s": busy for phase, busy in sweep.busy.items()}
+        samples.append({"wall_s": sweep.wall, "batches": report.batches, **times})
+    alone = system.probe([11, 12, 13])
+    assert all(0 < seconds < 1 for seconds in alone.values())
+    assert probe_fault(samples[1:], alone) == ""
+    assert run(system, 5).ok

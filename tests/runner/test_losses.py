@@ -1,0 +1,75 @@
+"""Two lives held against each other, epoch by epoch, on samples written out."""
+
+import pytest
+
+from gnnbench.runner.losses import losses_fault
+
+LOSSES = (4.0, 3.6, 3.3, 3.1)
+
+
+def life(losses=LOSSES, moved=(0.3, 0.4), norm=5.0, nodes=1000, first=0):
+    return [
+        {
+            "epoch": first + number, "loss": loss, "unique_nodes": nodes,
+            "param_moved": list(moved), "param_norm": norm,
+        }
+        for number, loss in enumerate(losses)
+    ]  # fmt: skip
+
+
+def near(share):
+    return life(tuple(loss + share * LOSSES[0] for loss in LOSSES))
+
+
+@pytest.mark.parametrize(
+    "work,right,wrong", [("identical", 5e-4, 2e-3), ("equivalent", 0.02, 0.04)]
+)
+def test_losses_agree_to_a_share_of_the_first(work, right, wrong):
+    assert losses_fault(life(), near(right), work) == ""
+    fault = losses_fault(life(), near(wrong), work)
+    assert f"has a loss of {4 + 4 * wrong:.4g} where the reference has 4, but" in fault
+    assert losses_fault(life(), near(-wrong), work) != ""
+    assert losses_fault(life(), near(wrong), "different") == ""
+
+
+def test_nodes_agree():
+    assert losses_fault(life(), life(nodes=980), "equivalent") == ""
+    assert "met 999 nodes where the reference met 1000" in losses_fault(
+        life(), life(nodes=999), "identical"
+    )
+    assert "met 960 nodes" in losses_fault(life(), life(nodes=960), "equivalent")
+
+
+def test_every_layer_is_trained():
+    assert losses_fault(life(), life(moved=(0.3, 0.401)), "identical") == ""
+    assert "moved layer 1 by 0 where the reference moved it by 0.3" in losses_fault(
+        life(), life(moved=(0.0, 0.4)), "equivalent"
+    )
+    assert "moved the parameters by 0.35 where the reference moved them by 0.5" in losses_fault(
+        life(), life(moved=(0.21, 0.28)), "equivalent"
+    )
+    assert "trained 1 layers where the reference has 2" in losses_fault(
+        life(), life(moved=(0.5,)), "equivalent"
+    )
+    # A layer without gradients, as of features that are all zero, stands still on both sides.
+    still = life(moved=(0.0, 0.4))
+    assert losses_fault(still, still, "identical") == ""
+
+
+def test_the_norm_of_the_parameters_agrees():
+    assert "norm 5.2 where the reference has 5" in losses_fault(
+        life(), life(norm=5.2), "equivalent"
+    )
+
+
+def test_only_the_same_epochs_are_held_against_each_other():
+    assert losses_fault(life(), life((9.0,) * 4, first=7), "identical") == ""
+    assert losses_fault(life(), life()[:2], "identical") == ""
+    assert losses_fault([], [], "identical") == ""
+
+
+def test_a_system_that_tells_no_steps_is_judged_by_its_losses():
+    silent = life(moved=(), norm=None)
+    assert losses_fault(life(), silent, "identical") == ""
+    without = [{**s, "loss": None} for s in silent]
+    assert losses_fault(without, without, "identical") == ""

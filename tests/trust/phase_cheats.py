@@ -1,0 +1,86 @@
+"""Planted cheats that do all of their work, and tell it as another phase's or as none's."""
+
+from dataclasses import replace
+
+from gnnbench.measure import timeline as harness
+from gnnbench.stages.sampler.native import NativeStage, native
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.systems.baseline import BASELINE
+
+
+class Schedule(Serial):
+    name = "honest"
+
+
+class SamplesInMemoryIo(Serial):
+    """Draws the batch when its rows are loaded."""
+
+    name = "samples-in-memory-io"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        for number, seeds in enumerate(batches):
+            with timeline.span("sample", number):
+                pass
+            with timeline.span("memory_io", number):
+                batch = stages.sampler.sample(seeds, epoch, number)
+                rows = stages.store.load(batch)
+            if stages.trainer is not None:
+                with timeline.span("compute", number):
+                    stages.trainer.step(batch, rows)
+            stages.keep(batch, rows)
+
+
+class LoadsWhileSampling(Serial):
+    """Loads the rows in the sampling phase: little is left where memory IO is judged."""
+
+    name = "loads-while-sampling"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        for number, seeds in enumerate(batches):
+            with timeline.span("sample", number):
+                batch = stages.sampler.sample(seeds, epoch, number)
+                rows = stages.store.load(batch)
+            with timeline.span("memory_io", number):
+                pass
+            stages.keep(batch, rows)
+
+
+class SamplesBefore(Serial):
+    """Draws all batches before its phase begins."""
+
+    name = "samples-before"
+
+    def epoch(self, epoch, batches, stages, timeline, until):
+        drawn = [stages.sampler.sample(seeds, epoch, nth) for nth, seeds in enumerate(batches)]
+        with timeline.span("sample"):
+            for batch in drawn:
+                stages.keep(batch, None)
+
+
+class ShortSpans(NativeStage):
+    """A sampler that has the harness's spans end before they do."""
+
+    def __init__(self, spec, job):
+        super().__init__(spec, job)
+
+        def end(span, *_):
+            line = span._timeline
+            told = span._begin + 0.02 * (line.clock.mark() - span._begin)
+            line.marks.append((span._key, span._begin, told))
+
+        harness._Open.__exit__ = end
+
+
+class ShortSampler(type(native("hop-by-hop"))):
+    name = "short-spans"
+
+    def build(self, job):
+        same = {option: getattr(self, option) for option in self.options()}
+        return ShortSpans(native("hop-by-hop", **same), job)
+
+
+HONEST = replace(BASELINE, schedule=Schedule())
+SAMPLES_IN_MEMORY_IO = replace(BASELINE, schedule=SamplesInMemoryIo())
+LOADS_WHILE_SAMPLING = replace(BASELINE, schedule=LoadsWhileSampling())
+SAMPLES_BEFORE = replace(BASELINE, schedule=SamplesBefore())
+SHORT_SPANS = replace(BASELINE, sampler=ShortSampler())

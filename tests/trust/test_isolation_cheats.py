@@ -1,0 +1,69 @@
+"""What a worker leaves behind, and what it changes of cores and priorities, is found."""
+
+import os
+import re
+
+import psutil
+import pytest
+from conftest import register, run_systems
+
+SYSTEMS = {
+    "honest": "Honest", "honest-child": "HonestChild", "daemon-at-setup": "DaemonAtSetup",
+    "daemon-in-an-epoch": "DaemonInAnEpoch", "bare-daemon": "BareDaemon", "reniced": "Reniced",
+    "pinned": "Pinned", "pins-the-other": "PinsTheOther", "after-its-answer": "WorksAfterItsAnswer",
+}  # fmt: skip
+HONEST = ("honest", "honest-child")
+DAEMONS = ("daemon-at-setup", "daemon-in-an-epoch", "bare-daemon")
+CORES = "the cores that a thread may run on were changed, around [1-9] of [0-9] epochs"
+DOUBTFUL = {
+    "reniced": "the priority of a thread was changed, around [1-9] of [0-9] epochs",
+    "pinned": CORES,
+    "pins-the-other": CORES,
+    "after-its-answer": "used [0-9]+% of a core between its commands|while idle",
+}
+
+
+def run(patch, out, options=()):
+    register(patch, "isolation_cheats", SYSTEMS)
+    return {r["system"]: r for r in run_systems(SYSTEMS, out, "honest", options=options).rows}
+
+
+@pytest.fixture(scope="module")
+def whole(patch, tmp_path_factory):
+    return run(patch, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def sampling(patch, tmp_path_factory):
+    return run(patch, tmp_path_factory.mktemp("sampling"), ("until=sample",))
+
+
+@pytest.fixture(params=["whole", "sampling"])
+def rows(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.mark.parametrize("system", HONEST)
+def test_honest_twins_pass(rows, system):
+    row = rows[system]
+    assert (row["status"], row["reason"]) == ("ok", "")
+    if system != "honest":  # whom one of the others left a single core
+        assert not re.search("priority|cores that|between its", row["doubtful"])
+
+
+@pytest.mark.parametrize("system", DAEMONS)
+def test_a_process_that_is_left_behind_is_found_and_ended(rows, system):
+    row = rows[system]
+    assert row["status"] == "incorrect", row
+    assert re.match("1 of its processes .* outlived their parent", row["reason"]), row["reason"]
+    here = psutil.Process()
+    left = [p for p in here.children() if os.getsid(p.pid) not in (os.getsid(0), 0)]
+    assert [p for p in left if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.parametrize("system", DOUBTFUL)
+def test_what_cannot_be_proven_is_doubtful(rows, system):
+    if system.startswith("pin") and len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("a single core leaves nothing to change")
+    assert rows[system]["status"] == "ok"
+    assert re.search(DOUBTFUL[system], rows[system]["doubtful"]), rows[system]["doubtful"]

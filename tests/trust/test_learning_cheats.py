@@ -1,0 +1,49 @@
+"""Systems that train on less than they draw are found by a reference that starts as they do."""
+
+import re
+
+import pytest
+from conftest import register, run_systems
+
+from gnnbench.ops.library import native_info
+
+RECIPES = {
+    "honest-around": "HONEST", "half-trained": "HALF_TRAINED", "now-and-then": "NOW_AND_THEN",
+    "detached": "DETACHED",
+}  # fmt: skip
+STAGES = {
+    "schedule": {
+        "around": "Schedule", "half-trained": "HalfSchedule", "now-and-then": "NowAndThenSchedule",
+    },
+    "aggregate": {"detaching": "Detaching"},
+}  # fmt: skip
+INCORRECT = {
+    "half-trained": "epoch [0-9]+ moved (layer|the parameters)",
+    "now-and-then": "epoch [0-9]+ moved (layer|the parameters)",
+    "detached": "epoch [0-9]+ moved layer 1 by 0 where the reference moved it by",
+}
+
+
+@pytest.fixture(scope="module")
+def rows(patch, tmp_path_factory):
+    if not native_info()["cpu_built"]:
+        pytest.skip("the native library is not built; run 'make install'")
+    register(patch, "learning_cheats", RECIPES, **STAGES)
+    outcome = run_systems(
+        ["baseline", *RECIPES], tmp_path_factory.mktemp("learning"), "baseline",
+        options=("fanouts=[4, 3]", "hidden=8", "threads=1"),
+    )  # fmt: skip
+    return {r["system"]: r for r in outcome.rows}
+
+
+def test_the_honest_twin_passes(rows):
+    row = rows["honest-around"]
+    assert (row["status"], row["reason"], row["work_class"]) == ("ok", "", "identical")
+
+
+@pytest.mark.parametrize("system", INCORRECT)
+def test_a_cheat_is_incorrect_and_has_no_ratio(rows, system):
+    row = rows[system]
+    assert row["status"] == "incorrect", row
+    assert re.search(INCORRECT[system], row["reason"]), row["reason"]
+    assert row.get("ratio") is None

@@ -1,0 +1,50 @@
+"""A phase that is told as another, or as none, is found when the phases are run one by one."""
+
+import re
+
+import pytest
+from conftest import register, run_systems
+
+from gnnbench.ops.library import native_info
+
+RECIPES = {
+    "honest-serial": "HONEST", "samples-in-memory-io": "SAMPLES_IN_MEMORY_IO",
+    "loads-while-sampling": "LOADS_WHILE_SAMPLING", "samples-before": "SAMPLES_BEFORE",
+    "short-spans": "SHORT_SPANS",
+}  # fmt: skip
+STAGES = {
+    "schedule": {
+        "honest": "Schedule", "samples-in-memory-io": "SamplesInMemoryIo",
+        "loads-while-sampling": "LoadsWhileSampling", "samples-before": "SamplesBefore",
+    },
+    "sampler": {"short-spans": "ShortSampler"},
+}  # fmt: skip
+# By how far an epoch goes: the cheats, and the phase that they tell too short.
+CHEATS = {
+    "compute": {"samples-in-memory-io": "sample"},
+    "memory_io": {"loads-while-sampling": "memory_io", "samples-in-memory-io": "sample"},
+    "sample": {"samples-before": "sample", "short-spans": "sample"},
+}
+
+
+@pytest.fixture(scope="module", params=CHEATS)
+def rows(request, patch, tmp_path_factory):
+    if not native_info()["cpu_built"]:
+        pytest.skip("the native library is not built; run 'make install'")
+    register(patch, "phase_cheats", RECIPES, **STAGES)
+    until = request.param
+    options = ("threads=1", *(() if until == "compute" else (f"until={until}",)))
+    systems = ["baseline", "honest-serial", *CHEATS[until]]
+    outcome = run_systems(systems, tmp_path_factory.mktemp(until), "baseline", options=options)
+    return until, {r["system"]: r for r in outcome.rows}
+
+
+def test_honest_phases_pass_and_others_do_not(rows):
+    until, found = rows
+    for system in ("baseline", "honest-serial"):
+        assert (found[system]["status"], found[system]["reason"]) == ("ok", "")
+    for system, phase in CHEATS[until].items():
+        row = found[system]
+        assert row["status"] == "incorrect", row
+        told = f"its epochs tell .* s of '{phase}' a batch where that takes .* s by itself"
+        assert re.match(told, row["reason"]), row["reason"]

@@ -1,0 +1,78 @@
+"""What is done otherwise once the gate is over is found in an epoch that no stage knows of."""
+
+import re
+
+import pytest
+from conftest import register, run_systems
+
+from gnnbench.ops.library import native_info
+
+SAMPLERS = {
+    "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",
+    "one-neighbour": "ONE_NEIGHBOUR", "any-neighbours": "ANY_NEIGHBOURS",
+    "old-numbers": "OLD_NUMBERS",
+}  # fmt: skip
+STAGES = {
+    "sampler": {
+        "timed": "Sampler", "half-the-edges": "HalfSampler", "one-neighbour": "OneSampler",
+        "any-neighbours": "AnySampler", "old-numbers": "OldSampler",
+    },
+    "features": {"stale-middle": "Store"},
+}  # fmt: skip
+LOOKED = "when every batch was looked at: batch [0-9]: "
+INCORRECT = {
+    "half-the-edges": LOOKED + "hop [23]: a destination has another number of edges than min",
+    "one-neighbour": LOOKED + "hop [23]: an edge was drawn twice for one destination",
+    "any-neighbours": LOOKED + "hop [23]: an edge is none of the graph's",
+    "old-numbers": "when every batch was looked at it drew other edges than the reference, not so",
+}
+STALE = LOOKED + "gathered feature rows differ from the feature table"
+# products~twin has few labelled nodes: the rows of the input layer are cut at the second hop.
+SMALL = ("fanouts=[4, 3]", "threads=1", "hidden=8")
+
+
+def outcome_of(patch, systems, out, until):
+    if not native_info()["cpu_built"]:
+        pytest.skip("the native library is not built; run 'make install'")
+    register(patch, "verified_cheats", {**SAMPLERS, "stale-middle": "STALE_MIDDLE"}, **STAGES)
+    options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
+    found = run_systems(["baseline", *systems], out, "baseline", options=options)
+    return {r["system"]: r for r in found.rows}
+
+
+@pytest.fixture(scope="module")
+def whole(patch, tmp_path_factory):
+    systems = [*SAMPLERS, "stale-middle"]
+    return outcome_of(patch, systems, tmp_path_factory.mktemp("whole"), "compute")
+
+
+@pytest.fixture(scope="module")
+def sampling(patch, tmp_path_factory):
+    return outcome_of(patch, SAMPLERS, tmp_path_factory.mktemp("sampling"), "sample")
+
+
+@pytest.fixture(scope="module")
+def loading(patch, tmp_path_factory):
+    return outcome_of(patch, ["stale-middle"], tmp_path_factory.mktemp("loading"), "memory_io")
+
+
+@pytest.mark.parametrize("until", ["whole", "sampling"])
+def test_the_honest_twin_passes(request, until):
+    row = request.getfixturevalue(until)["honest-timed"]
+    assert (row["status"], row["reason"], row["work_class"]) == ("ok", "", "identical")
+
+
+@pytest.mark.parametrize("until", ["whole", "sampling"])
+@pytest.mark.parametrize("system", INCORRECT)
+def test_wrong_edges_are_found(request, until, system):
+    row = request.getfixturevalue(until)[system]
+    assert row["status"] == "incorrect", row
+    assert re.search(INCORRECT[system], row["reason"]), row["reason"]
+    assert row.get("ratio") is None
+
+
+@pytest.mark.parametrize("until", ["whole", "loading"])
+def test_stale_rows_in_the_middle_are_found(request, until):
+    row = request.getfixturevalue(until)["stale-middle"]
+    assert row["status"] == "incorrect", row
+    assert re.search(STALE, row["reason"]), row["reason"]
