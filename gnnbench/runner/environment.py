@@ -132,7 +132,7 @@ def check_names(systems: Collection[str], models: Collection[str]) -> None:
     """Raise ``UsageError`` for the first unknown name; any model goes without a recipe."""
     for name in systems:
         names.check("system", name, registry.known(registry.SYSTEM))
-    if any(isinstance(found := system(s), Named) and found.composed for s in systems):
+    if models and any(isinstance(f := system(s), Named) and f.composed for s in systems):
         for model in models:
             names.check("model", model, MODELS)
 

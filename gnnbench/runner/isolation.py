@@ -26,9 +26,9 @@ NICE, POLICY = 16, 38  # fields of /proc/PID/stat behind the name
 BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
-def adopt() -> None:
-    """Become the parent of every descendant whose own parent ends."""
-    ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, 1, 0, 0, 0)
+def adopt(on: bool = True) -> None:
+    """Become the parent of every descendant whose own parent ends, or no longer."""
+    ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, int(on), 0, 0, 0)
 
 
 def strays(workers: Collection[int], since: float) -> list[psutil.Process]:

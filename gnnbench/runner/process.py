@@ -267,6 +267,8 @@ class WorkerProcess:
         self._process.wait()
         isolation.end(isolation.strays(*started()))
         del _started[self.pid]
+        if not _started:  # what others leave behind is theirs again
+            isolation.adopt(False)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):

@@ -58,7 +58,11 @@ def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, t
         (Wish("crash", pairs=5, rounds=2), CellsFailedError, "SIGSEGV"),
         (Wish("absent"), CellsFailedError, "pip install absent"),
         (Wish("fak"), UsageError, "did you mean 'fake'"),
-        (Wish("spin", pairs=5, rounds=2, options=("spin.speed=0.05",)), CellsFailedError, "'spin'"),
+        (
+            Wish("spin", pairs=5, rounds=2, options=("spin.speed=0.05", "warmup_epochs=0")),
+            CellsFailedError,
+            "'spin'",
+        ),
     ):
         with pytest.raises(error, match=words):
             calibrate(wish, tmp_path / "results", observer)

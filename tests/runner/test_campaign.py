@@ -170,7 +170,7 @@ def test_a_spinning_worker_makes_rows_doubtful(launch):
 
 
 def test_a_pair_in_doubt_is_void_and_repeated_once_then_there_is_no_verdict(launch, observer):
-    outcome = launch("fake,spin", repeats=5, options=("speed=0.05",))
+    outcome = launch("fake,spin", repeats=5, options=("speed=0.05", "warmup_epochs=0"))
     rows = by_system(outcome)
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
     assert rows["spin"].get("ratio") is None

@@ -37,7 +37,8 @@ def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
     assert keeper.prepare(cell) is None
     code = (
         "import json, sys;"
-        " from gnnbench.runner.worker import Worker; w = Worker(); c = json.load(sys.stdin);"
+        " from gnnbench.runner.worker import Worker; w = Worker(lambda: None);"
+        " c = json.load(sys.stdin);"
         " w.open(c); w.setup({}); print(*sys.modules)"
     )
     command = {"cell": asdict(replace(cell, threads=1)), "graph": keeper.graph(cell)}

@@ -34,18 +34,18 @@ INCORRECT = {
     **CLOCKS,
     "no-sync": "work goes on after they have ended",
     "half-on-the-side": "work goes on after they have ended",
-    "missing-span": "epoch 0 has no span of the phase compute",
-    "spans-elsewhere": "epoch 0 has no span of the phase sample",
-    "old-timeline": "epoch 1 has no span of the phase sample",
+    "missing-span": "epoch [0-9]+ has no span of the phase compute",
+    "spans-elsewhere": "epoch [0-9]+ has no span of the phase sample",
+    "old-timeline": "epoch [0-9]+ has no span of the phase sample",
     "clock-reset": "has a loss of 0.81 where the reference has 0.9",  # it trains twice
     "cached-answer": "whatever the epoch",
-    "another-epoch": "epoch 0 was answered where 1 was asked for",
-    "not-a-number": "the loss of epoch 0 is nan",
+    "another-epoch": "epoch [0-9]+ was answered where [0-9]+ was asked for",
+    "not-a-number": "the loss of epoch [0-9]+ is nan",
     "fewer-edges": r"drew 3900 edges where the reference drew 4000",
     "many-fewer-edges": r"drew 3000 edges where the reference drew 4000",
 }
 DOUBTFUL = {
-    "forever-on-the-side": "while idle",
+    "forever-on-the-side": "of a core while 'honest' was measured",
     "moved-to-warm-up": "a warm-up epoch took",
     "moved-to-audit": "after each epoch",
 }
@@ -77,13 +77,14 @@ def test_honest_twins_pass(rows, system):
     row = rows[system]
     assert (row["status"], row["reason"]) == ("ok", "")
     assert row["verified"] is False  # nobody but itself vouches for it
-    own = row["doubtful"].replace("the worker of 'forever-on-the-side'", "")
-    assert not re.search("while idle|warm-up|after each epoch|in no phase", own), own
+    own = [d for d in row["doubtful"].split("; ") if "'forever-on-the-side'" not in d]
+    words = "of a core while|warm-up|after each epoch|in no phase"
+    assert not re.search(words, "; ".join(own)), own
     assert row["epoch_wall_s"] >= 0.1  # its work
 
 
 def test_a_clock_that_is_reset_is_not_the_harnesss(rows):
-    assert rows["clock-reset"]["epoch_wall_s"] >= 0.2
+    assert rows["clock-reset"]["status"] == "incorrect"
     assert rows["booked-elsewhere"]["epoch_wall_s"] >= 0.2
 
 
@@ -142,7 +143,7 @@ def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option
         'schema_version = 2\nextends = "breakdown"\nreference = "honest"\n[axes]\n'
         f'system = ["honest"]\n"honest.{option}" = {values}\n'
     )
-    rows = run_systems((), tmp_path / "out", "honest", definition=definition).rows
+    rows = run_systems((), tmp_path / "out", "honest", definition=definition, pairs=3).rows
     assert [r["status"] for r in rows] == ["ok", "ok"]
     remarks = [r["remark"] for r in rows if r.get("remark")]
     assert len(remarks) == dead

@@ -19,7 +19,7 @@ DOUBTFUL = {
     "reniced": "the priority of a thread was changed, around [1-9] of [0-9] epochs",
     "pinned": CORES,
     "pins-the-other": CORES,
-    "after-its-answer": "used [0-9]+% of a core between its commands|while idle",
+    "after-its-answer": "used [0-9]+% of a core between its commands|of a core while",
 }
 
 
