@@ -73,6 +73,9 @@ def calibrate(
             f"{verified.comparisons} comparisons of equals, regrouped from {verified.lives} lives:"
             f" {verified.rate:.1%} called different, at most {verified.bound:.1%} with 95 %"
             f" confidence; differences of {verified.detectable:.0%} are called in 80 %."
-            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}."
+            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}.\n"
+            f"As measured, unsigned: {verified.bias:.4f} [{verified.bias_ci_low:.4f},"
+            f" {verified.bias_ci_high:.4f}] over all pairs; {verified.in_order} of"
+            f" {verified.groups} groups in order called."
         )
     print(found.folder / "samples.csv")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gnnbench import registry
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import misordered, recount, reread
@@ -127,16 +128,24 @@ class Composed(System):
         reason = verifier.fault or report.reason
         return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
 
-    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
         """Seconds of each phase of a batch by itself, on the harness's clock."""
-        device = self.job.device
+        device, sampler = self.job.device, self.stages.sampler
         todo = [(epoch, self._seeds(epoch)) for epoch in epochs]
-        alone = probe(self.stages, todo, device, self.until.word)
+        faults: list[str] = []
+
+        def look(batch: Batch, seeds: Tensor) -> None:
+            law = sampler.law.on(device)
+            faults.append(recount([batch.sizes()], [seeds], law, self.cell.fanouts))
+
+        alone = probe(self.stages, todo, device, self.until.word, look)
+        if sampler.ahead and sampler.name in registry.OURS[registry.SAMPLER]:
+            alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
         if self.trainer is not None:
             self.trainer.take_losses()
             self.trainer.moved()
         self.counts.clear()
-        return alone
+        return alone, next((f for f in faults if f), "")
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""

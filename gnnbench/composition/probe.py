@@ -31,8 +31,11 @@ def probe(
     epochs: Sequence[tuple[int, Sequence[Tensor]]],
     device: torch.device,
     until: str,
+    look: Callable[[Batch, Tensor], None] = lambda batch, seeds: None,
 ) -> dict[str, float]:
     """Seconds of each phase of a batch: of ``epochs``, numbers and seeds by batch, the least.
+
+    ``look`` is shown each batch and its seeds, outside the clock.
 
     On a busy machine a batch may take many times as long, and never less; a short last one does not
     count.
@@ -50,6 +53,7 @@ def probe(
                 return batch
 
             batch, spent = _timed(draw, device)
+            look(batch, seeds)
             least["sample"] = min(least["sample"], spent)
             if stages.store is None:
                 continue

@@ -162,12 +162,13 @@ class System(ABC):
         self.run_epoch(epoch, timeline)
         return self.audit(epoch)
 
-    def probe(self, epochs: Sequence[int]) -> dict[str, float]:
+    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
         """Seconds of each phase of a batch run by itself, the least of ``epochs``, after timing.
 
-        Of an epoch loop of one's own nobody else can run the phases: nothing.
+        And what was wrong with the batches, or "". Of an epoch loop of one's own nobody else can
+        run the phases: nothing.
         """
-        return {}
+        return {}, ""
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.

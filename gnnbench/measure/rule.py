@@ -132,7 +132,7 @@ class Rule:
                 return "precise"
         if n >= self.looks[-1]:
             return "pairs"
-        return "budget" if n and elapsed_s + pair_s > budget_s else ""
+        return "budget" if n > 1 and elapsed_s + pair_s > budget_s else ""
 
     def called(self, d: Floats) -> npt.NDArray[np.bool_]:
         """Which of many comparisons end as ``faster`` or ``slower``; ``d`` [comparisons, pairs].
@@ -145,7 +145,8 @@ class Rule:
             here = d[:, :look]
             half = t_quantile(self.level, look - 1) * here.std(axis=1, ddof=1) / math.sqrt(look)
             clear = np.abs(here.mean(axis=1)) - half > math.log1p(self.margin)
-            called |= going & clear & (look >= MIN_PAIRS)
+            clear &= look >= MIN_PAIRS
+            called |= going & clear
             going &= ~clear & (half > math.log1p(self.target_half_width))
         return called
 

@@ -44,10 +44,10 @@ def _curves(run: Run, named: Labels) -> dict[tuple[str, ...], dict[str, list[lis
     result: dict[tuple[str, ...], dict[str, list[list[float]]]] = {}
     for key, panel in style.groups(rows, PANEL).items():
         for row in panel:
-            lives: dict[int, list[float]] = {}
-            for sample in [s for s in run.samples if s["id"] == row["id"]]:
-                if sample["loss"] is not None and sample["loss"] == sample["loss"]:
-                    lives.setdefault(sample["worker"], []).append(sample["loss"])
+            lives: dict[tuple[str, int, int], list[float]] = {}
+            for s in [s for s in run.samples if s["id"] == row["id"]]:
+                if not s["void"] and s["loss"] is not None and s["loss"] == s["loss"]:
+                    lives.setdefault((s["pair"], s["life"], s["worker"]), []).append(s["loss"])
             if lives:
                 panel_curves = result.setdefault(key, {})
                 panel_curves.setdefault(named.of(row, PANEL), []).extend(lives.values())

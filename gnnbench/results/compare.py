@@ -193,12 +193,11 @@ def _number(value: float) -> float | None:
 
 def pair_logs(row: Row, run: Run) -> list[float]:
     """d of every pair behind a row's ratio; empty where it has none, or the run left no samples."""
-    references = {r["id"] for r in run.cells if r["verdict"] == "reference"}
     value = judged.of(row["until"]).value
     lives: dict[int, dict[int, dict[bool, float]]] = {}
     for s in run.samples:
         reference, _, system = s["pair"].partition("-")
-        if system == row["id"] and reference in references and counts(s):
+        if (reference, system) == (row["reference_id"], row["id"]) and counts(s):
             sides = lives.setdefault(s["life"], {}).setdefault(s["round"], {})
             sides[s["id"] == system] = value(s)
     found = [

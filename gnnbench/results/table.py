@@ -218,7 +218,12 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")
     judged = [r for r in rows if r.get("ratio") is not None]
-    if any(not r.get("verdict") and not r.get("doubtful") for r in judged):
+    short = [r for r in judged if not r.get("verdict") and not r.get("doubtful")]
+    if any(r.get("stopped") == "budget" for r in short):
+        found.append(
+            "no verdict from fewer than 5 pairs of fresh processes; raise -o time_budget_s"
+        )
+    elif short:
         found.append(
             "no verdict from fewer than 5 pairs of fresh processes; a larger profile has them"
         )
@@ -226,7 +231,7 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
         if row.get("verdict") == "unclear" and row.get("pairs_needed"):
             found.append(
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
-                f" (-o pairs=[5,{row['pairs_needed']}])"
+                f" (-o pairs=[5,{row['pairs_needed']}] and a larger -o time_budget_s)"
             )
     own = [r for r in rows if r.get("reference") and " " in r["reference"]]
     for beside in dict.fromkeys(r["reference"] for r in own):

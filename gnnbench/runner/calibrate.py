@@ -22,7 +22,7 @@ from gnnbench.results.compare import counts
 from gnnbench.runner import campaign, environment
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.folder import utc_stamp
-from gnnbench.runner.pairing import Observer
+from gnnbench.runner.pairing import MOST_DOUBTED, Observer
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.version import __version__
 
@@ -93,16 +93,24 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
     request = make_request(wish, out)
     outcome = campaign.run(request, observer)
     for row in outcome.rows:
-        if row["status"] != "ok":
+        if row["status"] not in ("ok", "unstable"):
             raise CellsFailedError(
                 f"no calibration: {row['system']} is {row['status']}: {row['reason']}"
             )
+        if row["status"] == "ok" and row["doubtful"]:
+            raise CellsFailedError(
+                f"no calibration: {row['system']} is doubtful: {row['doubtful']}"
+            )
     run = reader.read(outcome.folder)
     base, pair = request.plan.cells[0], request.plan.pairs[0]
-    samples = [s for s in run.samples if counts(s)]
+    lives, doubted = _lives(outcome.folder)
+    if len(doubted) > MOST_DOUBTED * wish.pairs or len(lives) < 2:
+        raise CellsFailedError(
+            f"no calibration: {len(doubted)} of {wish.pairs} pairs are in doubt: {doubted[0]}"
+        )
+    samples = [s for s in run.samples if counts(s) and s["life"] in lives]
     keys = ["wall_s", *(f"{phase}_time_s" for phase in phases(base.until))]
     series = {key: _round_logs(samples, pair, key) for key in keys}
-    lives = [e for e in read_journal(outcome.folder / "events.jsonl") if e["event"] == "life"]
     found = Calibration(
         machine_id=run.record["machine_id"],
         device=base.device,
@@ -113,7 +121,7 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
         version=__version__,
         lives=2 * len(lives),
         rounds=wish.rounds,
-        start_s=statistics.median(e["start_s"] for e in lives),
+        start_s=statistics.median(e["start_s"] for e in lives.values()),
         epoch_s=statistics.median(s["wall_s"] for s in samples),
         at=utc_stamp(),
         spreads={key: noise.spread(found) for key, found in series.items()},
@@ -122,6 +130,14 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
     key = judged.of(base.until).key
     verified = noise.verify(series[key], rule, wish.verify) if wish.verify else None
     return Found(found, verified, outcome.folder)
+
+
+def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
+    """Pairs that count, by number, and the doubts of those that count and should not."""
+    events = [e for e in read_journal(folder / "events.jsonl") if e["event"] == "life"]
+    counted = [e for e in events if not e["void"]]
+    doubted = [e["doubt"] for e in counted if e["doubt"]]
+    return {e["life"]: e for e in counted if not e["doubt"]}, doubted
 
 
 def _round_logs(samples: list[dict[str, Any]], pair: Pair, key: str) -> list[list[float]]:

@@ -11,9 +11,8 @@ from gnnbench.measure import judged, machine, noise
 from gnnbench.measure.stats import Estimate, exponential, geometric_interval, mean_interval
 
 if TYPE_CHECKING:
-    from gnnbench.cell import Cell
+    from gnnbench.experiment import Measure
     from gnnbench.measure.noise import Calibration
-    from gnnbench.measure.rule import Rule
     from gnnbench.runner.ledger import Ledger, Record
     from gnnbench.runner.plan import Pair
 
@@ -62,29 +61,45 @@ def ratio(ledger: Ledger, pair: Pair, value: Value) -> Estimate:
     return exponential(found) if found.n else found
 
 
+def half_width(lives: Sequence[Sequence[Record]], value: Value) -> float:
+    """Half of the interval of a time over lives, over the time; infinite without an interval."""
+    return level(lives, value).relative_half_width
+
+
+def steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
+    """Whether the judged times of both sides of a pair are known as well as is asked for."""
+    limit, by = measure.unstable_half_width, judged.of(pair.system.until)
+    sides = [ledger.by_life(c, pair) for c in (pair.reference, pair.system) if c is not None]
+    widths = [half_width(lives, by.value) for lives in sides]
+    return not limit or all(math.isinf(w) or w <= limit for w in widths)
+
+
 def compared(
     ledger: Ledger,
     pair: Pair,
-    rule: Rule,
+    measure: Measure,
     calibrations: Sequence[Calibration],
     value: Value | None = None,
+    doubtful: bool = False,
 ) -> Row:
     """Columns of a comparison by ``value``, by default the judged time.
 
-    There is no verdict where a life that counts is in doubt.
+    There is no ratio where a side is not steady or a life that counts is in doubt, and no verdict
+    where the comparison is not finished or ``doubtful`` by anything else.
     """
     rounds = round_logs(ledger, pair, value)
     d = [statistics.median(life) for life in rounds]
     system = pair.system
-    known = noise.best(calibrations, system, machine.resolve_threads(system.threads))
+    known = noise.exact(calibrations, system, machine.resolve_threads(system.threads))
     spread = None
     if known is not None and len(d) > 1:
         spread = known.spreads.get(judged.of(system.until).key)
     per_life = statistics.mean(len(life) for life in rounds) if rounds else 0
+    rule = measure.rule
     found = rule.judge(d, None if spread is None else spread.of_pair(max(round(per_life), 1)))
     within = [statistics.variance(life) for life in rounds if len(life) > 1]
-    doubtful = any(r["doubt"] for r in ledger.lives(pair))
-    return {
+    void = rule.gives_verdicts and bool(ledger.doubts_of(pair.id))
+    row = {
         "ratio": number(found.ratio.value),
         "ratio_ci_low": number(found.ratio.low),
         "ratio_ci_high": number(found.ratio.high),
@@ -95,15 +110,15 @@ def compared(
         "noise_floor": number(found.noise_floor),
         "floor_from": "" if len(d) < 2 else known.name if known and spread else THESE_PAIRS,
         "detectable": number(found.detectable),
-        "pairs_needed": None if doubtful else found.pairs_needed,
-        "verdict": "" if doubtful else found.verdict,
+        "pairs_needed": found.pairs_needed,
+        "verdict": found.verdict,
     }
-
-
-def doubts(ledger: Ledger, cell: Cell) -> list[str]:
-    """Doubts of lives of a cell that count, each once."""
-    pairs = dict.fromkeys(s["pair"] for s in ledger.measured(cell))
-    return list(dict.fromkeys(d for pair in pairs for d in ledger.doubts_of(pair)))
+    if doubtful or void or pair.id not in ledger.done:
+        row |= {"pairs_needed": None, "verdict": ""}
+    if void or not steady(ledger, pair, measure):
+        row |= dict.fromkeys(("ratio", "ratio_ci_low", "ratio_ci_high", "pairs_needed"))
+        row["verdict"] = ""
+    return row
 
 
 def number(value: float) -> float | None:

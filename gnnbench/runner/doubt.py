@@ -32,6 +32,8 @@ def pair_doubt(samples: Sequence[Record]) -> str:
         foreign = share(own, "foreign_cpu_s")
         if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
             return f"other programs used {foreign:.1f} cores meanwhile; close them"
+        if changed := [s["isolation"] for s in own if s.get("isolation")]:
+            return changed[-1]
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
     return ""

@@ -53,6 +53,7 @@ class Ledger:
             for cell in event["cells"]:
                 self.failures.pop(cell, None)
                 self.profiles.pop(cell, None)
+                self.reports.get(cell, {}).pop("check", None)  # the whole gate again
             for pair in event["pairs"]:
                 self.done.pop(pair, None)
                 self.rounds_of.pop(pair, None)
@@ -146,9 +147,16 @@ class Ledger:
             s for s in self.samples if (s["pair"], s["id"], s["life"]) == (pair.id, cell.id, number)
         ]
 
-    def warm_ups(self, cell: Cell) -> list[Record]:
-        """Warm-up samples of a cell."""
-        return [s for s in self.samples if s["id"] == cell.id and s["warmup"] and self.counts(s)]
+    def warm_ups(self, cell: Cell, pair: Pair | None = None) -> list[Record]:
+        """Warm-up samples of a cell, of one pair or of all."""
+        return [
+            s
+            for s in self.samples
+            if s["id"] == cell.id
+            and s["warmup"]
+            and (pair is None or s["pair"] == pair.id)
+            and self.counts(s)
+        ]
 
     def rounds(self, pair: Pair) -> list[list[tuple[Record, Record]]]:
         """Complete rounds of a pair by life: (reference's sample, system's sample), in order."""

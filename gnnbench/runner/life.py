@@ -61,15 +61,18 @@ class Life:
 
     def __post_init__(self) -> None:
         """The first life is looked at whole: all batches of an epoch, its phases one by one."""
-        self.thorough = self.number == 0 or secrets.randbelow(THOROUGH) == 0
+        self._gate_s = 0.0  # of whole gates: no later life has one
+        self.thorough = not self.ledger.lives(self.pair) or secrets.randbelow(THOROUGH) == 0
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
         """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
 
         The ledger has the samples and, once all is found right, the life. Raises ``CellFailed``.
         """
-        began = time.monotonic()
         cells = [c for c in (self.pair.reference, self.pair.system) if c is not None]
+        for cell in cells:  # the first time all is copied
+            self._ask(cell, lambda c=cell: self.keeper.graph(c))  # type: ignore[misc]
+        began = time.monotonic()
         workers: list[tuple[Cell, WorkerProcess]] = []
         try:
             workers = self._ready(cells[:: -1 if self.number % 2 else 1])
@@ -77,7 +80,8 @@ class Life:
                 self._left_behind(cell, worker)
             start_s = time.monotonic() - began
             warm = [self._round(nth, True, workers) for nth in range(self.measure.warmup_epochs)]
-            count = rounds(time.monotonic() - began, warm[-1] if warm else start_s)
+            life_s = time.monotonic() - began - self._gate_s
+            count = rounds(life_s, warm[-1] if warm else start_s)
             secret = secrets.randbelow(count)
             for nth in range(count):
                 if nth == secret and self.thorough:
@@ -149,7 +153,9 @@ class Life:
         known = self.ledger.reports[cell.id].get("check")
         self.step(cell, "checking", 0.0)
         if known is None or not known["ok"]:
+            began = time.monotonic()
             check = self._ask(cell, lambda: worker.call("check"))
+            self._gate_s += time.monotonic() - began
             self.ledger.record("report", cell=cell.id, report={"check": check})
             if not check["ok"]:
                 self._fail(cell, Failure("incorrect", check["reason"]))
@@ -170,9 +176,9 @@ class Life:
             idle = [w for _, w in workers if w is not worker]
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
+            changed = self._isolation_doubt(workers)
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
-            changed = self._isolation_doubt(workers)
             start = time.monotonic()
             timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - start
@@ -241,7 +247,10 @@ class Life:
         alone: dict[str, float] = {}
         for _ in range(PROBES):
             epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
-            found = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))["alone"]  # type: ignore[misc]
+            answer = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))  # type: ignore[misc]
+            if fault := answer["reason"]:
+                return f"when its phases were run one by one: {fault}"
+            found = answer["alone"]
             alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
             if not (fault := probe_fault(samples, alone)):
                 break

@@ -179,8 +179,15 @@ class WorkerProcess:
             )
         if not line:
             raise WorkerFailed(self._death())
-        answer = json.loads(line)
-        if not answer.pop("ok"):
+        try:
+            answer = json.loads(line)
+            fine = answer.pop("ok")
+        except (ValueError, KeyError, AttributeError):
+            self.kill()
+            raise WorkerFailed(
+                Failure("crash", f"the worker did not answer in its form; see logs/{self.log.name}")
+            ) from None
+        if not fine:
             failure = Failure(**answer)
             if failure.status == "crash":
                 failure = Failure("crash", f"{failure.reason}; see logs/{self.log.name}")

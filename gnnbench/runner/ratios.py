@@ -13,6 +13,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.results.labels import fits
 from gnnbench.results.schema.measured import COUPLE
 from gnnbench.runner.compared import compared, number, ratio
+from gnnbench.runner.doubts import own_doubts
 from gnnbench.stages.counts import DEVICE_TIME
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ def _row(
     def value(sample: Record) -> float:
         return by.value(sample) / (max(sample["sampled_edges"], 1) if work == "different" else 1)
 
-    found = compared(ledger, pair, measure.rule, calibrations, value)
+    found = compared(ledger, pair, measure, calibrations, value)
+    if any(own_doubts(c, pair, ledger) for c in cells):
+        found |= {"pairs_needed": None, "verdict": ""}
     device = ratio(ledger, pair, _device_time).value
     row: Row = {
         "pair": f"{a.id}-{b.id}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,10 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
-from gnnbench.runner import audit, clocks, isolation
-from gnnbench.runner.compared import Value, compared, doubts, level, number, ratio
+from gnnbench.runner.compared import Value, compared, level, number, ratio
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import share
+from gnnbench.runner.doubts import own_doubts
 from gnnbench.runner.failures import Failure
 
 if TYPE_CHECKING:
@@ -62,37 +62,42 @@ def cell_rows(
             continue
         row = _identity(cell, plan, ledger)
         metrics += _before(cell, ledger)
-        found, more = _measured(cell, ledger)
+        pair = _pair_of(cell, plan, pairs, ledger)
+        found, more = _measured(cell, ledger, pair)
         row |= found
         metrics += more
         if failure is None:
-            reference = plan.references[cell.id]
-            pair = pairs.get(cell.id)
-            found, more = _comparison(cell, reference, pair, ledger, measure, calibrations)
+            row["doubtful"] = _doubts(cell, pair, ledger)
+            found, more = _comparison(cell, pair, ledger, measure, calibrations, row["doubtful"])
             row |= found
-            metrics += more
-            found, more = _doubts(cell, ledger)
-            row |= found
-            metrics += more
-            failure = _in_doubt(cell, ledger, measure) or _unstable(row, measure)
+            metrics += [*more, *_cpu(cell, pair, ledger)]
+            row["stopped"] = ledger.done.get(pair.id if pair else cell.id, {}).get("why", "")
+            if cell.id == plan.references[cell.id].id:
+                row["verdict"] = "reference"
+            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(row, measure)
+            if error := ledger.profiles.get(cell.id, {}).get("error"):
+                row["remark"] = f"its samples could not be looked into: {error}"
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
-    _withdraw_verdicts(rows, plan)
     references = {c.id: plan.references[c.id].id for c in plan.cells}
     for row, remark in dead_settings(rows, metrics, references):
         row["remark"] = remark
     return [{**r, "system": name} for r in rows for name in plan.names[r["id"]]], metrics
 
 
-def _withdraw_verdicts(rows: list[Row], plan: Plan) -> None:
-    """A comparison in which either side is unstable gives no ratio: it is no result."""
-    unstable = {r["id"] for r in rows if r["status"] == "unstable"}
-    for row in rows:
-        reference = plan.references[row["id"]].id
-        if reference != row["id"] and unstable & {row["id"], reference}:
-            for key in ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs_needed", "verdict"):
-                row.pop(key, None)
+def _pair_of(cell: Cell, plan: Plan, pairs: Mapping[str, Pair], ledger: Ledger) -> Pair | None:
+    """The comparison that a row tells of; None of a reference, and of a system that ran alone.
+
+    A reference that failed later leaves what was finished beside it, unless it was incorrect.
+    """
+    pair = pairs.get(cell.id)
+    if pair is None or pair.reference is None:
+        return None
+    failed = ledger.failures.get(plan.references[cell.id].id)
+    if failed is not None and (failed.status == "incorrect" or pair.id not in ledger.done):
+        return None
+    return pair if ledger.lives(pair) else None
 
 
 def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -105,6 +110,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "experiment": cell.experiment,
         "system": cell.system,
         "reference": plan.reference_label(cell),
+        "reference_id": plan.references[cell.id].id,
         "dataset": cell.dataset,
         "until": cell.until,
         "model": cell.model,
@@ -176,8 +182,9 @@ def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
     ]
 
 
-def _measured(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
-    samples, lives = ledger.measured(cell), ledger.by_life(cell)
+def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[Row]]:
+    """Times beside a ratio are those of its own rounds."""
+    samples, lives = ledger.measured(cell, pair), ledger.by_life(cell, pair)
     if not samples:
         return {"n": 0}, []
     found = level(lives, judged.of(cell.until).value)
@@ -193,7 +200,7 @@ def _measured(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
     }
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
-    return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, ledger, samples)]
+    return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
 
 
 def _time(lives: Sequence[Sequence[Record]], key: str) -> float | None:
@@ -206,10 +213,10 @@ def _median(samples: Iterable[Record], key: str) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _beside(cell: Cell, ledger: Ledger, samples: list[Record]) -> list[Row]:
+def _beside(cell: Cell, pair: Pair | None, ledger: Ledger, samples: list[Record]) -> list[Row]:
     """All that was measured of a cell's epochs and is not in its row."""
     n = len(samples)
-    warm = [s["wall_s"] for s in ledger.warm_ups(cell)]
+    warm = [s["wall_s"] for s in ledger.warm_ups(cell, pair)]
     peaks = {what: max(s[what.name] for s in samples) for what in (m.PEAK_ALLOC, m.PEAK_RSS)}
     numbers: list[tuple[str, m.Measure, float | None]] = [
         (m.EPOCH, m.OUTER, _median(samples, "outer_s")),
@@ -233,22 +240,18 @@ def _beside(cell: Cell, ledger: Ledger, samples: list[Record]) -> list[Row]:
 
 def _comparison(
     cell: Cell,
-    reference: Cell,
     pair: Pair | None,
     ledger: Ledger,
     measure: Measure,
     calibrations: Sequence[Calibration],
+    doubtful: str,
 ) -> tuple[Row, list[Row]]:
-    if pair is None or pair.reference is None or reference.id in ledger.failures:
-        row: Row = {"stopped": ledger.done.get(cell.id, {}).get("why", "")}
-        if cell.id == reference.id:
-            row["verdict"] = "reference"
-        return row, []
+    if pair is None or (reference := pair.reference) is None:
+        return {}, []
     work = work_class(*(ledger.reports[c.id]["check"] for c in (reference, cell)))
     by = judged.of(cell.until)
     beside = level(ledger.by_life(reference, pair), by.value)
-    row = {"work_class": work, "stopped": ledger.done.get(pair.id, {}).get("why", "")}
-    row |= {"reference_s": number(beside.value)}
+    row: Row = {"work_class": work, "reference_s": number(beside.value)}
     times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in PHASES}}
 
     def per(key: str, time: str) -> Value:
@@ -259,43 +262,38 @@ def _comparison(
         for stage in (m.EPOCH, PHASES[0])
         for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
     ]
-    found = compared(ledger, pair, measure.rule, calibrations)
+    found = compared(ledger, pair, measure, calibrations, doubtful=bool(doubtful))
     if work == "different":
         kept = ("pairs", "rounds")
         return row | {key: found[key] for key in kept}, metrics
-    for stage, time in times.items():
+    for stage, time in times.items() if found["ratio"] is not None else ():
         speedup = ratio(ledger, pair, lambda s, key=time: s[key])  # type: ignore[misc]
         if speedup.n:
             metrics.append(m.metric(cell.id, stage, m.SPEEDUP, speedup))
     return row | found, metrics
 
 
-def _doubts(cell: Cell, ledger: Ledger) -> tuple[Row, list[Row]]:
-    """What makes the row doubtful, from within or from without."""
-    own = ledger.measured(cell)
-    found = [
-        *doubts(ledger, cell),
-        audit.first_epoch_doubt(ledger.warm_ups(cell), own),
-        audit.clock_doubt(own),
-        clocks.parent_doubt(own),
-        isolation.rest_doubt(own),
-        isolation.changes_doubt(own),
-        audit.idle_doubt(cell, own),
-        audit.after_doubt(own),
-    ]
-    if error := ledger.profiles.get(cell.id, {}).get("error"):
-        found.append(f"its samples could not be looked into: {error}")
-    metrics = [
+def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> str:
+    """What makes a row doubtful: causes from without, its own worker, and the one beside it."""
+    found = [*ledger.doubts_of(pair.id if pair else cell.id), *own_doubts(cell, pair, ledger)]
+    if pair is not None and pair.reference is not None:
+        beside = own_doubts(pair.reference, pair, ledger)
+        found += [f"beside it '{pair.reference.system}': {text}" for text in beside]
+    return "; ".join(dict.fromkeys(found))
+
+
+def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
+    own = ledger.measured(cell, pair)
+    return [
         m.metric(cell.id, m.EPOCH, what, share(own, key), n=len(own))
         for what, key in ((m.FOREIGN_CPU, "foreign_cpu_s"), (m.IDLE_CPU, "idle_cpu_s"))
         if own
     ]
-    return {"doubtful": "; ".join(d for d in found if d)}, metrics
 
 
-def _in_doubt(cell: Cell, ledger: Ledger, measure: Measure) -> Failure | None:
+def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
     """Where verdicts are given, a pair in doubt twice leaves none."""
-    found = doubts(ledger, cell) if measure.rule.gives_verdicts else []
+    found = ledger.doubts_of(pair.id if pair else cell.id) if measure.rule.gives_verdicts else []
     if not found:
         return None
     return Failure("unstable", f"{found[0]}; measured once more it was so again")
@@ -313,5 +311,5 @@ def _unstable(row: Row, measure: Measure) -> Failure | None:
     return Failure(
         "unstable",
         f"the interval of its {what} is still +-{half_width:.0%} after {row['lives']} lives;"
-        " quieten the machine or raise -o pairs",
+        " quieten the machine, or raise -o pairs and -o time_budget_s",
     )

@@ -139,7 +139,8 @@ class Worker:
 
     def probe(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run the phases of some epochs one by one; seconds a batch of each."""
-        return {"alone": self.system.probe(command["epochs"])}
+        alone, reason = self.system.probe(command["epochs"])
+        return {"alone": alone, "reason": reason}
 
     def glance(self, command: dict[str, Any]) -> dict[str, Any]:
         """One batch of the gate, of a cell whose first life passed it whole."""

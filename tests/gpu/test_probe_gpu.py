@@ -29,7 +29,8 @@ def test_phases_by_themselves_are_no_longer_than_told(small_graph, until):
         sweep, report = timed(system, epoch), system.audit(epoch)
         times = {f"{phase}_time_s": busy for phase, busy in sweep.busy.items()}
         samples.append({"wall_s": sweep.wall, "batches": report.batches, **times})
-    alone = system.probe([11, 12, 13])
+    alone, reason = system.probe([11, 12, 13])
+    assert reason == ""
     assert all(0 < seconds < 1 for seconds in alone.values())
     assert probe_fault(samples[1:], alone) == ""
     assert run(system, 5).ok

@@ -27,7 +27,13 @@ def run(folder, cells, machine="m1", samples=True, day=1.0, **record):
     folder.mkdir()
     rows, taken = [{**ROW, **REFERENCE, "judged_s": day}], []
     for nth, (changes, ratios) in enumerate(cells):
-        row = {**ROW, "id": f"c{nth}", "reference": "r", "verdict": "", **changes}
+        row = {
+            **ROW,
+            "id": f"c{nth}",
+            "reference": "r",
+            "reference_id": "ref",
+            "verdict": "",
+        } | changes
         pair = f"ref-{row['id']}"
         if ratios:
             row |= {"judged_s": day / sorted(ratios)[len(ratios) // 2], "pairs": len(ratios)}

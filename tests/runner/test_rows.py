@@ -68,7 +68,8 @@ class Lives:
 
     @property
     def ledger(self):
-        for name, lines in (("events", self.events), ("samples", self.samples)):
+        done = {"event": "done", "pair": self.pair.id, "why": "pairs"}
+        for name, lines in (("events", [*self.events, done]), ("samples", self.samples)):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (self.folder / f"{name}.jsonl").write_text(text)
         return Ledger(self.folder)
@@ -207,7 +208,7 @@ def test_no_ratio_beside_an_unstable_reference(life):
     assert life.rows(unstable_half_width=0.0)[0]["b"]["verdict"] == "faster"
     found, _ = life.rows(unstable_half_width=0.2)
     assert found["a"]["status"] == "unstable"
-    assert not {"ratio", "verdict"} & set(found["b"])
+    assert (found["b"]["ratio"], found["b"]["verdict"]) == (None, "")
 
 
 def test_too_few_pairs_have_a_ratio_and_no_verdict(life):
@@ -221,9 +222,10 @@ def test_a_pair_in_doubt_that_counts_leaves_no_verdict_and_fails_the_cell(life):
     five(life)
     life.events[-1]["doubt"] = "other programs used 0.9 cores meanwhile; close them"
     found, _ = life.rows(unstable_half_width=0.0)
-    for row in found.values():
-        assert "other programs used 0.9 cores" in row["doubtful"]
-        assert (row["status"], row.get("ratio")) == ("unstable", None)
+    assert "other programs used 0.9 cores" in found["b"]["doubtful"]
+    assert (found["b"]["status"], found["b"]["ratio"]) == ("unstable", None)
+    # The reference stands beside others as well, and is not to be blamed.
+    assert (found["a"]["status"], found["a"]["doubtful"]) == ("ok", "")
     found, _ = life.rows(unstable_half_width=0.0, pairs=[2])  # where none is given anyway
     assert found["b"]["status"] == "ok" and found["b"]["verdict"] == ""
 
@@ -246,12 +248,12 @@ def test_a_calibration_gives_the_floor_its_spread(life):
         life.both([(ratio, 1.0)] * 2, life=nth)
     threads = machine.resolve_threads(0)
     spreads = {"sample_time_s": Spread(0.0, 0.01), "wall_s": Spread(0.0, 0.01)}
-    known = Calibration("m", "cpu", threads, "a", "d", "compute", "0", 9, 2, 1.0, 1.0, "", spreads)
+    known = Calibration("m", "cpu", threads, "b", "d", "compute", "0", 9, 2, 1.0, 1.0, "", spreads)
     rows, _ = cell_rows(life.plan(), life.ledger, Measure(), [known])
     row = next(r for r in rows if r["system"] == "b")
     # Two lives of 1 % each, five pairs, t at 95 % with 4 degrees of freedom
     assert row["noise_floor"] == pytest.approx(2.776 * 0.01 * 2**0.5 / 5**0.5, rel=0.02)
-    assert row["floor_from"] == "a on d until compute, cpu"
+    assert row["floor_from"] == "b on d until compute, cpu"
     assert row["sd_pair"] > 0.03  # these pairs' own stays what it is
 
 
@@ -284,3 +286,36 @@ def test_what_is_written_is_read_again(life):
     assert run.ratios[0]["ratio"] == pytest.approx(2.0)
     assert (len(run.samples), len(run.stages)) == (4, 1)
     assert not (life.folder / "kernels.csv").exists()
+
+
+def test_before_the_last_look_there_is_no_verdict(life):
+    five(life)
+    ledger = life.ledger
+    ledger.done.clear()  # the run was stopped between two looks
+    rows, _ = cell_rows(life.plan(), ledger, Measure(unstable_half_width=0.0))
+    row = next(r for r in rows if r["system"] == "b")
+    assert (row["pairs"], row["verdict"]) == (5, "") and row["ratio"] > 1.9
+
+
+def test_a_worker_in_doubt_leaves_no_verdict_on_either_side(life):
+    five(life)
+    for s in life.samples:
+        if s["id"] == A.id:
+            s["outer_s"] = s["wall_s"] * 1.2  # work goes on after its epochs
+    found, _ = life.rows(unstable_half_width=0.0)
+    assert found["b"]["doubtful"].startswith("beside it 'a': its epochs were quiet")
+    assert found["b"]["verdict"] == "" and found["b"]["ratio"] > 1.9
+    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    assert row["verdict"] == ""
+
+
+def test_a_row_tells_of_its_own_comparison_alone(life, tmp_path):
+    """Its lives beside others say nothing of the ratio's rounds."""
+    five(life)
+    elsewhere = {"pair": f"other-{B.id}", "life": 0}
+    life.samples += [{**s, **elsewhere, "wall_s": 99.0} for s in life.samples if s["id"] == B.id]
+    life.events.append(
+        {"event": "life", **elsewhere, "doubt": "", "void": False, "seconds": 1.0, "start_s": 0.1}
+    )
+    row = life.rows(unstable_half_width=0.0)[0]["b"]
+    assert row["judged_s"] < 2 and row["lives"] == 5

@@ -57,7 +57,7 @@ def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
 def test_a_look_that_fails_costs_no_measurement(sample):
     outcome = sample(options=("sampling.flag=x",))
     row = by_system(outcome)["sampling"]
-    assert row["status"] == "ok" and "blind" in row["doubtful"]
+    assert row["status"] == "ok" and "blind" in row["remark"]
     assert [r["cell"] for r in reader.read(outcome.folder).stages] == [
         "sampling-twice (unverified)"
     ]

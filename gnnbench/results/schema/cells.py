@@ -56,7 +56,12 @@ RATIO: tuple[Column, ...] = (
     Column("floor_from", "str", "", "whose spread noise_floor and detectable rest on"),
     Column("detectable", "float", "1", "smallest difference called in 80 % of such comparisons"),
     Column("pairs_needed", "int", "", "of an unclear ratio: about how many pairs would tell"),
-    Column("verdict", "str", "", "see below; empty with fewer than 5 pairs, or in doubt"),
+    Column(
+        "verdict",
+        "str",
+        "",
+        "see below; empty with fewer than 5 pairs, in doubt, or before the last look",
+    ),
 )
 
 CELLS: tuple[Column, ...] = (
@@ -95,12 +100,14 @@ CELLS: tuple[Column, ...] = (
     Column("sampled_edges", "int", "", "edges drawn in a measured epoch, median"),
     Column("unique_nodes", "int", "", "input nodes of all batches of an epoch, median"),
     *(
-        Column(f"{phase}_time_s", "float", "s", f"{phase} phase of an epoch, busy time, median")
+        Column(
+            f"{phase}_time_s", "float", "s", f"{phase} phase of an epoch, busy time, as judged_s"
+        )
         for phase in PHASES
     ),
-    Column("overlap_s", "float", "s", "time of an epoch in which phases overlap, median"),
-    Column("idle_s", "float", "s", "time of an epoch in which no phase is busy, median"),
-    Column("epoch_wall_s", "float", "s", "measured wall time of an epoch, median"),
+    Column("overlap_s", "float", "s", "time of an epoch in which phases overlap, as judged_s"),
+    Column("idle_s", "float", "s", "time of an epoch in which no phase is busy, as judged_s"),
+    Column("epoch_wall_s", "float", "s", "measured wall time of an epoch, as judged_s"),
     Column("judged", "str", "", "column of the time that decides stability, ratio and verdict"),
     Column(
         "judged_s",
@@ -110,7 +117,12 @@ CELLS: tuple[Column, ...] = (
     ),
     Column("ci_low_s", "float", "s", "lower end of its 95 % interval, by Student's t over lives"),
     Column("ci_high_s", "float", "s", "upper end of its 95 % interval"),
-    Column("n", "int", "epochs", "measured epochs (those of all comparisons for a reference)"),
+    Column(
+        "n",
+        "int",
+        "epochs",
+        "measured epochs: of the comparison that the ratio is of, of a reference all",
+    ),
     Column("lives", "int", "", "fresh processes that they were measured in"),
     Column("digest", "str", "", "SHA-256 of the gate's sampled edges; empty for a foreign sampler"),
     Column("work_class", "str", "", "work compared with the reference's: see below"),
@@ -126,7 +138,7 @@ CELLS: tuple[Column, ...] = (
         "stopped",
         "str",
         "",
-        "why measuring ended: called, precise, pairs (as many as asked for) or budget",
+        "why measuring ended: called, precise, pairs (as many as asked for), budget or doubt",
     ),
     Column("doubtful", "str", "", "why the row should not be trusted as it is; empty if nothing"),
     Column("remark", "str", "", "worth knowing, no reason for doubt"),

@@ -11,10 +11,15 @@ METRICS: tuple[Column, ...] = (
     Column("stage", "str", "", "phase or stage; epoch: all of it; open, setup, check: before it"),
     Column("name", "str", "", "what it is: see below; a stage from elsewhere may have its own"),
     Column("where", "str", "", "where the data were, for bytes and calls: see below"),
-    Column("value", "float", "", "median over the measured epochs, unless it says otherwise"),
+    Column(
+        "value",
+        "float",
+        "",
+        "median over the measured epochs; of wall_s and ratios the mean over lives or pairs",
+    ),
     Column("low", "float", "", "lower end of its 95 % interval"),
     Column("high", "float", "", "upper end of its 95 % interval"),
-    Column("n", "int", "", "epochs or rounds behind it"),
+    Column("n", "int", "", "epochs, lives or pairs behind it"),
     Column("unit", "str", "", "s, B, 1 (a ratio), cores ...; empty for a count"),
     Column("description", "str", "", "what it is, in words"),
 )

@@ -66,16 +66,18 @@ class SamplerSpec(Spec):
 class SamplerStage(ABC):
     """Draws the batches of an epoch, and answers for them at the gate.
 
-    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced.
+    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced, ``ahead``
+    that other processes draw while the epoch goes on: ``sample`` waits for what is under way.
     """
 
     pick: str
     frontier: str
     native: ClassVar[bool] = False
+    ahead: ClassVar[bool] = False
 
     def __init__(self, spec: SamplerSpec, job: Job) -> None:
         self.job = job
-        self.pick, self.frontier = spec.pick, spec.frontier
+        self.name, self.pick, self.frontier = spec.name, spec.pick, spec.frontier
 
     def expect(self, epoch: int, batches: Sequence[Tensor]) -> None:  # noqa: B027
         """Hear what an epoch is going to ask for, before its first batch.

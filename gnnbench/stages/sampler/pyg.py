@@ -212,6 +212,8 @@ class PygWorkersStage(PygStage):
     the gate, in a look inside) goes through the processes alone.
     """
 
+    ahead = True
+
     def __init__(self, spec: PygSampler, job: Job) -> None:
         self._workers = spec.workers
         self._asked = Asked()
