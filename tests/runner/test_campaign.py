@@ -164,8 +164,8 @@ def test_unsupported_counts_only_when_named(launch):
 def test_a_spinning_worker_makes_rows_doubtful(launch):
     outcome = launch("fake,spin,slow", repeats=2, options=("speed=0.05",))
     rows = by_system(outcome)
-    assert "'spin'" in rows["spin"]["doubtful"] and "'spin'" in rows["fake"]["doubtful"]
-    assert "'spin'" not in rows["slow"]["doubtful"]
+    assert "'spin'" in rows["spin"]["doubtful"]
+    assert not any("'spin'" in rows[s]["doubtful"] for s in ("fake", "slow"))  # not their doing
     assert metric(outcome, "fake", "epoch", "idle_cpu_share")["value"] > 0.1
 
 

@@ -21,8 +21,8 @@ from gnnbench.runner.rows import cell_rows, sample_rows
 from gnnbench.runner.tables import write_tables
 from gnnbench.stages.counts import CALLS, DEVICE_TIME, FEATURE_BYTES
 
-A = Cell("e", "a", "d", "m", recipe={"sampler": {"name": "one", "pick": "floyd"}})
-B = replace(A, system="b", recipe={"sampler": {"name": "two", "pick": "floyd"}})
+A = Cell("e", "a", "d", "m", recipe={"sampler": {"name": "hop-by-hop", "pick": "floyd"}})
+B = replace(A, system="b", recipe={"sampler": {"name": "fused-map", "pick": "floyd"}})
 CHECK = {
     "pick": "p", "frontier": "cumulative", "law": "l", "digest": "x", "edges_per_seed": 1.0,
     "nodes_per_seed": 1.0, "seconds": 0.1, "verified": True,
@@ -102,7 +102,7 @@ def five(life, ratio=2.0):
 
 def test_a_ratio_is_the_mean_over_pairs_of_the_median_of_their_rounds(life):
     five(life)
-    life.add(A, 0, 100.0, warmup=True)
+    life.add(A, 0, 1.5, warmup=True)
     life.add(A, 0, 50.0, life=5)  # its pair was lost to a kill
     life.add(B, 0, 9.0, life=5)
     life.both([(9.0, 1.0)], life=6)
@@ -188,7 +188,7 @@ def test_equal_work_stands_under_every_name_and_is_measured_once(life):
     assert [(r["id"], r["system"]) for r in rows] == [(A.id, "a"), (B.id, "b"), (B.id, "other")]
     assert rows[1]["ratio"] == rows[2]["ratio"]
     assert len({(r["id"], r["stage"], r["name"], r["where"]) for r in metrics}) == len(metrics)
-    named = couple("a", "other sampler=two pick=floyd")
+    named = couple("a", "other sampler=fused-map pick=floyd")
     (row,) = ratio_rows(plan, life.ledger, named, [])
     assert row["ratio"] == pytest.approx(2.0)
 
@@ -258,7 +258,7 @@ def test_a_calibration_gives_the_floor_its_spread(life):
 
 
 def test_a_setting_that_changes_nothing_is_remarked(tmp_path):
-    b = replace(A, recipe={"sampler": {"name": "one", "pick": "floyd", "size": 3}})
+    b = replace(A, recipe={"sampler": {"name": "hop-by-hop", "pick": "floyd", "size": 3}})
     life = Lives(tmp_path, A, b)
     walls = [(1.0, 1.0), (1.01, 1.0), (1.0, 1.01)]
     for nth in range(3):

@@ -74,6 +74,7 @@ CELLS: tuple[Column, ...] = (
         "",
         "system or label of what it was interleaved with; its own name if it is it",
     ),
+    Column("reference_id", "str", "", "the reference's id; its own if it is the one"),
     Column("dataset", "str", "", "dataset, with ~twin and @scale where they apply"),
     Column("until", "str", "", "how far an epoch goes: sample, memory_io or compute"),
     Column("model", "str", "", "model; empty without compute"),
