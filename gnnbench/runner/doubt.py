@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnnbench.runner.isolation import changes_doubt
+
 Record = Mapping[str, Any]
 
 IDLE_SHARE = 0.02  # of a core
@@ -20,6 +22,8 @@ def share(samples: Sequence[Record], key: str) -> float:
 
 def pair_doubt(samples: Sequence[Record]) -> str:
     """Why a pair of lives should not count, or "", from its measured samples of both sides."""
+    if changed := changes_doubt([s for s in samples if "isolation" in s]):
+        return changed
     for ident in dict.fromkeys(s["id"] for s in samples):
         own = [s for s in samples if s["id"] == ident]
         busy = sum(s["idle_cpu_s"] for s in own)
@@ -32,8 +36,6 @@ def pair_doubt(samples: Sequence[Record]) -> str:
         foreign = share(own, "foreign_cpu_s")
         if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
             return f"other programs used {foreign:.1f} cores meanwhile; close them"
-        if changed := [s["isolation"] for s in own if s.get("isolation")]:
-            return changed[-1]
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
     return ""
