@@ -264,6 +264,8 @@ def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
         device = f", {r['device_ratio']:.2f}x by events" if r.get("device_ratio") else ""
         per_edge = " per edge" if r["work_class"] == "different" else ""
         interval = ratio(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
+        if not interval:
+            interval, per_edge = "no ratio", ""
         lines.append(
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
             f"{device}; {r['work_class']} work, {r['pairs']} pairs"
