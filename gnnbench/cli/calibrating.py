@@ -10,7 +10,6 @@ import typer
 
 from gnnbench.cli.common import Json, Quiet, Stop, print_json, print_table
 from gnnbench.errors import EXIT_INTERRUPTED
-from gnnbench.results.units import seconds
 
 
 def calibrate(
@@ -40,6 +39,7 @@ def calibrate(
     different. Takes minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
     """
     from gnnbench.progress import Display
+    from gnnbench.results.units import seconds
     from gnnbench.runner import calibrate as calibrating
     from gnnbench.runner.campaign import Interrupted
 

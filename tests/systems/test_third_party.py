@@ -128,7 +128,7 @@ def test_they_run_beside_ours_on_an_imported_graph(installed: Path, tmp_path: Pa
         assert row["epoch_wall_s"] > 0
     assert ours["verified"] is theirs["verified"] is True
     assert own["verified"] is False
-    assert ours["sampled_edges"] == theirs["sampled_edges"] > 0
+    assert theirs["work_class"] == "identical"  # the epochs of its own lives are others
     assert broken["status"] == "missing_dep"
     assert "a_package_that_nobody_has" in broken["reason"]
 
