@@ -46,7 +46,8 @@ class Cell:
     without the stages that ``until`` leaves out; of a system with an epoch loop of its own
     (``composed`` is false) its options.
     ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says so.
-    ``replica`` tells equal cells apart that are to be measured against one another.
+    ``replica`` tells equal cells apart that are to be measured against one another. ``env`` names
+    the Python environment that the worker runs in, "" the run's own.
     """
 
     experiment: str
@@ -65,6 +66,7 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     composed: bool = True
     replica: int = 0
+    env: str = ""
 
     @property
     def id(self) -> str:
@@ -75,6 +77,8 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
+        if not self.env:  # ids are those of runs that knew no other environment
+            del values["env"]
         if self.composed:
             del values["system"]
         text = json.dumps(values, sort_keys=True, default=list)

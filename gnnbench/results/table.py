@@ -233,7 +233,7 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
                 f" (-o pairs=[5,{row['pairs_needed']}] and a larger -o time_budget_s)"
             )
-    own = [r for r in rows if r.get("reference") and " " in r["reference"]]
+    own = [r for r in rows if r.get("env") or (r.get("reference") and " " in r["reference"])]
     for beside in dict.fromkeys(r["reference"] for r in own):
         several = dict.fromkeys(named.system(r) for r in own if r["reference"] == beside)
         found.append(f"{', '.join(several)}: compared with {beside}")

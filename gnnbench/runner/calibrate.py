@@ -19,7 +19,7 @@ from gnnbench.measure.rule import Rule
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.results import reader
 from gnnbench.results.compare import counts
-from gnnbench.runner import campaign, environment
+from gnnbench.runner import available, campaign, environment
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.folder import utc_stamp
 from gnnbench.runner.pairing import MOST_DOUBTED, Observer
@@ -71,8 +71,8 @@ def make_request(wish: Wish, out: Path) -> Request:
         "rounds": wish.rounds, "target_half_width": 1e-9, "time_budget_s": 1e9,
     }  # fmt: skip
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base = grid.expand(resolved, environment.resolve).cells[0]
-    failure = environment.state(base).failure or environment.dataset_state(base.dataset)
+    base = grid.expand(resolved, available.resolve).cells[0]
+    failure = available.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)
     a, b = (replace(base, replica=side) for side in (0, 1))

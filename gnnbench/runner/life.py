@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from gnnbench.cell import Cell
@@ -53,7 +52,6 @@ class Life:
     number: int
     ledger: Ledger
     measure: Measure
-    logs: Path
     keeper: Keeper
     gpu: GpuWatch
     step: Callable[[Cell, str, float], None]
@@ -116,9 +114,7 @@ class Life:
         found: list[tuple[Cell, WorkerProcess]] = []
         try:
             for cell in cells:
-                log = self.logs / f"{cell.id}-{cell.system}.log"
-                limits = (self.measure.cell_timeout_s, self.measure.memory_limit_gib)
-                found.append((cell, WorkerProcess(cell, log, *limits)))
+                found.append((cell, self.keeper.worker(cell, self.measure.memory_limit_gib)))
             self._each(found, "opening", lambda w: w.send_open(self.keeper.graph(w.cell)), dict)
             self._each(
                 found, "setting up", lambda w: w.send("setup"), lambda answer: {"setup": answer}

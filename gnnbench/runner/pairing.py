@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from gnnbench.cell import Cell, Until
@@ -18,7 +17,7 @@ from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.process import WorkerFailed
 
 MOST_DOUBTED = 0.05  # of the pairs of a long calibration, where they are left out
 
@@ -45,7 +44,6 @@ class Pairing:
 
     ledger: Ledger
     measure: Measure
-    logs: Path
     observer: Observer
     keeper: Keeper
     calibrations: Sequence[Calibration] = ()
@@ -80,7 +78,7 @@ class Pairing:
                 break
             number = self.ledger.next_life(pair)
             Life(
-                pair, number, self.ledger, self.measure, self.logs, self.keeper, self.gpu,
+                pair, number, self.ledger, self.measure, self.keeper, self.gpu,
                 self._step,
             ).run(lambda life_s, round_s: self._rounds(pair, life_s, round_s))  # fmt: skip
             last = self.ledger.last_life(pair)
@@ -115,10 +113,7 @@ class Pairing:
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
             self._step(cell, "looking inside", 0.99)
-            log = self.logs / f"{cell.id}-{cell.system}.log"
-            worker = WorkerProcess(
-                cell, log, self.measure.cell_timeout_s, self.measure.memory_limit_gib
-            )
+            worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
             try:
                 worker.open(self.keeper.graph(cell))
                 worker.call("setup")

@@ -9,15 +9,8 @@ from gnnbench.cell import Cell, flat
 from gnnbench.grid import Grid
 from gnnbench.option import plain_text
 from gnnbench.results.labels import fits, parse_label
+from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
-
-
-@dataclass(frozen=True)
-class Availability:
-    """Why a system cannot run (None: it can) and which one may stand in for it."""
-
-    failure: Failure | None = None
-    stand_in: str = ""
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "id": cell.id,
         "experiment": cell.experiment,
         "system": cell.system,
+        "env": cell.env,
         "reference": plan.reference_label(cell),
         "reference_id": plan.references[cell.id].id,
         "dataset": cell.dataset,
@@ -134,6 +135,8 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     }
     if train := facts.get("train_nodes"):
         row["epoch_batches"] = math.ceil(train / cell.batch_size)
+    ran = report.get("setup", {}).get("versions", {})
+    row["versions"] = ", ".join(f"{name} {version}" for name, version in ran.items())
     if check:
         row["digest"] = check["digest"]
     return row

@@ -15,7 +15,7 @@ def register(monkeypatch, module, names, **stages):
     """
     from gnnbench import registry
     from gnnbench.measure import machine
-    from gnnbench.runner import environment
+    from gnnbench.runner import available, environment
 
     for kind, objects in {registry.SYSTEM: names, **stages}.items():
         found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
@@ -23,7 +23,7 @@ def register(monkeypatch, module, names, **stages):
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    for cache in (registry.entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
 
 
@@ -32,9 +32,9 @@ def patch():
     with pytest.MonkeyPatch.context() as found:
         yield found
     from gnnbench import registry
-    from gnnbench.runner import environment
+    from gnnbench.runner import available, environment
 
-    for cache in (registry.entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
 
 

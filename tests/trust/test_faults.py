@@ -24,7 +24,7 @@ def known(monkeypatch):
     """The fakes of the runner's tests, in this process too."""
     from gnnbench import registry
     from gnnbench.measure import machine
-    from gnnbench.runner import environment
+    from gnnbench.runner import available, environment
 
     fakes = Path(__file__).parents[1] / "runner"
     sys.path.insert(0, str(fakes))
@@ -33,7 +33,7 @@ def known(monkeypatch):
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    for cache in (registry.entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing
@@ -14,6 +14,8 @@ from gnnbench.ops.missing import gpu_missing, native_missing
 from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from typing import Self
+
     from gnnbench.stages.features.base import FeatureStore
     from gnnbench.stages.job import Job
 
