@@ -85,6 +85,11 @@ class Cell:
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
+    def who(self) -> str:
+        """The system, and its environment where that is another."""
+        return f"{self.system} env={self.env}" if self.env else self.system
+
+    @property
     def goes_until(self) -> Until:
         """``until`` as a value that compares."""
         return Until.of(self.until)

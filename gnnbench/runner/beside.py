@@ -62,14 +62,14 @@ def _add(plan: Plan, own: Cell, cell: Cell, grid: Grid, state: State) -> None:
 
 
 def _pair(plan: Plan, cells: list[Cell]) -> None:
-    """Pair what can run with the first that can."""
+    """Pair what can run with the first that can; its row is of the first pair that a cell is in."""
     able = [c for c in cells if c.id not in plan.failures]
     first = able[0] if able else cells[0]
     for cell in cells:
         if cell.env:
             plan.references.setdefault(cell.id, first)
     for cell in able[1:]:
-        plan.pairs.append(Pair(cell, first))
+        plan.pairs.append(Pair(cell, first, direct=plan.references[cell.id] is not first))
     if first.env and able == [first]:
         plan.pairs.append(Pair(first))
     if len(able) > 1 and not first.env:  # it is measured beside them
@@ -85,10 +85,9 @@ def _couple(plan: Plan) -> None:
 
     for pair in plan.pairs:
         if pair.system.env and pair.reference is not None:
-            plan.labels[pair.system.id] = label(pair.reference)
             couple = (label(pair.system), label(pair.reference))
             if couple not in plan.couples:
                 plan.couples.append(couple)
-    for cell in plan.cells:  # one that is held against nothing is its own reference
-        if cell.env and cell.id not in plan.labels:
+    for cell in plan.cells:
+        if cell.env:
             plan.labels[cell.id] = label(plan.references[cell.id])

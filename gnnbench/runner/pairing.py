@@ -121,11 +121,11 @@ class Pairing:
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.system}: no stages: {failed.failure.reason}")
+                self.observer.note(f"{cell.who}: no stages: {failed.failure.reason}")
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
-        self.observer.step(f"{cell.dataset} {what} {cell.system}: {text}", fraction)
+        self.observer.step(f"{cell.dataset} {what} {cell.who}: {text}", fraction)

@@ -281,7 +281,7 @@ def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> str:
     found = [*ledger.doubts_of(pair.id if pair else cell.id), *own_doubts(cell, pair, ledger)]
     if pair is not None and pair.reference is not None:
         beside = own_doubts(pair.reference, pair, ledger)
-        found += [f"beside it '{pair.reference.system}': {text}" for text in beside]
+        found += [f"beside it '{pair.reference.who}': {text}" for text in beside]
     return "; ".join(dict.fromkeys(found))
 
 
