@@ -253,6 +253,11 @@ def _warnings(a: Run, b: Run, named: Labels) -> list[str]:
             continue
         if one != two:
             found.append(f"the runs were made with different {what}" + _differing(one, two))
+    one, two = (run.record.get("environments", {}) for run in (a, b))
+    for name in [name for name in one if name in two]:
+        own, other = one[name]["versions"], two[name]["versions"]
+        if own != other:
+            found.append(f"environment '{name}' had other versions" + _differing(own, other))
     return found + _doubts(a, b, named)
 
 
