@@ -10,7 +10,7 @@ from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
 from gnnbench.results.schema.measured import COUPLE
 from gnnbench.runner.compared import compared, number, ratio
-from gnnbench.runner.doubts import own_doubts
+from gnnbench.runner.doubt import own_doubts
 from gnnbench.stages.counts import DEVICE_TIME
 
 if TYPE_CHECKING:
