@@ -54,7 +54,7 @@ def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
     own = ledger.measured(cell, pair)
     found = [
         audit.first_epoch_doubt(ledger.warm_ups(cell, pair), own),
-        audit.clock_doubt(own),
+        clocks.quiet_doubt(own),
         clocks.parent_doubt(own),
         isolation.rest_doubt(own),
         audit.idle_doubt(cell, own),
