@@ -1,10 +1,12 @@
 import json
+import math
 
 import pytest
 from fakes import by_system
 
 from gnnbench.errors import CellsFailedError, UsageError
 from gnnbench.measure import noise
+from gnnbench.measure.rule import Rule
 from gnnbench.results import reader
 from gnnbench.runner.calibrate import Wish, calibrate
 
@@ -50,6 +52,25 @@ def test_a_verification_counts_false_calls(fakes, store, tmp_path, observer):
     found = calibrate(wish, tmp_path / "results", observer).verified
     assert (found.lives, found.comparisons) == (40, 100)
     assert 0 <= found.rate <= found.bound <= 1
+
+
+def test_the_runs_folder_has_every_pair_and_what_was_made_of_it(fakes, store, tmp_path, observer):
+    wish = Wish("fake", pairs=20, rounds=2, verify=100, options=("fake.speed=0.01",))
+    found = calibrate(wish, tmp_path / "results", observer)
+    told = json.loads((found.folder / "calibrate.json").read_text())
+    assert told["command"] == (
+        "gnnbench calibrate --system fake --pairs 20 --rounds 2 --verify 100 -o fake.speed=0.01"
+    )
+    assert noise.Calibration.from_json(told["calibration"]) == found.calibration
+    series = told["log_ratios"]
+    assert list(series) == list(found.calibration.spreads) == list(told["verified"])
+    timed = [s for s in reader.read(found.folder).samples if not s["warmup"]]
+    first = [s["wall_s"] for s in timed if s["life"] == 0 and s["round"] == timed[0]["round"]]
+    assert abs(series["wall_s"][0][0]) == pytest.approx(
+        abs(math.log(first[0] / first[1])), abs=1e-6
+    )
+    assert noise.spread(series["wall_s"]) == found.calibration.spreads["wall_s"]
+    assert noise.verify(series["wall_s"], Rule(), 100) == found.verified
 
 
 def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, tmp_path, observer):
