@@ -68,6 +68,10 @@ def make_request(wish: Wish, out: Path) -> Request:
     """A run of A/A pairs. Raises ``UsageError``; ``CellsFailedError`` for what cannot run here."""
     names.check("system", wish.system, registry.known(registry.SYSTEM))
     loaded = definitions.load("breakdown")
+    if wish.rounds % 2:
+        raise UsageError(
+            f"--rounds {wish.rounds} is odd; give an even number, so that each side begins as often"
+        )
     over = Overrides(
         systems=(wish.system,),
         datasets=(wish.dataset,) if wish.dataset else (),
@@ -76,10 +80,15 @@ def make_request(wish: Wish, out: Path) -> Request:
     )
     raw = as_definition(over, loaded, environment.known_paths)
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": wish.system, "figures": []}
-    raw["measure"] = {
-        **raw.get("measure", {}), "unstable_half_width": 0.0, "pairs": [wish.pairs],
-        "rounds": wish.rounds, "target_half_width": 1e-9, "time_budget_s": 1e9,
+    fixed = {
+        "unstable_half_width": 0.0, "pairs": [wish.pairs], "rounds": wish.rounds,
+        "target_half_width": 1e-9, "time_budget_s": 1e9,
     }  # fmt: skip
+    if given := [key for key in fixed if key in raw.get("measure", {})]:
+        raise UsageError(
+            f"a calibration takes no '{given[0]}'; --pairs and --rounds say how much is measured"
+        )
+    raw["measure"] = {**raw.get("measure", {}), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
     base = grid.expand(resolved, environment.resolve).cells[0]
     failure = environment.state(base).failure or environment.dataset_state(base.dataset)

@@ -78,6 +78,12 @@ def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, t
         (Wish("crash", pairs=5, rounds=2), CellsFailedError, "SIGSEGV"),
         (Wish("absent"), CellsFailedError, "pip install absent"),
         (Wish("fak"), UsageError, "did you mean 'fake'"),
+        (Wish("fake", rounds=3), UsageError, "--rounds 3 is odd"),
+        (
+            Wish("fake", options=("rounds=4",)),
+            UsageError,
+            "takes no 'rounds'; --pairs and --rounds",
+        ),
         (
             Wish("spin", pairs=5, rounds=2, options=("spin.speed=0.05", "warmup_epochs=0")),
             CellsFailedError,
