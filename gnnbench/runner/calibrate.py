@@ -90,7 +90,9 @@ def make_request(wish: Wish, out: Path) -> Request:
         )
     raw["measure"] = {**raw.get("measure", {}), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base = grid.expand(resolved, environment.resolve).cells[0]
+    base, *others = grid.expand(resolved, environment.resolve).cells
+    if others:
+        raise UsageError(f"a calibration is of one cell, and {1 + len(others)} are named; give one")
     failure = environment.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)

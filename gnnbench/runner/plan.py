@@ -118,6 +118,9 @@ def make_plan(
         _pair(plan, [*group, *added], reference)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
+    fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]
+    if fitting == [False, True] and all(p.reference is None for p in plan.pairs):
+        plan.notes.append(f"'{reference}' was not selected, so nothing is compared")
     return plan
 
 

@@ -79,6 +79,7 @@ def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, t
         (Wish("absent"), CellsFailedError, "pip install absent"),
         (Wish("fak"), UsageError, "did you mean 'fake'"),
         (Wish("fake", rounds=3), UsageError, "--rounds 3 is odd"),
+        (Wish("fake", options=("seed=[1, 2]",)), UsageError, "is of one cell, and 2 are named"),
         (
             Wish("fake", options=("rounds=4",)),
             UsageError,

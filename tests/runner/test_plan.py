@@ -95,6 +95,14 @@ def test_without_the_reference_the_first_that_can_run_takes_its_place():
     assert "'c' is the reference" in found.notes[0]
 
 
+def test_it_is_told_where_no_cell_has_another_beside_it():
+    apart = [*cells("b", pick="p"), *cells("c", pick="q")]
+    found = plan(apart, reference="b x=3")
+    assert pairs(found) == [(None, "b"), (None, "c")]
+    assert found.notes == ["'b x=3' was not selected, so nothing is compared"]
+    assert plan(apart).notes == plan(cells("b")).notes == []  # who left 'a' out knows
+
+
 def test_a_missing_reference_leaves_the_others_alone():
     found = plan(cells("a", "b", "c"), missing={"a": ""})
     assert pairs(found) == [(None, "b"), (None, "c")]
