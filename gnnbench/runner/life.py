@@ -232,7 +232,7 @@ class Life:
         for cell, worker in workers:
             samples = by_cell[cell.id]
             fault = clocks.parent_fault(samples)
-            fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = fault or clocks.quiet_fault(samples) or audit.loss_fault(samples)
             if not fault and self.thorough:
                 fault = self._probe(cell, worker, samples)
             if not fault:
