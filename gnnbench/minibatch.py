@@ -175,15 +175,15 @@ class MiniBatch(Batch):
         for block in reversed(self.to("cpu").blocks):
             if block.positions is None and block.weights is None:
                 raise ValueError("the mini-batch carries no positions; sample it with_positions")
-            dst_nodes = _ids(block.dst_nodes)
+            dst_nodes = host_ids(block.dst_nodes)
             rows = np.repeat(np.arange(block.num_dst), np.diff(block.indptr.numpy()))
             new = slice(done_edges, None)
             found.append(
                 Hop(
                     dst=dst_nodes[done_dst:],
                     edge_dst=dst_nodes[rows[new]],
-                    edge_src=_ids(block.src_nodes[block.indices.long()])[new],
-                    positions=None if block.positions is None else _ids(block.positions)[new],
+                    edge_src=host_ids(block.src_nodes[block.indices.long()])[new],
+                    positions=None if block.positions is None else host_ids(block.positions)[new],
                     visits=None if block.weights is None else block.weights.numpy()[new],
                 )
             )
@@ -207,5 +207,6 @@ class MiniBatch(Batch):
         )
 
 
-def _ids(t: Tensor) -> Ids:
-    return t.numpy().astype(np.int64)
+def host_ids(t: Tensor) -> Ids:
+    """Ids of any integer type on any device, as int64 on the host."""
+    return t.cpu().numpy().astype(np.int64)

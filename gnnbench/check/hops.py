@@ -86,8 +86,10 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
     sha = hashlib.sha256()
     for hops in batches:
         for hop in hops:
-            what = hop.edge_src if hop.positions is None else hop.positions
-            order = np.lexsort((what, hop.edge_dst))
+            if hop.positions is not None:  # a destination's are one stretch of them
+                what, order = hop.positions, np.argsort(hop.positions)
+            else:
+                what, order = hop.edge_src, np.lexsort((hop.edge_src, hop.edge_dst))
             sha.update(np.int64(order.size).tobytes())
             sha.update(hop.edge_dst[order].astype("<i8").tobytes())
             sha.update(what[order].astype("<i8").tobytes())

@@ -139,10 +139,10 @@ class System(ABC):
         """Count and check what the last ``run_epoch`` did; no part of it is timed."""
 
     def glance(self) -> tuple[str, str]:
-        """A look at the gate's first batch, in a later life of a cell that passed its gate.
+        """A look at the gate's first seeds, in every life of a cell that passed its gate.
 
-        Returns the digest of that batch's edges, which must be ``details["first_digest"]`` of the
-        first life's report ("" without one), and what is wrong, or "".
+        Returns the digest of their edges, which must be the first life's ("" of a sampler that
+        draws other ones each time), and what is wrong, or "".
         """
         return "", ""
 

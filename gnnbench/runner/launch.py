@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import grid, names
+from gnnbench import grid, names, registry
 from gnnbench.experiment import Experiment
 from gnnbench.option import plain_text
 from gnnbench.overrides import Overrides, as_definition
@@ -61,7 +61,11 @@ def _planned(loaded: Experiment, over: Overrides, others: Elsewhere) -> tuple[Ex
     environment.check_names(named, resolved.axis("model"), others.systems)
     couples = [one for couple in resolved.compare for one in couple]
     for label in [resolved.reference, *resolved.references.values(), *couples]:
-        environment.check_names([parse_label(label)[0]], [], others.systems)
+        system, settings = parse_label(label)
+        environment.check_names([system], [], others.systems)
+        for kind in registry.KINDS[1:]:
+            if kind in settings:
+                names.check(kind, settings[kind], registry.known(kind))
     environment.check_names(resolved.references, [], others.systems)
     environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
     for figure in resolved.figures:

@@ -10,7 +10,7 @@ from gnnbench.cell import Cell, Until
 from gnnbench.experiment import Measure
 from gnnbench.measure import judged, machine, noise
 from gnnbench.measure.noise import Calibration
-from gnnbench.measure.rule import even_rounds
+from gnnbench.measure.rule import even_rounds, fitting_rounds
 from gnnbench.measure.throttle import GpuWatch
 from gnnbench.runner.compared import logs
 from gnnbench.runner.keeper import Keeper
@@ -98,7 +98,9 @@ class Pairing:
                 spread = noise.Spread(noise.USUAL_ROUND, noise.USUAL_LIFE)
                 if known is not None and key in known.spreads:
                     spread = known.spreads[key]
-                rounds = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
+                best = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
+                look, budget_s = self.measure.pairs[0], self.measure.time_budget_s
+                rounds = min(best, fitting_rounds(look, budget_s, life_s, round_s))
             self.ledger.record("rounds", pair=pair.id, rounds=rounds)
         return self.ledger.rounds_of[pair.id]
 

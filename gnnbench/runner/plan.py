@@ -43,10 +43,18 @@ class Plan:
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own
+    added: dict[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # id of a reference that the grid lacked -> what sets it apart from the group's
 
     def fits(self, cell: Cell, label: str) -> bool:
-        """Whether a label names a cell, under any of its names."""
+        """Whether a label names a cell, under any of its names.
+
+        A cell that nobody selected must be named by what sets it apart.
+        """
         values = asdict(cell)
+        if not self.added.get(cell.id, frozenset()) <= parse_label(label)[1].keys():
+            return False
         return any(fits({**values, "system": name}, label) for name in self.names[cell.id])
 
     def reference_label(self, cell: Cell) -> str:
@@ -103,6 +111,9 @@ def make_plan(
         _pair(plan, [*group, *added], reference)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
+    fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]
+    if fitting == [False, True] and all(p.reference is None for p in plan.pairs):
+        plan.notes.append(f"'{reference}' was not selected, so nothing is compared")
     return plan
 
 
@@ -136,6 +147,7 @@ def _add_own(
         if all(other.id != c.id for c in plan.cells):
             # Beside the one that it is a variant of.
             _add(plan, other, failure or availability(other).failure, plan.cells.index(chosen) + 1)
+            plan.added[other.id] = frozenset(parse_label(label)[1])
             added.append(other)
         plan.references[cell.id], plan.labels[cell.id] = other, label
         first, second = _apart(chosen, reference, other, label)

@@ -16,10 +16,9 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
-from gnnbench.runner.compared import Value, compared, level, number, ratio
+from gnnbench.runner.compared import Value, compared, level, number, ratio, unsteady
 from gnnbench.runner.dead import dead_settings
-from gnnbench.runner.doubt import share
-from gnnbench.runner.doubts import own_doubts
+from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
 
 if TYPE_CHECKING:
@@ -74,7 +73,9 @@ def cell_rows(
             row["stopped"] = ledger.done.get(pair.id if pair else cell.id, {}).get("why", "")
             if cell.id == plan.references[cell.id].id:
                 row["verdict"] = "reference"
-            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(row, measure)
+            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(
+                cell, pair, ledger, measure
+            )
             if error := ledger.profiles.get(cell.id, {}).get("error"):
                 row["remark"] = f"its samples could not be looked into: {error}"
         row["status"] = failure.status if failure else "ok"
@@ -302,17 +303,13 @@ def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -
     return Failure("unstable", f"{found[0]}; measured once more it was so again")
 
 
-def _unstable(row: Row, measure: Measure) -> Failure | None:
-    limit = measure.unstable_half_width
-    low, high = row.get("ci_low_s"), row.get("ci_high_s")
-    if not limit or low is None or high is None:
+def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
+    by, lives = judged.of(cell.until), ledger.by_life(cell, pair)
+    found = level(lives, by.value)
+    if not unsteady(found, measure):
         return None
-    half_width = (high - low) / 2 / row["judged_s"]
-    if half_width <= limit:
-        return None
-    what = judged.of(row["until"]).words
     return Failure(
         "unstable",
-        f"the interval of its {what} is still +-{half_width:.0%} after {row['lives']} lives;"
-        " quieten the machine, or raise -o pairs and -o time_budget_s",
+        f"the interval of its {by.words} is still +-{found.relative_half_width:.0%} after"
+        f" {len(lives)} lives; quieten the machine, or raise -o pairs and -o time_budget_s",
     )

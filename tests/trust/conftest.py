@@ -1,6 +1,7 @@
 """Runs of planted cheats: through the same request, campaign and workers as any other run."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,10 @@ def run_systems(
     options = (f"reference={reference}", f"rounds={rounds}", *options)
     wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)
     return campaign.run(make_request(str(definition), wanted, out), Quiet())
+
+
+def assert_incorrect(row, reason):
+    """The row of a cheat that was caught for ``reason``, a regular expression: it has no ratio."""
+    assert row["status"] == "incorrect", row
+    assert re.search(reason, row["reason"]), row["reason"]
+    assert row.get("ratio") is None

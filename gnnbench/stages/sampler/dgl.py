@@ -12,7 +12,7 @@ from torch import Tensor
 from gnnbench.check.gate import Fault
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
-from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.minibatch import Batch, Block, Hop, Sizes, host_ids
 from gnnbench.missing import Missing
 from gnnbench.sampling.base import TOPOLOGIES
 from gnnbench.stages.job import Job
@@ -161,10 +161,10 @@ class DglBatch(Batch):
                 )
             found.append(
                 Hop(
-                    dst=_ids(destinations),
-                    edge_dst=_ids(destinations[dst.long()]),
-                    edge_src=_ids(nodes[src.long()]),
-                    positions=_ids(block.edata[dgl.EID]),
+                    dst=host_ids(destinations),
+                    edge_dst=host_ids(destinations[dst.long()]),
+                    edge_src=host_ids(nodes[src.long()]),
+                    positions=host_ids(block.edata[dgl.EID]),
                 )
             )
         return found
@@ -172,7 +172,3 @@ class DglBatch(Batch):
     def tensors(self) -> list[Tensor]:
         """DGL does not tell which tensors it holds."""
         return []
-
-
-def _ids(t: Tensor) -> Any:
-    return t.cpu().numpy().astype("int64")

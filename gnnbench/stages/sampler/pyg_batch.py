@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Batch, Block, Hop, Sizes
+from gnnbench.minibatch import Batch, Block, Hop, Sizes, host_ids
 from gnnbench.models.pyg_block import PygBlock
 
 HOST = torch.device("cpu")
@@ -103,12 +103,12 @@ class PygBatch(Batch):
     def hops(self) -> list[Hop]:
         """Edges in neutral form."""
         out, found, start = self.out, [], 0
-        edge_src, edge_dst = _ids(out.node[out.row]), _ids(out.node[out.col])
-        positions = _ids(out.edge)
+        edge_src, edge_dst = host_ids(out.node[out.row]), host_ids(out.node[out.col])
+        positions = host_ids(out.edge)
         for dst, count in self.sizes().hops:
             end = start + count
             found.append(
-                Hop(_ids(dst), edge_dst[start:end], edge_src[start:end], positions[start:end])
+                Hop(host_ids(dst), edge_dst[start:end], edge_src[start:end], positions[start:end])
             )
             start = end
         return found
@@ -116,7 +116,3 @@ class PygBatch(Batch):
     def tensors(self) -> list[Tensor]:
         """Rows, columns and nodes of the one subgraph that serves all layers."""
         return [self.row, self.col, self.node]
-
-
-def _ids(t: Tensor) -> Any:
-    return t.numpy().astype("int64")
