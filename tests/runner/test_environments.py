@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from environments import install, make_environment
 
+from gnnbench import experiment
+from gnnbench.errors import UsageError
+from gnnbench.runner import folder
+
 ROOT = Path(__file__).parents[2]
 ENTRY = "[gnnbench.systems]\nmine = mine_gnn:RECIPE\n[gnnbench.samplers]\nmine = mine_gnn:Mine\n"
 # The newer version draws every batch twice: the same edges, later.
@@ -41,10 +45,10 @@ RUN = (
 @pytest.fixture(scope="module")
 def old(tmp_path_factory):
     """An environment with torch, numpy and version 1 of the package."""
-    folder = tmp_path_factory.mktemp("old") / "venv"
-    site = make_environment(folder)
+    venv = tmp_path_factory.mktemp("old") / "venv"
+    site = make_environment(venv)
     install(site, "mine-gnn", "1.0", "mine_gnn", MINE.format(times=1), ENTRY)
-    return folder
+    return venv
 
 
 @pytest.fixture(scope="module")
@@ -86,31 +90,47 @@ def test_two_versions_of_a_package_are_a_couple_with_pairs(old, cli, tmp_path):
     assert (couple["first"], couple["second"]) == ("mine env=old", "mine")
     assert (couple["pairs"], couple["work_class"]) == (2, "identical")
     assert couple["ratio"] == pytest.approx(1 / there["ratio"])
-    folder = tmp_path / told["run"]
-    record = json.loads((folder / "run.json").read_text())
+    run = tmp_path / told["run"]
+    record = json.loads((run / "run.json").read_text())
     (environment,) = record["environments"].values()
     assert environment["executable"] == "python" and environment["native"] == ""
     assert environment["versions"]["mine-gnn"] == "1.0" != record["versions"]["mine-gnn"]
     assert environment["versions"]["dgl"] is None
-    for table in (*folder.glob("*.csv"), *folder.glob("*.json*"), folder / "definition.toml"):
+    for table in (*run.glob("*.csv"), *run.glob("*.json*"), run / "definition.toml"):
         assert str(old.parent) not in table.read_text(), table.name
-    with (folder / "samples.csv").open() as file:
+    with (run / "samples.csv").open() as file:
         orders = [(r["id"], r["order"]) for r in csv.DictReader(file) if r["warmup"] == "false"]
     assert {i for i, _ in orders} == {here["id"], there["id"]}
     assert [o for _, o in orders] == ["0", "1"] * 4
 
-    code, _, err = cli(tmp_path, *RUN, "--resume")
-    assert code == 2 and "go on with --env old=PATH" in err
-    code, _, err = cli(tmp_path, *RUN, "--resume", "--env", f"old={old}")
-    assert code == 0, err
-    metadata = next(old.rglob("mine-gnn-1.0.dist-info")) / "METADATA"
-    text = metadata.read_text()
-    try:
-        metadata.write_text(text.replace("Version: 1.0", "Version: 1.1"))
-        code, _, err = cli(tmp_path, *RUN, "--resume", "--env", f"old={old}")
-    finally:
-        metadata.write_text(text)
-    assert code == 2 and "environment 'old' changed since" in err
+
+def test_a_run_goes_on_with_the_same_environments_alone(tmp_path):
+    """Names must be given again; other versions are another run, unless forced."""
+    definition = experiment.resolve(experiment.load("sampling"), "smoke", None)
+    record = {
+        "definition_hash": definition.hash, "revision": {"source_digest": "s"}, "versions": {},
+        "machine_id": "m",
+    }  # fmt: skip
+
+    def given(**versions):
+        return record | {"environments": {n: {"versions": {"dgl": v}} for n, v in versions.items()}}
+
+    def resumed(out, now, force=False):
+        return folder.find_to_resume(tmp_path / out, definition, now, force)
+
+    path = folder.create(tmp_path / "with", definition, given(old="1.1.2"))
+    before = folder.create(tmp_path / "before", definition, record)
+    assert resumed("with", given(old="1.1.2")) == path
+    assert resumed("before", given()) == before  # of a day without environments
+    for out, now, again in (
+        ("with", given(), "--env old=PATH"), ("with", given(new="1.1.2"), "--env old=PATH"),
+        ("before", given(old="1.1.2"), "no --env"),
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=f"go on with {again}"):
+            resumed(out, now, force=True)
+    with pytest.raises(UsageError, match="environment 'old' changed since"):
+        resumed("with", given(old="1.1.3"))
+    assert resumed("with", given(old="1.1.3"), force=True) == path
 
 
 def test_what_is_missing_in_one_environment_runs_in_the_other(old, cli, tmp_path):
