@@ -28,6 +28,8 @@ def add_environments(
     the first that can, is the reference of the others (``Plan.references``), and a couple with
     each (``Plan.couples``). A stand-in has no place in another environment.
     """
+    if not there:
+        return
     known = {c.id: c for c in here.cells}
     chosen = [c for c in here.cells if not plan.fits(c, reference)] or here.cells
     rows: dict[str, list[Cell]] = {c.id: [c] for c in chosen}

@@ -16,7 +16,7 @@ from gnnbench.errors import GnnbenchError, MissingError
 from gnnbench.runner import environment
 from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
-from gnnbench.runner.interpreter import Environments, parse
+from gnnbench.runner.interpreter import HERE, Environments, parse
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
 ANSWER_S = 300.0  # a cold import of a framework takes a minute
@@ -86,6 +86,9 @@ class Elsewhere:
             for name, facts in self.environments.facts.items()
             if facts["native"]
         ]
+
+
+NOWHERE = Elsewhere(HERE, {})
 
 
 @contextmanager

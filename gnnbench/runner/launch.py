@@ -15,7 +15,7 @@ from gnnbench.results.labels import parse_label
 from gnnbench.runner import available, environment
 from gnnbench.runner.beside import add_environments
 from gnnbench.runner.campaign import Request
-from gnnbench.runner.elsewhere import Elsewhere, elsewhere
+from gnnbench.runner.elsewhere import NOWHERE, Elsewhere, elsewhere
 from gnnbench.runner.plan import Own, Plan, make_plan
 
 
@@ -87,11 +87,13 @@ def _changed(resolved: Experiment) -> list[str]:
     ]
 
 
-def plan_of(
-    resolved: Experiment, named: Collection[str] = (), others: Elsewhere | None = None
-) -> Plan:
+def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere = NOWHERE) -> Plan:
     """Cells and pairs of a resolved definition, here and elsewhere. Raises ``UsageError``."""
     here = grid.expand(resolved, available.resolve)
+    there = {
+        name: (grid.expand(resolved, other.resolve, name), other.state)
+        for name, other in others.there.items()
+    }
     plan = make_plan(
         here,
         resolved.reference,
@@ -101,12 +103,7 @@ def plan_of(
         environment.stand_in,
         resolved.compare,
         Own(resolved.references, environment.variant),
+        lambda plan: add_environments(plan, here, there, resolved.reference),
     )
-    if others is not None and others.there:
-        there = {
-            name: (grid.expand(resolved, other.resolve, name), other.state)
-            for name, other in others.there.items()
-        }
-        add_environments(plan, here, there, resolved.reference)
-        plan.notes += others.notes()
+    plan.notes += others.notes()
     return plan

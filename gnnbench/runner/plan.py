@@ -82,6 +82,7 @@ def make_plan(
     stand_in: Callable[[Cell, str], Cell],
     compare: Collection[Sequence[str]] = (),
     own: Own = Own(),
+    elsewhere: Callable[[Plan], None] = lambda plan: None,
 ) -> Plan:
     """Pair every cell that can run with the reference cell of its group, or with its ``own``.
 
@@ -89,7 +90,8 @@ def make_plan(
     with the group's reference, and both references with one another (``Plan.couples``).
     ``reference`` and the couples of ``compare`` are labels (``gnnbench.results.labels``).
     ``named``: systems that the user named; no stand-in is added for them. ``stand_in`` makes the
-    cell of another system in the place of one.
+    cell of another system in the place of one. ``elsewhere`` adds cells of other environments and
+    their pairs (``gnnbench.runner.beside``).
     """
     plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()})
     for cell in grid.cells:
@@ -109,6 +111,7 @@ def make_plan(
         for cell in added:
             _look_for_data(plan, cell, datasets)
         _pair(plan, [*group, *added], reference)
+    elsewhere(plan)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
     fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]

@@ -17,7 +17,7 @@ def grid(*systems, env="", **changes):
     return Grid(cells, {c.id: [c.system] for c in cells}, {}, [c.id for c in cells])
 
 
-def plan(here, missing=(), absent=(), **there):
+def plan(here, missing=(), absent=(), compare=(), **there):
     """A plan with environments by name; ``missing``: (system, env) that cannot run."""
 
     def state(cell):
@@ -26,9 +26,12 @@ def plan(here, missing=(), absent=(), **there):
     def datasets(name):
         return Failure("missing_data", "none") if name in absent else None
 
-    found = make_plan(here, "a", (), state, datasets, lambda cell, name: replace(cell, system=name))
-    add_environments(found, here, {n: (g, state) for n, g in there.items()}, "a")
-    return found
+    return make_plan(
+        here, "a", (), state, datasets, lambda cell, name: replace(cell, system=name), compare,
+        elsewhere=lambda plan: add_environments(
+            plan, here, {n: (g, state) for n, g in there.items()}, "a"
+        ),
+    )  # fmt: skip
 
 
 def told(cell):
@@ -94,3 +97,14 @@ def test_settings_that_came_to_one_cell_there_are_measured_beside_each_of_here()
     assert beside == [(1, False), (2, True)]  # the row is of the first, ratios.csv has both
     assert found.references[same.asked[0]].recipe["x"] == 1
     assert len(found.couples) == 2
+
+
+def test_a_definition_may_compare_two_others():
+    found = plan(
+        grid("a", "b"), compare=[("b env=new", "b env=old"), ("b env=none", "b")],
+        old=grid("a", "b", env="old"), new=grid("a", "b", env="new"),
+    )  # fmt: skip
+    (direct,) = [p for p in found.pairs if p.direct]
+    assert (told(direct.reference), told(direct.system)) == ("b new", "b old")
+    assert len(found.pairs) == 4
+    assert found.notes == ["'b env=none' beside 'b': no such cells were selected"]
