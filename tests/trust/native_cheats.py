@@ -84,14 +84,16 @@ class RolledRows(GatedOnce):
 
 
 class StaleRows(GatedOnce):
-    """Serves the rows of an earlier batch."""
+    """Serves the rows of its first batch, as far as they go."""
 
     old = None
 
     def bent(self, rows):
-        if self.old is None or self.old.shape[0] < rows.shape[0]:
+        if self.old is None:
             self.old = rows.clone()
-        return self.old[: rows.shape[0]]
+        stale = self.old[: rows.shape[0]]
+        rows[: stale.shape[0]] = stale
+        return rows
 
 
 class FewStaleRows(GatedOnce):
