@@ -5,7 +5,7 @@ import re
 import native_cheats
 import pytest
 from compose import make, run
-from conftest import assert_incorrect, register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 from gnnbench.composition.composed import Composed
 from gnnbench.ops.library import native_info
