@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 
@@ -68,7 +69,7 @@ class Cell:
     replica: int = 0
     env: str = ""
 
-    @property
+    @cached_property  # every look at a sample asks for it
     def id(self) -> str:
         """Content hash of the work, 12 hex digits: not of the experiment that asks for it.
 

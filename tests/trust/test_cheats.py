@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import assert_incorrect, register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
     "honest": "Honest", "honest-thread": "HonestThread", "honest-recount": "HonestRecount",

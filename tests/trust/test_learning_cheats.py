@@ -1,7 +1,7 @@
 """Systems that train on less than they draw are found by a reference that starts as they do."""
 
 import pytest
-from conftest import assert_incorrect, register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 from gnnbench.ops.library import native_info
 

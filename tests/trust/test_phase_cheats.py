@@ -1,7 +1,7 @@
 """A phase that is told as another, or as none, is found when the phases are run one by one."""
 
 import pytest
-from conftest import assert_incorrect, register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 from gnnbench.ops.library import native_info
 

@@ -1,7 +1,7 @@
 """What is done otherwise once the gate is over is found in an epoch that no stage knows of."""
 
 import pytest
-from conftest import assert_incorrect, register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 from gnnbench.ops.library import native_info
 
