@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from gnnbench.check import gate, layers
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
-from gnnbench.minibatch import Hop
+from gnnbench.minibatch import Batch, Hop
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import Order
 from gnnbench.stages.schedule.base import Stages
@@ -47,10 +49,14 @@ def check(system: Gated) -> CheckReport:
     report.details["edges_by_call"] = edges
     all_hops: list[list[Hop]] = []
     try:
-        for nth, (seeds, batch) in enumerate(zip(all_seeds, batches, strict=True)):
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+            looks = [
+                threads.submit(_look, system, *each)
+                for each in zip(all_seeds, batches, strict=True)
+            ]
+        for nth, look in enumerate(looks):
             try:
-                all_hops.append(batch.hops())
-                check_structure(system, seeds, all_hops[-1])
+                all_hops.append(look.result())
             except gate.Fault as fault:
                 counts = ", ".join(map(str, edges))
                 raise gate.Fault(
@@ -92,12 +98,18 @@ def glance(system: Gated) -> tuple[str, str]:
         sampler.gate_is_over()
 
 
-def _right(system: Gated, seeds: Tensor, number: int) -> list[Hop]:
-    """The hops of a batch, found right as its rows are. Raises ``gate.Fault``."""
-    store = system.stages.store
-    batch = system.stages.sampler.checked(seeds, number)
+def _look(system: Gated, seeds: Tensor, batch: Batch) -> list[Hop]:
+    """The hops of a batch, found right. Raises ``gate.Fault``."""
     hops = batch.hops()
     check_structure(system, seeds, hops)
+    return hops
+
+
+def _right(system: Gated, seeds: Tensor, number: int) -> list[Hop]:
+    """Draw a batch; its hops, found right as its rows are. Raises ``gate.Fault``."""
+    store = system.stages.store
+    batch = system.stages.sampler.checked(seeds, number)
+    hops = _look(system, seeds, batch)
     if store is not None:
         gate.check_features(system.job.graph, batch.input_nodes, store.load(batch))
     return hops

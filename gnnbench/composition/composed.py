@@ -52,6 +52,7 @@ class Composed(System):
         self._kept: list[Sizes] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
+        self._peak = 0  # of device memory, before a verification epoch
 
     def setup(self) -> None:
         """Build the stages; on a GPU the peak of memory counts from here."""
@@ -120,11 +121,14 @@ class Composed(System):
         verifier = self._verifier = Verifier(
             self.graph, sampler.law, self.cell.fanouts, sampler.frontier
         )
+        self._peak = self._peak_bytes()
         try:
             self.run_epoch(epoch, timeline)
         finally:
             self._verifier = None
         report = self.audit(epoch)
+        if self.job.device.type == "cuda":  # what looking takes is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
         reason = verifier.fault or report.reason
         return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
 
@@ -188,7 +192,7 @@ class Composed(System):
 
     def _peak_bytes(self) -> int:
         if self.job.device.type == "cuda":
-            return int(torch.cuda.max_memory_allocated(self.job.device))
+            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:

@@ -18,8 +18,8 @@ from gnnbench.check.law import WALK, Law
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import Batch, Block
 
-# Destinations of a hop whose edges are held against the graph, drawn anew in every epoch: who draws
-# wrong edges cannot know for which. Their numbers are looked at for all.
+# Destinations of a hop whose edges are held against the graph, drawn anew for every batch (some may
+# come twice): who draws wrong edges cannot know for which. Their numbers are looked at for all.
 DESTINATIONS = 2048
 
 
@@ -39,7 +39,8 @@ class Verifier:
         if self.fault:
             return
         try:
-            self._blocks([block.to("cpu") for block in reversed(batch.blocks)], batch.seeds.cpu())
+            blocks = list(reversed(batch.blocks))
+            self._blocks(blocks, batch.seeds.to(blocks[0].indptr.device))
             if rows is not None:
                 gate.check_features(self._graph, batch.input_nodes, rows)
         except gate.Fault as fault:
@@ -51,7 +52,7 @@ class Verifier:
         return self._sha.hexdigest()
 
     def _blocks(self, blocks: list[Block], seeds: Tensor) -> None:
-        """From the seeds outwards."""
+        """From the seeds outwards, on the device that the blocks are on."""
         if len(blocks) != len(self._fanouts):
             raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
         wanted, done_dst, done_edges = seeds.long(), 0, 0
@@ -72,14 +73,19 @@ class Verifier:
                 done_dst, done_edges = block.num_dst, block.num_edges
 
     def _hop_fault(self, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
-        least, most = self._law.bounds(dst, fanout)
-        if bool(((counts < least) | (counts > most)).any()):
-            return f"a destination has another number of edges than {self._law.words(fanout)}"
-        if self._law.name == WALK or not dst.numel():
-            return ""
         starts = counts.cumsum(0) - counts
-        some = torch.randperm(dst.numel(), generator=self._random)[:DESTINATIONS]
-        return self._edges_fault(dst[some], _ragged(src, starts[some], counts[some]), counts[some])
+        here, numbers = dst.cpu(), counts.cpu()
+        least, most = self._law.bounds(here, fanout)
+        if bool(((numbers < least) | (numbers > most)).any()):
+            return f"a destination has another number of edges than {self._law.words(fanout)}"
+        if self._law.name == WALK or not here.numel():
+            return ""
+        some = torch.randint(here.numel(), (DESTINATIONS,), generator=self._random)
+        if here.numel() <= DESTINATIONS:
+            some = torch.arange(here.numel())
+        there = some.to(src.device)
+        drawn = _ragged(src, starts[there], counts[there]).cpu()
+        return self._edges_fault(here[some], drawn, numbers[some])
 
     def _edges_fault(self, dst: Tensor, src: Tensor, counts: Tensor) -> str:
         """Whether the edges of some destinations are the graph's, each as often as it is there."""
@@ -123,7 +129,8 @@ def _form_fault(block: Block, wanted: Tensor) -> str:
 def _ragged(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
     """``values[starts[i] : starts[i] + lengths[i]]``, one after the other."""
     before = lengths.cumsum(0) - lengths
-    at = torch.arange(int(lengths.sum())) + (starts - before).repeat_interleave(lengths)
+    at = torch.arange(int(lengths.sum()), device=lengths.device)
+    at = at + (starts - before).repeat_interleave(lengths)
     found = values[at]
     return found if found.dtype is torch.bool else found.long()
 

@@ -17,6 +17,9 @@ Record = Mapping[str, Any]
 IDLE_SHARE = 0.02  # of a core
 FOREIGN_SHARE = 0.2  # cores
 IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
+# Of the worker's own CPU time: what all cores did is sampled by ticks, what a process used is not,
+# and work in short bursts is counted by the one at up to a tenth more or less than by the other.
+SAMPLED = 0.1
 
 
 def share(samples: Sequence[Record], key: str) -> float:
@@ -42,7 +45,8 @@ def pair_doubt(samples: Sequence[Record]) -> str:
                 f" '{own[0]['system']}' was measured"
             )
         foreign = share(own, "foreign_cpu_s")
-        if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > IDLE_TICKS_S:
+        slack = IDLE_TICKS_S + SAMPLED * sum(s.get("cpu_s", 0.0) for s in own)
+        if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > slack:
             return f"other programs used {foreign:.1f} cores meanwhile; close them"
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"

@@ -188,7 +188,7 @@ class Life:
             start = time.monotonic()
             timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - start
-            busy = machine.busy_seconds() - busy
+            own, busy = worker.cpu_seconds() - own, machine.busy_seconds() - busy
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
             where: dict[str, Any] = {
                 "life": self.number,
@@ -200,7 +200,8 @@ class Life:
                 "idle_cpu_s": idle_s,
                 "isolation": changed or self._isolation_doubt(workers),
                 **worker.rest.taken(),
-                "foreign_cpu_s": max(busy - idle_s - (worker.cpu_seconds() - own), 0.0),
+                "cpu_s": own,
+                "foreign_cpu_s": busy - idle_s - own,
             }
             if cell.device == "cuda":
                 now = self.gpu.read()

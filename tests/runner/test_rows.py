@@ -241,6 +241,12 @@ def test_what_makes_a_pair_doubtful():
     # Within three ticks of the clock nothing can be told.
     brief = {**quiet, "block_s": 0.02, "idle_cpu_s": 0.02, "foreign_cpu_s": 0.02}
     assert pair_doubt([brief, beside]) == ""
+    # 16 threads in bursts: what all cores did is known to a tenth of what the worker did.
+    many = {**quiet, "cpu_s": 8.0, "foreign_cpu_s": 0.5}
+    assert pair_doubt([many, beside]) == ""
+    assert "other programs used 1.5 cores" in pair_doubt([{**many, "foreign_cpu_s": 1.5}, beside])
+    # Rounding goes either way.
+    assert pair_doubt([{**quiet, "foreign_cpu_s": f} for f in (0.5, -0.4, 0.1)]) == ""
 
 
 def test_a_calibration_gives_the_floor_its_spread(life):
