@@ -19,6 +19,8 @@ from gnnbench.stages.schedule.base import Stages
 # Of each batch that is looked at after the gate: every edge of 8000 seeds takes seconds, and a
 # verification epoch looks at batches of full size.
 GLANCE_SEEDS = 1024
+# Held against the reference then: a reservoir's goes through the whole rows of hubs in Python.
+REFERENCE_SEEDS = 16
 
 
 class Gated(Protocol):
@@ -124,7 +126,7 @@ def recheck(system: Gated, epoch: int, brief: bool = False) -> str:
             _right(system, seeds[:GLANCE_SEEDS], nth)
         if brief:
             return ""
-        sampler.check(all_seeds[-1])
+        sampler.check(all_seeds[-1][:REFERENCE_SEEDS])
     except gate.Fault as fault:
         return str(fault)
     finally:
