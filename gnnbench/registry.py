@@ -47,6 +47,7 @@ OURS: dict[str, dict[str, str]] = {
         "host": "gnnbench.stages.features.spec:Host",
         "uva": "gnnbench.stages.features.spec:Uva",
         "gpu": "gnnbench.stages.features.spec:Gpu",
+        "cache": "gnnbench.stages.features.spec:Cache",
         "dgl": "gnnbench.stages.features.spec:DglGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
     },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -63,10 +63,20 @@ class Composed(System):
         self.stages = Stages(sampler, None, None, self._keep)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
-            self.stages.store = recipe.features.build(job)
+            self.stages.store = store = recipe.features.build(job)
+            spent = store.prepare(self._footprint)
+            self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
+            self.counts.clear()
         if until >= Until.COMPUTE:
             assert recipe.aggregate is not None
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
+
+    def _footprint(self, epoch: int) -> Iterator[Tensor]:
+        """Input nodes of each of an epoch's batches, drawn as they are when it is run."""
+        seeds = self._seeds(epoch)
+        self.stages.sampler.expect(epoch, seeds)
+        for number, few in enumerate(seeds):
+            yield self.stages.sampler.sample(few, epoch, number).input_nodes
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:

@@ -96,6 +96,8 @@ class System(ABC):
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, Option]] = {}
+    # What setup took and what it holds: rows of (stage, measure, where, value).
+    setup_counts: Sequence[list[Any]] = ()
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:

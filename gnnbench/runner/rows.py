@@ -147,6 +147,8 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
         if stage in report
     ]
+    for stage, name, where, value in report.get("setup", {}).get("counts", ()):
+        found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
     if "open_s" in report:
         imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
         found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))

@@ -100,7 +100,9 @@ class Worker:
         self.system.setup()
         import_s = self.clock.seconds - before
         release_garbage()
-        return {"seconds": time.perf_counter() - start - import_s, "import_s": import_s}
+        seconds = time.perf_counter() - start - import_s
+        counts = list(self.system.setup_counts)
+        return {"seconds": seconds, "import_s": import_s, "counts": counts}
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run the correctness gate; whether it is the suite's is not for the system to say."""

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Self
 from gnnbench import names
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
-from gnnbench.option import Option
+from gnnbench.option import Interval, Option
 
 HELP, CHOICES = "help", "choices"
 
 
-def option(default: Any, help: str, choices: Collection[Any] | None = None) -> Any:
+def option(default: Any, help: str, choices: Collection[Any] | Interval | None = None) -> Any:
     """A field of a spec; ``choices`` are its legal values."""
     return field(default=default, metadata={HELP: help, CHOICES: choices})
 
@@ -53,7 +53,8 @@ class Spec:
 
     def __post_init__(self) -> None:
         for known in self.options().values():
-            known.check(f"{self.kind} '{self.name}'", getattr(self, known.name))
+            value = known.check(f"{self.kind} '{self.name}'", getattr(self, known.name))
+            object.__setattr__(self, known.name, value)
 
     @classmethod
     def options(cls) -> dict[str, Option]:
