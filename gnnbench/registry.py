@@ -28,6 +28,7 @@ OURS: dict[str, dict[str, str]] = {
         "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
         "pyg": "gnnbench.systems.pyg:PYG",
         "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
+        "tsota": "gnnbench.systems.tsota:TSOTA",
         "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
     },
     SAMPLER: {

@@ -45,6 +45,11 @@ class Policy:
         return cls(PRESC, int(found[1]))
 
     @property
+    def text(self) -> str:
+        """As it is typed."""
+        return f"{self.name}#{self.epochs}" if self.epochs else self.name
+
+    @property
     def presampled(self) -> range:
         """Numbers of the epochs that are pre-sampled: none of them is timed."""
         return range(PRESAMPLED, PRESAMPLED + self.epochs)

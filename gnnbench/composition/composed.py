@@ -124,6 +124,12 @@ class Composed(System):
             seeds = [s.to(self.graph.indices.dtype) for s in seeds]
         return seeds
 
+    def foresee(self, epoch: int) -> None:
+        """Fill the cache of an oracle for the epoch that is timed next."""
+        assert self.stages.store is not None
+        self.stages.store.foresee(self._footprint, epoch)
+        self.counts.clear()
+
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
         """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
         sampler = self.stages.sampler
@@ -200,12 +206,14 @@ class Composed(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """Stages by hop, memory and kernels of a cell that only samples."""
+        """Stages by hop, memory and kernels of a cell that only samples; a cache's curves."""
         from gnnbench.composition.profile import profile_samples
 
-        if self.until is not Until.SAMPLE:
-            return {}
-        return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        if self.until is Until.SAMPLE:
+            return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        if self.until is Until.MEMORY_IO and self.stages.store is not None:
+            return {"curves": self.stages.store.curves(self._footprint, epoch)}
+        return {}
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store."""

@@ -175,8 +175,9 @@ class System(ABC):
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
 
-        Returns rows of ``stages`` and of ``kernels`` (columns as in ``gnnbench.results.schema``,
-        without the cell's id), or nothing. Asked of cells that only sample, once measured.
+        Returns rows of ``stages`` and of ``kernels``, or of ``curves`` (columns as in
+        ``gnnbench.results.schema``, without the cell's id), or nothing. Asked of cells that only
+        sample or fetch through a cache, once measured.
         """
         return {}
 

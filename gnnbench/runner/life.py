@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gnnbench.cell import Cell
+from gnnbench.composition.find import find
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
@@ -46,7 +47,8 @@ class Life:
     """The ``number``-th pair of processes of ``pair``; a system alone is one process.
 
     Odd lives are started and measured the other way round. Epochs are numbered at random, alike on
-    both sides, and told with the command: nobody can work ahead.
+    both sides, and told with the command: nobody can work ahead
+    but an oracle of our own (``features=cache`` with ``policy=optimal``).
     """
 
     pair: Pair
@@ -184,6 +186,9 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
+            store = find(cell.system).store(cell)
+            if store is not None and store.foresees:
+                self._ask(cell, lambda w=worker: w.call("foresee", epoch=epoch))  # type: ignore[misc]
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
             changed = self._isolation_doubt(workers)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gnnbench.cell import Cell, Until
+from gnnbench.composition.find import find
 from gnnbench.experiment import Measure
 from gnnbench.measure import judged, machine, noise
 from gnnbench.measure.noise import Calibration
@@ -105,12 +106,13 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of sampling cells, once each, by a process that nothing is timed in.
+        """Stages and kernels of sampling cells and curves of caches, once each, by a process that
+        nothing is timed in.
 
         What was measured stands without.
         """
         for cell in (pair.reference, pair.system):
-            if cell is None or cell.goes_until is not Until.SAMPLE:
+            if cell is None or not _has_inside(cell):
                 continue
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
@@ -134,3 +136,11 @@ class Pairing:
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
         self.observer.step(f"{cell.dataset} {what} {cell.system}: {text}", fraction)
+
+
+def _has_inside(cell: Cell) -> bool:
+    """Whether there is more to see of a cell than what was timed."""
+    if cell.goes_until is not Until.MEMORY_IO:
+        return cell.goes_until is Until.SAMPLE
+    store = find(cell.system).store(cell)
+    return store is not None and store.traced

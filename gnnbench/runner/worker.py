@@ -1,9 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every
-command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
-Before that of ``epoch`` comes the word that its work has ended, by itself on a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``,
+``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false,
+"status", "reason"}``. Before that of ``epoch`` comes the word that its work has ended, by itself on
+a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -112,6 +113,11 @@ class Worker:
         verified = self.verified and report.verified
         return {**report.to_json(), "verified": verified, "seconds": seconds}
 
+    def foresee(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Tell an oracle which epoch is timed next; no other system is told."""
+        self.system.foresee(command["epoch"])
+        return {}
+
     def epoch(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run one epoch under the harness's clock, until its work is done and all is quiet."""
         from gnnbench.measure.timeline import Timeline
@@ -219,6 +225,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "setup": worker.setup,
         "check": worker.check,
         "glance": worker.glance,
+        "foresee": worker.foresee,
         "epoch": worker.epoch,
         "audit": worker.audit,
         "verify": worker.verify,

@@ -74,6 +74,7 @@ def test_equals_are_ranked_by_id():
 def test_presampled_epochs_are_none_that_a_run_times():
     from gnnbench.runner.life import EPOCHS
 
+    assert Policy.named("presc#2").text == "presc#2"
     assert list(Policy.named("presc#2").presampled) == [PRESAMPLED, PRESAMPLED + 1]
     assert PRESAMPLED > EPOCHS
 

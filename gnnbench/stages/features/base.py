@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnnbench.stages.counts import CALLS, FEATURE_BYTES, Measure
 
@@ -39,6 +39,14 @@ class FeatureStore(ABC):
         ``footprint`` draws the input nodes of an epoch's batches, with the cell's own sampler.
         """
         return {}
+
+    def foresee(self, footprint: Footprint, epoch: int) -> None:  # noqa: B027
+        """Get ready for ``epoch``, which is run next; told only where the spec ``foresees``."""
+
+    def curves(self, footprint: Footprint, epoch: int) -> list[dict[str, Any]]:
+        """What caches of other sizes would have hit in ``epoch``: rows of ``curves.csv`` without
+        the cell; asked where the spec is ``traced``."""
+        return []
 
     def close(self) -> None:  # noqa: B027
         """Give back what the store took."""

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gnnbench.cache.policy import OPTIMAL, Footprint, Policy, cached_rows, hotness, ranking
+from gnnbench.cache.trace import RATIOS, Trace
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import FeatureStore, RowStore
 from gnnbench.stages.job import Job
 
+CURVE = tuple(percent / 100 for percent in range(101))
 CHUNK_BYTES = 1 << 26  # of the rows that are gathered at a time to fill the cache
 
 
@@ -55,6 +58,23 @@ class CachedRows(FeatureStore):
         """
         if self._policy.name == OPTIMAL:
             self._refill(footprint, (epoch,))
+
+    def curves(self, footprint: Footprint, epoch: int) -> list[dict[str, Any]]:
+        """Exact hit ratios of this policy at every hundredth and of SIEVE at every tenth."""
+        self.foresee(footprint, epoch)
+        assert self.ranking is not None, "prepared before"
+        trace = Trace.record(self.job.graph.num_nodes, footprint(epoch))
+        found = zip(CURVE, trace.hit_ratios(self.ranking, CURVE), strict=True)
+        dynamic = zip(RATIOS, trace.sieve_hit_ratios(RATIOS), strict=True)
+        batch_bytes = trace.requests * self._row_bytes / max(1, len(trace.batches))
+        return [
+            {
+                "policy": policy, "ratio": ratio, "hit_ratio": hits,
+                "missed_bytes": (1 - hits) * batch_bytes,
+            }
+            for policy, points in ((self._policy.text, found), ("sieve", dynamic))
+            for ratio, hits in points
+        ]  # fmt: skip
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
         begin = time.perf_counter()

@@ -28,6 +28,15 @@ class StoreSpec(Spec):
     """A feature store as a recipe names it."""
 
     kind: ClassVar[str] = "features"
+    traced: ClassVar[bool] = False  # it has curves to tell of a trace
+
+    @property
+    def foresees(self) -> bool:
+        """Whether it is an oracle, told each epoch's number before the epoch is timed.
+
+        Only among stages of gnnbench's own, and with a sampler that can draw an epoch twice.
+        """
+        return False
 
     @abstractmethod
     def build(self, job: Job) -> FeatureStore:
@@ -116,6 +125,7 @@ class Cache(StoreSpec):
 
     name: ClassVar[str] = "cache"
     summary: ClassVar[str] = "the hottest rows in device memory, misses from the host's"
+    traced: ClassVar[bool] = True
     policy: str = option("presc#1", f"what is cached: {LEGAL}")
     ratio: float = option(0.1, "cached rows over all rows of the table", Interval(0, 1))
     table: str = option(
