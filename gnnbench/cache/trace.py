@@ -18,17 +18,20 @@ RATIOS = tuple(tenth / 10 for tenth in range(1, 11))  # at which a dynamic polic
 
 @dataclass(frozen=True)
 class Trace:
-    """Input nodes of every batch of some epochs, in order: ids on the host, distinct in a batch."""
+    """Input nodes of every batch of some epochs: ids on the host, distinct and sorted in a batch.
+
+    A sampler's order within a batch may be that of its threads; batches keep theirs.
+    """
 
     num_nodes: int
     batches: Sequence[Tensor]
 
     @classmethod
     def record(cls, num_nodes: int, batches: Iterable[Tensor]) -> Trace:
-        """Copy the ids of batches as they are drawn, int32 where they fit."""
+        """Keep the ids of batches as they are drawn, int32 where they fit."""
         small = num_nodes <= torch.iinfo(torch.int32).max
         dtype = torch.int32 if small else torch.int64
-        return cls(num_nodes, [ids.to("cpu", dtype, copy=True) for ids in batches])
+        return cls(num_nodes, [ids.to("cpu", dtype).sort().values for ids in batches])
 
     @property
     def requests(self) -> int:

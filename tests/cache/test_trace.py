@@ -45,6 +45,13 @@ def test_a_recorded_trace_is_a_copy():
     assert made.batches[0].tolist() == [1, 2]
 
 
+def test_the_order_within_a_batch_is_no_matter_and_that_of_batches_is():
+    one, other = trace([[0, 1], [2, 0], [0, 1]]), trace([[1, 0], [0, 2], [1, 0]])
+    assert [b.tolist() for b in one.batches] == [b.tolist() for b in other.batches]
+    assert one.sieve_hit_ratios([0.4]) == other.sieve_hit_ratios([0.4])
+    assert one.sieve_hit_ratios([0.4]) != trace([[2, 0], [0, 1], [0, 1]]).sieve_hit_ratios([0.4])
+
+
 batches = st.lists(st.lists(st.integers(0, 8), unique=True, max_size=9), max_size=8)
 
 
