@@ -107,7 +107,7 @@ class CachedRows(FeatureStore):
 
         The slow, obvious way: the split waits for the device, and each row is written twice.
         """
-        ids = batch.input_nodes
+        ids = batch.input_nodes.to(self._slot.device)  # a foreign sampler's may be on the host
         slots = torch.index_select(self._slot, 0, ids)
         hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
         rows = self._buffer(ids.numel())

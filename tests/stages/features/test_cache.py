@@ -118,6 +118,20 @@ def test_rows_are_the_tables_bit_by_bit(small_graph, dtype, width, policy, batch
     )
 
 
+def test_rows_stay_right_for_hundreds_of_batches_in_any_order(small_graph):
+    """Small after large, repeats, an oracle refilled in between: no row of an earlier batch."""
+    draw = torch.Generator().manual_seed(3)
+    made = store(small_graph, policy="optimal", ratio=0.2)
+    made.prepare(footprint)
+    for step in range(300):
+        if step % 50 == 25:
+            made.foresee(footprint, 1 + step // 50 % 2)
+        n = int(torch.randint(0, 400, (), generator=draw))
+        ids = torch.randperm(400, generator=draw)[:n].int()
+        rows = made.load(SimpleNamespace(input_nodes=ids))
+        assert torch.equal(rows, small_graph.features[ids.long()]), step
+
+
 @pytest.mark.parametrize("ratio", [-0.1, 1.01, float("nan"), "0.1", True, None])
 def test_a_ratio_outside_0_to_1_is_refused(ratio):
     with pytest.raises(UsageError, match=r"ratio cannot be .*; it is a number from 0 to 1"):
