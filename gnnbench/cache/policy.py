@@ -84,10 +84,15 @@ def visits(num_nodes: int, batches: Iterable[Tensor]) -> Tensor:
 
 
 def ranked(hotness: Tensor) -> Tensor:
-    """Nodes by falling hotness, int64 ``[num_nodes]``; of equals the lower id comes first."""
+    """Nodes by falling hotness, int64 ``[num_nodes]``; of equals the lower id comes first.
+
+    ``hotness`` is at least 0. Nodes that are not hot at all are not sorted: most of a large graph.
+    """
     import torch
 
-    return torch.sort(hotness, descending=True, stable=True).indices
+    hot = torch.nonzero(hotness).squeeze(1)
+    order = torch.sort(hotness[hot], descending=True, stable=True).indices
+    return torch.cat([hot[order], torch.nonzero(hotness == 0).squeeze(1)])
 
 
 def hotness(

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gnnbench import rng
 from gnnbench.cache import policy
@@ -69,6 +71,12 @@ def test_random_is_a_permutation_that_the_seed_decides(by_hand):
 
 def test_equals_are_ranked_by_id():
     assert ranked(torch.tensor([1, 7, 1, 7, 0])).tolist() == [1, 3, 0, 2, 4]
+
+
+@given(hotness=st.lists(st.integers(0, 3), max_size=30))
+def test_a_ranking_is_a_stable_sort(hotness):
+    right = sorted(range(len(hotness)), key=lambda node: -hotness[node])
+    assert ranked(torch.tensor(hotness, dtype=torch.int64)).tolist() == right
 
 
 def test_presampled_epochs_are_none_that_a_run_times():
