@@ -31,7 +31,9 @@ class Trace:
         """Keep the ids of batches as they are drawn, int32 where they fit."""
         small = num_nodes <= torch.iinfo(torch.int32).max
         dtype = torch.int32 if small else torch.int64
-        return cls(num_nodes, [ids.to("cpu", dtype).sort().values for ids in batches])
+        # NumPy sorts integers many times as fast as torch.
+        own = (np.sort(ids.to("cpu", dtype).numpy()) for ids in batches)
+        return cls(num_nodes, [torch.from_numpy(ids) for ids in own])
 
     @property
     def requests(self) -> int:
