@@ -6,6 +6,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import Any
 
 
@@ -46,7 +47,8 @@ class Cell:
     without the stages that ``until`` leaves out; of a system with an epoch loop of its own
     (``composed`` is false) its options.
     ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says so.
-    ``replica`` tells equal cells apart that are to be measured against one another.
+    ``replica`` tells equal cells apart that are to be measured against one another. ``env`` names
+    the Python environment that the worker runs in, "" the run's own.
     """
 
     experiment: str
@@ -65,8 +67,9 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     composed: bool = True
     replica: int = 0
+    env: str = ""
 
-    @property
+    @cached_property  # every look at a sample asks for it
     def id(self) -> str:
         """Content hash of the work, 12 hex digits: not of the experiment that asks for it.
 
@@ -75,10 +78,17 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
+        if not self.env:  # ids are those of runs that knew no other environment
+            del values["env"]
         if self.composed:
             del values["system"]
         text = json.dumps(values, sort_keys=True, default=list)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def who(self) -> str:
+        """The system, and its environment where that is another."""
+        return f"{self.system} env={self.env}" if self.env else self.system
 
     @property
     def goes_until(self) -> Until:

@@ -167,21 +167,21 @@ def experiments() -> list[Entry]:
 def systems() -> list[Entry]:
     """Registered systems: where they run, and why not elsewhere."""
     from gnnbench import registry
-    from gnnbench.runner import environment
+    from gnnbench.runner import available
     from gnnbench.runner.failures import Failure
 
     found: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
-        system = environment.system(name)
+        system = available.system(name)
         known = None if isinstance(system, Failure) else system
         summary = known.summary if known else ""
-        states = {d: environment.availability(name, d, "sample").failure for d in DEVICES}
+        states = {d: available.availability(name, d, "sample").failure for d in DEVICES}
         able = [d for d, failure in states.items() if failure is None]
         # Of devices that it could run on: that it is no system for the others needs no mending.
         meant = known.devices if known else DEVICES
         problem = next((f for d, f in states.items() if f and d in meant), None)
         missing = "" if able or problem is None else problem.reason
-        stand_in = environment.availability(name, "cpu", "sample").stand_in
+        stand_in = available.availability(name, "cpu", "sample").stand_in
         found.append(
             {
                 "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",

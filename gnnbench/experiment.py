@@ -22,7 +22,15 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from gnnbench import names
 from gnnbench.cell import PHASES
@@ -65,7 +73,8 @@ class Measure(Strict):
     """How long to measure and within which limits; ``0`` switches a limit off.
 
     ``pairs``: after how many pairs of fresh processes a ratio is looked at, the last number is the
-    most; ``rounds`` of a pair (0: chosen by what a life and a round cost). ``margin``, ``same`` and
+    most; ``rounds`` of a pair (0: chosen by what a life and a round cost, and few enough for the
+    first look to fit into ``time_budget_s``). ``margin``, ``same`` and
     ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
     comparison ends it between two pairs.
     """
@@ -73,14 +82,20 @@ class Measure(Strict):
     warmup_epochs: Natural = 1
     pairs: Annotated[list[Positive], Field(min_length=1)] = [5, 10]
     rounds: Natural = 0
-    margin: Annotated[float, Field(ge=0)] = 0.01
-    same: Annotated[float, Field(gt=0)] = 0.03
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    same: Annotated[float, Field(gt=0, lt=1)] = 0.03
     target_half_width: Annotated[float, Field(gt=0)] = 0.03
     time_budget_s: Annotated[float, Field(gt=0)] = 300.0
     cell_timeout_s: Annotated[float, Field(gt=0)] = 1800.0
     max_batches: Natural = 0
     memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
     unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
+
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _looks(cls, pairs: Any) -> Any:
+        """A number alone is one look."""
+        return [pairs] if isinstance(pairs, int) else pairs
 
     @model_validator(mode="after")
     def _ordered(self) -> Measure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gnnbench.cell import Cell, Until
@@ -20,12 +20,13 @@ class Grid:
     """Cells of a definition, those of one comparison beside each other, none twice.
 
     ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
-    cell cannot run as asked.
+    cell cannot run as asked; ``asked``: the id of the cell of every combination, in order.
     """
 
     cells: list[Cell]
     names: dict[str, list[str]]
     unsupported: dict[str, str]
+    asked: list[str] = field(default_factory=list)
 
 
 class Resolution(Protocol):
@@ -50,8 +51,8 @@ class Resolution(Protocol):
 Resolver = Callable[[str, Raw, str, Until], Resolution]
 
 
-def expand(experiment: Experiment, resolve: Resolver) -> Grid:
-    """Cells of a resolved definition.
+def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
+    """Cells of a resolved definition, in an environment.
 
     ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
     where it does.
@@ -63,7 +64,8 @@ def expand(experiment: Experiment, resolve: Resolver) -> Grid:
         includes = [c for c in experiment.constraints if c.include is not None]
         if includes and not any(c.keeps(combination) for c in includes):
             continue
-        cell, unsupported = _cell(experiment, combination, resolve)
+        cell, unsupported = _cell(experiment, combination, resolve, env)
+        grid.asked.append(cell.id)
         names_of = grid.names.setdefault(cell.id, [])
         if not names_of:
             grid.cells.append(cell)
@@ -74,7 +76,9 @@ def expand(experiment: Experiment, resolve: Resolver) -> Grid:
     return grid
 
 
-def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[Cell, str]:
+def _cell(
+    experiment: Experiment, combination: Raw, resolve: Resolver, env: str
+) -> tuple[Cell, str]:
     system = combination["system"]
     settings = dict(experiment.systems.get(system, {}))
     values: Raw = {}
@@ -99,6 +103,7 @@ def _cell(experiment: Experiment, combination: Raw, resolve: Resolver) -> tuple[
         recipe=found.recipe,
         composed=found.composed,
         max_batches=experiment.measure.max_batches,
+        env=env,
         **values,
     )
     return cell, found.unsupported

@@ -26,6 +26,7 @@ class Overrides:
     seed: int | None = None
     repeats: int = 0
     options: tuple[str, ...] = ()
+    environments: tuple[str, ...] = ()
 
 
 Known = Callable[[str, Raw], Collection[str]]

@@ -101,6 +101,20 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     return {**ours, **dict(sorted(found.items()))}
 
 
+def packages() -> list[tuple[str, str, str]]:
+    """Module, name and version of every installed distribution that adds to a kind.
+
+    What an environment variable adds is of none.
+    """
+    found = {
+        (entry.module.partition(".")[0], entry.dist.name, entry.dist.version)
+        for kind in KINDS
+        for entry in _installed().select(group=f"gnnbench.{GROUPS[kind]}")
+        if entry.dist is not None
+    }
+    return sorted(found)
+
+
 def known(kind: str) -> list[str]:
     """All names of a kind, third parties' included."""
     return list(entries(kind))

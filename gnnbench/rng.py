@@ -6,12 +6,15 @@ hash of (run seed, epoch, purpose), so that two purposes never share a stream.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+# Set for all workers of a run where one of them has a torch that cannot load the native library.
+IN_NUMPY = "GNNBENCH_ORDER_IN_NUMPY"
 _MASK = (1 << 64) - 1
 
 
@@ -41,10 +44,15 @@ def permutation(n: int, key: int, device: torch.device | str = "cpu") -> Tensor:
     """A permutation of ``range(n)``, int64 ``[n]``, the same bits on every machine and device.
 
     Element i gets the 64-bit sort key (words 0 and 1 of the block with counter (i low, i high, 0,
-    0xFFFFFFFF)); equal sort keys keep their order.
+    0xFFFFFFFF)); equal sort keys keep their order. Drawn by the native library, or with
+    ``IN_NUMPY`` set by the reference in numpy: the same bits, later.
     """
     import torch
 
+    if os.environ.get(IN_NUMPY):
+        from gnnbench.reference import rng as reference
+
+        return torch.from_numpy(reference.permutation(n, key)).to(device)
     from gnnbench.ops.sampler import philox
 
     i = torch.arange(n, dtype=torch.int64, device=device)

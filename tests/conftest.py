@@ -1,4 +1,7 @@
-"""Fixtures of the whole suite: real graphs and the GPU, skipped visibly where they are not."""
+"""Fixtures of the whole suite: real graphs and the GPU, skipped visibly where they are not.
+
+Folders run in two processes (``-n0``: in one), a file at a time in either.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,12 @@ import pytest
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 # Where a GPU is promised, a skipped GPU test is a failure.
 GPU_PROMISED = os.environ.get("GNNBENCH_REQUIRE_GPU") == "1"
+PROCESSES = 2
+# The files that take longest, first: else one of them is left to a single process at the end.
+LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "sampling", "check"))
 
+# As in workers, and for the same reason: threads of two processes share the cores.
+os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that: the
 # tests of Ctrl-C need it back.
@@ -30,7 +38,25 @@ def _gpu_missing() -> str | None:
     return None if has_cuda_library() else "the CUDA library is not built"
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Share folders among processes, where pytest-xdist is there and no GPU to be shared."""
+    options = config.option
+    said = getattr(options, "numprocesses", 0) is not None  # by -n; 0 without the plugin
+    watched = options.usepdb or options.capture == "no"
+    folders = all(Path(word).is_dir() for word in config.args)
+    if said or watched or GPU_PROMISED or not folders or hasattr(config, "workerinput"):
+        return
+    from gnnbench.measure import machine
+
+    if not machine.gpus():
+        options.numprocesses, options.dist = PROCESSES, "loadfile"
+        options.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    last = len(LONG)
+    items.sort(key=lambda i: next((n for n, f in enumerate(LONG) if i.nodeid.startswith(f)), last))
     gpu_items = [item for item in items if item.get_closest_marker("gpu")]
     if not gpu_items:
         return

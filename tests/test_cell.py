@@ -1,5 +1,7 @@
 """A cell: what its id holds and what it does not."""
 
+import hashlib
+import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -107,3 +109,15 @@ def test_stages_that_an_epoch_does_not_reach_do_not_tell_cells_apart():
     assert baseline.resolved(only_layers, "cpu", train) != baseline.resolved({}, "cpu", train)
     with pytest.raises(UnsupportedError):
         find("wholegraph").what.resolved("cuda", load)
+
+
+def test_another_environment_is_another_cell_and_the_run_s_own_is_as_ever():
+    """Ids of runs from before there were environments stand."""
+    here = Cell("e", "dgl", "d", "gcn", recipe={"sampler": {"name": "dgl"}})
+    there = replace(here, env="old")
+    assert here.id != there.id != replace(here, env="new").id
+    values = {k: v for k, v in asdict(here).items() if k not in ("experiment", "system", "env")}
+    text = json.dumps(values, sort_keys=True, default=list)
+    assert here.id == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert (here.who, there.who) == ("dgl", "dgl env=old")
+    assert Cell.from_json(asdict(there)) == there

@@ -182,6 +182,10 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         (SMALL + "[measure]\nround = 3\n", "unknown key 'measure.round'; did you mean 'rounds'"),
         (SMALL + "[measure]\nmin_rounds = 3\n", "'measure.min_rounds' is gone: 'pairs'"),
         (SMALL + "[measure]\npairs = [10, 5]\n", "pairs must ascend"),
+        (SMALL + "[measure]\npairs = 0\n", "measure.pairs.0: input should be greater than 0"),
+        (SMALL + "[measure]\npairs = 'x'\n", "measure.pairs: input should be a valid list"),
+        (SMALL + "[measure]\nmargin = 2.0\n", "measure.margin: input should be less than 1"),
+        (SMALL + "[measure]\nsame = 1.0\n", "measure.same: input should be less than 1"),
         (SMALL + "[measure]\nrounds = 3\n", "rounds must be even"),
         (SMALL + "[zip]\nhidden = [1, 2]\nseed = [1]\n", "different lengths"),
         (SMALL + "[zip]\nmodel = ['x']\n", "both in"),
@@ -340,6 +344,8 @@ def test_overrides_replace_axes(tmp_path):
     assert found.axis("dataset") == ["y", "z"]
     assert (found.axis("pick"), found.axis("seed")) == (["floyd"], [7])
     assert found.measure.pairs == [4]
+    one = as_definition(Overrides(options=("pairs=7",)), loaded, nothing_known)
+    assert ex.resolve(loaded, "p", one).measure.pairs == [7]  # one look
 
 
 def test_values_are_toml_or_text():

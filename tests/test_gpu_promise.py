@@ -23,7 +23,7 @@ def run(folder: Path, promised: str, missing: str) -> subprocess.CompletedProces
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra\nmarkers =\n  gpu: needs a GPU\n")
     (folder / "test_it.py").write_text(TESTS)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(folder)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", str(folder)],
         env={**os.environ, "GNNBENCH_REQUIRE_GPU": promised},
         cwd=folder,
         capture_output=True,

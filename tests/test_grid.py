@@ -146,3 +146,16 @@ def test_mistakes_are_named(grid, text, words):
 def test_a_whole_learning_rate_is_the_same_cell(grid):
     cells = [grid(["baseline"], TRAIN + f"learning_rate = [{r}]\n").cells for r in ("1", "1.0")]
     assert cells[0] == cells[1] and len(cells[0]) == 1
+
+
+def test_cells_of_another_environment_stand_for_the_same_combinations(tmp_path):
+    path = tmp_path / "mine.toml"
+    text = "'baseline.sampler' = ['hop-by-hop', 'fastsample']\n"
+    path.write_text(HEAD.format(["baseline", "fastsample"]) + TRAIN + text)
+    definition = ex.resolve(ex.load(str(path)), "", None)
+    here, there = (expand(definition, resolve, env) for env in ("", "old"))
+    assert len(here.asked) == len(there.asked) == 4 > len(here.cells) == 2
+    assert [c.env for c in there.cells] == ["old", "old"]
+    known = {c.id: c.recipe for c in [*here.cells, *there.cells]}
+    for one, other in zip(here.asked, there.asked, strict=True):
+        assert one != other and known[one] == known[other]

@@ -36,7 +36,8 @@ def calibrate(
     and how far whole lives stray. Later runs choose by it how many rounds a pair has, and tell
     their noise floor and the smallest difference that they would call. --verify regroups the lives
     at random, with random signs, into comparisons of equals and counts how many the rule calls
-    different. Takes minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
+    different; calibrate.json in the run's folder has all pairs and what was made of them. Takes
+    minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
     """
     from gnnbench.progress import Display
     from gnnbench.results.units import seconds
@@ -78,4 +79,4 @@ def calibrate(
             f" {verified.bias_ci_high:.4f}] over all pairs; {verified.in_order} of"
             f" {verified.groups} groups in order called."
         )
-    print(found.folder / "samples.csv")
+    print(found.folder / calibrating.FILE)

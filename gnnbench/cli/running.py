@@ -37,6 +37,14 @@ def run(
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),
     ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--env",
+            metavar="NAME=PATH",
+            help="Run the systems in another Python environment too, beside this one.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells and estimates.")] = False,
     resume: Annotated[
         bool, typer.Option("--resume/--fresh", help="Continue the last run.")
@@ -70,7 +78,7 @@ def run(
 
     over = Overrides(
         profile, comma(systems), comma(datasets), comma(models), device, pick, seed, repeats,
-        tuple(option or ()),
+        tuple(option or ()), tuple(env or ()),
     )  # fmt: skip
     if force and not (resume or only_failed):
         raise UsageError("--force belongs to --resume; give both or neither")

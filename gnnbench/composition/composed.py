@@ -155,7 +155,9 @@ class Composed(System):
             faults.append(recount([batch.sizes()], [seeds], law, self.cell.fanouts))
 
         alone = probe(self.stages, todo, device, self.until.word, look)
-        if sampler.ahead and sampler.name in registry.OURS[registry.SAMPLER]:
+        # A stage may call itself anything: the cell says whose it is, if it has a recipe.
+        named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
+        if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
             alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
         if self.trainer is not None:
             self.trainer.take_losses()

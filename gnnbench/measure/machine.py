@@ -12,10 +12,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from gnnbench import registry
 from gnnbench.errors import UsageError
+from gnnbench.version import __version__
 
 PACKAGES = (
-    "gnnbench", "torch", "dgl", "torch-geometric", "torch-sparse", "pyg-lib", "ogb", "numpy",
+    "torch", "dgl", "torch-geometric", "torch-sparse", "pyg-lib", "ogb", "numpy",
     "scipy",
 )  # fmt: skip
 
@@ -31,18 +33,17 @@ def resolve_threads(threads: int) -> int:
 
 
 def versions() -> dict[str, str | None]:
-    """Installed versions, read from package metadata without importing anything."""
-    found: dict[str, str | None] = {"python": platform.python_version()}
+    """Installed versions, read from package metadata without importing anything.
+
+    Those of packages that bring stages or systems are among them.
+    """
+    found: dict[str, str | None] = {"python": platform.python_version(), "gnnbench": __version__}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             found[name] = None
-    if found["gnnbench"] is None:
-        from gnnbench.version import __version__
-
-        found["gnnbench"] = __version__
-    return found
+    return found | {name: version for _, name, version in registry.packages()}
 
 
 def gpus() -> list[dict[str, Any]] | None:
@@ -215,7 +216,7 @@ def _git(root: Path, *words: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def _native_folders(package: Path) -> list[Path]:
+def native_folders(package: Path = Path(__file__).parents[1]) -> list[Path]:
     """Where gnnbench.ops.library looks; found here without importing torch."""
     if named := os.environ.get("GNNBENCH_NATIVE_DIR"):
         return [Path(named)]
@@ -231,7 +232,7 @@ def source_digest(native: bool = True) -> str:
     """SHA-256 over the package's Python sources and native libraries, 16 hex digits."""
     package = Path(__file__).parents[1]
     files = sorted(package.rglob("*.py"))
-    for folder in _native_folders(package) if native else ():
+    for folder in native_folders(package) if native else ():
         files += sorted(folder.glob("*.so")) if folder.is_dir() else []
     digest = hashlib.sha256()
     for file in files:

@@ -21,6 +21,7 @@ from gnnbench.measure.stats import Estimate, exponential, mean_interval, t_quant
 MIN_PAIRS = 5  # fewer give no verdict: t is too wide to say more than the noise allows
 POWER = 0.8
 MOST_NEEDED = 1000
+MOST_ROUNDS = 12
 VERDICTS = {
     "faster": "the interval lies wholly above 1 by more than the margin",
     "slower": "the interval lies wholly below 1 by more than the margin",
@@ -158,4 +159,14 @@ def even_rounds(life_s: float, round_s: float, s_life: float, s_round: float) ->
     benchmarking in reasonable time*, ISMM'13). Costs in seconds, spreads relative.
     """
     best = math.sqrt(life_s / max(round_s, 1e-9)) * s_round / max(s_life, 1e-9)
-    return 2 * min(max(round(best / 2), 1), 6)
+    return 2 * min(max(round(best / 2), 1), MOST_ROUNDS // 2)
+
+
+def fitting_rounds(pairs: int, budget_s: float, life_s: float, round_s: float) -> int:
+    """Most rounds a pair, even and at least 2, with which ``pairs`` pairs fit into a budget.
+
+    ``life_s``: a pair up to its first measured round; the epoch that a pair has for its
+    verification costs a round more. Fewer rounds are noisier, but too few pairs say nothing at all.
+    """
+    left = (budget_s / pairs - life_s) / max(round_s, 1e-9) - 1
+    return 2 * int(min(max(left / 2, 1), MOST_ROUNDS // 2))

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from gnnbench.missing import Missing
 
+TORCH = (2, 11)  # of whose stable ABI the library is built
+
 
 def native_missing(device: str = "cpu") -> Missing | None:
-    """The CPU library must be built; for ``cuda`` the CUDA library too, and a GPU be there."""
+    """Torch must be new enough and the CPU library be built; for ``cuda`` the CUDA library too, and
+    a GPU be there."""
     from gnnbench.ops.library import has_cuda_library, native_info
 
     info = native_info()
+    version = tuple(map(int, info["torch"].split(".")[:2]))
+    if version < TORCH:
+        needed, found = ".".join(map(str, TORCH)), info["torch"]
+        return Missing(f"the native library needs torch {needed}, this is {found}", "update torch")
     if not info["cpu_built"]:
         return Missing("the native library is not built", "make install")
     if device == "cpu":

@@ -35,7 +35,7 @@ def figure(run: Run) -> Figure | None:
     known, named = Metrics(run.metrics), labels(rows)
     groups = style.groups(rows, APART)
     policies = list(dict.fromkeys(p for r in rows for p in _policies(run, r)))
-    result, axes = style.panels(2 * len(groups), 4.2)
+    result, axes = style.panels(2 * len(groups), 4.2, most=2)
     for number, (key, group) in enumerate(groups.items()):
         hits, missed = axes[2 * number : 2 * number + 2]
         for ax, column, scale in ((hits, "hit_ratio", 0.01), (missed, "missed_bytes", MEGABYTE)):

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 # What a cell is, whatever the machine; a failed cell does not know its pick and frontier.
 KEY = (
     "system", "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden",
-    "learning_rate", "threads", "seed", "max_batches", "recipe", "stand_in_for",
+    "learning_rate", "threads", "seed", "max_batches", "recipe", "stand_in_for", "env",
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
@@ -253,6 +253,11 @@ def _warnings(a: Run, b: Run, named: Labels) -> list[str]:
             continue
         if one != two:
             found.append(f"the runs were made with different {what}" + _differing(one, two))
+    one, two = (run.record.get("environments", {}) for run in (a, b))
+    for name in [name for name in one if name in two]:
+        own, other = one[name]["versions"], two[name]["versions"]
+        if own != other:
+            found.append(f"environment '{name}' had other versions" + _differing(own, other))
     return found + _doubts(a, b, named)
 
 

@@ -52,9 +52,13 @@ class Labels:
     common: Mapping[str, str]
 
     def system(self, row: Row, separator: str = " ") -> str:
-        """``dgl``, or ``dgl sampler.fused=false`` where that varies; says for what it stands in."""
-        recipe = paths_of(row)
-        told = [f"{p}={_text(recipe[p])}" for p in self.paths.get(row["system"], ()) if p in recipe]
+        """``dgl``, or ``dgl sampler.fused=false`` where that varies; says for what it stands in.
+
+        Another environment is told always: ``dgl env=old``.
+        """
+        recipe, paths = paths_of(row), self.paths.get(row["system"], ())
+        told = [f"env={row['env']}"] if row.get("env") else []
+        told += [f"{p}={_text(recipe[p])}" for p in paths if p in recipe]
         name = separator.join([row["system"] + UNVERIFIED * unverified(row), *told])
         return name + (f"{separator}(for {row['stand_in_for']})" if row.get("stand_in_for") else "")
 
@@ -154,8 +158,8 @@ def _text(value: Any) -> str:
 def parse_label(text: str) -> tuple[str, dict[str, Any]]:
     """The system of ``"dgl sampler.fused=false threads=2"`` and what is set.
 
-    A setting is a field of the cell, ``pick`` or ``frontier`` (of its sampler), or a path of the
-    recipe. Raises ``UsageError``.
+    A setting is a field of the cell (``env`` among them), ``pick`` or ``frontier`` (of its
+    sampler), or a path of the recipe. Raises ``UsageError``.
     """
     if not text.strip():
         raise UsageError("a label is empty; it names a system and what sets it apart")
@@ -170,8 +174,12 @@ def parse_label(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def fits(cell: Row, label: str) -> bool:
-    """Whether a cell (its fields by name, ``recipe`` with them) is what a label names."""
+    """Whether a cell (its fields by name, ``recipe`` with them) is what a label names.
+
+    A label that names no ``env`` is of this environment.
+    """
     system, values = parse_label(label)
+    values.setdefault("env", "")
     known = {f.name: cell[f.name] for f in fields(Cell) if f.name in cell} | paths_of(cell)
     return cell["system"] == system and all(
         k in known and _equal(known[k], v) for k, v in values.items()

@@ -68,7 +68,9 @@ def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
                 raise UsageError(f"'{path}' is empty; give the folder of another run")
             if unknown:
                 raise UsageError(f"'{path}' is not a table of this schema (column {unknown[0]!r})")
-            return [{k: _value(v, types[k]) for k, v in row.items()} for row in reader]
+            # A table of an earlier day lacks the columns that came later.
+            earlier = {k: _value("", dtype) for k, dtype in types.items() if k not in header}
+            return [earlier | {k: _value(v, types[k]) for k, v in row.items()} for row in reader]
         except (ValueError, KeyError, TypeError, csv.Error) as error:
             raise UsageError(
                 f"'{path}' is damaged ({error}); give the folder of another run"

@@ -233,10 +233,11 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
                 f"{named.of(row)}: unclear; about {row['pairs_needed']} pairs would tell"
                 f" (-o pairs=[5,{row['pairs_needed']}] and a larger -o time_budget_s)"
             )
-    own = [r for r in rows if r.get("reference") and " " in r["reference"]]
+    own = [r for r in rows if r.get("env") or (r.get("reference") and " " in r["reference"])]
     for beside in dict.fromkeys(r["reference"] for r in own):
         several = dict.fromkeys(named.system(r) for r in own if r["reference"] == beside)
         found.append(f"{', '.join(several)}: compared with {beside}")
+    found += _other_versions(rows, named)
     if any(r.get("verified") is False for r in rows):
         found.append(
             "unverified: the system has an epoch loop of its own, whose work nobody but itself"
@@ -249,6 +250,28 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
             f"{systems}: different work, so no ratio; --show-different gives it per edge and batch"
         )
     return list(dict.fromkeys(found))
+
+
+def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:
+    """What other environments have in another version than that of the row they are held against.
+
+    Packages that but one side imported are told as such.
+    """
+    known = {r["id"]: r for r in rows}
+    found = []
+    for row in rows:
+        beside = known.get(row["reference_id"]) if row.get("env") else None
+        if beside is None or beside is row or not (row["versions"] and beside["versions"]):
+            continue
+        own, other = (dict(p.split(" ") for p in r["versions"].split(", ")) for r in (row, beside))
+        differ = [
+            f"{name} {own.get(name, 'none')} (not {other.get(name, 'none')})"
+            for name in {**own, **other}
+            if own.get(name) != other.get(name)
+        ]
+        told = ", ".join(differ) or "the same versions of all that ran"
+        found.append(f"{named.system(row)} has {told}")
+    return found
 
 
 def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:

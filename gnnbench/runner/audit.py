@@ -1,8 +1,8 @@
 """What a system says of its epochs held against what the runner knows; each fault is a sentence.
 
-The runner knows how many seeds and batches an epoch must have, how long the epoch took by its own
-clock, when its work had stopped, and what the reference drew for the same epoch. A system that lies
-in all of its counts at once, consistently with its reference, is beyond this.
+The runner knows how many seeds and batches an epoch must have and what the reference drew for the
+same epoch; how long it took by its own clock is the part of ``clocks``. A system that lies in all
+of its counts at once, consistently with its reference, is beyond this.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from gnnbench.measure import judged
 
 Record = Mapping[str, Any]
 
-CLOCK_SHARE = 0.1  # of the epoch
-CLOCK_SLACK_S = 0.05  # waking up, and spinning threads that wait for a core
-DOUBT_SHARE = 0.05
-DOUBT_SLACK_S = 0.03
+IDLE_SHARE = 0.1  # of the epoch
+IDLE_SLACK_S = 0.03
 EQUIVALENT_EDGES = 0.03  # two samplers, a few batches
 SAME_LOSSES = 3
 FIRST_EPOCH_TIMES = 5.0
@@ -62,36 +60,6 @@ def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
     return ""
 
 
-def _gaps(samples: Sequence[Record]) -> tuple[list[float], float]:
-    """From the end of an epoch until all was quiet, ascending, and the median of both; seconds."""
-    known = [s for s in samples if s.get("outer_s")]
-    outer = statistics.median(s["outer_s"] for s in known) if known else 0.0
-    return sorted(s["outer_s"] - s["wall_s"] for s in known), outer
-
-
-def clock_fault(samples: Sequence[Record]) -> str:
-    """Whether work went on when the epoch had ended, over the measured epochs.
-
-    Three quarters of the epochs must show it: on a busy machine single ones do by chance.
-    """
-    gaps, outer = _gaps(samples)
-    if not gaps or gaps[len(gaps) // 4] <= max(CLOCK_SHARE * outer, CLOCK_SLACK_S):
-        return ""
-    return (
-        f"its epochs took {outer:.3g} s until all was quiet, {statistics.median(gaps):.3g} s more"
-        " than they lasted: work goes on after they have ended"
-    )
-
-
-def clock_doubt(samples: Sequence[Record]) -> str:
-    """Like ``clock_fault``, of a difference that may be chance."""
-    gaps, outer = _gaps(samples)
-    gap = statistics.median(gaps) if gaps else 0.0
-    if gap <= max(DOUBT_SHARE * outer, DOUBT_SLACK_S):
-        return ""
-    return f"its epochs were quiet {gap:.3g} s of {outer:.3g} s after they had ended"
-
-
 def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
     """Whether who opens the spans may have left work out of the phase that is judged.
 
@@ -101,7 +69,7 @@ def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
     if _spans_are_ours(cell) or cell.trains or not samples:
         return ""
     idle, wall = (statistics.median(s[key] for s in samples) for key in ("idle_s", "wall_s"))
-    if idle <= max(CLOCK_SHARE * wall, DOUBT_SLACK_S):
+    if idle <= max(IDLE_SHARE * wall, IDLE_SLACK_S):
         return ""
     return (
         f"{idle:.3g} s of its epochs of {wall:.3g} s are in no phase: work may be left out of its"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +13,21 @@ from gnnbench import experiment as definitions
 from gnnbench import grid, names, registry
 from gnnbench.cell import phases
 from gnnbench.errors import CellsFailedError, UsageError
-from gnnbench.files import read_journal
+from gnnbench.files import plain, read_journal, write_text
 from gnnbench.measure import judged, noise
 from gnnbench.measure.noise import Calibration, Verified
 from gnnbench.measure.rule import Rule
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.results import reader
 from gnnbench.results.compare import counts
-from gnnbench.runner import campaign, environment
+from gnnbench.runner import available, campaign, environment
 from gnnbench.runner.campaign import Request
-from gnnbench.runner.folder import utc_stamp
 from gnnbench.runner.pairing import MOST_DOUBTED, Observer
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.version import __version__
+
+FILE = "calibrate.json"
+DIGITS = 6  # of a logarithm: what is judged is what stands in the file
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,13 @@ class Wish:
     verify: int = 0
     options: tuple[str, ...] = ()
 
+    @property
+    def command(self) -> str:
+        """The same on the command line."""
+        told = {**asdict(self), "options": ()}
+        words = [f"--{k} {v}" for k, v in told.items() if v]
+        return " ".join(["gnnbench calibrate", *words, *(f"-o {o}" for o in self.options)])
+
 
 @dataclass(frozen=True)
 class Found:
@@ -58,6 +68,10 @@ def make_request(wish: Wish, out: Path) -> Request:
     """A run of A/A pairs. Raises ``UsageError``; ``CellsFailedError`` for what cannot run here."""
     names.check("system", wish.system, registry.known(registry.SYSTEM))
     loaded = definitions.load("breakdown")
+    if wish.rounds % 2:
+        raise UsageError(
+            f"--rounds {wish.rounds} is odd; give an even number, so that each side begins as often"
+        )
     over = Overrides(
         systems=(wish.system,),
         datasets=(wish.dataset,) if wish.dataset else (),
@@ -66,13 +80,20 @@ def make_request(wish: Wish, out: Path) -> Request:
     )
     raw = as_definition(over, loaded, environment.known_paths)
     raw |= {"name": "calibrate", "title": "A/A pairs", "reference": wish.system, "figures": []}
-    raw["measure"] = {
-        **raw.get("measure", {}), "unstable_half_width": 0.0, "pairs": [wish.pairs],
-        "rounds": wish.rounds, "target_half_width": 1e-9, "time_budget_s": 1e9,
+    fixed = {
+        "unstable_half_width": 0.0, "pairs": [wish.pairs], "rounds": wish.rounds,
+        "target_half_width": 1e-9, "time_budget_s": 1e9,
     }  # fmt: skip
+    if given := [key for key in fixed if key in raw.get("measure", {})]:
+        raise UsageError(
+            f"a calibration takes no '{given[0]}'; --pairs and --rounds say how much is measured"
+        )
+    raw["measure"] = {**raw.get("measure", {}), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base = grid.expand(resolved, environment.resolve).cells[0]
-    failure = environment.state(base).failure or environment.dataset_state(base.dataset)
+    base, *others = grid.expand(resolved, available.resolve).cells
+    if others:
+        raise UsageError(f"a calibration is of one cell, and {1 + len(others)} are named; give one")
+    failure = available.state(base).failure or environment.dataset_state(base.dataset)
     if failure is not None:
         raise CellsFailedError(failure.reason)
     a, b = (replace(base, replica=side) for side in (0, 1))
@@ -101,20 +122,35 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
             raise CellsFailedError(
                 f"no calibration: {row['system']} is doubtful: {row['doubtful']}"
             )
-    run = reader.read(outcome.folder)
-    base, pair = request.plan.cells[0], request.plan.pairs[0]
-    lives, doubted = _lives(outcome.folder)
+    found = judge(outcome.folder, request.plan.pairs[0], wish, rule)
+    noise.store(found.calibration)
+    return found
+
+
+def judge(folder: Path, pair: Pair, wish: Wish, rule: Rule) -> Found:
+    """What a run of A/A pairs says, written beside it as ``FILE`` with every pair that says so.
+
+    Raises ``CellsFailedError`` for too many pairs in doubt, and for too few left to verify by.
+    """
+    run = reader.read(folder)
+    base = pair.system
+    lives, doubted = _lives(folder)
     if len(doubted) > MOST_DOUBTED * wish.pairs or len(lives) < 2:
         raise CellsFailedError(
             f"no calibration: {len(doubted)} of {wish.pairs} pairs are in doubt: {doubted[0]}"
         )
+    if wish.verify and len(lives) < 2 * rule.looks[-1]:
+        raise CellsFailedError(
+            f"no calibration: {len(lives)} of {wish.pairs} pairs count ({doubted[0]}) and --verify"
+            f" needs {2 * rule.looks[-1]}; give more --pairs"
+        )
     samples = [s for s in run.samples if counts(s) and s["life"] in lives]
     keys = ["wall_s", *(f"{phase}_time_s" for phase in phases(base.until))]
     series = {key: _round_logs(samples, pair, key) for key in keys}
-    found = Calibration(
+    known = Calibration(
         machine_id=run.record["machine_id"],
         device=base.device,
-        threads=outcome.rows[0]["threads"],
+        threads=run.cells[0]["threads"],
         system=base.system,
         dataset=base.dataset,
         until=base.until,
@@ -123,13 +159,22 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
         rounds=wish.rounds,
         start_s=statistics.median(e["start_s"] for e in lives.values()),
         epoch_s=statistics.median(s["wall_s"] for s in samples),
-        at=utc_stamp(),
+        at=run.record["started"],
         spreads={key: noise.spread(found) for key, found in series.items()},
     )
-    noise.store(found)
-    key = judged.of(base.until).key
-    verified = noise.verify(series[key], rule, wish.verify) if wish.verify else None
-    return Found(found, verified, outcome.folder)
+    verified = {
+        key: noise.verify(found, rule, wish.verify) for key, found in series.items() if wish.verify
+    }
+    written = {
+        "command": wish.command,
+        **{key: run.record[key] for key in ("revision", "versions")},
+        "doubted": len(doubted),
+        "calibration": known.to_json(),
+        "verified": {key: asdict(found) for key, found in verified.items()},
+        "log_ratios": series,
+    }
+    write_text(folder / FILE, json.dumps(plain(written), allow_nan=False) + "\n")
+    return Found(known, verified.get(judged.of(base.until).key), folder)
 
 
 def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
@@ -141,10 +186,13 @@ def _lives(folder: Path) -> tuple[dict[int, dict[str, Any]], list[str]]:
 
 
 def _round_logs(samples: list[dict[str, Any]], pair: Pair, key: str) -> list[list[float]]:
-    """Log ratios of a pair's lives, round by round."""
+    """Log ratios of a pair's lives, round by round, to ``DIGITS``."""
     assert pair.reference is not None
     lives: dict[int, dict[int, dict[str, float]]] = {}
     for s in samples:
         lives.setdefault(s["life"], {}).setdefault(s["round"], {})[s["id"]] = s[key]
     sides = pair.reference.id, pair.system.id
-    return [[math.log(r[sides[0]] / r[sides[1]]) for r in life.values()] for life in lives.values()]
+    return [
+        [round(math.log(r[sides[0]] / r[sides[1]]), DIGITS) for r in life.values()]
+        for life in lives.values()
+    ]

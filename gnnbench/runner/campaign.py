@@ -26,6 +26,7 @@ from gnnbench.results.schema import CELLS
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
 from gnnbench.runner.failures import FAILED
+from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.pairing import Observer, Pairing
@@ -49,6 +50,7 @@ class Request:
     keep_going: bool = True
     named_systems: frozenset[str] = frozenset()
     named_datasets: frozenset[str] = frozenset()
+    environments: Environments = HERE
 
 
 @dataclass
@@ -94,6 +96,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         "definition_hash": experiment.hash,
         "profile": request.profile,
         **folders.identity(),
+        "environments": request.environments.record(),
         "load_before": machine.load(),
     }
     record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
@@ -107,8 +110,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
-    keeper = Keeper(path / "logs", experiment.measure.cell_timeout_s)
-    pairing = Pairing(ledger, experiment.measure, path / "logs", observer, keeper, calibrations)
+    keeper = Keeper(path / "logs", experiment.measure.cell_timeout_s, request.environments)
+    pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations)
     stopped = False
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:

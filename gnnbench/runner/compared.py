@@ -61,17 +61,17 @@ def ratio(ledger: Ledger, pair: Pair, value: Value) -> Estimate:
     return exponential(found) if found.n else found
 
 
-def half_width(lives: Sequence[Sequence[Record]], value: Value) -> float:
-    """Half of the interval of a time over lives, over the time; infinite without an interval."""
-    return level(lives, value).relative_half_width
+def unsteady(found: Estimate, measure: Measure) -> bool:
+    """Whether a time is known less well than is asked for; one without an interval may pass."""
+    width = found.relative_half_width
+    return 0 < measure.unstable_half_width < width < math.inf
 
 
-def steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
+def _steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
     """Whether the judged times of both sides of a pair are known as well as is asked for."""
-    limit, by = measure.unstable_half_width, judged.of(pair.system.until)
+    by = judged.of(pair.system.until)
     sides = [ledger.by_life(c, pair) for c in (pair.reference, pair.system) if c is not None]
-    widths = [half_width(lives, by.value) for lives in sides]
-    return not limit or all(math.isinf(w) or w <= limit for w in widths)
+    return not any(unsteady(level(lives, by.value), measure) for lives in sides)
 
 
 def compared(
@@ -115,7 +115,7 @@ def compared(
     }
     if doubtful or void or pair.id not in ledger.done:
         row |= {"pairs_needed": None, "verdict": ""}
-    if void or not steady(ledger, pair, measure):
+    if void or not _steady(ledger, pair, measure):
         row |= dict.fromkeys(("ratio", "ratio_ci_low", "ratio_ci_high", "pairs_needed"))
         row["verdict"] = ""
     return row

@@ -38,7 +38,7 @@ def dead_settings(
         if a["system"] != b["system"] or references[a["id"]] != references[b["id"]]:
             continue
         one, two = paths_of(a), paths_of(b)
-        if one == two or not _alike(a, b, known, references):
+        if a["env"] != b["env"] or one == two or not _alike(a, b, known, references):
             continue
         changed = [k for k in sorted(one.keys() | two.keys()) if one.get(k) != two.get(k)]
         shown = ", ".join(f"{k} ({_show(one, k)} or {_show(two, k)})" for k in changed)

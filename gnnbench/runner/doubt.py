@@ -1,11 +1,16 @@
-"""What makes a pair of lives doubtful: causes outside the system, seen beside its times."""
+"""What makes a pair of lives doubtful, from without, and a cell's own times, from within."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnnbench.runner.isolation import changes_doubt
+from gnnbench.runner import audit, clocks, isolation
+
+if TYPE_CHECKING:
+    from gnnbench.cell import Cell
+    from gnnbench.runner.ledger import Ledger
+    from gnnbench.runner.plan import Pair
 
 Record = Mapping[str, Any]
 
@@ -21,8 +26,11 @@ def share(samples: Sequence[Record], key: str) -> float:
 
 
 def pair_doubt(samples: Sequence[Record]) -> str:
-    """Why a pair of lives should not count, or "", from its measured samples of both sides."""
-    if changed := changes_doubt([s for s in samples if "isolation" in s]):
+    """Why a pair of lives should not count, or "", from its measured samples of both sides.
+
+    Causes are outside the system, seen beside its times.
+    """
+    if changed := isolation.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
     for ident in dict.fromkeys(s["id"] for s in samples):
         own = [s for s in samples if s["id"] == ident]
@@ -39,3 +47,17 @@ def pair_doubt(samples: Sequence[Record]) -> str:
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
     return ""
+
+
+def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
+    """Doubts of how a cell behaved in the lives of one comparison that count, or in all."""
+    own = ledger.measured(cell, pair)
+    found = [
+        audit.first_epoch_doubt(ledger.warm_ups(cell, pair), own),
+        clocks.quiet_doubt(own),
+        clocks.parent_doubt(own),
+        isolation.rest_doubt(own),
+        audit.idle_doubt(cell, own),
+        audit.after_doubt(own),
+    ]
+    return [text for text in found if text]

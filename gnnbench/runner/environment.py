@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -10,75 +9,27 @@ from functools import lru_cache
 from typing import Any
 
 from gnnbench import names, registry
-from gnnbench.cell import Cell, Until, flat
-from gnnbench.composition.find import Named, NotASystemError, Resolved, find
-from gnnbench.composition.recipe import Recipe, from_plain
-from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError, UsageError
+from gnnbench.cell import Cell, flat
+from gnnbench.composition.find import Named
+from gnnbench.composition.recipe import Recipe
+from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.models.kinds import MODELS
 from gnnbench.results.labels import parse_label
+from gnnbench.runner.available import resolve, system
 from gnnbench.runner.failures import Failure
-from gnnbench.runner.plan import Availability
-
-
-def system(name: str) -> Named | Failure:
-    """A registered system, or why its module does not import. ``UsageError`` if unknown."""
-    try:
-        return find(name)
-    except GnnbenchError:
-        raise
-    except NotASystemError as error:
-        return Failure("missing_dep", f"'{name}' is no system ({error}); mend or remove it")
-    except Exception as error:  # a third party's module may raise anything
-        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-        return Failure("missing_dep", f"system '{name}' does not import ({why}); mend or remove it")
+from gnnbench.stages.features.spec import StoreSpec
 
 
 def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
-    """What may be set of a system with the stages of ``given``. ``MissingError`` where nobody can
-    know."""
+    """What may be set of a system with the stages of ``given``.
+
+    Raises ``UsageError`` for an unknown system, ``MissingError`` where nobody can know.
+    """
+    check_names([name], [])
     found = system(name)
     if isinstance(found, Failure):
         raise MissingError(found.reason)
     return found.options(given)
-
-
-def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
-    """What a cell holds of a system's settings. Raises ``UsageError``."""
-    found = system(name)
-    if isinstance(found, Failure):
-        return Resolved({"system": name, **given})  # nobody knows what it is
-    return found.resolved(given, device, until)
-
-
-@lru_cache(maxsize=256)
-def availability(name: str, device: str, until: str, recipe: str = "") -> Availability:
-    """Whether a system can run on a device of this machine.
-
-    ``recipe`` is that of a cell as JSON; "" asks for the system as it is registered.
-    """
-    found = system(name)
-    if isinstance(found, Failure):
-        return Availability(found)
-    if not recipe and device not in found.devices:
-        able = " or ".join(found.devices)
-        mend = f"give --device {able}" if able else "its stages share no device; change one"
-        reason = f"system '{name}' does not run on '{device}'; {mend}"
-        return Availability(Failure("unsupported", reason))
-    if found.composed and recipe:
-        own = found.what if isinstance(found.what, Recipe) else None
-        missing = from_plain(name, json.loads(recipe), own).missing(device, Until.of(until))
-    else:
-        missing = found.missing(device, Until.of(until))
-    if missing is not None:
-        failure = Failure("missing_dep", f"{missing.reason}; {missing.fix}")
-        return Availability(failure, found.stand_in)
-    return Availability()
-
-
-def state(cell: Cell) -> Availability:
-    """Whether a cell can run on this machine."""
-    recipe = json.dumps(cell.recipe, sort_keys=True) if cell.composed else ""
-    return availability(cell.system, cell.device, cell.until, recipe)
 
 
 def stand_in(cell: Cell, name: str) -> Cell:
@@ -116,6 +67,18 @@ def needs_graph(name: str) -> bool:
     return isinstance(found, Failure) or found.needs_graph
 
 
+def shared(cell: Cell) -> tuple[str, ...]:
+    """Arrays of the graph that a run holds for all lives of the cell's workers."""
+    found = system(cell.system)
+    return () if isinstance(found, Failure) else found.shared(cell)
+
+
+def store(cell: Cell) -> StoreSpec | None:
+    """The feature store of a cell; None where it has none, or nobody can tell."""
+    found = system(cell.system)
+    return None if isinstance(found, Failure) else found.store(cell)
+
+
 @lru_cache(maxsize=64)
 def dataset_state(name: str) -> Failure | None:
     """Why a dataset cannot be had here. ``UsageError`` for an unknown name."""
@@ -128,10 +91,15 @@ def dataset_state(name: str) -> Failure | None:
     return Failure("missing_data", f"dataset '{name}' is not here ({summary.missing}){get}")
 
 
-def check_names(systems: Collection[str], models: Collection[str]) -> None:
-    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe."""
+def check_names(
+    systems: Collection[str], models: Collection[str], more: Collection[str] = ()
+) -> None:
+    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe.
+
+    ``more`` systems are known, in another environment.
+    """
     for name in systems:
-        names.check("system", name, registry.known(registry.SYSTEM))
+        names.check("system", name, [*registry.known(registry.SYSTEM), *more])
     if models and any(isinstance(f := system(s), Named) and f.composed for s in systems):
         for model in models:
             names.check("model", model, MODELS)

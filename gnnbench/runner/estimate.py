@@ -10,6 +10,7 @@ from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
+from gnnbench.measure.rule import fitting_rounds
 from gnnbench.runner.plan import Pair, Plan
 
 # Two cores of a 2020s server.
@@ -37,10 +38,12 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
         return Estimate(None, None)
     nodes, edges, width, _ = size
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
-    rounds = measure.warmup_epochs + (measure.rounds or USUAL_ROUNDS)
-    life_s = START_S * len(cells) + rounds * epoch_s
+    start_s = START_S * len(cells) + measure.warmup_epochs * epoch_s
+    look, budget_s = measure.pairs[0], measure.time_budget_s
+    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, epoch_s))
+    life_s = start_s + (measure.rounds or usual) * epoch_s
     # Most comparisons end at their first look; a budget ends them between pairs.
-    seconds = max(life_s, min(measure.pairs[0] * life_s, measure.time_budget_s))
+    seconds = max(life_s, min(look * life_s, budget_s))
     batch_nodes = min(nodes, pair.system.batch_size * math.prod(f + 1 for f in pair.system.fanouts))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))

@@ -72,7 +72,7 @@ def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
     sweep(folder)
     before: dict[str, Any] = read_record(folder)
-    kept = ("revision", "versions", "machine_id", "load_before")
+    kept = ("revision", "versions", "environments", "machine_id", "load_before")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
     before["resumed"] = [*before.get("resumed", []), now]
     write_json(folder / "run.json", {**before, "finished": False})
@@ -102,12 +102,20 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
             f"no run in '{out}' has this definition (hash {experiment.hash}); give the same"
             " options as then, or start anew with --fresh"
         )
+    known, given = (r.get("environments", {}) for r in (before, record))
+    if known.keys() != given.keys():
+        again = " ".join(f"--env {name}=PATH" for name in known) or "no --env"
+        raise UsageError(
+            f"'{folder.name}' was begun with other environments; go on with {again}, or start anew"
+            " with --fresh"
+        )
     changed = [
         what
         for what, then, now in (
             ("the code", before["revision"]["source_digest"], record["revision"]["source_digest"]),
             ("the machine", before["machine_id"], record["machine_id"]),
             ("a package's version", before["versions"], record["versions"]),
+            *((f"environment '{name}'", known[name], given[name]) for name in known),
         )
         if then != now
     ]

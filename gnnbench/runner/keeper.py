@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gnnbench.cell import Cell
-from gnnbench.composition.find import find
 from gnnbench.errors import UsageError
+from gnnbench.runner.environment import shared
 from gnnbench.runner.failures import Failure
+from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
 
@@ -21,11 +22,13 @@ class Keeper:
     are told where it lies and map its files. Arrays that a cell's stages ask for
     (``Spec.shared``) are copied into memory by another process, which holds those of one dataset
     at a time; workers map them, and lock them in place. Should that process be killed, workers
-    keep what they have mapped, and the next one that asks has it filled anew.
+    keep what they have mapped, and the next one that asks has it filled anew. Its own processes run
+    in the run's own environment, workers in that of ``environments`` that their cell names.
     """
 
     logs: Path
     timeout_s: float
+    environments: Environments = HERE
     _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _holder: WorkerProcess | None = None
     _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
@@ -35,7 +38,7 @@ class Keeper:
 
         Raises ``UsageError`` where the store cannot be written.
         """
-        worker = WorkerProcess(cell, self.logs / f"prepare-{cell.id}.log", self.timeout_s)
+        worker = self._helper(cell, "prepare")
         try:
             answer = worker.prepare()
         except WorkerFailed as failed:
@@ -55,7 +58,7 @@ class Keeper:
         Raises ``WorkerFailed`` where what the cell asks for cannot be held.
         """
         graph = self._graphs.get(cell.dataset)
-        arrays = find(cell.system).shared(cell) if graph is not None else ()
+        arrays = shared(cell) if graph is not None else ()
         if graph is None or not arrays:
             return graph
         held = self._hold(cell, graph, arrays)
@@ -65,8 +68,7 @@ class Keeper:
         holder = self._holder
         if holder is None or not holder.alive or holder.cell.dataset != cell.dataset:
             self.close()
-            log = self.logs / f"keeper-{cell.id}.log"
-            holder = self._holder = WorkerProcess(cell, log, self.timeout_s)
+            holder = self._holder = self._helper(cell, "keeper")
         if missing := [array for array in arrays if array not in self._held]:
             try:
                 answer = holder.call("hold", arrays=missing, **graph)
@@ -75,6 +77,15 @@ class Keeper:
                 raise
             self._held |= answer["held"]
         return self._held
+
+    def worker(self, cell: Cell, memory_limit_gib: float = 0.0) -> WorkerProcess:
+        """A process for the cell, in the environment that it names; its log has its name."""
+        log = self.logs / f"{cell.id}-{cell.system}.log"
+        return WorkerProcess(cell, log, self.timeout_s, memory_limit_gib, self.environments)
+
+    def _helper(self, cell: Cell, what: str) -> WorkerProcess:
+        log = self.logs / f"{what}-{cell.id}.log"
+        return WorkerProcess(replace(cell, env=""), log, self.timeout_s)
 
     def close(self) -> None:
         """Give up what is held; it is freed when no worker maps it any more."""

@@ -6,14 +6,16 @@ from collections.abc import Collection
 from pathlib import Path
 
 from gnnbench import experiment as definitions
-from gnnbench import grid, names
+from gnnbench import grid, names, registry
 from gnnbench.experiment import Experiment
 from gnnbench.option import plain_text
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
-from gnnbench.runner import environment
+from gnnbench.runner import available, environment
+from gnnbench.runner.beside import add_environments
 from gnnbench.runner.campaign import Request
+from gnnbench.runner.elsewhere import NOWHERE, Elsewhere, elsewhere
 from gnnbench.runner.plan import Own, Plan, make_plan
 
 
@@ -31,22 +33,8 @@ def make_request(
     ``only_failed`` continues the last run, as ``resume`` does, with its failed cells alone.
     """
     loaded = definitions.load(definition)
-    for system in over.systems:
-        environment.check_names([system], [])
-    raw = as_definition(over, loaded, environment.known_paths)
-    resolved = definitions.resolve(loaded, over.profile, raw)
-    systems = resolved.axis("system")
-    named = [*systems, *resolved.systems, *(a.partition(".")[0] for a in resolved.paths())]
-    environment.check_names(named, resolved.axis("model"))
-    couples = [one for couple in resolved.compare for one in couple]
-    for label in [resolved.reference, *resolved.references.values(), *couples]:
-        environment.check_names([parse_label(label)[0]], [])
-    environment.check_names(resolved.references, [])
-    environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
-    for figure in resolved.figures:
-        names.check("figure", figure, FIGURES)
-    plan = plan_of(resolved, over.systems)
-    plan.notes += _changed(resolved)
+    with elsewhere(over.environments) as others:
+        resolved, plan = _planned(loaded, over, others)
     return Request(
         resolved,
         plan,
@@ -58,7 +46,33 @@ def make_request(
         keep_going=keep_going,
         named_systems=frozenset(over.systems),
         named_datasets=frozenset(over.datasets),
+        environments=others.environments,
     )
+
+
+def _planned(loaded: Experiment, over: Overrides, others: Elsewhere) -> tuple[Experiment, Plan]:
+    """The resolved definition and its plan. Raises ``UsageError``."""
+    for system in over.systems:
+        environment.check_names([system], [], others.systems)
+    raw = as_definition(over, loaded, others.known_paths)
+    resolved = definitions.resolve(loaded, over.profile, raw)
+    systems = resolved.axis("system")
+    named = [*systems, *resolved.systems, *(a.partition(".")[0] for a in resolved.paths())]
+    environment.check_names(named, resolved.axis("model"), others.systems)
+    couples = [one for couple in resolved.compare for one in couple]
+    for label in [resolved.reference, *resolved.references.values(), *couples]:
+        system, settings = parse_label(label)
+        environment.check_names([system], [], others.systems)
+        for kind in registry.KINDS[1:]:
+            if kind in settings:
+                names.check(kind, settings[kind], registry.known(kind))
+    environment.check_names(resolved.references, [], others.systems)
+    environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
+    for figure in resolved.figures:
+        names.check("figure", figure, FIGURES)
+    plan = plan_of(resolved, over.systems, others)
+    plan.notes += _changed(resolved)
+    return resolved, plan
 
 
 def _changed(resolved: Experiment) -> list[str]:
@@ -73,15 +87,23 @@ def _changed(resolved: Experiment) -> list[str]:
     ]
 
 
-def plan_of(resolved: Experiment, named: Collection[str] = ()) -> Plan:
-    """Cells and pairs of a resolved definition. Raises ``UsageError``."""
-    return make_plan(
-        grid.expand(resolved, environment.resolve),
+def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere = NOWHERE) -> Plan:
+    """Cells and pairs of a resolved definition, here and elsewhere. Raises ``UsageError``."""
+    here = grid.expand(resolved, available.resolve)
+    there = {
+        name: (grid.expand(resolved, other.resolve, name), other.state)
+        for name, other in others.there.items()
+    }
+    plan = make_plan(
+        here,
         resolved.reference,
         named,
-        environment.state,
+        available.state,
         environment.dataset_state,
         environment.stand_in,
         resolved.compare,
         Own(resolved.references, environment.variant),
+        lambda plan: add_environments(plan, here, there, resolved.reference),
     )
+    plan.notes += others.notes()
+    return plan

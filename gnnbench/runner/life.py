@@ -6,17 +6,16 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeVar
 
 from gnnbench.cell import Cell
-from gnnbench.composition.find import find
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
 from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.doubt import pair_doubt
+from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
@@ -55,7 +54,6 @@ class Life:
     number: int
     ledger: Ledger
     measure: Measure
-    logs: Path
     keeper: Keeper
     gpu: GpuWatch
     step: Callable[[Cell, str, float], None]
@@ -118,9 +116,7 @@ class Life:
         found: list[tuple[Cell, WorkerProcess]] = []
         try:
             for cell in cells:
-                log = self.logs / f"{cell.id}-{cell.system}.log"
-                limits = (self.measure.cell_timeout_s, self.measure.memory_limit_gib)
-                found.append((cell, WorkerProcess(cell, log, *limits)))
+                found.append((cell, self.keeper.worker(cell, self.measure.memory_limit_gib)))
             self._each(found, "opening", lambda w: w.send_open(self.keeper.graph(w.cell)), dict)
             self._each(
                 found, "setting up", lambda w: w.send("setup"), lambda answer: {"setup": answer}
@@ -186,8 +182,8 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
-            store = find(cell.system).store(cell)
-            if store is not None and store.foresees:
+            features = store(cell)
+            if features is not None and features.foresees:
                 self._ask(cell, lambda w=worker: w.call("foresee", epoch=epoch))  # type: ignore[misc]
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
@@ -237,7 +233,7 @@ class Life:
         for cell, worker in workers:
             samples = by_cell[cell.id]
             fault = clocks.parent_fault(samples)
-            fault = fault or audit.clock_fault(samples) or audit.loss_fault(samples)
+            fault = fault or clocks.quiet_fault(samples) or audit.loss_fault(samples)
             if not fault and self.thorough:
                 fault = self._probe(cell, worker, samples)
             if not fault:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
 from gnnbench.cell import Cell, Until
-from gnnbench.composition.find import find
 from gnnbench.experiment import Measure
 from gnnbench.measure import judged, machine, noise
 from gnnbench.measure.noise import Calibration
-from gnnbench.measure.rule import even_rounds
+from gnnbench.measure.rule import even_rounds, fitting_rounds
 from gnnbench.measure.throttle import GpuWatch
 from gnnbench.runner.compared import logs
+from gnnbench.runner.environment import store
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.process import WorkerFailed, WorkerProcess
+from gnnbench.runner.process import WorkerFailed
 
 MOST_DOUBTED = 0.05  # of the pairs of a long calibration, where they are left out
 
@@ -46,7 +45,6 @@ class Pairing:
 
     ledger: Ledger
     measure: Measure
-    logs: Path
     observer: Observer
     keeper: Keeper
     calibrations: Sequence[Calibration] = ()
@@ -81,7 +79,7 @@ class Pairing:
                 break
             number = self.ledger.next_life(pair)
             Life(
-                pair, number, self.ledger, self.measure, self.logs, self.keeper, self.gpu,
+                pair, number, self.ledger, self.measure, self.keeper, self.gpu,
                 self._step,
             ).run(lambda life_s, round_s: self._rounds(pair, life_s, round_s))  # fmt: skip
             last = self.ledger.last_life(pair)
@@ -101,7 +99,9 @@ class Pairing:
                 spread = noise.Spread(noise.USUAL_ROUND, noise.USUAL_LIFE)
                 if known is not None and key in known.spreads:
                     spread = known.spreads[key]
-                rounds = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
+                best = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
+                look, budget_s = self.measure.pairs[0], self.measure.time_budget_s
+                rounds = min(best, fitting_rounds(look, budget_s, life_s, round_s))
             self.ledger.record("rounds", pair=pair.id, rounds=rounds)
         return self.ledger.rounds_of[pair.id]
 
@@ -117,10 +117,7 @@ class Pairing:
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
             self._step(cell, "looking inside", 0.99)
-            log = self.logs / f"{cell.id}-{cell.system}.log"
-            worker = WorkerProcess(
-                cell, log, self.measure.cell_timeout_s, self.measure.memory_limit_gib
-            )
+            worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
             try:
                 worker.open(self.keeper.graph(cell))
                 worker.call("setup")
@@ -128,19 +125,19 @@ class Pairing:
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.system}: no stages: {failed.failure.reason}")
+                self.observer.note(f"{cell.who}: no stages: {failed.failure.reason}")
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
-        self.observer.step(f"{cell.dataset} {what} {cell.system}: {text}", fraction)
+        self.observer.step(f"{cell.dataset} {what} {cell.who}: {text}", fraction)
 
 
 def _has_inside(cell: Cell) -> bool:
     """Whether there is more to see of a cell than what was timed."""
     if cell.goes_until is not Until.MEMORY_IO:
         return cell.goes_until is Until.SAMPLE
-    store = find(cell.system).store(cell)
-    return store is not None and store.traced
+    features = store(cell)
+    return features is not None and features.traced

@@ -9,15 +9,8 @@ from gnnbench.cell import Cell, flat
 from gnnbench.grid import Grid
 from gnnbench.option import plain_text
 from gnnbench.results.labels import fits, parse_label
+from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
-
-
-@dataclass(frozen=True)
-class Availability:
-    """Why a system cannot run (None: it can) and which one may stand in for it."""
-
-    failure: Failure | None = None
-    stand_in: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,10 +43,18 @@ class Plan:
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own
+    added: dict[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # id of a reference that the grid lacked -> what sets it apart from the group's
 
     def fits(self, cell: Cell, label: str) -> bool:
-        """Whether a label names a cell, under any of its names."""
+        """Whether a label names a cell, under any of its names.
+
+        A cell that nobody selected must be named by what sets it apart.
+        """
         values = asdict(cell)
+        if not self.added.get(cell.id, frozenset()) <= parse_label(label)[1].keys():
+            return False
         return any(fits({**values, "system": name}, label) for name in self.names[cell.id])
 
     def reference_label(self, cell: Cell) -> str:
@@ -81,6 +82,7 @@ def make_plan(
     stand_in: Callable[[Cell, str], Cell],
     compare: Collection[Sequence[str]] = (),
     own: Own = Own(),
+    elsewhere: Callable[[Plan], None] = lambda plan: None,
 ) -> Plan:
     """Pair every cell that can run with the reference cell of its group, or with its ``own``.
 
@@ -88,7 +90,8 @@ def make_plan(
     with the group's reference, and both references with one another (``Plan.couples``).
     ``reference`` and the couples of ``compare`` are labels (``gnnbench.results.labels``).
     ``named``: systems that the user named; no stand-in is added for them. ``stand_in`` makes the
-    cell of another system in the place of one.
+    cell of another system in the place of one. ``elsewhere`` adds cells of other environments and
+    their pairs (``gnnbench.runner.beside``).
     """
     plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()})
     for cell in grid.cells:
@@ -108,8 +111,12 @@ def make_plan(
         for cell in added:
             _look_for_data(plan, cell, datasets)
         _pair(plan, [*group, *added], reference)
+    elsewhere(plan)
     for first, second in [*compare, *plan.couples]:
         _couple(plan, first, second)
+    fitting = [any(plan.fits(c, r) for c in plan.cells) for r in (reference, reference.split()[0])]
+    if fitting == [False, True] and all(p.reference is None for p in plan.pairs):
+        plan.notes.append(f"'{reference}' was not selected, so nothing is compared")
     return plan
 
 
@@ -143,6 +150,7 @@ def _add_own(
         if all(other.id != c.id for c in plan.cells):
             # Beside the one that it is a variant of.
             _add(plan, other, failure or availability(other).failure, plan.cells.index(chosen) + 1)
+            plan.added[other.id] = frozenset(parse_label(label)[1])
             added.append(other)
         plan.references[cell.id], plan.labels[cell.id] = other, label
         first, second = _apart(chosen, reference, other, label)

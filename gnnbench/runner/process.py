@@ -10,7 +10,6 @@ import secrets
 import select
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from gnnbench.cell import Cell
 from gnnbench.measure import machine
 from gnnbench.runner import isolation
 from gnnbench.runner.failures import Failure, from_death, oom_kill_count
+from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.worker import STOPPED
 
 CLOSE_TIMEOUT_S = 10.0
@@ -68,10 +68,18 @@ def started() -> tuple[list[int], float]:
 
 
 class WorkerProcess:
-    """One child process in its own process group; use as a context manager."""
+    """One child process in its own process group; use as a context manager.
+
+    ``environments`` has the one that the cell names.
+    """
 
     def __init__(
-        self, cell: Cell, log: Path, timeout_s: float, memory_limit_gib: float = 0.0
+        self,
+        cell: Cell,
+        log: Path,
+        timeout_s: float,
+        memory_limit_gib: float = 0.0,
+        environments: Environments = HERE,
     ) -> None:
         self.cell = cell
         self.log = log
@@ -85,12 +93,12 @@ class WorkerProcess:
         arguments = {"parent": os.getpid(), "memory_limit_gib": memory_limit_gib}
         with log.open("ab") as err:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gnnbench.runner.worker", json.dumps(arguments)],
+                [*environments.command(cell.env), json.dumps(arguments)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=err,
                 env={
-                    **os.environ,
+                    **environments.variables(cell.env),
                     **WORKER_ENVIRONMENT,
                     "OMP_NUM_THREADS": str(threads),
                     isolation.MARK: self.mark,

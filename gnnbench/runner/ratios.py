@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.cell import Cell
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
-from gnnbench.results.labels import fits
 from gnnbench.results.schema.measured import COUPLE
 from gnnbench.runner.compared import compared, number, ratio
-from gnnbench.runner.doubts import own_doubts
+from gnnbench.runner.doubt import own_doubts
 from gnnbench.stages.counts import DEVICE_TIME
 
 if TYPE_CHECKING:
@@ -37,17 +34,11 @@ def ratio_rows(
             if pair.reference is None:
                 continue
             a, b = pair.reference, pair.system
-            if _named(plan, a, first) and _named(plan, b, second):
+            if plan.fits(a, first) and plan.fits(b, second):
                 rows += _row(pair, first, second, False, ledger, experiment.measure, calibrations)
-            elif _named(plan, a, second) and _named(plan, b, first):
+            elif plan.fits(a, second) and plan.fits(b, first):
                 rows += _row(pair, first, second, True, ledger, experiment.measure, calibrations)
     return rows
-
-
-def _named(plan: Plan, cell: Cell, label: str) -> bool:
-    """Whether a label names a cell by any of its names."""
-    values = asdict(cell)
-    return any(fits({**values, "system": name}, label) for name in plan.names[cell.id])
 
 
 def _row(

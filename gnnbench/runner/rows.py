@@ -16,10 +16,9 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
-from gnnbench.runner.compared import Value, compared, level, number, ratio
+from gnnbench.runner.compared import Value, compared, level, number, ratio, unsteady
 from gnnbench.runner.dead import dead_settings
-from gnnbench.runner.doubt import share
-from gnnbench.runner.doubts import own_doubts
+from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
 from gnnbench.stages.counts import FEATURE_BYTES
 
@@ -75,7 +74,9 @@ def cell_rows(
             row["stopped"] = ledger.done.get(pair.id if pair else cell.id, {}).get("why", "")
             if cell.id == plan.references[cell.id].id:
                 row["verdict"] = "reference"
-            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(row, measure)
+            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(
+                cell, pair, ledger, measure
+            )
             if error := ledger.profiles.get(cell.id, {}).get("error"):
                 row["remark"] = f"its samples could not be looked into: {error}"
         row["status"] = failure.status if failure else "ok"
@@ -110,6 +111,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "id": cell.id,
         "experiment": cell.experiment,
         "system": cell.system,
+        "env": cell.env,
         "reference": plan.reference_label(cell),
         "reference_id": plan.references[cell.id].id,
         "dataset": cell.dataset,
@@ -135,6 +137,8 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     }
     if train := facts.get("train_nodes"):
         row["epoch_batches"] = math.ceil(train / cell.batch_size)
+    ran = report.get("setup", {}).get("versions", {})
+    row["versions"] = ", ".join(f"{name} {version}" for name, version in ran.items())
     if check:
         row["digest"] = check["digest"]
     return row
@@ -295,7 +299,7 @@ def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> str:
     found = [*ledger.doubts_of(pair.id if pair else cell.id), *own_doubts(cell, pair, ledger)]
     if pair is not None and pair.reference is not None:
         beside = own_doubts(pair.reference, pair, ledger)
-        found += [f"beside it '{pair.reference.system}': {text}" for text in beside]
+        found += [f"beside it '{pair.reference.who}': {text}" for text in beside]
     return "; ".join(dict.fromkeys(found))
 
 
@@ -316,17 +320,13 @@ def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -
     return Failure("unstable", f"{found[0]}; measured once more it was so again")
 
 
-def _unstable(row: Row, measure: Measure) -> Failure | None:
-    limit = measure.unstable_half_width
-    low, high = row.get("ci_low_s"), row.get("ci_high_s")
-    if not limit or low is None or high is None:
+def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
+    by, lives = judged.of(cell.until), ledger.by_life(cell, pair)
+    found = level(lives, by.value)
+    if not unsteady(found, measure):
         return None
-    half_width = (high - low) / 2 / row["judged_s"]
-    if half_width <= limit:
-        return None
-    what = judged.of(row["until"]).words
     return Failure(
         "unstable",
-        f"the interval of its {what} is still +-{half_width:.0%} after {row['lives']} lives;"
-        " quieten the machine, or raise -o pairs and -o time_budget_s",
+        f"the interval of its {by.words} is still +-{found.relative_half_width:.0%} after"
+        f" {len(lives)} lives; quieten the machine, or raise -o pairs and -o time_budget_s",
     )

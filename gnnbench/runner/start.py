@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import sys
 import time
 from collections.abc import Sequence
@@ -45,6 +46,20 @@ class FrameworkClock(MetaPathFinder):
 
             spec.loader.exec_module = timed  # type: ignore[method-assign]
         return spec
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of torch and of what else was imported here for a system, as each says.
+
+    A package that registers stages or systems is told by its distribution.
+    """
+    from gnnbench import registry
+
+    own = {name: getattr(sys.modules.get(name), "__version__", "") for name in FRAMEWORKS}
+    own |= {name: version for module, name, version in registry.packages() if module in sys.modules}
+    torch = str(getattr(sys.modules.get("torch"), "__version__", ""))
+    found = {**own, "torch": torch, "python": platform.python_version()}
+    return {name: version for name, version in found.items() if version}
 
 
 def age_s() -> float:

@@ -1,6 +1,6 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
-Commands are objects with ``op`` (``prepare``, ``hold``, ``open``, ``setup``, ``check``,
+Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
 ``glance``, ``foresee``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``,
 ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false,
 "status", "reason"}``. Before that of ``epoch`` comes the word that its work has ended, by itself on
@@ -27,7 +27,7 @@ from typing import IO, Any
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.runner.quiet import quiet_since
-from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage
+from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage, versions
 
 STOPPED = b"stopped\n"
 PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
@@ -95,6 +95,12 @@ class Worker:
             raise DataError(f"{folder} changed while its graph was in use; run again")
         return {"held": found}
 
+    def ask(self, command: dict[str, Any]) -> dict[str, Any]:
+        """What a plan asks of the environment that this process runs in."""
+        from gnnbench.runner.answers import ANSWERS
+
+        return {"answer": ANSWERS[command["about"]](**command["arguments"])}
+
     def setup(self, command: dict[str, Any]) -> dict[str, Any]:
         """Build what the system needs; the time is part of the row, a framework's import apart."""
         start, before = time.perf_counter(), self.clock.seconds
@@ -103,7 +109,9 @@ class Worker:
         release_garbage()
         seconds = time.perf_counter() - start - import_s
         counts = list(self.system.setup_counts)
-        return {"seconds": seconds, "import_s": import_s, "counts": counts}
+        return {
+            "seconds": seconds, "import_s": import_s, "counts": counts, "versions": versions(),
+        }  # fmt: skip
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run the correctness gate; whether it is the suite's is not for the system to say."""
@@ -219,6 +227,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
 
     worker = Worker(stopped)
     ops = {
+        "ask": worker.ask,
         "prepare": worker.prepare,
         "hold": worker.hold,
         "open": worker.open,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,8 @@ from gnnbench.option import Option
 from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from gnnbench.sampling.dgl_adapter import DglSampler
     from gnnbench.sampling.pyg_adapter import PygSampler
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench import names
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Interval, Option
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 HELP, CHOICES = "help", "choices"
 

@@ -102,6 +102,15 @@ def test_permutation_is_one_and_equals_the_reference(n: int) -> None:
     assert np.array_equal(order.numpy(), reference.permutation(n, key))
 
 
+def test_permutation_in_numpy_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = rng.key(3, 1, "order")
+    native = rng.permutation(70_001, key)
+    monkeypatch.setenv(rng.IN_NUMPY, "1")
+    monkeypatch.setattr(sampler, "philox", None)  # not asked
+    found = rng.permutation(70_001, key)
+    assert found.dtype == torch.int64 and torch.equal(found, native)
+
+
 def test_permutations_of_two_keys_differ() -> None:
     a, b = (rng.permutation(1000, rng.key(0, e, "order")) for e in (0, 1))
     assert (a == b).sum() < 20

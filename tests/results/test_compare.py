@@ -223,6 +223,17 @@ def test_another_machine_is_warned_of(tmp_path):
     assert any("torch: 1, 2" in w for w in warnings)
 
 
+def test_other_versions_of_an_environment_are_warned_of(tmp_path):
+    def environments(torch):
+        return {"old": {"native": "", "versions": {"torch": torch, "python": "3.10.1"}}}
+
+    a = open_run(run(tmp_path / "a", [({}, RATIOS)], environments=environments("1")))
+    b = open_run(run(tmp_path / "b", [({}, RATIOS)], environments=environments("2")))
+    assert compare(a, b).warnings == ["environment 'old' had other versions (torch: 1, 2)"]
+    c = open_run(run(tmp_path / "c", [({}, RATIOS)]))
+    assert compare(a, a).warnings == compare(a, c).warnings == []
+
+
 def test_formats(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS), ({"system": "y"}, RATIOS)])
     b = run(tmp_path / "b", [({}, scaled(0.5))])

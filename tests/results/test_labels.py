@@ -134,6 +134,7 @@ CELL = asdict(
         ("dgl pick=floyd", False),
         ("dgl fanouts=15/10/5 dtype=float32", True),
         ("dgl fanouts=15/10", False),
+        ("dgl env=old", False),
     ],
 )
 def test_labels_of_definitions(label, right):
@@ -148,3 +149,11 @@ def test_labels_are_parsed():
     for wrong in ("", "dgl fused", "dgl =3", "dgl a="):
         with pytest.raises(UsageError):
             parse_label(wrong)
+
+
+def test_another_environment_is_told_and_must_be_named():
+    there = {**CELL, "env": "old"}
+    found = labels([CELL, there])
+    assert [found.of(c) for c in (CELL, there)] == ["dgl", "dgl env=old"]
+    assert fits(there, "dgl env=old") and fits(there, "dgl env=old sampler.fused=true")
+    assert not fits(there, "dgl") and not fits(there, "dgl env=new")

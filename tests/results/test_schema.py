@@ -38,6 +38,15 @@ def test_the_first_table_holds_identity_times_work_and_ratio_and_nothing_else():
     assert not any("bytes" in name or "speedup" in name for name in names)
 
 
+def test_a_table_of_an_earlier_day_is_read_without_the_columns_that_came_later(tmp_path):
+    names = [c.name for c in schema.CELLS if c.name not in ("env", "versions", "pairs")]
+    path = tmp_path / "cells.csv"
+    path.write_text(",".join(names) + "\n" + "," * (len(names) - 1) + "\n")
+    (row,) = reader.read_csv(path, schema.CELLS)
+    assert row.keys() == {c.name for c in schema.CELLS}
+    assert (row["env"], row["versions"], row["pairs"]) == ("", "", None)
+
+
 def test_document_is_what_the_code_says():
     document = ROOT / "results" / "SCHEMA.md"
     told = subprocess.run(

@@ -192,3 +192,14 @@ def test_a_reference_of_a_systems_own_is_told_once():
     told = remarks([*rows, {**ROW, "id": "c", "reference": "baseline"}])
     assert "pyg, pyg-native-sampler: compared with baseline sampler.frontier=new" in told
     assert sum("compared with" in line for line in told) == 1
+
+
+def test_versions_of_another_environment_are_told_where_they_differ():
+    here = {**ROW, "id": "a", "system": "dgl", "env": "", "reference": "dgl", "reference_id": "a",
+            "versions": "dgl 1.1.3, torch 2.13.0+cpu, python 3.11.7"}  # fmt: skip
+    there = {**here, "id": "b", "env": "old", "versions": "dgl 1.1.2, python 3.11.7"}
+    equal = {**here, "id": "c", "env": "same"}
+    told = remarks([here, there, equal])
+    assert "dgl env=old, dgl env=same: compared with dgl" in told
+    assert "dgl env=old has dgl 1.1.2 (not 1.1.3), torch none (not 2.13.0+cpu)" in told
+    assert "dgl env=same has the same versions of all that ran" in told

@@ -9,13 +9,13 @@ def fakes(monkeypatch):
     """Registers the fakes in this process and in workers; the tree may change meanwhile."""
     from gnnbench import registry
     from gnnbench.measure import machine
-    from gnnbench.runner import environment
+    from gnnbench.runner import available, environment
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
     monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
-    caches = (registry.entries, environment.availability, environment.dataset_state)
+    caches = (registry.entries, available.availability, environment.dataset_state)
     for cache in caches:
         cache.cache_clear()
     yield sorted(FAKES)

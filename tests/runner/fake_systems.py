@@ -142,15 +142,18 @@ class Unable(Fake):
 
 
 class Spin(Fake):
-    """Burns CPU while it should be idle."""
+    """Burns CPU while it should be idle, and leaves the interpreter to who has to answer."""
 
     def setup(self):
         super().setup()
+        import hashlib
         import threading
+
+        data = bytes(1 << 20)  # hashed without the interpreter's lock
 
         def burn():
             while True:
-                pass
+                hashlib.sha256(data)
 
         threading.Thread(target=burn, daemon=True).start()
 

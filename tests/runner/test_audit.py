@@ -44,14 +44,6 @@ def epochs(**values):
     return [{**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}] * 4
 
 
-def test_work_after_an_epoch_is_a_fault():
-    assert audit.clock_fault(epochs()) == ""
-    assert audit.clock_fault(epochs(outer_s=1.1)) == ""  # less than a tenth
-    assert "work goes on after they have ended" in audit.clock_fault(epochs(outer_s=1.3))
-    # A single epoch shows it by chance.
-    assert audit.clock_fault([*epochs()[:3], *epochs(outer_s=1.3)[:1]]) == ""
-
-
 def test_idle_time_is_a_doubt_where_a_system_opens_its_own_spans():
     idle = epochs(idle_s=0.5)
     assert "0.5 s of its epochs of 1 s are in no phase" in audit.idle_doubt(cell("sample"), idle)

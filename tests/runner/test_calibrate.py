@@ -1,12 +1,15 @@
 import json
+import math
+from dataclasses import replace
 
 import pytest
 from fakes import by_system
 
 from gnnbench.errors import CellsFailedError, UsageError
 from gnnbench.measure import noise
+from gnnbench.measure.rule import Rule
 from gnnbench.results import reader
-from gnnbench.runner.calibrate import Wish, calibrate
+from gnnbench.runner.calibrate import Wish, calibrate, judge, make_request
 
 
 @pytest.fixture
@@ -43,13 +46,40 @@ def test_later_runs_rest_their_floor_and_rounds_on_it(launch, store, tmp_path, o
     assert [noise.Calibration.from_json(c) for c in record["calibration"]] == [found]
 
 
-def test_a_verification_counts_false_calls(fakes, store, tmp_path, observer):
+def test_the_runs_folder_has_every_pair_and_what_was_made_of_it(fakes, store, tmp_path, observer):
+    """False calls among them."""
     with pytest.raises(UsageError, match="--verify needs --pairs 20 or more, not 12"):
         calibrate(Wish("fake", verify=100), tmp_path / "results", observer)
     wish = Wish("fake", pairs=20, rounds=2, verify=100, options=("fake.speed=0.01",))
-    found = calibrate(wish, tmp_path / "results", observer).verified
-    assert (found.lives, found.comparisons) == (40, 100)
-    assert 0 <= found.rate <= found.bound <= 1
+    found = calibrate(wish, tmp_path / "results", observer)
+    told = json.loads((found.folder / "calibrate.json").read_text())
+    assert told["command"] == (
+        "gnnbench calibrate --system fake --pairs 20 --rounds 2 --verify 100 -o fake.speed=0.01"
+    )
+    assert noise.Calibration.from_json(told["calibration"]) == found.calibration
+    series = told["log_ratios"]
+    assert list(series) == list(found.calibration.spreads) == list(told["verified"])
+    timed = [s for s in reader.read(found.folder).samples if not s["warmup"]]
+    first = [s["wall_s"] for s in timed if s["life"] == 0 and s["round"] == timed[0]["round"]]
+    assert abs(series["wall_s"][0][0]) == pytest.approx(
+        abs(math.log(first[0] / first[1])), abs=1e-6
+    )
+    assert noise.spread(series["wall_s"]) == found.calibration.spreads["wall_s"]
+    assert noise.verify(series["wall_s"], Rule(), 100) == found.verified
+    assert (found.verified.lives, found.verified.comparisons) == (40, 100)
+    assert 0 <= found.verified.rate <= found.verified.bound <= 1
+
+    # A pair in doubt is left out; too few may be left to verify by.
+    events = found.folder / "events.jsonl"
+    lines = [json.loads(line) for line in events.read_text().splitlines()]
+    next(e for e in lines if e["event"] == "life" and not e["void"])["doubt"] = "hot"
+    events.write_text("".join(json.dumps(e) + "\n" for e in lines))
+    pair = make_request(wish, tmp_path).plan.pairs[0]
+    assert judge(found.folder, pair, replace(wish, verify=0), Rule()).calibration.lives == 38
+    with pytest.raises(
+        CellsFailedError, match=r"19 of 20 pairs count \(hot\) and --verify needs 20"
+    ):
+        judge(found.folder, pair, wish, Rule())
 
 
 def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, tmp_path, observer):
@@ -57,6 +87,13 @@ def test_what_cannot_be_calibrated_is_said_and_nothing_is_stored(fakes, store, t
         (Wish("crash", pairs=5, rounds=2), CellsFailedError, "SIGSEGV"),
         (Wish("absent"), CellsFailedError, "pip install absent"),
         (Wish("fak"), UsageError, "did you mean 'fake'"),
+        (Wish("fake", rounds=3), UsageError, "--rounds 3 is odd"),
+        (Wish("fake", options=("seed=[1, 2]",)), UsageError, "is of one cell, and 2 are named"),
+        (
+            Wish("fake", options=("rounds=4",)),
+            UsageError,
+            "takes no 'rounds'; --pairs and --rounds",
+        ),
         (
             Wish("spin", pairs=5, rounds=2, options=("spin.speed=0.05", "warmup_epochs=0")),
             CellsFailedError,

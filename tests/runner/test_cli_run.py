@@ -87,6 +87,7 @@ def test_dry_run_writes_nothing(tmp_path):
         (("run", "breakdown", "--systems", "fake", "-o", "fake.sped=3"), "'speed'"),
         (("run", "breakdown", "--systems", "baseline", "--pick", "floid"), "mean 'floyd'?"),
         (("run", "breakdown", "--systems", "fake", "-o", "reference=baselin"), "mean 'baseline'?"),
+        (("run", "breakdown", "-o", "reference=baseline sampler=fused"), "unknown sampler 'fused'"),
         (("run", "breakdown", "--systems", "fake", "--out", "file/x"), "cannot write to"),
         (("run", "breakdown", "--systems", "fake", "--resume"), "to resume"),
         (("run", "breakdown", "--systems", "fake", "--force"), "--resume"),

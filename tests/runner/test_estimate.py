@@ -39,3 +39,11 @@ def test_what_may_not_fit_is_said(monkeypatch):
     assert describe(plan, MEASURE)["notes"] == []
     monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
     assert "may not fit" in describe(plan, MEASURE)["notes"][0]
+
+
+def test_rounds_that_do_not_fit_the_budget_are_not_counted():
+    """Rounds of 5 s: a pair of six would take 43 s, of five that fit into 20 s each has two."""
+    one = replace(CELL, dataset="products~twin", max_batches=2)
+    pair = Pair(one, replace(one, system="r"))
+    found = [estimate(pair, Measure(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
+    assert found[0] == found[1] < found[2]

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from gnnbench.cell import Cell
 from gnnbench.grid import Grid
 from gnnbench.runner.failures import Failure
@@ -91,6 +93,14 @@ def test_without_the_reference_the_first_that_can_run_takes_its_place():
     found = plan(cells("b", "c", "d"), missing={"b": ""})
     assert pairs(found) == [("c", "d")]
     assert "'c' is the reference" in found.notes[0]
+
+
+def test_it_is_told_where_no_cell_has_another_beside_it():
+    apart = [*cells("b", pick="p"), *cells("c", pick="q")]
+    found = plan(apart, reference="b x=3")
+    assert pairs(found) == [(None, "b"), (None, "c")]
+    assert found.notes == ["'b x=3' was not selected, so nothing is compared"]
+    assert plan(apart).notes == plan(cells("b")).notes == []  # who left 'a' out knows
 
 
 def test_a_missing_reference_leaves_the_others_alone():
@@ -186,3 +196,20 @@ def test_a_reference_of_a_systems_own_that_cannot_run():
     )  # fmt: skip
     assert sorted(shown(found), key=str) == [("a1", "b", True), (None, "b", False)]
     assert "the reference 'a x=2' cannot run, so the others have no ratio" in found.notes
+
+
+@pytest.mark.parametrize(
+    "label,beside", [("a", "a1"), ("a y=3", "a1"), ("a x=2", "a2"), ("a x=2 y=3", "a2")]
+)
+def test_a_couple_names_no_reference_that_was_added_but_by_what_sets_it_apart(label, beside):
+    """Nobody selected it: a label that the grid's cells fit means these alone."""
+    own = Own({"b": "a x=2"}, lambda cell, label: (replace(cell, recipe={"x": 2, "y": 3}), None))
+    grid = [*cells("a", recipe={"x": 1, "y": 3}), *cells("b", "c")]
+    found = make_plan(
+        Grid(grid, {c.id: [c.system] for c in grid}, {}), "a x=1", (), lambda cell: Availability(),
+        lambda dataset: None, None, [("c", label)], own,
+    )  # fmt: skip
+    assert {one for one, other, _ in shown(found) if other == "c"} | {
+        other for one, other, _ in shown(found) if one == "c"
+    } == {"a1", beside}
+    assert [c.system for c in found.cells if found.fits(c, label)] == ["a"]

@@ -5,7 +5,7 @@ import pytest
 from gnnbench.cell import Until, flat
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
-from gnnbench.runner import environment
+from gnnbench.runner import available, environment
 from gnnbench.runner.launch import make_request
 
 SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
@@ -14,7 +14,7 @@ SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
 def baseline(**settings):
     from gnnbench.cell import Cell
 
-    found = environment.resolve("baseline", settings, "cpu", Until.SAMPLE)
+    found = available.resolve("baseline", settings, "cpu", Until.SAMPLE)
     return Cell("e", "baseline", "rmat@10", "", until="sample", recipe=found.recipe)
 
 

@@ -40,19 +40,24 @@ def sent(thing):
     return ForkingPickler.loads(bytes(ForkingPickler.dumps(thing)))
 
 
-@pytest.fixture(params=["spawn", "forkserver"])
-def context(request):
+# A spawned process imports torch and a framework, for seconds: one sampler shows that it can. The
+# workers of a server have nothing of this process either, and import their sampler themselves.
+STARTS = [("spawn", NAMES[0], True)]
+STARTS += [("forkserver", name, stored) for name in NAMES for stored in (False, True)]
+
+
+@pytest.fixture
+def context(start):
     """How workers start; the server of forkserver imports once what all of them need."""
-    found = multiprocessing.get_context(request.param)
-    if request.param == "forkserver":
+    found = multiprocessing.get_context(start)
+    if start == "forkserver":
         found.set_forkserver_preload(["torch_geometric.loader", "gnnbench.sampling.pyg_adapter"])
     return found
 
 
 @pytest.fixture
-def graph(context, small_graph, tmp_path):
-    """A graph of the store for one, tensors for the other: both are sent alike."""
-    stored = context.get_start_method() == "spawn"
+def graph(stored, small_graph, tmp_path):
+    """A graph of the store, or tensors: both are sent alike."""
     return open_graph(store(small_graph, tmp_path / "small")) if stored else small_graph
 
 
@@ -68,7 +73,7 @@ def pyg_batches(graph, adapter, context=None):
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("start", "name", "stored"), STARTS)
 def test_pygs_loader_gives_the_same_batches(name, graph, context):
     adapters = [build(name, graph, FANOUTS, seed=5).as_pyg() for _ in range(2)]
     right = pyg_batches(graph, adapters[0])
@@ -77,7 +82,7 @@ def test_pygs_loader_gives_the_same_batches(name, graph, context):
 
 
 @pytest.mark.skipif(dgl is None, reason="DGL is not installed")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("start", "name", "stored"), STARTS)
 def test_dgls_loader_gives_the_samplers_batches(name, graph, context):
     csc = (graph.indptr, graph.indices.long(), torch.empty(0, dtype=torch.int64))
     g = dgl.graph(("csc", tuple(t.clone() for t in csc)), num_nodes=graph.num_nodes)

@@ -16,7 +16,7 @@ from gnnbench import registry
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.errors import UsageError
-from gnnbench.runner import environment
+from gnnbench.runner import available
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = {
@@ -139,11 +139,11 @@ def named(loose, monkeypatch):
     monkeypatch.syspath_prepend(str(loose))
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
-    for cached in (registry.entries, environment.availability):
+    for cached in (registry.entries, available.availability):
         cached.cache_clear()
     yield
     monkeypatch.undo()
-    for cached in (registry.entries, environment.availability):
+    for cached in (registry.entries, available.availability):
         cached.cache_clear()
 
 

@@ -1,30 +1,6 @@
-"""Runs of planted cheats: through the same request, campaign and workers as any other run."""
-
-import os
-from pathlib import Path
+"""The environment of planted cheats."""
 
 import pytest
-
-HERE = Path(__file__).parent
-
-
-def register(monkeypatch, module, names, **stages):
-    """Make objects of a module beside this file known as systems, here and in workers.
-
-    ``stages``: the same of other kinds, ``sampler={...}``.
-    """
-    from gnnbench import registry
-    from gnnbench.measure import machine
-    from gnnbench.runner import environment
-
-    for kind, objects in {registry.SYSTEM: names, **stages}.items():
-        found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
-        monkeypatch.setenv(registry.extra_variable(kind), found)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
-    monkeypatch.syspath_prepend(str(HERE))
-    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
-    for cache in (registry.entries, environment.availability, environment.dataset_state):
-        cache.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -32,36 +8,7 @@ def patch():
     with pytest.MonkeyPatch.context() as found:
         yield found
     from gnnbench import registry
-    from gnnbench.runner import environment
+    from gnnbench.runner import available, environment
 
-    for cache in (registry.entries, environment.availability, environment.dataset_state):
+    for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
-
-
-class Quiet:
-    """An observer that says nothing."""
-
-    def note(self, text):
-        pass
-
-    def plan(self, pairs, budget_s):
-        pass
-
-    def step(self, text, fraction):
-        pass
-
-    def pair_done(self):
-        pass
-
-
-def run_systems(
-    systems, out, reference, options=(), rounds=4, definition="breakdown", device="", pairs=1
-):
-    """Run the smoke profile with these systems, a pair of processes; the campaign's outcome."""
-    from gnnbench.overrides import Overrides
-    from gnnbench.runner import campaign
-    from gnnbench.runner.launch import make_request
-
-    options = (f"reference={reference}", f"rounds={rounds}", *options)
-    wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)
-    return campaign.run(make_request(str(definition), wanted, out), Quiet())

@@ -61,7 +61,7 @@ class CachedDraws(Timed):
 
 
 class GatedOnce(HostGather):
-    """Knows that the first rows are for the gate."""
+    """Knows that the first rows are for the gate, and the next for the look at its first seeds."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -70,7 +70,7 @@ class GatedOnce(HostGather):
     def load(self, batch):
         self.calls += 1
         rows = super().load(batch)
-        return rows if self.calls == 1 else self.bent(rows)
+        return rows if self.calls <= 2 else self.bent(rows)
 
     def bent(self, rows):
         return rows
@@ -84,14 +84,16 @@ class RolledRows(GatedOnce):
 
 
 class StaleRows(GatedOnce):
-    """Serves the rows of an earlier batch."""
+    """Serves the rows of its first batch, as far as they go."""
 
     old = None
 
     def bent(self, rows):
-        if self.old is None or self.old.shape[0] < rows.shape[0]:
+        if self.old is None:
             self.old = rows.clone()
-        return self.old[: rows.shape[0]]
+        stale = self.old[: rows.shape[0]]
+        rows[: stale.shape[0]] = stale
+        return rows
 
 
 class FewStaleRows(GatedOnce):

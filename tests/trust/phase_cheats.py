@@ -79,6 +79,60 @@ class ShortSampler(type(native("hop-by-hop"))):
         return ShortSpans(native("hop-by-hop", **same), job)
 
 
+class Foretold(NativeStage):
+    """A sampler that hears what an epoch will ask for, and draws what it is asked for."""
+
+    def expect(self, epoch, batches):
+        self.told = {id(seeds): (seeds, nth) for nth, seeds in enumerate(batches)}
+
+
+class DrawsInExpect(NativeStage):
+    """Draws the epoch's batches when it hears of them: before any span, in no phase."""
+
+    def __init__(self, spec, job):
+        super().__init__(spec, job)
+        self.drawn = {}
+
+    def expect(self, epoch, batches):
+        self.drawn = {
+            id(seeds): (seeds, NativeStage.sample(self, seeds, epoch, nth))
+            for nth, seeds in enumerate(batches)
+        }
+
+    def sample(self, seeds, epoch, number):
+        if id(seeds) in self.drawn:
+            return self.drawn.pop(id(seeds))[1]
+        return super().sample(seeds, epoch, number)
+
+
+class SaysItDrawsAhead(DrawsInExpect):
+    """The same, and says that it is PyG's, whose processes draw ahead."""
+
+    ahead = True
+
+    def __init__(self, spec, job):
+        super().__init__(spec, job)
+        self.name = "pyg"
+
+
+def sampler(stage, name):
+    """A sampler's spec of this name whose stage is ``stage``."""
+
+    class Spec(type(native("hop-by-hop"))):
+        def build(self, job):
+            same = {option: getattr(self, option) for option in self.options()}
+            return stage(native("hop-by-hop", **same), job)
+
+    Spec.name = name
+    return Spec
+
+
+ForetoldSampler = sampler(Foretold, "foretold")
+DrawsInExpectSampler = sampler(DrawsInExpect, "draws-in-expect")
+SaysItDrawsAheadSampler = sampler(SaysItDrawsAhead, "says-it-draws-ahead")
+FORETOLD = replace(BASELINE, sampler=ForetoldSampler())
+DRAWS_IN_EXPECT = replace(BASELINE, sampler=DrawsInExpectSampler())
+SAYS_IT_DRAWS_AHEAD = replace(BASELINE, sampler=SaysItDrawsAheadSampler())
 HONEST = replace(BASELINE, schedule=Schedule())
 SAMPLES_IN_MEMORY_IO = replace(BASELINE, schedule=SamplesInMemoryIo())
 LOADS_WHILE_SAMPLING = replace(BASELINE, schedule=LoadsWhileSampling())

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
     "honest": "Honest", "honest-thread": "HonestThread", "honest-recount": "HonestRecount",
@@ -90,10 +90,7 @@ def test_a_clock_that_is_reset_is_not_the_harnesss(rows):
 
 @pytest.mark.parametrize("system", INCORRECT)
 def test_a_cheat_is_incorrect_and_has_no_ratio(rows, system):
-    row = rows[system]
-    assert row["status"] == "incorrect", row
-    assert re.search(INCORRECT[system], row["reason"]), row["reason"]
-    assert row.get("ratio") is None
+    assert_incorrect(rows[system], INCORRECT[system])
 
 
 @pytest.mark.parametrize("system", DOUBTFUL)
@@ -122,8 +119,7 @@ def test_work_in_no_phase_is_doubtful_where_a_phase_is_judged(sampling, system):
 
 @pytest.mark.parametrize("system", CLOCKS)
 def test_a_clock_that_is_bent_is_incorrect_where_a_phase_is_judged(sampling, system):
-    assert sampling[system]["status"] == "incorrect"
-    assert re.search(CLOCKS[system], sampling[system]["reason"])
+    assert_incorrect(sampling[system], CLOCKS[system])
 
 
 def test_work_in_a_phase_that_is_not_run_is_incorrect(sampling):

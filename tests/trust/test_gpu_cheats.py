@@ -1,7 +1,7 @@
 """What is left on a stream is counted, by the harness's clock or by the one until all is quiet."""
 
 import pytest
-from conftest import register, run_systems
+from planted import register, run_systems
 
 pytestmark = pytest.mark.gpu
 

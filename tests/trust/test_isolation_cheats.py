@@ -5,7 +5,7 @@ import re
 
 import psutil
 import pytest
-from conftest import register, run_systems
+from planted import register, run_systems
 
 SYSTEMS = {
     "honest": "Honest", "honest-child": "HonestChild", "daemon-at-setup": "DaemonAtSetup",

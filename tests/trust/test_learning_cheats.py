@@ -1,9 +1,7 @@
 """Systems that train on less than they draw are found by a reference that starts as they do."""
 
-import re
-
 import pytest
-from conftest import register, run_systems
+from planted import assert_incorrect, register, run_systems
 
 from gnnbench.ops.library import native_info
 
@@ -43,7 +41,4 @@ def test_the_honest_twin_passes(rows):
 
 @pytest.mark.parametrize("system", INCORRECT)
 def test_a_cheat_is_incorrect_and_has_no_ratio(rows, system):
-    row = rows[system]
-    assert row["status"] == "incorrect", row
-    assert re.search(INCORRECT[system], row["reason"]), row["reason"]
-    assert row.get("ratio") is None
+    assert_incorrect(rows[system], INCORRECT[system])

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from gnnbench.data.store import layout
 from gnnbench.data.store.validate import validate
-from gnnbench.data.store.writer import Progress
 from gnnbench.errors import DataError
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
+    from gnnbench.data.store.writer import Progress
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,15 @@ CELLS: tuple[Column, ...] = (
     Column("experiment", "str", "", "name of the definition"),
     Column("system", "str", "", "registered name of the system"),
     Column(
+        "env",
+        "str",
+        "",
+        "the Python environment that it ran in (--env); empty: that of the run; see run.json",
+    ),
+    Column(
+        "versions", "str", "", "what ran, as its worker found it: system's packages, torch, Python"
+    ),
+    Column(
         "reference",
         "str",
         "",

@@ -11,6 +11,7 @@ from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.minibatch import Batch
 from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.gpu import DeviceGather
 from gnnbench.stages.job import Job
 
 
@@ -24,23 +25,12 @@ class IndexSelect(FeatureStore):
         return torch.index_select(self.job.graph.features, 0, ids)
 
 
-class DeviceSelect(FeatureStore):
+class DeviceSelect(DeviceGather):
     """The same on the device. Raises ``torch.OutOfMemoryError`` where the table does not fit."""
 
-    def __init__(self, job: Job) -> None:
-        super().__init__(job)
-        self._table: Tensor | None = job.graph.features.to(job.device)
-
-    def load(self, batch: Batch) -> Tensor:
-        """Rows ``[n, feature_dim]``, on the device."""
-        assert self._table is not None
-        ids = batch.input_nodes
-        self.count(ids.numel(), "device")
-        return torch.index_select(self._table, 0, ids)
-
-    def close(self) -> None:
-        """Free the table."""
-        self._table = None
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``, by torch's kernel."""
+        return torch.index_select(table, 0, ids)
 
 
 class PinnedSelect(FeatureStore):

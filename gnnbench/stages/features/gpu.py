@@ -22,7 +22,11 @@ class DeviceGather(FeatureStore):
         assert self._table is not None
         ids = batch.input_nodes
         self.count(ids.numel(), "device")
-        return gather(self._table, ids)
+        return self.rows(self._table, ids)
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``, by our kernel."""
+        return gather(table, ids)
 
     def close(self) -> None:
         """Free the table."""

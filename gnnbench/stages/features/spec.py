@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.cache.policy import LEGAL, OPTIMAL, Policy
 from gnnbench.errors import UnsupportedError
@@ -16,6 +16,8 @@ from gnnbench.option import Interval
 from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    from typing import Self
+
     from gnnbench.stages.features.base import FeatureStore, RowStore
     from gnnbench.stages.job import Job
 

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:
+    from typing import Self
+
     import torch
     from torch import Tensor
 

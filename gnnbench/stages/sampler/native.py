@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -26,6 +26,9 @@ from gnnbench.stages.counts import CALLS, TOPOLOGY_BYTES, measure
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
 from gnnbench.stages.spec import option
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 BLOCK_BYTES = measure("block_bytes", "B", "blocks copied from the host to the device")
 OFFSETS = 16  # bytes of a row's two offsets

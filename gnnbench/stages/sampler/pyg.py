@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -28,6 +28,9 @@ from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
 from gnnbench.stages.sampler.pyg_batch import PygBatch
 from gnnbench.stages.spec import option
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,63 @@
+"""What a worker of another environment tells the plan: itself, its systems, what they can."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from gnnbench import registry
+from gnnbench.cell import Cell, Until
+from gnnbench.errors import GnnbenchError, MissingError
+from gnnbench.measure import machine
+from gnnbench.ops.missing import native_missing
+from gnnbench.runner.available import resolve, state, system
+from gnnbench.runner.failures import Failure
+
+
+def describe() -> dict[str, Any]:
+    """``versions``, all ``systems``, and why the ``native`` library cannot be used ("": it can)."""
+    return {
+        "versions": machine.versions(),
+        "systems": registry.known(registry.SYSTEM),
+        "native": _native(),
+    }
+
+
+def _native() -> str:
+    missing = native_missing()
+    if missing is not None:
+        return missing.reason
+    from gnnbench.ops.library import load_native
+
+    try:
+        load_native()
+    except MissingError:
+        import torch
+
+        return f"the native library does not load under torch {torch.__version__}"
+    return ""
+
+
+def options(name: str, given: dict[str, Any]) -> list[str]:
+    """Paths that may be set of a system. Raises ``MissingError``."""
+    found = system(name)
+    if isinstance(found, Failure):
+        raise MissingError(found.reason)
+    return list(found.options(given))
+
+
+def resolved(name: str, given: dict[str, Any], device: str, until: str) -> dict[str, Any]:
+    """What a cell holds of a system's settings; what is none here is told as ``unsupported``."""
+    try:
+        return asdict(resolve(name, given, device, Until.of(until)))
+    except GnnbenchError as error:
+        return {"recipe": {"system": name, **given}, "unsupported": str(error), "composed": True}
+
+
+def available(cell: dict[str, Any]) -> dict[str, Any]:
+    """Why a cell cannot run here: ``failure`` with ``status`` and ``reason``, or None."""
+    failure = state(Cell.from_json(cell)).failure
+    return {"failure": None if failure is None else failure.to_json()}
+
+
+ANSWERS = {f.__name__: f for f in (describe, options, resolved, available)}

@@ -1,0 +1,62 @@
+"""Runs of planted cheats: through the same request, campaign and workers as any other run."""
+
+import os
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def register(monkeypatch, module, names, **stages):
+    """Make objects of a module beside this file known as systems, here and in workers.
+
+    ``stages``: the same of other kinds, ``sampler={...}``.
+    """
+    from gnnbench import registry
+    from gnnbench.measure import machine
+    from gnnbench.runner import available, environment
+
+    for kind, objects in {registry.SYSTEM: names, **stages}.items():
+        found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
+        monkeypatch.setenv(registry.extra_variable(kind), found)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(HERE.parents[1]), str(HERE)]))
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    for cache in (registry.entries, available.availability, environment.dataset_state):
+        cache.cache_clear()
+
+
+class Quiet:
+    """An observer that says nothing."""
+
+    def note(self, text):
+        pass
+
+    def plan(self, pairs, budget_s):
+        pass
+
+    def step(self, text, fraction):
+        pass
+
+    def pair_done(self):
+        pass
+
+
+def run_systems(
+    systems, out, reference, options=(), rounds=4, definition="breakdown", device="", pairs=1
+):
+    """Run the smoke profile with these systems, a pair of processes; the campaign's outcome."""
+    from gnnbench.overrides import Overrides
+    from gnnbench.runner import campaign
+    from gnnbench.runner.launch import make_request
+
+    options = (f"reference={reference}", f"rounds={rounds}", *options)
+    wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)
+    return campaign.run(make_request(str(definition), wanted, out), Quiet())
+
+
+def assert_incorrect(row, reason):
+    """The row of a cheat that was caught for ``reason``, a regular expression: it has no ratio."""
+    assert row["status"] == "incorrect", row
+    assert re.search(reason, row["reason"]), row["reason"]
+    assert row.get("ratio") is None
