@@ -213,9 +213,9 @@ class Composed(System):
 
         if self.until is Until.SAMPLE:
             return profile_samples(self.job, self.stages.sampler, self.order, epoch)
-        if self.until is Until.MEMORY_IO and self.stages.store is not None:
-            return {"curves": self.stages.store.curves(self._footprint, epoch)}
-        return {}
+        store = self.stages.store if self.until is Until.MEMORY_IO else None
+        curves = store.curves(self._footprint, epoch) if store is not None else []
+        return {"curves": curves} if curves else {}
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store."""
