@@ -67,6 +67,16 @@ def test_the_optimum_of_one_epoch_is_not_that_of_another(small_graph):
     assert other < own
 
 
+@pytest.mark.parametrize(("policy", "told"), [("optimal", [8, 9]), ("presc#1", [])])
+def test_an_oracle_is_told_the_epochs_of_a_probe_too(small_graph, policy, told):
+    system = cached(small_graph, policy, 0.1)
+    heard = []
+    foresee = system.stages.store.foresee
+    system.stages.store.foresee = lambda draw, epoch: (heard.append(epoch), foresee(draw, epoch))
+    alone, reason = system.probe([8, 9])
+    assert (heard, reason) == (told, "") and alone.keys() == {"sample", "memory_io"}
+
+
 def test_the_gate_looks_at_cached_rows_and_setup_tells_what_it_took(small_graph):
     system = cached(small_graph, "presc#1", 0.3)
     assert system.check().ok
