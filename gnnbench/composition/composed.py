@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -64,10 +64,20 @@ class Composed(System):
         self.stages = Stages(sampler, None, None, self._keep)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
-            self.stages.store = recipe.features.build(job)
+            self.stages.store = store = recipe.features.build(job)
+            spent = store.prepare(self._footprint)
+            self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
+            self.counts.clear()
         if until >= Until.COMPUTE:
             assert recipe.aggregate is not None
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
+
+    def _footprint(self, epoch: int) -> Iterator[Tensor]:
+        """Input nodes of each of an epoch's batches, drawn as they are when it is run."""
+        seeds = self._seeds(epoch)
+        self.stages.sampler.expect(epoch, seeds)
+        for number, few in enumerate(seeds):
+            yield self.stages.sampler.sample(few, epoch, number).input_nodes
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -115,6 +125,12 @@ class Composed(System):
             seeds = [s.to(self.graph.indices.dtype) for s in seeds]
         return seeds
 
+    def foresee(self, epoch: int) -> None:
+        """Fill the cache of an oracle for the epoch that is timed next."""
+        assert self.stages.store is not None
+        self.stages.store.foresee(self._footprint, epoch)
+        self.counts.clear()
+
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
         """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
         sampler = self.stages.sampler
@@ -135,14 +151,20 @@ class Composed(System):
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
         """Seconds of each phase of a batch by itself, on the harness's clock."""
         device, sampler = self.job.device, self.stages.sampler
-        todo = [(epoch, self._seeds(epoch)) for epoch in epochs]
         faults: list[str] = []
 
         def look(batch: Batch, seeds: Tensor) -> None:
             law = sampler.law.on(device)
             faults.append(recount([batch.sizes()], [seeds], law, self.cell.fanouts))
 
-        alone = probe(self.stages, todo, device, self.until.word, look)
+        oracle = self.recipe.features is not None and self.recipe.features.foresees
+        alone: dict[str, float] = {}
+        for epoch in epochs:
+            if oracle and self.stages.store is not None:  # else it would miss more than when timed
+                self.foresee(epoch)
+            todo = [(epoch, self._seeds(epoch))]
+            found = probe(self.stages, todo, device, self.until.word, look)
+            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
         # A stage may call itself anything: the cell says whose it is, if it has a recipe.
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
@@ -196,12 +218,14 @@ class Composed(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """Stages by hop, memory and kernels of a cell that only samples."""
+        """Stages by hop, memory and kernels of a cell that only samples; a cache's curves."""
         from gnnbench.composition.profile import profile_samples
 
-        if self.until is not Until.SAMPLE:
-            return {}
-        return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        if self.until is Until.SAMPLE:
+            return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        store = self.stages.store if self.until is Until.MEMORY_IO else None
+        curves = store.curves(self._footprint, epoch) if store is not None else []
+        return {"curves": curves} if curves else {}
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store."""

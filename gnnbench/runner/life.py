@@ -15,6 +15,7 @@ from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
 from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.doubt import pair_doubt
+from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
@@ -45,7 +46,8 @@ class Life:
     """The ``number``-th pair of processes of ``pair``; a system alone is one process.
 
     Odd lives are started and measured the other way round. Epochs are numbered at random, alike on
-    both sides, and told with the command: nobody can work ahead.
+    both sides, and told with the command: nobody can work ahead
+    but an oracle of our own (``features=cache`` with ``policy=optimal``).
     """
 
     pair: Pair
@@ -180,6 +182,9 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
+            features = store(cell)
+            if features is not None and features.foresees:
+                self._ask(cell, lambda w=worker: w.call("foresee", epoch=epoch))  # type: ignore[misc]
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
             changed = self._isolation_doubt(workers)

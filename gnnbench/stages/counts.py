@@ -71,3 +71,8 @@ FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by wh
 TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of the graph's structure read, likewise")
 CALLS = measure("calls", "", "calls of the stage that read or moved something, likewise")
 DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch's samples")
+# Of a cache, before the first epoch: a runner has no torch and knows them by name.
+HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ranks by")
+RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
+FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
+CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")

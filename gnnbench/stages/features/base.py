@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gnnbench.stages.counts import CALLS, FEATURE_BYTES
+from gnnbench.stages.counts import CALLS, FEATURE_BYTES, Measure
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gnnbench.cache.policy import Footprint
     from gnnbench.minibatch import Batch
     from gnnbench.stages.job import Job
 
@@ -32,5 +33,33 @@ class FeatureStore(ABC):
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
         self._counts.add("features", CALLS, 1, where)
 
+    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+        """Get ready once the sampler is there, before any batch; what that took and holds.
+
+        ``footprint`` draws the input nodes of an epoch's batches, with the cell's own sampler.
+        """
+        return {}
+
+    def foresee(self, footprint: Footprint, epoch: int) -> None:  # noqa: B027
+        """Get ready for ``epoch``, which is run next; told only where the spec ``foresees``."""
+
+    def curves(self, footprint: Footprint, epoch: int) -> list[dict[str, Any]]:
+        """What caches of other sizes would have hit in ``epoch``: rows of ``curves.csv`` without
+        the cell; asked where the spec is ``traced``."""
+        return []
+
     def close(self) -> None:  # noqa: B027
         """Give back what the store took."""
+
+
+class RowStore(FeatureStore):
+    """A store that needs nothing of a batch but its ids, so that others may stand before it."""
+
+    @abstractmethod
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows of ``ids`` int32 or int64 ``[n]``, which are on the compute device or the host:
+        ``[n, feature_dim]`` on the compute device, valid until the next call."""
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows of the batch's input nodes."""
+        return self.fetch(batch.input_nodes)
