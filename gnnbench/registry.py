@@ -47,10 +47,15 @@ OURS: dict[str, dict[str, str]] = {
         "host": "gnnbench.stages.features.spec:Host",
         "uva": "gnnbench.stages.features.spec:Uva",
         "gpu": "gnnbench.stages.features.spec:Gpu",
+        "match": "gnnbench.stages.features.overlap:Match",
+        "window": "gnnbench.stages.features.overlap:Window",
         "dgl": "gnnbench.stages.features.spec:DglGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
     },
-    ORDER: {"as-drawn": "gnnbench.stages.order:AsDrawn"},
+    ORDER: {
+        "as-drawn": "gnnbench.stages.order:AsDrawn",
+        "greedy": "gnnbench.stages.greedy:Greedy",
+    },
     AGGREGATE: {
         "csr": "gnnbench.stages.aggregate:Csr",
         "dgl": "gnnbench.stages.aggregate:DglLayers",

@@ -7,6 +7,7 @@ A kernel may take the place of ``by_sorting``: bits by node and batch, set by at
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -82,7 +83,7 @@ def by_sorting(batches: Sequence[Tensor]) -> Tensor:
     height = max(1, ONES_AT_ONCE // n)
     starts = torch.arange(0, int(row[-1]) + 1 + height, height, device=row.device)
     bounds = torch.searchsorted(row, starts).tolist()
-    for nth, (begin, end) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
+    for nth, (begin, end) in enumerate(pairwise(bounds)):
         if begin == end:
             break
         ones = torch.zeros((height, n), dtype=torch.float32, device=row.device)
@@ -119,5 +120,4 @@ def greedy_order(degrees: Tensor, start: int = 0) -> list[int]:
 
 def pairs(degrees: Tensor) -> Tensor:
     """The degrees of every pair of two batches, once each: float64 ``[n (n - 1) / 2]``."""
-    row, column = torch.triu_indices(*degrees.shape, offset=1)
-    return degrees[row, column]
+    return degrees[torch.ones_like(degrees, dtype=torch.bool).triu(1)]

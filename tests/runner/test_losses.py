@@ -32,6 +32,13 @@ def test_losses_agree_to_a_share_of_the_first(work, right, wrong):
     assert losses_fault(life(), near(wrong), "different") == ""
 
 
+def test_the_same_batches_in_another_order_learn_as_equivalent_work_does():
+    assert losses_fault(life(), near(0.02), "identical", reordered=True) == ""
+    assert "has a loss" in losses_fault(life(), near(0.04), "identical", reordered=True)
+    assert "met 999 nodes" in losses_fault(life(), life(nodes=999), "identical", reordered=True)
+    assert losses_fault(life(), near(0.04), "different", reordered=True) == ""
+
+
 def test_nodes_agree():
     assert losses_fault(life(), life(nodes=980), "equivalent") == ""
     assert "met 999 nodes where the reference met 1000" in losses_fault(

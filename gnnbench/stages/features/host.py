@@ -27,7 +27,10 @@ class HostGather(FeatureStore):
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``."""
-        ids = batch.input_nodes
+        return self.rows(batch.input_nodes)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """The same for ids that are given."""
         n = ids.numel()
         if n > self._staging.shape[0]:
             self._staging = torch.empty((n + n // 4, self._table.shape[1]), dtype=self._table.dtype)
@@ -69,7 +72,11 @@ class StagedGather(FeatureStore):
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        here = self._to_host(batch.input_nodes)
+        return self.rows(batch.input_nodes)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """The same for ids that are given, on the device or the host."""
+        here = self._to_host(ids)
         n = here.numel()
         turn, self._turn = self._turn, 1 - self._turn
         if self._copied[turn] is not None:

@@ -20,7 +20,10 @@ class ZeroCopyGather(FeatureStore):
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        ids = batch.input_nodes
+        return self.rows(batch.input_nodes)
+
+    def rows(self, ids: Tensor) -> Tensor:
+        """The same for ids that are given."""
         self.count(ids.numel(), "zero_copy")
         return gather_zero_copy(self._table.tensor, ids)
 

@@ -29,20 +29,31 @@ class Serial(ScheduleSpec):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Sample, load and compute each batch."""
-        sampler, store, trainer, keep = stages.sampler, stages.store, stages.trainer, stages.keep
+        """Sample, load and compute each batch; where the stages want it, draw several first.
+
+        Putting them in order and announcing them is in a span of memory IO, as is their loading.
+        """
+        sampler, trainer, keep = stages.sampler, stages.trainer, stages.keep
         if until is Until.SAMPLE:  # one phase: marks between its batches would tell nothing
             with timeline.span("sample"):
                 for number, seeds in enumerate(batches):
                     keep(sampler.sample(seeds, epoch, number), None)
             return
-        assert store is not None
-        for number, seeds in enumerate(batches):
-            with timeline.span("sample", number):
-                batch = sampler.sample(seeds, epoch, number)
-            with timeline.span("memory_io", number):
-                rows = store.load(batch)
-            if trainer is not None:
-                with timeline.span("compute", number):
-                    trainer.step(batch, rows)
-            keep(batch, rows)
+        ahead, last = stages.ahead, None
+        for first in range(0, len(batches), ahead):
+            drawn = []
+            for number, seeds in enumerate(batches[first : first + ahead], first):
+                with timeline.span("sample", number):
+                    drawn.append(sampler.sample(seeds, epoch, number))
+            if ahead > 1:
+                with timeline.span("memory_io", first):
+                    drawn = stages.arranged(drawn, last)
+                last = drawn[-1]
+            for nth, batch in enumerate(drawn):
+                number = first + nth
+                with timeline.span("memory_io", number):
+                    rows = stages.load(drawn, nth)
+                if trainer is not None:
+                    with timeline.span("compute", number):
+                        trainer.step(batch, rows)
+                keep(batch, rows)
