@@ -51,7 +51,9 @@ def test_every_system_of_ours_is_a_recipe(name):
 def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UsageError, match="unknown system 'basline'; did you mean 'baseline'"):
         registry.load("system", "basline")
-    with pytest.raises(UsageError, match="unknown features 'disk'; known are dgl, gpu, host, match"):
+    with pytest.raises(
+        UsageError, match="unknown features 'disk'; known are dgl, gpu, host, match"
+    ):
         registry.load("features", "disk")
     with pytest.raises(UsageError, match="sampler 'baseline' is called 'hop-by-hop' now"):
         registry.load("sampler", "baseline")

@@ -28,6 +28,7 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
 
+FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -195,11 +196,18 @@ class Composed(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """Stages by hop, memory and kernels of a cell that only samples."""
+        """Stages by hop, memory and kernels of a cell that only samples; overlap of the batches of
+        one that ends with memory IO."""
+        if self.until is Until.COMPUTE:
+            return {}
+        if self.until is Until.MEMORY_IO:
+            from gnnbench.composition.overlap import look_at_overlap
+
+            facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
+            self.counts.clear()
+            return {"facts": [dict(zip(FACT, fact, strict=True)) for fact in facts]}
         from gnnbench.composition.profile import profile_samples
 
-        if self.until is not Until.SAMPLE:
-            return {}
         return profile_samples(self.job, self.stages.sampler, self.order, epoch)
 
     def close(self) -> None:

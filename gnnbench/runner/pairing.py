@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from gnnbench import registry
 from gnnbench.cell import Cell, Until
 from gnnbench.experiment import Measure
 from gnnbench.measure import judged, machine, noise
@@ -20,6 +21,7 @@ from gnnbench.runner.life import EPOCHS, CellFailed, Life
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
+OVERLAPPING = ("match", "window")  # stores that load less the more batches overlap
 MOST_DOUBTED = 0.05  # of the pairs of a long calibration, where they are left out
 
 
@@ -105,12 +107,13 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of sampling cells, once each, by a process that nothing is timed in.
+        """Stages and kernels of sampling cells, overlap where it is made use of: once each, by a
+        process that nothing is timed in.
 
         What was measured stands without.
         """
         for cell in (pair.reference, pair.system):
-            if cell is None or cell.goes_until is not Until.SAMPLE:
+            if cell is None or not _looked_into(cell):
                 continue
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
@@ -126,7 +129,9 @@ class Pairing:
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.system}: no stages: {failed.failure.reason}")
+                self.observer.note(
+                    f"{cell.system}: nothing was seen inside: {failed.failure.reason}"
+                )
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)
@@ -134,3 +139,10 @@ class Pairing:
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
         self.observer.step(f"{cell.dataset} {what} {cell.system}: {text}", fraction)
+
+
+def _looked_into(cell: Cell) -> bool:
+    """Whether a cell has an inside to look at when it is timed."""
+    if cell.goes_until is Until.MEMORY_IO and cell.composed:
+        return cell.recipe[registry.FEATURES]["name"] in OVERLAPPING
+    return cell.goes_until is Until.SAMPLE

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.stages.counts import measure
+from gnnbench.stages.counts import REORDERED
 from gnnbench.stages.order import OrderSpec, Permuted
 from gnnbench.stages.spec import option
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
 
 FIRST, CARRIED = "first", "carried"
-REORDERED = measure("reordered", "", "batches that were run at another place than drawn")
 
 
 @dataclass(frozen=True)
