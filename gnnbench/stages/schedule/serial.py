@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.minibatch import Batch
 
 
 @dataclass(frozen=True)
@@ -39,21 +40,36 @@ class Serial(ScheduleSpec):
                 for number, seeds in enumerate(batches):
                     keep(sampler.sample(seeds, epoch, number), None)
             return
-        ahead, last = stages.ahead, None
-        for first in range(0, len(batches), ahead):
-            drawn = []
-            for number, seeds in enumerate(batches[first : first + ahead], first):
+        if stages.ahead > 1:
+            self._ahead(epoch, batches, stages, timeline)
+            return
+        store = stages.store
+        assert store is not None
+        for number, seeds in enumerate(batches):
+            with timeline.span("sample", number):
+                batch = sampler.sample(seeds, epoch, number)
+            with timeline.span("memory_io", number):
+                rows = store.load(batch)
+            if trainer is not None:
+                with timeline.span("compute", number):
+                    trainer.step(batch, rows)
+            keep(batch, rows)
+
+    def _ahead(self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline) -> None:
+        """The same by groups that are drawn before the first of them is run."""
+        last: Batch | None = None
+        for first in range(0, len(batches), stages.ahead):
+            drawn: list[Batch] = []
+            for number, seeds in enumerate(batches[first : first + stages.ahead], first):
                 with timeline.span("sample", number):
-                    drawn.append(sampler.sample(seeds, epoch, number))
-            if ahead > 1:
-                with timeline.span("memory_io", first):
-                    drawn = stages.arranged(drawn, last)
-                last = drawn[-1]
+                    drawn.append(stages.sampler.sample(seeds, epoch, number))
+            with timeline.span("memory_io", first):
+                drawn = stages.arranged(drawn, last)
+            last = drawn[-1]
             for nth, batch in enumerate(drawn):
-                number = first + nth
-                with timeline.span("memory_io", number):
+                with timeline.span("memory_io", first + nth):
                     rows = stages.load(drawn, nth)
-                if trainer is not None:
-                    with timeline.span("compute", number):
-                        trainer.step(batch, rows)
-                keep(batch, rows)
+                if stages.trainer is not None:
+                    with timeline.span("compute", first + nth):
+                        stages.trainer.step(batch, rows)
+                stages.keep(batch, rows)
