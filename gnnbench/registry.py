@@ -49,10 +49,15 @@ OURS: dict[str, dict[str, str]] = {
         "uva": "gnnbench.stages.features.spec:Uva",
         "gpu": "gnnbench.stages.features.spec:Gpu",
         "cache": "gnnbench.stages.features.spec:Cache",
+        "match": "gnnbench.stages.features.spec:Match",
+        "window": "gnnbench.stages.features.spec:Window",
         "dgl": "gnnbench.stages.features.spec:DglGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
     },
-    ORDER: {"as-drawn": "gnnbench.stages.order:AsDrawn"},
+    ORDER: {
+        "as-drawn": "gnnbench.stages.order:AsDrawn",
+        "greedy": "gnnbench.stages.greedy:Greedy",
+    },
     AGGREGATE: {
         "csr": "gnnbench.stages.aggregate:Csr",
         "dgl": "gnnbench.stages.aggregate:DglLayers",

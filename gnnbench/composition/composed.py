@@ -15,7 +15,7 @@ from torch import Tensor
 from gnnbench import registry
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
-from gnnbench.composition.audit import misordered, recount, reread
+from gnnbench.composition.audit import as_drawn, misordered, recount, reread
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -28,6 +28,7 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
 
+FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -49,7 +50,7 @@ class Composed(System):
         self.counts = Counts()
         self.job = Job(cell, graph, self.counts)
         self.order = self.recipe.order.build(self.job)
-        self._kept: list[Sizes] = []
+        self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before a verification epoch
@@ -61,7 +62,7 @@ class Composed(System):
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         sampler = recipe.sampler.build(job)
-        self.stages = Stages(sampler, None, None, self._keep)
+        self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
             self.stages.store = store = recipe.features.build(job)
@@ -82,7 +83,7 @@ class Composed(System):
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
             self._verifier.look(batch, rows)
-        self._kept.append(batch.sizes())
+        self._kept.append((batch.number, batch.sizes()))
         if rows is not None:
             self._last = batch, rows
 
@@ -116,6 +117,8 @@ class Composed(System):
         if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)
+        if self.stages.store is not None:
+            self.stages.store.forget()
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def _seeds(self, epoch: int) -> list[Tensor]:
@@ -178,12 +181,15 @@ class Composed(System):
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
         peak = self._peak_bytes()
-        kept, self._kept = self._kept, []
+        run, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
         sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
         reason = misordered(seeds, self._train)
+        window = self.order.window if self.until > Until.SAMPLE else 1
+        kept, fault = as_drawn(run, window)
+        reason = reason or fault
         reason = reason or recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
@@ -218,13 +224,23 @@ class Composed(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """Stages by hop, memory and kernels of a cell that only samples; a cache's curves."""
-        from gnnbench.composition.profile import profile_samples
-
+        """What was not timed: stages by hop, memory and kernels of a cell that only samples; of one
+        that ends with memory IO a cache's curves, or the overlap of its batches."""
+        if self.until is Until.COMPUTE:
+            return {}
         if self.until is Until.SAMPLE:
+            from gnnbench.composition.profile import profile_samples
+
             return profile_samples(self.job, self.stages.sampler, self.order, epoch)
-        store = self.stages.store if self.until is Until.MEMORY_IO else None
-        curves = store.curves(self._footprint, epoch) if store is not None else []
+        store = self.stages.store
+        assert store is not None
+        if store.overlaps:
+            from gnnbench.composition.overlap import look_at_overlap
+
+            facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
+            self.counts.clear()
+            return {"facts": [dict(zip(FACT, fact, strict=True)) for fact in facts]}
+        curves = store.curves(self._footprint, epoch)
         return {"curves": curves} if curves else {}
 
     def close(self) -> None:

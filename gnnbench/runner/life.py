@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from gnnbench import registry
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
@@ -251,7 +252,9 @@ class Life:
             work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
-            if fault := audit.edges_fault(rounds, work) or losses_fault(ours, theirs, work):
+            reordered = len({str(c.recipe.get(registry.ORDER)) for c in cells}) > 1
+            fault = audit.edges_fault(rounds, work)
+            if fault := fault or losses_fault(ours, theirs, work, reordered):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:

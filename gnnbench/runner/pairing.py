@@ -106,8 +106,8 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of sampling cells and curves of caches, once each, by a process that
-        nothing is timed in.
+        """Stages and kernels of sampling cells, curves of caches, overlap where it is made use of: once
+        each, by a process that nothing is timed in.
 
         What was measured stands without.
         """
@@ -125,7 +125,7 @@ class Pairing:
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.who}: no stages: {failed.failure.reason}")
+                self.observer.note(f"{cell.who}: nothing was seen inside: {failed.failure.reason}")
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)

@@ -61,7 +61,7 @@ def cell_rows(
         if failure is None and not ledger.measured(cell):
             continue
         row = _identity(cell, plan, ledger)
-        metrics += _before(cell, ledger)
+        metrics += [*_before(cell, ledger), *_facts(cell, ledger)]
         pair = _pair_of(cell, plan, pairs, ledger)
         found, more = _measured(cell, ledger, pair)
         row |= found
@@ -159,6 +159,14 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
         found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
         found.append(m.metric(cell.id, "open", m.IMPORT, imported))
     return found
+
+
+def _facts(cell: Cell, ledger: Ledger) -> list[Row]:
+    """What a look inside has found, apart from any epoch."""
+    return [
+        m.metric(cell.id, fact["stage"], m.meaning(fact["name"]), fact["value"])
+        for fact in ledger.profiles.get(cell.id, {}).get("facts", ())
+    ]
 
 
 def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.stages.counts import CALLS, FEATURE_BYTES, Measure
 
@@ -16,7 +17,14 @@ if TYPE_CHECKING:
 
 
 class FeatureStore(ABC):
-    """Serves feature rows, and counts them by the path that they take."""
+    """Serves feature rows, and counts them by the path that they take.
+
+    ``window`` batches are drawn and announced before the first of them is loaded. ``overlaps``: it
+    loads less the more batches have in common.
+    """
+
+    window: int = 1
+    overlaps: ClassVar[bool] = False
 
     def __init__(self, job: Job) -> None:
         table = job.graph.features
@@ -27,6 +35,12 @@ class FeatureStore(ABC):
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes ``[n, feature_dim]`` on the compute device, bit-equal to
         the feature table's; valid until the next call."""
+
+    def forget(self) -> None:  # noqa: B027
+        """An epoch begins: nothing that an earlier batch left may be used."""
+
+    def announce(self, batches: Sequence[Batch]) -> None:  # noqa: B027
+        """Hear, where ``window`` is above 1, which batches are loaded next, in their order."""
 
     def count(self, rows: int, where: str) -> None:
         """Count rows served ``where`` (``gnnbench.stages.counts.WHERE``)."""

@@ -122,53 +122,88 @@ def _table(asked: str, device: str) -> str:
 
 
 @dataclass(frozen=True)
-class Cache(StoreSpec):
-    """The hottest rows on the device, others fetched from the host (GNNLab, PaGraph)."""
+class OverHost(StoreSpec):
+    """A store before one of the host's, which fetches the rows that it lacks."""
 
-    name: ClassVar[str] = "cache"
-    summary: ClassVar[str] = "the hottest rows in device memory, misses from the host's"
     traced: ClassVar[bool] = True
-    policy: str = option("presc#1", f"what is cached: {LEGAL}")
-    ratio: float = option(0.1, "cached rows over all rows of the table", Interval(0, 1))
     table: str = option(
         DEFAULT,
-        "where misses come from: host: gathered by the cores (default on a CPU), for a GPU then"
-        " copied; uva: read by the GPU (default there)",
+        "where missing rows come from: host: gathered by the cores (default on a CPU), for a GPU"
+        " then copied; uva: read by the GPU (default there)",
         (DEFAULT, "host", "uva"),
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        Policy.named(self.policy)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
-    @property
-    def foresees(self) -> bool:
-        """``optimal`` is told an epoch before it runs."""
-        return self.policy == OPTIMAL
-
     def shared(self, device: str) -> tuple[str, ...]:
-        """The table, as of the store that fetches the misses."""
-        return self._misses.shared(device)
+        """The table, as of the store that fetches."""
+        return self._under.shared(device)
 
     def resolved(self, device: str) -> Self:
         """The same with the default put in."""
         return replace(super().resolved(device), table=_table(self.table, device))
 
     @property
-    def _misses(self) -> Host | Uva:
+    def _under(self) -> Host | Uva:
         return Uva() if self.table == "uva" else Host()
+
+
+@dataclass(frozen=True)
+class Cache(OverHost):
+    """The hottest rows on the device, others fetched from the host (GNNLab, PaGraph)."""
+
+    name: ClassVar[str] = "cache"
+    summary: ClassVar[str] = "the hottest rows in device memory, misses from the host's"
+    policy: str = option("presc#1", f"what is cached: {LEGAL}")
+    ratio: float = option(0.1, "cached rows over all rows of the table", Interval(0, 1))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Policy.named(self.policy)
+
+    @property
+    def foresees(self) -> bool:
+        """``optimal`` is told an epoch before it runs."""
+        return self.policy == OPTIMAL
 
     def build(self, job: Job) -> FeatureStore:
         """The cache before the store that fetches its misses."""
         from gnnbench.stages.features.cache import CachedRows
 
         policy = Policy.named(self.policy)
-        return CachedRows(job, policy, self.ratio, self._misses.build(job))
+        return CachedRows(job, policy, self.ratio, self._under.build(job))
+
+
+@dataclass(frozen=True)
+class Match(OverHost):
+    """FastGL's Match: rows of the last batch are kept, only those that it lacks are fetched."""
+
+    name: ClassVar[str] = "match"
+    summary: ClassVar[str] = "rows of the last batch reused, the others fetched (FastGL's Match)"
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the store that fetches."""
+        from gnnbench.stages.features.match import MatchStore
+
+        return MatchStore(job, self._under.build(job))
+
+
+@dataclass(frozen=True)
+class Window(OverHost):
+    """The union of several batches' nodes, fetched once; each batch's rows are copied out of it."""
+
+    name: ClassVar[str] = "window"
+    summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
+    window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the store that fetches."""
+        from gnnbench.stages.features.window import WindowStore
+
+        return WindowStore(job, self._under.build(job), self.window)
 
 
 @dataclass(frozen=True)
