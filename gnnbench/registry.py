@@ -28,6 +28,7 @@ OURS: dict[str, dict[str, str]] = {
         "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
         "pyg": "gnnbench.systems.pyg:PYG",
         "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
+        "tsota": "gnnbench.systems.tsota:TSOTA",
         "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
     },
     SAMPLER: {
@@ -47,10 +48,16 @@ OURS: dict[str, dict[str, str]] = {
         "host": "gnnbench.stages.features.spec:Host",
         "uva": "gnnbench.stages.features.spec:Uva",
         "gpu": "gnnbench.stages.features.spec:Gpu",
+        "cache": "gnnbench.stages.features.spec:Cache",
+        "match": "gnnbench.stages.features.spec:Match",
+        "window": "gnnbench.stages.features.spec:Window",
         "dgl": "gnnbench.stages.features.spec:DglGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
     },
-    ORDER: {"as-drawn": "gnnbench.stages.order:AsDrawn"},
+    ORDER: {
+        "as-drawn": "gnnbench.stages.order:AsDrawn",
+        "greedy": "gnnbench.stages.greedy:Greedy",
+    },
     AGGREGATE: {
         "csr": "gnnbench.stages.aggregate:Csr",
         "dgl": "gnnbench.stages.aggregate:DglLayers",

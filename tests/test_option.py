@@ -3,7 +3,7 @@
 import pytest
 
 from gnnbench.errors import UsageError
-from gnnbench.option import Option
+from gnnbench.option import Interval, Option
 
 FUSED = Option("fused", True, "one operator", (True, False))
 SIZE = Option("size", 5, "how many", range(1, 33))
@@ -41,6 +41,18 @@ def test_legal_values_come_back_as_they_are(option, value):
 def test_illegal_values_are_told_with_the_legal_ones(option, value, words):
     with pytest.raises(UsageError, match=words):
         option.check("x", value)
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.25])
+def test_a_number_of_an_interval_is_a_float(value):
+    found = Option("ratio", 0.1, "", Interval(0, 1)).check("x", value)
+    assert found == value and type(found) is float
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "0.5", True])
+def test_what_is_outside_an_interval_is_told_with_its_ends(value):
+    with pytest.raises(UsageError, match=r"x\.ratio cannot be .*; it is a number from 0 to 1"):
+        Option("ratio", 0.1, "", Interval(0, 1)).check("x", value)
 
 
 def test_no_choices_is_anything():

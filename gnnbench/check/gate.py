@@ -93,7 +93,7 @@ def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:
     """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's."""
     right = graph.features[ids.cpu().long()]
     rows = rows.cpu()
-    if rows.shape != right.shape or not torch.equal(
-        rows.contiguous().view(torch.int32), right.contiguous().view(torch.int32)
+    if (rows.shape, rows.dtype) != (right.shape, right.dtype) or not torch.equal(
+        rows.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
     ):
         raise Fault("gathered feature rows differ from the feature table")

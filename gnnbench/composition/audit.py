@@ -31,6 +31,28 @@ def misordered(batches: Sequence[Tensor], train: Tensor) -> str:
     return ""
 
 
+def as_drawn(run: Sequence[tuple[int, Sizes]], window: int) -> tuple[list[Sizes], str]:
+    """The timed batches in the order in which they were drawn, and what is wrong with the other.
+
+    ``run`` has them as they were run, each with the number that it gives itself. An order without a
+    window has them in place already; another may move them within its windows. Who lies about a
+    number is found when the seeds are held against the epoch's.
+    """
+    if window == 1:
+        return [sizes for _, sizes in run], ""
+    numbers = [number for number, _ in run]
+    kept = [sizes for _, sizes in sorted(run, key=lambda one: one[0])]
+    if sorted(numbers) != list(range(len(run))):
+        return kept, "the order left out batches, or ran some of them twice"
+    for place, number in enumerate(numbers):
+        if place // window != number // window:
+            return kept, (
+                f"batch {number + 1} was run as the epoch's {place + 1}., outside its window of"
+                f" {window}"
+            )
+    return kept, ""
+
+
 def recount(
     batches: Sequence[Sizes], seeds: Sequence[Tensor], law: Law, fanouts: Sequence[int]
 ) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +15,7 @@ from torch import Tensor
 from gnnbench import registry
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
-from gnnbench.composition.audit import misordered, recount, reread
+from gnnbench.composition.audit import as_drawn, misordered, recount, reread
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -28,6 +28,7 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
 
+FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -49,7 +50,7 @@ class Composed(System):
         self.counts = Counts()
         self.job = Job(cell, graph, self.counts)
         self.order = self.recipe.order.build(self.job)
-        self._kept: list[Sizes] = []
+        self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before a verification epoch
@@ -61,18 +62,28 @@ class Composed(System):
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         sampler = recipe.sampler.build(job)
-        self.stages = Stages(sampler, None, None, self._keep)
+        self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
-            self.stages.store = recipe.features.build(job)
+            self.stages.store = store = recipe.features.build(job)
+            spent = store.prepare(self._footprint)
+            self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
+            self.counts.clear()
         if until >= Until.COMPUTE:
             assert recipe.aggregate is not None
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
 
+    def _footprint(self, epoch: int) -> Iterator[Tensor]:
+        """Input nodes of each of an epoch's batches, drawn as they are when it is run."""
+        seeds = self._seeds(epoch)
+        self.stages.sampler.expect(epoch, seeds)
+        for number, few in enumerate(seeds):
+            yield self.stages.sampler.sample(few, epoch, number).input_nodes
+
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
             self._verifier.look(batch, rows)
-        self._kept.append(batch.sizes())
+        self._kept.append((batch.number, batch.sizes()))
         if rows is not None:
             self._last = batch, rows
 
@@ -106,6 +117,8 @@ class Composed(System):
         if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)
+        if self.stages.store is not None:
+            self.stages.store.forget()
         self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def _seeds(self, epoch: int) -> list[Tensor]:
@@ -114,6 +127,12 @@ class Composed(System):
         if self.until is Until.SAMPLE:
             seeds = [s.to(self.graph.indices.dtype) for s in seeds]
         return seeds
+
+    def foresee(self, epoch: int) -> None:
+        """Fill the cache of an oracle for the epoch that is timed next."""
+        assert self.stages.store is not None
+        self.stages.store.foresee(self._footprint, epoch)
+        self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
         """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
@@ -135,14 +154,20 @@ class Composed(System):
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
         """Seconds of each phase of a batch by itself, on the harness's clock."""
         device, sampler = self.job.device, self.stages.sampler
-        todo = [(epoch, self._seeds(epoch)) for epoch in epochs]
         faults: list[str] = []
 
         def look(batch: Batch, seeds: Tensor) -> None:
             law = sampler.law.on(device)
             faults.append(recount([batch.sizes()], [seeds], law, self.cell.fanouts))
 
-        alone = probe(self.stages, todo, device, self.until.word, look)
+        oracle = self.recipe.features is not None and self.recipe.features.foresees
+        alone: dict[str, float] = {}
+        for epoch in epochs:
+            if oracle and self.stages.store is not None:  # else it would miss more than when timed
+                self.foresee(epoch)
+            todo = [(epoch, self._seeds(epoch))]
+            found = probe(self.stages, todo, device, self.until.word, look)
+            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
         # A stage may call itself anything: the cell says whose it is, if it has a recipe.
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
@@ -156,12 +181,15 @@ class Composed(System):
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
         peak = self._peak_bytes()
-        kept, self._kept = self._kept, []
+        run, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
         sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
         reason = misordered(seeds, self._train)
+        window = self.order.window if self.until > Until.SAMPLE else 1
+        kept, fault = as_drawn(run, window)
+        reason = reason or fault
         reason = reason or recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
@@ -196,12 +224,24 @@ class Composed(System):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
-        """Stages by hop, memory and kernels of a cell that only samples."""
-        from gnnbench.composition.profile import profile_samples
-
-        if self.until is not Until.SAMPLE:
+        """What was not timed: stages by hop, memory and kernels of a cell that only samples; of one
+        that ends with memory IO a cache's curves, or the overlap of its batches."""
+        if self.until is Until.COMPUTE:
             return {}
-        return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        if self.until is Until.SAMPLE:
+            from gnnbench.composition.profile import profile_samples
+
+            return profile_samples(self.job, self.stages.sampler, self.order, epoch)
+        store = self.stages.store
+        assert store is not None
+        if store.overlaps:
+            from gnnbench.composition.overlap import look_at_overlap
+
+            facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
+            self.counts.clear()
+            return {"facts": [dict(zip(FACT, fact, strict=True)) for fact in facts]}
+        curves = store.curves(self._footprint, epoch)
+        return {"curves": curves} if curves else {}
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store."""

@@ -13,6 +13,7 @@ from gnnbench.composition.system import System
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Option
+from gnnbench.stages.features.spec import StoreSpec
 from gnnbench.stages.find import stage
 
 if TYPE_CHECKING:
@@ -93,6 +94,12 @@ class Named:
         if not isinstance(self.what, Recipe):
             return ()
         return from_plain(cell.system, cell.recipe, self.what).shared(cell.device)
+
+    def store(self, cell: Cell) -> StoreSpec | None:
+        """The feature store of a cell; None where it has none, or nobody can tell."""
+        if not isinstance(self.what, Recipe):
+            return None
+        return from_plain(cell.system, cell.recipe, self.what).features
 
     def build(self, cell: Cell, graph: Graph) -> System:
         """The object that a worker drives."""

@@ -41,28 +41,44 @@ def probe(
     count.
     """
     least = dict.fromkeys(phases(until), math.inf)
+
+    def note(phase: str, spent: float) -> None:
+        least[phase] = min(least[phase], spent)
+
     for epoch, batches in epochs:
-        for number, seeds in enumerate(batches[:BATCHES]):
-            if seeds.numel() < batches[0].numel():
-                continue
+        if stages.store is not None:
+            stages.store.forget()
+        whole = [(n, s) for n, s in enumerate(batches) if s.numel() == batches[0].numel()]
+        last: Batch | None = None
+        ahead = stages.ahead
+        for first in range(0, min(max(BATCHES, ahead), len(whole)), ahead):
+            drawn: list[Batch] = []
+            for number, seeds in whole[first : first + ahead]:
 
-            def draw(seeds: Tensor = seeds, epoch: int = epoch, number: int = number) -> Batch:
-                batch = stages.sampler.sample(seeds, epoch, number)
-                batch.sizes()
-                batch.tensors()
-                return batch
+                def draw(seeds: Tensor = seeds, epoch: int = epoch, number: int = number) -> Batch:
+                    batch = stages.sampler.sample(seeds, epoch, number)
+                    batch.sizes()
+                    batch.tensors()
+                    return batch
 
-            batch, spent = _timed(draw, device)
-            look(batch, seeds)
-            least["sample"] = min(least["sample"], spent)
+                batch, spent = _timed(draw, device)
+                look(batch, seeds)
+                note("sample", spent)
+                drawn.append(batch)
             if stages.store is None:
                 continue
-            rows, spent = _timed(lambda b=batch: stages.store.load(b), device)  # type: ignore[misc]
-            least["memory_io"] = min(least["memory_io"], spent)
-            if stages.trainer is None:
-                continue
-            _, spent = _timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
-            least["compute"] = min(least["compute"], spent)
+            fetching = 0.0  # by all batches that are drawn ahead: one may fetch for the others
+            if ahead > 1:
+                drawn, fetching = _timed(lambda d=drawn, o=last: stages.arranged(d, o), device)  # type: ignore[misc]
+                last = drawn[-1]
+            for nth, batch in enumerate(drawn):
+                rows, spent = _timed(lambda d=drawn, n=nth: stages.load(d, n), device)  # type: ignore[misc]
+                fetching += spent
+                if stages.trainer is None:
+                    continue
+                _, spent = _timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
+                note("compute", spent)
+            note("memory_io", fetching / len(drawn))
     return least
 
 

@@ -125,7 +125,28 @@ class Recipe:
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
         """The same with every default put in for a device. Raises ``UnsupportedError``."""
         made: dict[str, Any] = {k: s.resolved(device) for k, s in self.stages(until).items()}
-        return replace(self, **made)
+        recipe: Recipe = replace(self, **made)
+        if until > Until.SAMPLE:
+            recipe._check_foresight(list(made.values()))
+        return recipe
+
+    def _check_foresight(self, stages: Iterable[Spec]) -> None:
+        """An epoch that is drawn before it is timed must be the same again, and nobody's chance to
+        work ahead. Raises ``UnsupportedError``."""
+        if self.features is None or not self.features.foresees:
+            return
+        what = f"features '{self.features.name}' as asked draws each epoch before it is timed"
+        if not self.sampler.repeats:
+            raise UnsupportedError(
+                f"{what}, and sampler '{self.sampler.name}' draws another one each time; take one"
+                " of gnnbench's own samplers, or another policy"
+            )
+        for spec in stages:
+            if spec.name not in registry.OURS[spec.kind]:
+                raise UnsupportedError(
+                    f"{what}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
+                    " none: take another policy"
+                )
 
     def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:
         """The stages that matter until there, as plain values; what a cell's id hashes."""

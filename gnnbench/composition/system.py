@@ -96,6 +96,8 @@ class System(ABC):
     devices: ClassVar[tuple[str, ...]]
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, Option]] = {}
+    # What setup took and what it holds: rows of (stage, measure, where, value).
+    setup_counts: Sequence[list[Any]] = ()
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
@@ -173,8 +175,9 @@ class System(ABC):
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.
 
-        Returns rows of ``stages`` and of ``kernels`` (columns as in ``gnnbench.results.schema``,
-        without the cell's id), or nothing. Asked of cells that only sample, once measured.
+        Returns rows of ``stages`` and of ``kernels``, or of ``curves`` (columns as in
+        ``gnnbench.results.schema``, without the cell's id), or nothing. Asked of cells that only
+        sample or fetch through a cache, once measured.
         """
         return {}
 

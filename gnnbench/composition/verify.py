@@ -29,7 +29,7 @@ class Verifier:
     def __init__(self, graph: Graph, law: Law, fanouts: tuple[int, ...], frontier: str) -> None:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
-        self._sha = hashlib.sha256()
+        self._seen: list[bytes] = []  # a digest a batch
         self.fault = ""
         self.batches = 0
 
@@ -38,6 +38,7 @@ class Verifier:
         self.batches += 1
         if self.fault:
             return
+        self._sha = hashlib.sha256()
         try:
             blocks = list(reversed(batch.blocks))
             self._blocks(blocks, batch.seeds.to(blocks[0].indptr.device))
@@ -45,11 +46,15 @@ class Verifier:
                 gate.check_features(self._graph, batch.input_nodes, rows)
         except gate.Fault as fault:
             self.fault = f"batch {self.batches}: {fault}"
+        self._seen.append(self._sha.digest())
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the multisets of (destination, neighbour) of every hop of every batch."""
-        return self._sha.hexdigest()
+        """SHA-256 of the multisets of (destination, neighbour) of every hop of every batch.
+
+        It does not depend on the order of batches, in which systems of the same work may differ.
+        """
+        return hashlib.sha256(b"".join(sorted(self._seen))).hexdigest()
 
     def _blocks(self, blocks: list[Block], seeds: Tensor) -> None:
         """From the seeds outwards, on the device that the blocks are on."""

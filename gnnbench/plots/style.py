@@ -34,9 +34,9 @@ def common(rows: Sequence[Row], key: str) -> str:
     return ", ".join(values)
 
 
-def panels(count: int, width: float) -> tuple[Figure, list[Axes]]:
-    """A row of panels, wrapped after three; without pyplot's global state."""
-    columns = min(count, 3)
+def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]:
+    """A row of panels, wrapped after ``most``; without pyplot's global state."""
+    columns = min(count, most)
     lines = -(-count // columns)
     figure = Figure(figsize=(max(width * columns, 5.0), 3.6 * lines + 0.6), layout="constrained")
     axes = [figure.add_subplot(lines, columns, i + 1) for i in range(count)]

@@ -30,6 +30,7 @@ SPEEDUP = measure(
 )
 PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, any work class")
 PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
+HIT_RATIO = measure("hit_ratio", "1", "feature rows found in a cache over all that were needed")
 H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
 
 OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))

@@ -17,6 +17,7 @@ from gnnbench.models.kinds import MODELS
 from gnnbench.results.labels import parse_label
 from gnnbench.runner.available import resolve, system
 from gnnbench.runner.failures import Failure
+from gnnbench.stages.features.spec import StoreSpec
 
 
 def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
@@ -70,6 +71,12 @@ def shared(cell: Cell) -> tuple[str, ...]:
     """Arrays of the graph that a run holds for all lives of the cell's workers."""
     found = system(cell.system)
     return () if isinstance(found, Failure) else found.shared(cell)
+
+
+def store(cell: Cell) -> StoreSpec | None:
+    """The feature store of a cell; None where it has none, or nobody can tell."""
+    found = system(cell.system)
+    return None if isinstance(found, Failure) else found.store(cell)
 
 
 @lru_cache(maxsize=64)

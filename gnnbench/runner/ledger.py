@@ -21,7 +21,7 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self.samples: list[Record] = []
         self.reports: dict[str, Record] = {}  # cell id -> facts, setup_s, check report
-        self.profiles: dict[str, Record] = {}  # cell id -> rows of stages and kernels, or an error
+        self.profiles: dict[str, Record] = {}  # cell id -> rows of a look inside, or an error
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each life

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from gnnbench import registry
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
@@ -15,6 +16,7 @@ from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
 from gnnbench.runner import audit, clocks, isolation
 from gnnbench.runner.doubt import pair_doubt
+from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
@@ -45,7 +47,8 @@ class Life:
     """The ``number``-th pair of processes of ``pair``; a system alone is one process.
 
     Odd lives are started and measured the other way round. Epochs are numbered at random, alike on
-    both sides, and told with the command: nobody can work ahead.
+    both sides, and told with the command: nobody can work ahead
+    but an oracle of our own (``features=cache`` with ``policy=optimal``).
     """
 
     pair: Pair
@@ -181,6 +184,9 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
+            features = store(cell)
+            if features is not None and features.foresees:
+                self._ask(cell, lambda w=worker: w.call("foresee", epoch=epoch))  # type: ignore[misc]
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
             changed = self._isolation_doubt(workers)
@@ -247,7 +253,9 @@ class Life:
             work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
-            if fault := audit.edges_fault(rounds, work) or losses_fault(ours, theirs, work):
+            reordered = len({str(c.recipe.get(registry.ORDER)) for c in cells}) > 1
+            fault = audit.edges_fault(rounds, work)
+            if fault := fault or losses_fault(ours, theirs, work, reordered):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:

@@ -16,28 +16,35 @@ Life = Sequence[Record]
 
 # Of the loss of the first epoch. Identical draws differ by float32 sums in another order;
 # equivalent ones by the draws: DGL and PyG beside ours were within 1.1 % over 12 epochs.
-LOSS = {"identical": 1e-3, "equivalent": 0.03}
+# Reordered: the same batches, run in another order within an epoch. How far an epoch leads from
+# where it began is then a matter of its last batches (measured on R-MAT of scale 10 in windows of
+# 8 and of 32: steps up to 37 and 94 % apart, losses 0.2 %, norms 0.7 %).
+REORDERED = "reordered"
+LOSS = {"identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03}
 # How far an epoch moves the parameters, all together.
-STEPS = {"identical": 0.02, "equivalent": 0.2}
-NORM = {"identical": 1e-3, "equivalent": 0.02}
+STEPS = {"identical": 0.02, "equivalent": 0.2, REORDERED: math.inf}
+NORM = {"identical": 1e-3, "equivalent": 0.02, REORDERED: 0.02}
 NODES = {"identical": 0.0, "equivalent": 0.03}
-STILL = 0.5  # of the step of the reference: no draw makes a layer move that little
+# Of the step of the reference: no draw makes a layer move that little, nor any order.
+STILL = {"identical": 0.5, "equivalent": 0.5, REORDERED: 0.05}
 WORTH = 0.01  # of the whole step: a layer that moves less may stand still by chance
 
 
-def losses_fault(reference: Life, system: Life, work: str) -> str:
+def losses_fault(reference: Life, system: Life, work: str, reordered: bool = False) -> str:
     """Whether a system of the same work learns otherwise than the reference.
 
     Both are the samples of one life each, warm-up included, in the order in which they were run;
-    the epochs must be the same. Other kinds of work have nothing to be held against.
+    the epochs must be the same. Other kinds of work have nothing to be held against. Two that are
+    ``reordered`` to one another meet as many nodes, but learn less alike.
     """
-    if work not in LOSS:
+    if work not in NODES:
         return ""
+    learning = REORDERED if reordered else work
     for right, found in zip(reference, system, strict=False):
         if right["epoch"] != found["epoch"]:
             return ""  # not the same epochs from the start on: nothing to compare
-        fault = _nodes_fault(right, found, work) or _steps_fault(right, found, work)
-        if fault := fault or _loss_fault(reference[0], right, found, work):
+        fault = _nodes_fault(right, found, work) or _steps_fault(right, found, learning)
+        if fault := fault or _loss_fault(reference[0], right, found, learning):
             return f"epoch {found['epoch']} {fault}, but at the gate the work was {work}"
     return ""
 
@@ -65,7 +72,7 @@ def _steps_fault(right: Record, found: Record, work: str) -> str:
         return f"trained {len(other)} layers where the reference has {len(one)}"
     whole, other_whole = math.hypot(*one), math.hypot(*other)
     for number, (step, other_step) in enumerate(zip(one, other, strict=True), start=1):
-        if step > WORTH * whole and other_step < STILL * step:
+        if step > WORTH * whole and other_step < STILL[work] * step:
             return (
                 f"moved layer {number} by {other_step:.2g} where the reference moved it by"
                 f" {step:.2g}: it is not trained as it should be"

@@ -13,6 +13,7 @@ from gnnbench.measure.noise import Calibration
 from gnnbench.measure.rule import even_rounds, fitting_rounds
 from gnnbench.measure.throttle import GpuWatch
 from gnnbench.runner.compared import logs
+from gnnbench.runner.environment import store
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
@@ -105,12 +106,13 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of sampling cells, once each, by a process that nothing is timed in.
+        """Stages and kernels of sampling cells, curves of caches, overlap where it is made use of: once
+        each, by a process that nothing is timed in.
 
         What was measured stands without.
         """
         for cell in (pair.reference, pair.system):
-            if cell is None or cell.goes_until is not Until.SAMPLE:
+            if cell is None or not _has_inside(cell):
                 continue
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
@@ -123,7 +125,7 @@ class Pairing:
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.who}: no stages: {failed.failure.reason}")
+                self.observer.note(f"{cell.who}: nothing was seen inside: {failed.failure.reason}")
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)
@@ -131,3 +133,11 @@ class Pairing:
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
         self.observer.step(f"{cell.dataset} {what} {cell.who}: {text}", fraction)
+
+
+def _has_inside(cell: Cell) -> bool:
+    """Whether there is more to see of a cell than what was timed."""
+    if cell.goes_until is not Until.MEMORY_IO:
+        return cell.goes_until is Until.SAMPLE
+    features = store(cell)
+    return features is not None and features.traced

@@ -20,6 +20,7 @@ from gnnbench.runner.compared import Value, compared, level, number, ratio, unst
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
+from gnnbench.stages.counts import FEATURE_BYTES
 
 if TYPE_CHECKING:
     from gnnbench.experiment import Measure
@@ -60,7 +61,7 @@ def cell_rows(
         if failure is None and not ledger.measured(cell):
             continue
         row = _identity(cell, plan, ledger)
-        metrics += _before(cell, ledger)
+        metrics += [*_before(cell, ledger), *_facts(cell, ledger)]
         pair = _pair_of(cell, plan, pairs, ledger)
         found, more = _measured(cell, ledger, pair)
         row |= found
@@ -151,11 +152,21 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
         if stage in report
     ]
+    for stage, name, where, value in report.get("setup", {}).get("counts", ()):
+        found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
     if "open_s" in report:
         imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
         found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
         found.append(m.metric(cell.id, "open", m.IMPORT, imported))
     return found
+
+
+def _facts(cell: Cell, ledger: Ledger) -> list[Row]:
+    """What a look inside has found, apart from any epoch."""
+    return [
+        m.metric(cell.id, fact["stage"], m.meaning(fact["name"]), fact["value"])
+        for fact in ledger.profiles.get(cell.id, {}).get("facts", ())
+    ]
 
 
 def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
@@ -174,6 +185,11 @@ def stage_rows(plan: Plan, ledger: Ledger) -> list[Row]:
 def kernel_rows(plan: Plan, ledger: Ledger) -> list[Row]:
     """Rows of ``kernels.csv``."""
     return _profile_rows(plan, ledger, "kernels")
+
+
+def curve_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+    """Rows of ``curves.csv``."""
+    return _profile_rows(plan, ledger, "curves")
 
 
 def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
@@ -235,11 +251,20 @@ def _beside(cell: Cell, pair: Pair | None, ledger: Ledger, samples: list[Record]
         if value is not None
     ]
     epochs = [{tuple(c[:3]): c[3] for c in s.get("counts", ())} for s in samples]
+    if ratios := [ratio for epoch in epochs if (ratio := _hit_ratio(epoch)) is not None]:
+        median = statistics.median(ratios)
+        found.append(m.metric(cell.id, "features", m.HIT_RATIO, median, n=len(ratios)))
     for stage, name, where in dict.fromkeys(key for epoch in epochs for key in epoch):
         # What an epoch did not count at all it counted 0 times.
         value = statistics.median(epoch.get((stage, name, where), 0) for epoch in epochs)
         found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where, n=n))
     return found
+
+
+def _hit_ratio(epoch: Mapping[tuple[str, ...], float]) -> float | None:
+    """Rows that an epoch found in a cache over all its rows; None where there is no cache."""
+    rows = {key[2]: n for key, n in epoch.items() if key[:2] == ("features", FEATURE_BYTES.name)}
+    return rows["cache"] / sum(rows.values()) if "cache" in rows and any(rows.values()) else None
 
 
 def _comparison(

@@ -1,9 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``, ``close``); every
-command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``.
-Before that of ``epoch`` comes the word that its work has ended, by itself on a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``,
+``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false,
+"status", "reason"}``. Before that of ``epoch`` comes the word that its work has ended, by itself on
+a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -107,7 +108,10 @@ class Worker:
         import_s = self.clock.seconds - before
         release_garbage()
         seconds = time.perf_counter() - start - import_s
-        return {"seconds": seconds, "import_s": import_s, "versions": versions()}
+        counts = list(self.system.setup_counts)
+        return {
+            "seconds": seconds, "import_s": import_s, "counts": counts, "versions": versions(),
+        }  # fmt: skip
 
     def check(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run the correctness gate; whether it is the suite's is not for the system to say."""
@@ -116,6 +120,11 @@ class Worker:
         seconds = time.perf_counter() - start
         verified = self.verified and report.verified
         return {**report.to_json(), "verified": verified, "seconds": seconds}
+
+    def foresee(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Tell an oracle which epoch is timed next; no other system is told."""
+        self.system.foresee(command["epoch"])
+        return {}
 
     def epoch(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run one epoch under the harness's clock, until its work is done and all is quiet."""
@@ -225,6 +234,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "setup": worker.setup,
         "check": worker.check,
         "glance": worker.glance,
+        "foresee": worker.foresee,
         "epoch": worker.epoch,
         "audit": worker.audit,
         "verify": worker.verify,

@@ -71,3 +71,20 @@ FEATURE_BYTES = measure("feature_bytes", "B", "bytes of feature rows read, by wh
 TOPOLOGY_BYTES = measure("topology_bytes", "B", "bytes of the graph's structure read, likewise")
 CALLS = measure("calls", "", "calls of the stage that read or moved something, likewise")
 DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch's samples")
+# Of a cache, before the first epoch: a runner has no torch and knows them by name.
+HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ranks by")
+RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
+FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
+CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
+# What is known of an epoch's batches where overlap is made use of.
+MATCH_DEGREE = measure(
+    "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"
+)
+MATCH_LEAST = measure("match_degree_least", "1", "the least of any pair")
+MATCH_LOWER = measure("match_degree_lower", "1", "lower quartile over pairs")
+MATCH_MEDIAN = measure("match_degree_median", "1", "median over pairs")
+MATCH_UPPER = measure("match_degree_upper", "1", "upper quartile over pairs")
+MATCH_MOST = measure("match_degree_most", "1", "the most of any pair")
+MATCH_DRAWN = measure("match_degree_drawn", "1", "mean of neighbours in the order as drawn")
+MATCH_RUN = measure("match_degree_run", "1", "mean of neighbours in the order as run")
+REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,15 +13,26 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
+    from gnnbench.minibatch import Batch
     from gnnbench.stages.job import Job
 
 
 class Order(ABC):
-    """Splits an epoch's training nodes into batches of seeds."""
+    """Splits an epoch's training nodes into batches of seeds.
+
+    ``window`` batches are drawn before the first of them is run; above 1 they are arranged.
+    """
+
+    window: int = 1
 
     @abstractmethod
     def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
         """Seeds of every batch, int64 global ids on ``device``, the last batch possibly short."""
+
+    def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
+        """Places of a window's drawn batches in the order in which they are to be run, after
+        ``last`` (None at an epoch's begin): a permutation."""
+        return list(range(len(batches)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gnnbench import names
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
-from gnnbench.option import Option
+from gnnbench.option import Interval, Option
 
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP, CHOICES = "help", "choices"
 
 
-def option(default: Any, help: str, choices: Collection[Any] | None = None) -> Any:
+def option(default: Any, help: str, choices: Collection[Any] | Interval | None = None) -> Any:
     """A field of a spec; ``choices`` are its legal values."""
     return field(default=default, metadata={HELP: help, CHOICES: choices})
 
@@ -56,7 +56,8 @@ class Spec:
 
     def __post_init__(self) -> None:
         for known in self.options().values():
-            known.check(f"{self.kind} '{self.name}'", getattr(self, known.name))
+            value = known.check(f"{self.kind} '{self.name}'", getattr(self, known.name))
+            object.__setattr__(self, known.name, value)
 
     @classmethod
     def options(cls) -> dict[str, Option]:

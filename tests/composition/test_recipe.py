@@ -12,6 +12,7 @@ from gnnbench.composition.find import find
 from gnnbench.composition.recipe import NEEDED, Recipe, from_plain
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
+from gnnbench.option import Interval
 from gnnbench.stages.aggregate import Csr
 from gnnbench.stages.features.spec import Host, StoreSpec
 from gnnbench.stages.sampler.dgl import DglSampler
@@ -95,7 +96,8 @@ def test_options_are_the_paths_of_the_stages_as_they_stand():
 def test_every_option_takes_its_legal_values(name):
     recipe = ALL[name]
     for path, one in recipe.options().items():
-        for value in one.choices or ():
+        ends = (one.choices.low, one.choices.high) if isinstance(one.choices, Interval) else None
+        for value in ends or one.choices or ():
             made = recipe.changed({path: value})
             assert flat(made.plain())[path] == value
 

@@ -97,3 +97,10 @@ def test_only_new_destinations_count_with_the_new_frontier():
     twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
     verifier.look(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
     assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault
+
+
+def test_the_digest_knows_no_order_of_batches():
+    one, other = batch(), batch(local=(1, 3, 0, 0))
+    assert look(one, other).digest == look(other, one).digest
+    assert look(one, other).digest != look(one, one).digest
+    assert look(one).digest != look(one, one).digest

@@ -32,6 +32,18 @@ def test_losses_agree_to_a_share_of_the_first(work, right, wrong):
     assert losses_fault(life(), near(wrong), "different") == ""
 
 
+def test_the_same_batches_in_another_order():
+    """Losses, norms and nodes agree; an epoch's step may differ, but no layer stands still."""
+    assert losses_fault(life(), near(0.02), "identical", reordered=True) == ""
+    assert "has a loss" in losses_fault(life(), near(0.04), "identical", reordered=True)
+    assert "met 999 nodes" in losses_fault(life(), life(nodes=999), "identical", reordered=True)
+    assert losses_fault(life(), near(0.04), "different", reordered=True) == ""
+    assert losses_fault(life(), life(moved=(0.1, 0.6)), "identical", reordered=True) == ""
+    still = losses_fault(life(), life(moved=(0.01, 0.4)), "identical", reordered=True)
+    assert "moved layer 1 by 0.01 where" in still
+    assert "norm 5.2" in losses_fault(life(), life(norm=5.2), "identical", reordered=True)
+
+
 def test_nodes_agree():
     assert losses_fault(life(), life(nodes=980), "equivalent") == ""
     assert "met 999 nodes where the reference met 1000" in losses_fault(

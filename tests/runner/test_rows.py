@@ -11,7 +11,7 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration, Spread
 from gnnbench.results import reader
-from gnnbench.results.metrics import Metrics
+from gnnbench.results.metrics import HIT_RATIO, Metrics
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.ledger import Ledger
@@ -19,7 +19,7 @@ from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.ratios import ratio_rows
 from gnnbench.runner.rows import cell_rows, sample_rows
 from gnnbench.runner.tables import write_tables
-from gnnbench.stages.counts import CALLS, DEVICE_TIME, FEATURE_BYTES
+from gnnbench.stages.counts import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
 
 A = Cell("e", "a", "d", "m", recipe={"sampler": {"name": "hop-by-hop", "pick": "floyd"}})
 B = replace(A, system="b", recipe={"sampler": {"name": "fused-map", "pick": "floyd"}})
@@ -122,6 +122,29 @@ def test_a_ratio_is_the_mean_over_pairs_of_the_median_of_their_rounds(life):
     first = {"epoch": "first_epoch_s"}
     for stage, name in {**first, "setup": "setup_time_s", "check": "check_time_s"}.items():
         assert [r for r in metrics.of(A.id) if (r["stage"], r["name"]) == (stage, name)]
+
+
+def test_a_caches_hits_are_the_median_of_epochs_and_no_cache_has_none(life):
+    for nth, hit in enumerate((60, 10, 30)):
+        rows = [("features", "feature_bytes", "cache", hit), ("features", "calls", "cache", 2)]
+        rows += [("features", "feature_bytes", "host", 20), ("features", "calls", "host", 2)]
+        life.add(B, nth, 1.0, counts=rows)
+        life.add(A, nth, 1.0, counts=[("features", "feature_bytes", "host", 80)])
+    life.end()
+    _, metrics = life.rows()
+    assert metrics.value(B.id, "features", HIT_RATIO) == 30 / 50
+    assert metrics.value(A.id, "features", HIT_RATIO) is None
+    assert metrics.value(B.id, "features", FEATURE_BYTES, "cache") == 30
+
+
+def test_what_setup_took_is_told_by_stage(life):
+    report = life.events[0]["report"]["setup"]
+    report["counts"] = [["features", "fill_time_s", "", 0.25], ["features", "cache_rows", "", 40]]
+    five(life)
+    _, metrics = life.rows()
+    assert metrics.value(A.id, "features", FILL_TIME) == 0.25
+    assert metrics.row(A.id, "features", CACHE_ROWS)["description"]
+    assert metrics.row(A.id, "features", FILL_TIME)["unit"] == "s"
 
 
 def test_rows_hold_the_columns_of_the_schema_and_no_more(life):

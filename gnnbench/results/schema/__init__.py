@@ -5,7 +5,7 @@
 
 from gnnbench.results.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES
 from gnnbench.results.schema.column import Column, column_names
-from gnnbench.results.schema.inside import KERNELS, STAGE_NAMES, STAGES
+from gnnbench.results.schema.inside import CURVES, KERNELS, STAGE_NAMES, STAGES
 from gnnbench.results.schema.measured import METRICS, RATIOS, SAMPLES
 
 TABLES = {
@@ -15,9 +15,10 @@ TABLES = {
     "ratios.csv": ("one row per couple that the definition compares directly", RATIOS),
     "stages.csv": ("stages of sampling cells, by hop", STAGES),
     "kernels.csv": ("kernels of sampling cells on a GPU", KERNELS),
+    "curves.csv": ("hit ratios of caches of every size in a trace of an epoch apart", CURVES),
 }
 
 __all__ = [
-    "CELLS", "KERNELS", "METRICS", "RATIOS", "SAMPLES", "STAGES", "STAGE_NAMES", "STATUSES",
-    "TABLES", "VERSION", "WORK_CLASSES", "Column", "column_names",
+    "CELLS", "CURVES", "KERNELS", "METRICS", "RATIOS", "SAMPLES", "STAGES", "STAGE_NAMES",
+    "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column", "column_names",
 ]  # fmt: skip

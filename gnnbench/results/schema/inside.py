@@ -1,4 +1,4 @@
-"""``stages.csv`` and ``kernels.csv``: a look inside the samples of a cell."""
+"""``stages.csv``, ``kernels.csv`` and ``curves.csv``: a look inside the samples of a cell."""
 
 from __future__ import annotations
 
@@ -42,6 +42,15 @@ KERNELS: tuple[Column, ...] = (
         "warps that the launch can keep resident over what the GPU has room for, median; from the "
         "launch's shape and resources, not from counters; empty: unknown",
     ),
+)
+
+CURVES: tuple[Column, ...] = (
+    Column("id", "str", "", "cell whose sampler and ranking it is of"),
+    Column("cell", "str", "", "system and what sets it apart in the run"),
+    Column("policy", "str", "", "policy of the cache; sieve: dynamic, simulated, empty at first"),
+    Column("ratio", "float", "1", "cached rows over all rows of the feature table"),
+    Column("hit_ratio", "float", "1", "rows of the trace found in such a cache over all: exact"),
+    Column("missed_bytes", "float", "B", "bytes of rows that a batch would miss, mean"),
 )
 
 STAGE_NAMES = {

@@ -1,5 +1,15 @@
 """Feature stage: a batch's input nodes to feature rows on the compute device."""
 
-from gnnbench.stages.features.spec import DglGather, Gpu, Host, PygFilter, StoreSpec, Uva
+from gnnbench.stages.features.spec import (
+    Cache,
+    DglGather,
+    Gpu,
+    Host,
+    Match,
+    PygFilter,
+    StoreSpec,
+    Uva,
+    Window,
+)
 
-__all__ = ["DglGather", "Gpu", "Host", "PygFilter", "StoreSpec", "Uva"]
+__all__ = ["Cache", "DglGather", "Gpu", "Host", "Match", "PygFilter", "StoreSpec", "Uva", "Window"]

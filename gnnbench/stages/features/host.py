@@ -7,13 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
-from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 
-class HostGather(FeatureStore):
+class HostGather(RowStore):
     """Gather into a staging buffer that is reused from batch to batch.
 
     The buffer grows by a quarter beyond the largest batch seen. The rows returned are a view of
@@ -25,9 +24,8 @@ class HostGather(FeatureStore):
         self._table = job.graph.features
         self._staging = torch.empty((0, self._table.shape[1]), dtype=self._table.dtype)
 
-    def load(self, batch: Batch) -> Tensor:
+    def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``."""
-        ids = batch.input_nodes
         n = ids.numel()
         if n > self._staging.shape[0]:
             self._staging = torch.empty((n + n // 4, self._table.shape[1]), dtype=self._table.dtype)
@@ -35,7 +33,7 @@ class HostGather(FeatureStore):
         return gather(self._table, ids, out=self._staging[:n])
 
 
-class StagedGather(FeatureStore):
+class StagedGather(RowStore):
     """Host gather into locked memory, then one asynchronous copy to the device.
 
     Two staging buffers take turns, so that gathering the next batch does not wait for the copy of
@@ -67,9 +65,9 @@ class StagedGather(FeatureStore):
         torch.cuda.current_stream(self._device).synchronize()
         return here
 
-    def load(self, batch: Batch) -> Tensor:
+    def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        here = self._to_host(batch.input_nodes)
+        here = self._to_host(ids)
         n = here.numel()
         turn, self._turn = self._turn, 1 - self._turn
         if self._copied[turn] is not None:

@@ -6,17 +6,19 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from gnnbench.cache.policy import LEGAL, OPTIMAL, Policy
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import gpu_missing, native_missing
+from gnnbench.option import Interval
 from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from typing import Self
 
-    from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.features.base import FeatureStore, RowStore
     from gnnbench.stages.job import Job
 
 DEFAULT = "default"
@@ -28,6 +30,15 @@ class StoreSpec(Spec):
     """A feature store as a recipe names it."""
 
     kind: ClassVar[str] = "features"
+    traced: ClassVar[bool] = False  # it has curves to tell of a trace
+
+    @property
+    def foresees(self) -> bool:
+        """Whether it is an oracle, told each epoch's number before the epoch is timed.
+
+        Only among stages of gnnbench's own, and with a sampler that can draw an epoch twice.
+        """
+        return False
 
     @abstractmethod
     def build(self, job: Job) -> FeatureStore:
@@ -50,7 +61,7 @@ class Host(StoreSpec):
         """The table, where rows of it go to a GPU: it may not wait for a disk."""
         return ("features",) if device == "cuda" else ()
 
-    def build(self, job: Job) -> FeatureStore:
+    def build(self, job: Job) -> RowStore:
         """By the cell's device."""
         from gnnbench.stages.features.host import HostGather, StagedGather
 
@@ -74,7 +85,7 @@ class Uva(StoreSpec):
         """The table: it is locked in place."""
         return ("features",)
 
-    def build(self, job: Job) -> FeatureStore:
+    def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
@@ -101,6 +112,100 @@ class Gpu(StoreSpec):
         return DeviceGather(job)
 
 
+def _table(asked: str, device: str) -> str:
+    """Where a table is, the default put in. Raises ``UnsupportedError``."""
+    if asked == DEFAULT:
+        return "host" if device == "cpu" else "uva"
+    if device == "cpu" and asked != "host":
+        raise UnsupportedError(f"features.table={asked} needs a GPU; give --device cuda, or host")
+    return asked
+
+
+@dataclass(frozen=True)
+class OverHost(StoreSpec):
+    """A store before one of the host's, which fetches the rows that it lacks."""
+
+    traced: ClassVar[bool] = True
+    table: str = option(
+        DEFAULT,
+        "where missing rows come from: host: gathered by the cores (default on a CPU), for a GPU"
+        " then copied; uva: read by the GPU (default there)",
+        (DEFAULT, "host", "uva"),
+    )
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built, for a GPU its CUDA part."""
+        return native_missing(device)
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, as of the store that fetches."""
+        return self._under.shared(device)
+
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in."""
+        return replace(super().resolved(device), table=_table(self.table, device))
+
+    @property
+    def _under(self) -> Host | Uva:
+        return Uva() if self.table == "uva" else Host()
+
+
+@dataclass(frozen=True)
+class Cache(OverHost):
+    """The hottest rows on the device, others fetched from the host (GNNLab, PaGraph)."""
+
+    name: ClassVar[str] = "cache"
+    summary: ClassVar[str] = "the hottest rows in device memory, misses from the host's"
+    policy: str = option("presc#1", f"what is cached: {LEGAL}")
+    ratio: float = option(0.1, "cached rows over all rows of the table", Interval(0, 1))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Policy.named(self.policy)
+
+    @property
+    def foresees(self) -> bool:
+        """``optimal`` is told an epoch before it runs."""
+        return self.policy == OPTIMAL
+
+    def build(self, job: Job) -> FeatureStore:
+        """The cache before the store that fetches its misses."""
+        from gnnbench.stages.features.cache import CachedRows
+
+        policy = Policy.named(self.policy)
+        return CachedRows(job, policy, self.ratio, self._under.build(job))
+
+
+@dataclass(frozen=True)
+class Match(OverHost):
+    """FastGL's Match: rows of the last batch are kept, only those that it lacks are fetched."""
+
+    name: ClassVar[str] = "match"
+    summary: ClassVar[str] = "rows of the last batch reused, the others fetched (FastGL's Match)"
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the store that fetches."""
+        from gnnbench.stages.features.match import MatchStore
+
+        return MatchStore(job, self._under.build(job))
+
+
+@dataclass(frozen=True)
+class Window(OverHost):
+    """The union of several batches' nodes, fetched once; each batch's rows are copied out of it."""
+
+    name: ClassVar[str] = "window"
+    summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
+    window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the store that fetches."""
+        from gnnbench.stages.features.window import WindowStore
+
+        return WindowStore(job, self._under.build(job), self.window)
+
+
 @dataclass(frozen=True)
 class DglGather(StoreSpec):
     """DGL's feature fetch: ``index_select`` where the table is, or its gather by a GPU."""
@@ -122,14 +227,7 @@ class DglGather(StoreSpec):
 
     def resolved(self, device: str) -> Self:
         """The same with the default put in."""
-        spec = super().resolved(device)
-        if self.table == DEFAULT:
-            return replace(spec, table="host" if device == "cpu" else "uva")
-        if device == "cpu" and self.table != "host":
-            raise UnsupportedError(
-                f"features.table={self.table} needs a GPU; give --device cuda, or host"
-            )
-        return spec
+        return replace(super().resolved(device), table=_table(self.table, device))
 
     def build(self, job: Job) -> FeatureStore:
         """By where the table is."""

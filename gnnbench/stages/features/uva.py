@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather_zero_copy
 from gnnbench.ops.locked import LockedTensor
-from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 
-class ZeroCopyGather(FeatureStore):
+class ZeroCopyGather(RowStore):
     """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._table = LockedTensor(job.graph.features, job.device, "features")
 
-    def load(self, batch: Batch) -> Tensor:
+    def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        ids = batch.input_nodes
         self.count(ids.numel(), "zero_copy")
         return gather_zero_copy(self._table.tensor, ids)
 

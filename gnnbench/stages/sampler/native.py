@@ -38,6 +38,7 @@ OFFSETS = 16  # bytes of a row's two offsets
 class NativeSampler(SamplerSpec):
     """A sampler of the library; ``library`` is its class."""
 
+    repeats: ClassVar[bool] = True
     library: ClassVar[type[Sampler]]
     topology: str = option(
         DEFAULT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
     from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.order import Order
     from gnnbench.stages.sampler.base import SamplerStage
 
 
@@ -38,6 +39,34 @@ class Stages:
     store: FeatureStore | None
     trainer: Trainer | None
     keep: Callable[[Batch, Tensor | None], None]
+    order: Order | None = None
+
+    @property
+    def ahead(self) -> int:
+        """Batches that are drawn before the first of them is run."""
+        if self.order is None or self.store is None:
+            return 1
+        return max(self.order.window, self.store.window)
+
+    def arranged(self, drawn: Sequence[Batch], last: Batch | None) -> list[Batch]:
+        """Batches drawn ahead in the order in which they are run after ``last``, window by window.
+
+        That is part of memory IO, for whose sake it is done.
+        """
+        assert self.order is not None
+        found: list[Batch] = []
+        for first in range(0, len(drawn), self.order.window):
+            window = drawn[first : first + self.order.window]
+            found += [window[place] for place in self.order.arrange(window, last)]
+            last = found[-1]
+        return found
+
+    def load(self, drawn: Sequence[Batch], nth: int) -> Tensor:
+        """Rows of the ``nth`` of the batches drawn ahead, of which the store is told in time."""
+        assert self.store is not None
+        if self.ahead > 1 and nth % self.store.window == 0:
+            self.store.announce(drawn[nth : nth + self.store.window])
+        return self.store.load(drawn[nth])
 
 
 @dataclass(frozen=True)

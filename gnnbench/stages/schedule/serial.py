@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.minibatch import Batch
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,20 @@ class Serial(ScheduleSpec):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Sample, load and compute each batch."""
-        sampler, store, trainer, keep = stages.sampler, stages.store, stages.trainer, stages.keep
+        """Sample, load and compute each batch; where the stages want it, draw several first.
+
+        Putting them in order and announcing them is in a span of memory IO, as is their loading.
+        """
+        sampler, trainer, keep = stages.sampler, stages.trainer, stages.keep
         if until is Until.SAMPLE:  # one phase: marks between its batches would tell nothing
             with timeline.span("sample"):
                 for number, seeds in enumerate(batches):
                     keep(sampler.sample(seeds, epoch, number), None)
             return
+        if stages.ahead > 1:
+            self._ahead(epoch, batches, stages, timeline)
+            return
+        store = stages.store
         assert store is not None
         for number, seeds in enumerate(batches):
             with timeline.span("sample", number):
@@ -46,3 +54,22 @@ class Serial(ScheduleSpec):
                 with timeline.span("compute", number):
                     trainer.step(batch, rows)
             keep(batch, rows)
+
+    def _ahead(self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline) -> None:
+        """The same by groups that are drawn before the first of them is run."""
+        last: Batch | None = None
+        for first in range(0, len(batches), stages.ahead):
+            drawn: list[Batch] = []
+            for number, seeds in enumerate(batches[first : first + stages.ahead], first):
+                with timeline.span("sample", number):
+                    drawn.append(stages.sampler.sample(seeds, epoch, number))
+            with timeline.span("memory_io", first):
+                drawn = stages.arranged(drawn, last)
+            last = drawn[-1]
+            for nth, batch in enumerate(drawn):
+                with timeline.span("memory_io", first + nth):
+                    rows = stages.load(drawn, nth)
+                if stages.trainer is not None:
+                    with timeline.span("compute", first + nth):
+                        stages.trainer.step(batch, rows)
+                stages.keep(batch, rows)

@@ -1,0 +1,1 @@
+"""Which feature rows a cache holds, and what it would have hit: policies, traces, simulations."""

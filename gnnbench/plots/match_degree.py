@@ -1,0 +1,109 @@
+"""Match degrees by dataset, and the rows that each store loads of those that its batches need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gnnbench.plots import style
+from gnnbench.results.labels import Labels, labels
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.reader import Run
+from gnnbench.stages import counts
+
+Row = dict[str, Any]
+
+PANEL = ("dataset", "fanouts", "batch_size", "pick")
+MARKS = ((counts.MATCH_DRAWN, "o", "as drawn"), (counts.MATCH_RUN, "D", "as run"))
+
+
+def figure(run: Run) -> Figure | None:
+    """For each dataset a box over all pairs of an epoch's batches, and what every cell loads.
+
+    Above the bar of a cell stands the share of its rows that it did not find in an earlier batch;
+    markers are the mean match degree of neighbours. None where no cell knows a match degree.
+    """
+    known = Metrics(run.metrics)
+    rows = [r for r in run.cells if r["status"] != "incorrect" and _served(r, known)]
+    if not any(_degree(r, known, counts.MATCH_DEGREE) is not None for r in rows):
+        return None
+    named = labels(rows)
+    panels = style.groups(rows, PANEL)
+    widest = max(len(panel) for panel in panels.values())
+    slot = style.slot(_label(r, named) for r in rows)
+    result, axes = style.panels(len(panels), 1.6 + slot * (widest + 1))
+    for ax, (key, panel) in zip(axes, panels.items(), strict=True):
+        _panel(ax, panel, named, known)
+        ax.set_title(f"{key[0]}, {key[1]}, batch {key[2]}", fontsize=9)
+    result.suptitle(style.title("Overlap of batches", named, PANEL), fontsize=10)
+    handles = [
+        Line2D([], [], color="black", marker=marker, lw=0, markersize=4,
+               label=f"mean match degree of neighbours {words}")
+        for _, marker, words in MARKS
+    ]  # fmt: skip
+    result.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return result
+
+
+def _served(row: Row, known: Metrics) -> dict[str, float]:
+    """Bytes of feature rows by where they were."""
+    return {
+        r["where"]: r["value"]
+        for r in known.of(row["id"])
+        if (r["stage"], r["name"]) == ("features", counts.FEATURE_BYTES.name)
+    }
+
+
+def loaded_share(row: Row, known: Metrics) -> float:
+    """Rows that were loaded over all that the batches need; 1 where none is reused."""
+    served = _served(row, known)
+    whole = sum(served.values())
+    return 1 - served.get("reused", 0.0) / whole if whole else 1.0
+
+
+def _degree(row: Row, known: Metrics, what: counts.Measure) -> float | None:
+    return known.value(row["id"], "order", what)
+
+
+def _label(row: Row, named: Labels) -> str:
+    return "\n".join([named.system(row, "\n"), *named.varying(row, PANEL).values()])
+
+
+def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
+    told = [r for r in rows if _degree(r, known, counts.MATCH_DEGREE) is not None]
+    if told:
+        _box(ax, told[0], known)
+    for x, row in enumerate(rows, start=1):
+        share = loaded_share(row, known)
+        ax.bar(x, share, 0.66, color=style.PHASE_COLOURS["memory_io"], edgecolor="white", lw=0.4)
+        ax.annotate(
+            f"{share:.1%}", (x, share), xytext=(0, 3), textcoords="offset points", ha="center",
+            va="bottom", fontsize=7,
+        )  # fmt: skip
+        for what, marker, _ in MARKS:
+            degree = _degree(row, known, what)
+            if degree is not None:
+                ax.plot([x], [degree], marker, color="black", markersize=4)
+    ax.set_xticks(
+        range(len(rows) + 1), ["all pairs", *(_label(r, named) for r in rows)], fontsize=8
+    )
+    ax.set_ylabel("match degree; rows loaded over rows needed", fontsize=8)
+    ax.set_ylim(0, 1.12)
+    ax.tick_params(axis="y", labelsize=8)
+
+
+def _box(ax: Axes, row: Row, known: Metrics) -> None:
+    names = {
+        "whislo": counts.MATCH_LEAST, "q1": counts.MATCH_LOWER, "med": counts.MATCH_MEDIAN,
+        "q3": counts.MATCH_UPPER, "whishi": counts.MATCH_MOST, "mean": counts.MATCH_DEGREE,
+    }  # fmt: skip
+    stats: dict[str, Any] = {key: _degree(row, known, what) for key, what in names.items()}
+    ax.bxp([stats], positions=[0], widths=0.5, showfliers=False, showmeans=True)
+    ax.annotate(
+        f"{stats['mean']:.1%}", (0, stats["whishi"]), xytext=(0, 3), textcoords="offset points",
+        ha="center", va="bottom", fontsize=7,
+    )  # fmt: skip

@@ -1,0 +1,58 @@
+"""Match (FastGL, section 4.1): of the next batch's rows only those that the last one lacks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.stages.features.base import RowStore
+from gnnbench.stages.job import Job
+from gnnbench.stages.lookup import IdLookup
+
+
+class MatchStore(RowStore):
+    """Rows kept from the last batch; the others come from the store ``under``.
+
+    The last batch's rows stay on the device as they were served: nobody may write to them. Two
+    batches of rows are held at a time, as where each is fetched whole while the last is still in
+    use. On a GPU the numbers of hits and of misses are read by the host: a kernel that copies both
+    in one pass over ``IdLookup`` belongs in the place of ``_assembled``.
+    """
+
+    overlaps = True
+
+    def __init__(self, job: Job, under: RowStore) -> None:
+        super().__init__(job)
+        self._under = under
+        self._lookup = IdLookup(job.graph.num_nodes, job.device)
+        self._last: Tensor | None = None
+
+    def forget(self) -> None:
+        """The next batch finds nothing to reuse."""
+        self._lookup.forget()
+        self._last = None
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device; the next call reads them again."""
+        ids = ids.to(self.job.device)
+        self._last = self._assembled(ids, self._lookup.find(ids), self._last)
+        self._lookup.remember(ids)
+        return self._last
+
+    def _assembled(self, ids: Tensor, slots: Tensor, last: Tensor | None) -> Tensor:
+        """Rows of ``ids``: of those with a slot from ``last``, of the others from below."""
+        table = self.job.graph.features
+        kept = slots >= 0
+        missing, hits = (~kept).nonzero()[:, 0], kept.nonzero()[:, 0]
+        rows = torch.empty((ids.numel(), table.shape[1]), dtype=table.dtype, device=self.job.device)
+        if missing.numel():
+            rows.index_copy_(0, missing, self._under.fetch(ids[missing]))
+        if last is not None and hits.numel():
+            rows.index_copy_(0, hits, last.index_select(0, slots[hits]))
+        self.count(hits.numel(), "reused")
+        return rows
+
+    def close(self) -> None:
+        """Free the rows and the look-up, and what the store below took."""
+        self._last = None
+        self._under.close()

@@ -1,0 +1,44 @@
+"""One look-up of global ids kept from batch to batch: id to slot, versioned, never cleared."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+LAST = 2**31 - 1  # the highest generation that an int32 can tell
+
+
+class IdLookup:
+    """Slots of the ids that were last remembered.
+
+    ``slots`` and ``generations`` are int32 ``[num_nodes]`` on the device: 8 bytes a node, which a
+    cache's or a sampler's kernels may read as well. An id is known where its generation is the
+    present one, so that remembering a batch writes as many entries as it has ids and clears none.
+    """
+
+    def __init__(self, num_nodes: int, device: torch.device | str = "cpu") -> None:
+        self.slots = torch.zeros(num_nodes, dtype=torch.int32, device=device)
+        self.generations = torch.zeros(num_nodes, dtype=torch.int32, device=device)
+        self.generation = 1  # of no entry yet
+
+    def remember(self, ids: Tensor) -> None:
+        """Forget all ids, then give each of ``ids`` (int32 or int64 ``[n]``) its place as a slot.
+
+        Of an id that is there more than once any place may be its slot.
+        """
+        self.forget()
+        at = ids.long()
+        self.slots[at] = torch.arange(ids.numel(), dtype=torch.int32, device=ids.device)
+        self.generations[at] = self.generation
+
+    def forget(self) -> None:
+        """Know no id; once in 2^31 calls the table is cleared."""
+        if self.generation == LAST:
+            self.generations.zero_()
+            self.generation = 0
+        self.generation += 1
+
+    def find(self, ids: Tensor) -> Tensor:
+        """Slots of ids ``[n]``: int32 ``[n]``, -1 of one that is not known."""
+        at = ids.long()
+        return self.slots[at].where(self.generations[at] == self.generation, -1)

@@ -1,0 +1,19 @@
+"""``tsota``: what GNNLab is held against, DGL's method with a cache of the features.
+
+GNNLab's sampler and PaGraph's cache (the nodes of the highest out-degree) in one process that does
+one thing after the other. ``features.policy=presc#1`` is GNNLab's own cache.
+"""
+
+from __future__ import annotations
+
+from gnnbench.composition.recipe import Recipe
+from gnnbench.stages.features.spec import Cache
+from gnnbench.stages.sampler.native import native
+
+TSOTA = Recipe(
+    name="tsota",
+    summary="GNNLab's T_SOTA: sampler and feature cache by degree share the GPU, serial",
+    paper="Yang et al., GNNLab, EuroSys 2022, section 7.1",
+    sampler=native("gnnlab"),
+    features=Cache(policy="degree"),
+)

@@ -1,0 +1,139 @@
+"""A cache in an epoch: what it hits is what the trace of that epoch says, to the row."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import torch
+from compose import counted, make, run, timed
+
+from gnnbench.cache.policy import PRESAMPLED
+from gnnbench.cache.trace import Trace
+from gnnbench.cell import Until
+from gnnbench.composition.find import find
+from gnnbench.errors import UnsupportedError
+from gnnbench.stages.order import AsDrawn
+from gnnbench.systems.baseline import BASELINE
+
+POLICIES = ["degree", "random", "presc#1", "presc#3", "optimal"]
+EPOCH = 77
+
+
+def cached(graph, policy, ratio, **changes):
+    settings = {"features": "cache", "features.policy": policy, "features.ratio": ratio}
+    return make(graph, "baseline", settings, changes.pop("until", "memory_io"), **changes)
+
+
+def rows_by_path(system, epoch=EPOCH):
+    system.foresee(epoch)
+    report = run(system, epoch)
+    assert report.ok, report.reason
+    found = counted(report)
+    row_bytes = system.graph.feature_dim * 4
+    return [found["features", "feature_bytes", w] // row_bytes for w in ("cache", "host")]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("ratio", [0.0, 0.03, 0.1, 0.5, 1.0])
+def test_hits_of_an_epoch_are_exactly_those_of_its_trace(small_graph, policy, ratio):
+    system = cached(small_graph, policy, ratio)
+    hits, misses = rows_by_path(system)
+    rows = system.profile(EPOCH)["curves"]
+    (told,) = (r for r in rows if r["policy"] == policy and r["ratio"] == ratio)
+    assert told["hit_ratio"] == hits / (hits + misses)
+    assert told["missed_bytes"] == pytest.approx(misses * 96 / 4)  # 4 batches
+    trace = Trace.record(small_graph.num_nodes, system._footprint(EPOCH))
+    dynamic = [r["hit_ratio"] for r in rows if r["policy"] == "sieve"]
+    assert dynamic == trace.sieve_hit_ratios()
+
+
+def test_the_optimum_hits_most_at_every_ratio(small_graph):
+    found = {}
+    for policy in POLICIES:
+        rows = cached(small_graph, policy, 0.1).profile(EPOCH)["curves"]
+        found[policy] = [r["hit_ratio"] for r in rows if r["policy"] == policy]
+        assert found[policy][0] == 0 and found[policy][-1] == 1
+        assert found[policy] == sorted(found[policy])
+    for policy in POLICIES:
+        assert all(a <= b for a, b in zip(found[policy], found["optimal"], strict=True))
+    assert sum(found["random"]) < sum(found["presc#1"]) < sum(found["optimal"])
+
+
+def test_the_optimum_of_one_epoch_is_not_that_of_another(small_graph):
+    system = cached(small_graph, "optimal", 0.1)
+    own, _ = rows_by_path(system)
+    system.foresee(EPOCH + 1)
+    other = counted(run(system, EPOCH))["features", "feature_bytes", "cache"] // 96
+    assert other < own
+
+
+@pytest.mark.parametrize(("policy", "told"), [("optimal", [8, 9]), ("presc#1", [])])
+def test_an_oracle_is_told_the_epochs_of_a_probe_too(small_graph, policy, told):
+    system = cached(small_graph, policy, 0.1)
+    heard = []
+    foresee = system.stages.store.foresee
+    system.stages.store.foresee = lambda draw, epoch: (heard.append(epoch), foresee(draw, epoch))
+    alone, reason = system.probe([8, 9])
+    assert (heard, reason) == (told, "") and alone.keys() == {"sample", "memory_io"}
+
+
+def test_the_gate_looks_at_cached_rows_and_setup_tells_what_it_took(small_graph):
+    system = cached(small_graph, "presc#1", 0.3)
+    assert system.check().ok
+    told = {name: value for stage, name, where, value in system.setup_counts}
+    assert told.keys() == {"hotness_time_s", "rank_time_s", "fill_time_s", "cache_rows"}
+    assert told["cache_rows"] == 120 and all(value > 0 for value in told.values())
+    system.stages.store._cache[0] += 1
+    report = system.check()
+    assert not report.ok and "gathered feature rows differ" in report.reason
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_gate_compares_bits_of_any_type_and_width(small_graph, dtype):
+    table = small_graph.features[:, :5].to(dtype).contiguous()
+    system = cached(replace(small_graph, features=table), "degree", 0.2)
+    assert system.check().ok
+    timed(system, EPOCH)
+    assert system.audit(EPOCH).ok
+
+
+def test_training_through_a_cache_loses_nothing(small_graph):
+    plain = make(small_graph)
+    through = cached(small_graph, "presc#1", 0.2, until="compute")
+    assert run(plain, 3).loss == run(through, 3).loss
+
+
+def test_presampled_batches_count_in_no_epoch(small_graph):
+    system = cached(small_graph, "presc#2", 0.2)
+    assert system.counts.rows() == []
+    drawn = []
+    system.stages.sampler.sample = partial(_noting, system.stages.sampler.sample, drawn)
+    system.stages.store.prepare(system._footprint)
+    assert drawn == [PRESAMPLED] * 4 + [PRESAMPLED + 1] * 4
+
+
+def _noting(sample, drawn, seeds, epoch, number):
+    drawn.append(epoch)
+    return sample(seeds, epoch, number)
+
+
+def test_tsota_is_the_baseline_with_gnnlabs_sampler_and_a_cache_by_degree(small_graph):
+    system = make(small_graph, "tsota", until="memory_io")
+    assert system.check().ok and run(system).ok
+    assert system.recipe.features.policy == "degree" and system.recipe.sampler.name == "gnnlab"
+
+
+class Others(AsDrawn):
+    """An order that is not ours."""
+
+    name = "others"
+
+
+def test_only_stages_of_ours_that_repeat_themselves_draw_an_epoch_ahead():
+    oracle = {"features": "cache", "features.policy": "optimal"}
+    found = find("baseline").resolved({**oracle, "sampler": "dgl"}, "cpu", Until.MEMORY_IO)
+    assert "sampler 'dgl' draws another one each time" in found.unsupported
+    assert not find("baseline").resolved(oracle, "cpu", Until.MEMORY_IO).unsupported
+    stranger = replace(BASELINE.changed(oracle), order=Others())
+    with pytest.raises(UnsupportedError, match=r"only gnnbench's own stages may; order 'others'"):
+        stranger.resolved("cpu", Until.MEMORY_IO)

@@ -1,0 +1,75 @@
+"""The experiment match-degree through the runner."""
+
+import pytest
+
+from gnnbench.cell import Cell
+from gnnbench.overrides import Overrides
+from gnnbench.results import reader
+from gnnbench.results.metrics import Metrics
+from gnnbench.runner import campaign
+from gnnbench.runner.launch import make_request
+from gnnbench.runner.pairing import _looked_into
+from gnnbench.stages import counts
+
+DEFINITION = """
+schema_version = 2
+extends = "match-degree"
+default_profile = ""
+[axes]
+dataset = ["rmat@10"]
+batch_size = [32]
+until = ["memory_io", "compute"]
+model = ["gcn"]
+hidden = [16]
+learning_rate = [0.003]
+"baseline.features" = ["host", "match"]
+[[constraints]]
+exclude = { "baseline.features" = "match", "baseline.order" = "as-drawn" }
+[measure]
+pairs = [2]
+rounds = 2
+unstable_half_width = 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    "until,features,right",
+    [
+        ("sample", None, True), ("memory_io", "match", True), ("memory_io", "window", True),
+        ("memory_io", "host", False), ("compute", "match", False),
+    ],
+)  # fmt: skip
+def test_which_cells_are_looked_into(until, features, right):
+    recipe = {"features": {"name": features}} if features else {}
+    assert _looked_into(Cell("e", "s", "d", "", until=until, recipe=recipe)) is right
+
+
+@pytest.mark.timeout(300)
+def test_reordered_epochs_are_identical_work(tmp_path, observer):
+    """Digests, audits, probes and losses of an order of its own pass through the runner; match
+    degrees are told where overlap is made use of."""
+    (tmp_path / "small.toml").write_text(DEFINITION)
+    request = make_request(str(tmp_path / "small.toml"), Overrides(), tmp_path / "results", False)
+    outcome = campaign.run(request, observer)
+    run = reader.read(outcome.folder)
+    rows = {(r["until"], "greedy" in r["recipe"]): r for r in run.cells}
+    assert len(rows) == 4
+    assert {r["status"] for r in rows.values()} == {"ok"}, [r["reason"] for r in rows.values()]
+    known = Metrics(run.metrics)
+    for until in ("memory_io", "compute"):
+        plain, greedy = rows[until, False]["id"], rows[until, True]["id"]
+        assert rows[until, True]["work_class"] == "identical"
+        host, less = (
+            known.value(c, "features", counts.FEATURE_BYTES, "host") for c in (plain, greedy)
+        )
+        reused = known.value(greedy, "features", counts.FEATURE_BYTES, "reused")
+        assert less < host and less + reused == pytest.approx(
+            host, rel=0.05
+        )  # medians of several epochs
+        assert known.value(greedy, "order", counts.REORDERED) > 0
+    looked = rows["memory_io", True]["id"]
+    drawn, run_as = (
+        known.value(looked, "order", w) for w in (counts.MATCH_DRAWN, counts.MATCH_RUN)
+    )
+    assert 0 < drawn < run_as < 1
+    assert known.value(rows["compute", True]["id"], "order", counts.MATCH_DEGREE) is None

@@ -1,0 +1,127 @@
+"""Match and window: the table's rows bit by bit for hundreds of steps, and what is loaded."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnnbench.cell import Cell
+from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features import Match, Window
+from gnnbench.stages.job import Job
+
+NODES = 60
+
+
+def batch(ids, dtype=torch.int32):
+    return SimpleNamespace(input_nodes=torch.as_tensor(ids, dtype=dtype))
+
+
+def made(spec, table):
+    """A store over a table that stands for a graph's, and what it counts in rows."""
+    graph = SimpleNamespace(name="t", features=table, num_nodes=table.shape[0])
+    store = spec.build(Job(Cell("e", "s", "t", ""), graph, Counts()))
+    row = table.shape[1] * table.element_size()
+
+    def counted():
+        rows = store.job.counts.rows()
+        return {where: n // row for _, name, where, n in rows if name == "feature_bytes"}
+
+    return store, counted
+
+
+def table(dtype=torch.float32, width=7):
+    """Rows whose bits are any, infinities and not-a-numbers among them."""
+    bits = torch.Generator().manual_seed(1)
+    size = NODES * width * dtype.itemsize
+    raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
+    return raw.view(dtype).view(NODES, width)
+
+
+def same(rows, right):
+    return rows.dtype is right.dtype and torch.equal(
+        rows.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+    )
+
+
+def test_the_papers_example():
+    """FastGL Fig. 6: of the second batch only nodes 10 and 12 are loaded."""
+    store, counted = made(Match(), table())
+    store.load(batch([0, 1, 2, 3, 4, 5]))
+    assert counted() == {"host": 6, "reused": 0}
+    asked = []
+    below = store._under.fetch
+    store._under.fetch = lambda ids: asked.append(ids.tolist()) or below(ids)
+    assert same(store.load(batch([0, 3, 4, 10, 12])), table()[[0, 3, 4, 10, 12]])
+    assert asked == [[10, 12]]
+    assert counted() == {"host": 8, "reused": 3}
+
+
+@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [1, 7, 128])
+def test_match_for_hundreds_of_steps(width, dtype, ids):
+    """Rows are the table's in every step; what is loaded is the next batch less the last."""
+    features = table(dtype, width)
+    store, counted = made(Match(), features)
+    draw, last, loaded, reused = torch.Generator().manual_seed(5), set(), 0, 0
+    for step in range(300):
+        some = torch.randperm(NODES, generator=draw)
+        some = some[: int(torch.randint(0, NODES, (1,), generator=draw))]
+        if step % 50 == 49:
+            store.forget()
+            last = set()
+        rows = store.load(batch(some, ids))
+        assert same(rows, features[some])
+        found = set(some.tolist())
+        loaded, reused, last = loaded + len(found - last), reused + len(found & last), found
+        assert counted() == {"host": loaded, "reused": reused}
+    store.close()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, NODES - 1), unique=True), min_size=1, max_size=12),
+    st.integers(1, 5),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_windows_rows_are_loaded_once(batches, window):
+    features = table()
+    store, counted = made(Window(window=window), features)
+    assert store.window == window
+    drawn, loaded, served = [batch(ids) for ids in batches], 0, 0
+    for nth, one in enumerate(drawn):
+        if nth % window == 0:
+            announced = drawn[nth : nth + window]
+            store.announce(announced)
+            loaded += len({i for b in announced for i in b.input_nodes.tolist()})
+            served += sum(b.input_nodes.numel() for b in announced)
+        assert same(store.load(one), features[one.input_nodes.long()])
+        assert counted() == {"host": loaded, "reused": served - loaded}
+    store.close()
+
+
+def test_a_batch_that_was_not_announced_is_a_window_by_itself():
+    features = table(torch.float16, 3)
+    store, counted = made(Window(), features)
+    one, other = batch([4, 2]), batch([2, 9, 0])
+    store.announce([one])
+    assert same(store.load(other), features[[2, 9, 0]])
+    assert same(store.load(one), features[[4, 2]])
+    store.forget()
+    assert same(store.load(one), features[[4, 2]])
+    assert counted() == {"host": 7, "reused": 0}
+
+
+def test_what_may_be_asked_for():
+    assert Match().resolved("cpu") == Match(table="host")
+    assert Match(table="uva").resolved("cuda").shared("cuda") == ("features",)
+    assert Match().shared("cuda") == ("features",) and Match().shared("cpu") == ()
+    with pytest.raises(UnsupportedError, match=r"features.table=uva needs a GPU"):
+        Window(table="uva").resolved("cpu")
+    with pytest.raises(UsageError, match=r"'window'.window cannot be 0; it is 1 to 1024"):
+        Window(window=0)
+    assert replace(Window(), window=16).plain()["window"] == 16
