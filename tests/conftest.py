@@ -11,6 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 # Where a GPU is promised, a skipped GPU test is a failure.
@@ -21,6 +22,10 @@ LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "samplin
 
 # As in workers, and for the same reason: threads of two processes share the cores.
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+
+# No test asserts a time.
+settings.register_profile("gnnbench", deadline=None)
+settings.load_profile("gnnbench")
 
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that: the
 # tests of Ctrl-C need it back.

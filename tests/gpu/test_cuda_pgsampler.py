@@ -220,7 +220,7 @@ def graphs_and_seeds(draw):
     return csc, torch.tensor(seeds, dtype=csc.indices.dtype)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     graphs_and_seeds(),
     st.lists(st.integers(1, 30), min_size=1, max_size=5),

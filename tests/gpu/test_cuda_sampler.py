@@ -298,7 +298,6 @@ def graphs_and_seeds(draw):
 
 @settings(
     max_examples=60,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

@@ -60,7 +60,7 @@ def random_block(num_dst: int, num_src: int, edges: int, seed: int) -> Block:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     num_dst=st.integers(0, 30),
     more=st.integers(0, 40),

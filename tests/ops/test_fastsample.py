@@ -36,7 +36,7 @@ def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
 
 
 @pytest.mark.parametrize("pick", PICKS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
     ops_batches.check_random_graph(sample, pick, data)

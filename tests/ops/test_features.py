@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from gnnbench.errors import UsageError
 from gnnbench.ops import features
@@ -38,7 +38,6 @@ def test_nan_payloads_survive() -> None:
     assert out.view(torch.int32).tolist() == [-1, 0x7F800123, 0x7FC00001]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 3000), st.integers(0, 70), st.integers(0, 5000), st.integers(1, 4))
 def test_sizes_and_threads(rows: int, dim: int, n: int, threads: int) -> None:
     generator = torch.Generator().manual_seed(rows)

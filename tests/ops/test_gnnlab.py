@@ -32,7 +32,7 @@ def test_every_neighbour_is_taken_in_stored_order(pick: str) -> None:
 
 
 @pytest.mark.parametrize("pick", PICKS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data())
 def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
     ops_batches.check_random_graph(sample, pick, data)

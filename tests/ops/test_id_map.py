@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 
 from gnnbench.errors import UsageError
 from gnnbench.ops import sampler
@@ -43,7 +43,6 @@ def test_equals_the_reference(threads: int, low: int, dtype: torch.dtype, spread
     assert torch.equal(nodes[local.long()], neighbors)
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.one_of(st.integers(0, 2**63 - 1), st.just(2**63 - 1)), unique=True, max_size=20),
     st.lists(st.integers(0, 30), max_size=60),

@@ -62,7 +62,7 @@ def test_of_equal_matches_the_earlier_is_taken():
     st.integers(0, 8),
     st.sampled_from([0, 2**31 - 41]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_against_sets(sets, start, base):
     batches = ids([[base + i for i in one] for one in sets])
     degrees = match.match_degrees(match.overlaps(batches))

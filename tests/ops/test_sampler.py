@@ -204,7 +204,7 @@ def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)
 @pytest.mark.parametrize("pick", PICKS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graph=graphs(), data=st.data())
 def test_op_equals_the_reference(
     pick: str, frontier: str, graph: tuple[Tensor, Tensor], data: st.DataObject

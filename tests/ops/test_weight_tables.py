@@ -56,7 +56,7 @@ def weighted_graphs(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
     return indptr, torch.from_numpy(weights)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(graph=weighted_graphs(), n=st.integers(1, 4))
 def test_tables_equal_the_reference(graph: tuple[Tensor, Tensor], n: int) -> None:
     for name in WEIGHTED:
@@ -68,7 +68,7 @@ def test_tables_equal_the_reference(graph: tuple[Tensor, Tensor], n: int) -> Non
             assert torch.equal(a, b)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(graph=weighted_graphs())
 def test_alias_and_prefix_tables_tell_the_same_law(graph: tuple[Tensor, Tensor]) -> None:
     indptr, weights = graph

@@ -38,7 +38,7 @@ def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
 
 
 @given(st.lists(st.lists(st.integers(0, 19), unique=True), max_size=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_against_a_dictionary(batches):
     table, known = IdLookup(20), {}
     for batch in batches:

@@ -235,7 +235,7 @@ def test_scale_keeps_the_mean_degree() -> None:
     assert recipe(train=3).scaled(0.01).train == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     nodes=st.integers(2, 300),
     density=st.floats(0, 1),

@@ -234,7 +234,7 @@ def test_ctrl_c_goes_on_where_it_was(root: Path, write) -> None:
     assert verify("mine").ok
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 2**40), st.integers(0, 2**40)), min_size=1),
     wide=st.booleans(),

@@ -190,7 +190,7 @@ def test_flipped_files(
     assert refused > 100
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(data=st.data(), num_nodes=st.integers(1, 9), width=st.integers(1, 5))
 def test_any_graph_comes_back(data, num_nodes: int, width: int) -> None:
     degrees = data.draw(hnp.arrays(np.int64, num_nodes, elements=st.integers(0, 6)))

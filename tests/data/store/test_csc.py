@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gnnbench.data.store import csc
@@ -53,7 +53,6 @@ EDGES = st.integers(1, 12).flatmap(
 )
 
 
-@settings(deadline=None)
 @given(EDGES, st.booleans(), st.booleans(), st.integers(1, 20))
 def test_against_pairs(graph, merge: bool, both: bool, per_pass: int) -> None:
     num_nodes, edges = graph
@@ -72,7 +71,6 @@ def test_against_pairs(graph, merge: bool, both: bool, per_pass: int) -> None:
         assert csc.is_symmetric(indptr, indices)
 
 
-@settings(deadline=None)
 @given(EDGES)
 def test_is_symmetric_means_equal_to_its_reverse(graph) -> None:
     num_nodes, edges = graph

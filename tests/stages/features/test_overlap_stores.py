@@ -87,7 +87,7 @@ def test_match_for_hundreds_of_steps(width, dtype, ids):
     st.lists(st.lists(st.integers(0, NODES - 1), unique=True), min_size=1, max_size=12),
     st.integers(1, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_windows_rows_are_loaded_once(batches, window):
     features = table()
     store, counted = made(Window(window=window), features)
