@@ -185,19 +185,19 @@ def _groups(plan: Plan, reference: str) -> list[list[Cell]]:
     """
     groups: dict[str, list[Cell]] = {}
     for cell in plan.cells:
-        groups.setdefault(f"{_rest(cell)} {_pick(cell)}", []).append(cell)
+        groups.setdefault(f"{rest(cell)} {_pick(cell)}", []).append(cell)
     home: dict[str, str] = {}
     for key, group in groups.items():
         if any(plan.fits(c, reference) for c in group):
-            home.setdefault(_rest(group[0]), key)
+            home.setdefault(rest(group[0]), key)
     joined: dict[str, list[Cell]] = {}
     for key, group in groups.items():
         own = any(plan.fits(c, reference) for c in group)
-        joined.setdefault(key if own else home.get(_rest(group[0]), key), []).extend(group)
+        joined.setdefault(key if own else home.get(rest(group[0]), key), []).extend(group)
     return list(joined.values())
 
 
-def _rest(cell: Cell) -> str:
+def rest(cell: Cell) -> str:
     """What a cell is besides its system."""
     return replace(cell, system="", recipe={}, composed=True).id
 

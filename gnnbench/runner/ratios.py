@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gnnbench.cell import flat
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
+from gnnbench.option import plain_text
+from gnnbench.results.labels import parse_label
 from gnnbench.results.schema.measured import COUPLE
 from gnnbench.runner.compared import compared, number, ratio
 from gnnbench.runner.doubt import own_doubts
+from gnnbench.runner.plan import rest
 from gnnbench.stages.counts import DEVICE_TIME
 
 if TYPE_CHECKING:
+    from gnnbench.cell import Cell
     from gnnbench.experiment import Experiment, Measure
     from gnnbench.runner.ledger import Ledger, Record
     from gnnbench.runner.plan import Pair, Plan
@@ -35,10 +40,25 @@ def ratio_rows(
                 continue
             a, b = pair.reference, pair.system
             if plan.fits(a, first) and plan.fits(b, second):
-                rows += _row(pair, first, second, False, ledger, experiment.measure, calibrations)
+                labels, turn = (apart(plan, a, first), apart(plan, b, second)), False
             elif plan.fits(a, second) and plan.fits(b, first):
-                rows += _row(pair, first, second, True, ledger, experiment.measure, calibrations)
+                labels, turn = (apart(plan, b, first), apart(plan, a, second)), True
+            else:
+                continue
+            rows += _row(pair, *labels, turn, ledger, experiment.measure, calibrations)
     return rows
+
+
+def apart(plan: Plan, cell: Cell, label: str) -> str:
+    """The label of a cell, and the settings that set it apart from others alike that it fits."""
+    alike = [flat(c.recipe) for c in plan.cells if plan.fits(c, label) and rest(c) == rest(cell)]
+    said = parse_label(label)[1]
+    more = [
+        f"{key}={plain_text(value)}"
+        for key, value in flat(cell.recipe).items()
+        if key not in said and any(other.get(key) != value for other in alike)
+    ]
+    return " ".join([label, *more])
 
 
 def _row(

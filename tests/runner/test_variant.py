@@ -7,6 +7,7 @@ from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.runner import available, environment
 from gnnbench.runner.launch import make_request
+from gnnbench.runner.ratios import apart
 
 SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
 
@@ -48,3 +49,15 @@ def test_pygs_are_compared_at_their_own_frontier(experiment, tmp_path):
         assert flat(usual.recipe) == {**flat(own.recipe), "sampler.frontier": "cumulative"}
         beside = {p.reference.id: p.direct for p in plan.pairs if p.system.id == cell.id}
         assert beside == {own.id: False, usual.id: True}
+
+
+def test_a_couples_label_says_what_sets_cells_apart_that_it_fits(tmp_path):
+    over = Overrides("laptop", systems=("baseline", "pyg"))
+    plan = make_request("sampling", over, tmp_path).plan
+    cells = [c for c in plan.cells if c.system == "pyg"]
+    assert [apart(plan, c, "pyg") for c in cells] == [
+        "pyg sampler.workers=0", "pyg sampler.workers=2",
+    ]  # fmt: skip
+    assert apart(plan, cells[0], "pyg sampler.workers=0") == "pyg sampler.workers=0"
+    new = plan.references[cells[0].id]
+    assert apart(plan, new, "baseline sampler.frontier=new") == "baseline sampler.frontier=new"
