@@ -49,6 +49,7 @@ def check(system: Gated) -> CheckReport:
     sizes = [batch.sizes() for batch in batches]
     edges = [sum(n for _, n in s.hops) for s in sizes]
     report.details["edges_by_call"] = edges
+    report.details["order_window"] = system.order.window
     all_hops: list[list[Hop]] = []
     try:
         with ThreadPoolExecutor(torch.get_num_threads()) as threads:
@@ -66,7 +67,9 @@ def check(system: Gated) -> CheckReport:
                 ) from None
             report.details["batches"] = nth + 1
         if store is not None:
-            gate.check_features(graph, batches[0].input_nodes, store.load(batches[0]))
+            store.forget()
+            for nth, batch in enumerate(batches):
+                gate.check_features(graph, batch.input_nodes, system.stages.load(batches, nth))
         sampler.check(all_seeds[0])
         if trainer is not None:
             fixed = layers.FixedBlock.of(

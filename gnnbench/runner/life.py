@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gnnbench import registry
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
@@ -184,9 +183,7 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
-            features = store(cell)
-            if features is not None and features.foresees:
-                self._ask(cell, lambda w=worker: w.call("foresee", epoch=epoch))  # type: ignore[misc]
+            self._foresee(cell, worker, epoch)
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
             changed = self._isolation_doubt(workers)
@@ -229,6 +226,12 @@ class Life:
                 self._fail(cell, Failure("incorrect", fault))
         return time.monotonic() - began
 
+    def _foresee(self, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
+        """Tell an oracle the epoch that comes next, before the clock runs."""
+        features = store(cell)
+        if features is not None and features.foresees:
+            self._ask(cell, lambda: worker.call("foresee", epoch=epoch))
+
     def _audit(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """Hold what was measured against what is known, and check each worker again."""
         own = self._samples()
@@ -250,10 +253,11 @@ class Life:
                 self._fail(cell, Failure("incorrect", fault))
         if self.pair.reference is not None:
             cells = (self.pair.reference, self.pair.system)
-            work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
+            checks = [self.ledger.reports[c.id]["check"] for c in cells]
+            work = work_class(*checks)
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
-            reordered = len({str(c.recipe.get(registry.ORDER)) for c in cells}) > 1
+            reordered = any(check["details"].get("order_window", 1) > 1 for check in checks)
             fault = audit.edges_fault(rounds, work)
             if fault := fault or losses_fault(ours, theirs, work, reordered):
                 self._fail(self.pair.system, Failure("incorrect", fault))
@@ -292,6 +296,7 @@ class Life:
         epoch = secrets.randbelow(EPOCHS)
         digests = {}
         for cell, worker in workers:
+            self._foresee(cell, worker, epoch)
             report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
             self.ledger.record("verified", cell=cell.id, worker=worker.pid, **report)
             if not report["ok"]:

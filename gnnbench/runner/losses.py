@@ -82,7 +82,9 @@ def _steps_fault(right: Record, found: Record, work: str) -> str:
             f"moved the parameters by {other_whole:.3g} where the reference moved them by"
             f" {whole:.3g}"
         )
-    norm, other_norm = right["param_norm"], found["param_norm"]
+    norm, other_norm = right.get("param_norm"), found.get("param_norm")
+    if norm is None or other_norm is None or not math.isfinite(other_norm + other_whole):
+        return "tells no finite norm of the parameters and of their steps"
     if abs(other_norm - norm) > NORM[work] * norm:
         return f"left parameters of norm {other_norm:.4g} where the reference has {norm:.4g}"
     return ""

@@ -166,3 +166,37 @@ def test_a_batch_that_lies_about_its_number_is_found(small_graph, one_thread):
     report = run(system)
     assert not report.ok and torch.is_tensor(system.graph.train_idx)
     assert "drawn for other seeds" in report.reason or "outside its window" in report.reason
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+@pytest.mark.parametrize("store", [1, 2, 3, 4, 6])
+def test_windows_of_any_sizes_go_together(order, store, small_graph, one_thread):
+    """Both keep their own: whole windows of either are drawn ahead."""
+    settings = {
+        "order": "greedy", "order.window": order, "features": "window", "features.window": store,
+    }  # fmt: skip
+    system = make(small_graph, settings=settings, until="memory_io", **SMALL)
+    system.order.arrange = lambda window, last: list(range(len(window)))[::-1]
+    heard = []
+    right = system.stages.store.announce
+    system.stages.store.announce = lambda batches: heard.append(len(batches)) or right(batches)
+    report = run(system, 3)
+    assert report.ok, report.reason
+    groups, rest = divmod(10, store)
+    assert heard == [store] * groups + [rest] * (rest > 0)
+
+
+def test_the_gate_takes_the_stores_own_way(small_graph, one_thread):
+    """Rows of all its batches: those that Match keeps, and those of a window, are looked at."""
+    for spoilt in ("match", "window"):
+        system = make(small_graph, settings={"features": spoilt}, until="memory_io", **SMALL)
+        assert system.check().ok
+        right, calls = system.stages.store.load, []
+
+        def load(batch, right=right, calls=calls):
+            calls.append(batch)
+            rows = right(batch)
+            return rows if len(calls) < 2 else rows.roll(1, 0)
+
+        system.stages.store.load = load
+        assert "feature rows differ" in system.check().reason

@@ -85,3 +85,10 @@ def test_a_system_that_tells_no_steps_is_judged_by_its_losses():
     assert losses_fault(life(), silent, "identical") == ""
     without = [{**s, "loss": None} for s in silent]
     assert losses_fault(without, without, "identical") == ""
+
+
+@pytest.mark.parametrize("norm", [None, float("nan"), float("inf")])
+def test_what_is_no_number_is_a_fault(norm):
+    said = "tells no finite norm of the parameters and of their steps"
+    assert said in losses_fault(life(), life(norm=norm), "identical")
+    assert said in losses_fault(life(), life(moved=(0.3, float("nan"))), "equivalent")

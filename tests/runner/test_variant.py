@@ -43,6 +43,8 @@ def test_pygs_are_compared_at_their_own_frontier(experiment, tmp_path):
     plan = make_request(experiment, SMOKE, tmp_path).plan
     for name in ("pyg", "pyg-native-sampler"):
         (cell,) = [c for c in plan.cells if c.system == name]
+        if cell.id in plan.failures:
+            pytest.skip(plan.failures[cell.id].reason)
         own = plan.references[cell.id]
         assert own.system == "baseline" and flat(own.recipe)["sampler.frontier"] == "new"
         usual = plan.references[own.id]
@@ -55,6 +57,8 @@ def test_a_couples_label_says_what_sets_cells_apart_that_it_fits(tmp_path):
     over = Overrides("laptop", systems=("baseline", "pyg"))
     plan = make_request("sampling", over, tmp_path).plan
     cells = [c for c in plan.cells if c.system == "pyg"]
+    if cells[0].id in plan.failures:
+        pytest.skip(plan.failures[cells[0].id].reason)
     assert [apart(plan, c, "pyg") for c in cells] == [
         "pyg sampler.workers=0", "pyg sampler.workers=2",
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,10 +44,10 @@ class Stages:
 
     @property
     def ahead(self) -> int:
-        """Batches that are drawn before the first of them is run."""
+        """Batches that are drawn before the first of them is run: whole windows of both stages."""
         if self.order is None or self.store is None:
             return 1
-        return max(self.order.window, self.store.window)
+        return math.lcm(self.order.window, self.store.window)
 
     def arranged(self, drawn: Sequence[Batch], last: Batch | None) -> list[Batch]:
         """Batches drawn ahead in the order in which they are run after ``last``, window by window.
