@@ -28,7 +28,7 @@ def figure(run: Run) -> Figure | None:
     markers are the mean match degree of neighbours. None where no cell knows a match degree.
     """
     known = Metrics(run.metrics)
-    rows = [r for r in run.cells if r["status"] != "incorrect" and _served(r, known)]
+    rows = [r for r in run.cells if r["status"] != "incorrect" and loaded_bytes(r, known)]
     if not any(_degree(r, known, counts.MATCH_DEGREE) is not None for r in rows):
         return None
     named = labels(rows)
@@ -49,18 +49,14 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _served(row: Row, known: Metrics) -> dict[str, float]:
+def loaded_bytes(row: Row, known: Metrics) -> dict[str, float]:
     """Bytes of feature rows by where they were."""
-    return {
-        r["where"]: r["value"]
-        for r in known.of(row["id"])
-        if (r["stage"], r["name"]) == ("features", counts.FEATURE_BYTES.name)
-    }
+    return known.by_where(row["id"], "features", counts.FEATURE_BYTES)
 
 
 def loaded_share(row: Row, known: Metrics) -> float:
     """Rows that were loaded over all that the batches need; 1 where none is reused."""
-    served = _served(row, known)
+    served = loaded_bytes(row, known)
     whole = sum(served.values())
     return 1 - served.get("reused", 0.0) / whole if whole else 1.0
 

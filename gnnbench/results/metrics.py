@@ -80,6 +80,11 @@ class Metrics:
         found = self.row(cell, stage, what, where)
         return None if found is None else found["value"]
 
+    def by_where(self, cell: str, stage: str, what: Measure) -> dict[str, float]:
+        """Its values by ``where``."""
+        wanted = (stage, what.name)
+        return {r["where"]: r["value"] for r in self.of(cell) if (r["stage"], r["name"]) == wanted}
+
     def of(self, cell: str) -> list[Row]:
         """All rows of a cell."""
         return [r for key, r in self._rows.items() if key[0] == cell]

@@ -12,9 +12,16 @@ from gnnbench.cell import PHASES, Until
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
-from gnnbench.results.units import edges_per_second, half_width, milliseconds, per_batch, seconds
+from gnnbench.results.units import (
+    edges_per_second,
+    half_width,
+    milliseconds,
+    per_batch,
+    percent,
+    seconds,
+)
 from gnnbench.results.units import times as ratio
-from gnnbench.stages.counts import DEVICE_TIME
+from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
 
 Row = dict[str, Any]
 Line = dict[str, str]
@@ -43,6 +50,22 @@ def _device_ms(row: Row, known: Metrics) -> str:
     return milliseconds(per_batch({**row, "time": time}, "time"))
 
 
+def _hits(row: Row, known: Metrics) -> str:
+    return percent(known.value(row["id"], "features", m.HIT_RATIO))
+
+
+def _match(row: Row, known: Metrics) -> str:
+    return percent(known.value(row["id"], "order", MATCH_DEGREE))
+
+
+def _loaded(row: Row, known: Metrics) -> str:
+    """Rows that were loaded over those that the batches need, where some were there already."""
+    served = known.by_where(row["id"], "features", FEATURE_BYTES)
+    there, whole = served.get("reused", 0.0) + served.get("cache", 0.0), sum(served.values())
+    return percent(1 - there / whole) if {"reused", "cache"} & served.keys() and whole else ""
+
+
+ROWS: dict[str, Text] = {"hits": _hits, "match degree": _match, "rows loaded": _loaded}
 _PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
 TIMES: dict[Until, dict[str, Text]] = {
     Until.SAMPLE: {
@@ -58,6 +81,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         "overlap": _time("overlap_s"),
         "idle": _time("idle_s"),
         "epoch": _time("epoch_wall_s"),
+        **ROWS,
     },
     Until.COMPUTE: {
         "epoch": _time("epoch_wall_s"),
@@ -65,6 +89,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         **_PHASES,
         "overlap": _time("overlap_s"),
         "idle": _time("idle_s"),
+        **ROWS,
     },
 }
 # Column of the ratios: the stage whose speed-up it is; the empty one is what is judged.

@@ -34,6 +34,11 @@ def times(value: float | None, low: float | None = None, high: float | None = No
     return f"{value:.2f}x{interval}"
 
 
+def percent(value: float | None) -> str:
+    """A share in per cent, with a digit behind the point."""
+    return "" if value is None else f"{value:.1%}"
+
+
 def per_batch(row: Row, key: str = "judged_s") -> float | None:
     """A time of an epoch over its batches."""
     value, batches = row.get(key), row.get("batches")

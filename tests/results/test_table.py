@@ -6,7 +6,7 @@ from rich.console import Console
 from gnnbench.results import inside_table, metrics
 from gnnbench.results.table import heading, ratio_lines, remarks, tables
 from gnnbench.results.units import seconds
-from gnnbench.stages.counts import DEVICE_TIME
+from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
 
 ROW = {
     "id": "p", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu", "seed": 0,
@@ -203,3 +203,17 @@ def test_versions_of_another_environment_are_told_where_they_differ():
     assert "dgl env=old, dgl env=same: compared with dgl" in told
     assert "dgl env=old has dgl 1.1.2 (not 1.1.3), torch none (not 2.13.0+cpu)" in told
     assert "dgl env=same has the same versions of all that ran" in told
+
+
+def test_what_stores_had_already_is_told_beside_their_times():
+    reads = {**ROW, "until": "memory_io", "model": "", "work_class": "identical"}
+    known = [
+        metrics.metric("p", "features", metrics.HIT_RATIO, 0.25),
+        metrics.metric("p", "features", FEATURE_BYTES, 300, where="cache"),
+        metrics.metric("p", "features", FEATURE_BYTES, 900, where="host"),
+        metrics.metric("p", "order", MATCH_DEGREE, 0.714),
+    ]
+    told = show(tables([reads], known))
+    assert "hits" in told and "25.0%" in told and "75.0%" in told and "71.4%" in told
+    plain = show(tables([reads], [known[2]]))
+    assert not any(head in plain for head in ("hits", "match degree", "rows loaded"))
