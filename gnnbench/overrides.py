@@ -109,9 +109,15 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     choices = [{**given, stage: v} for stage, v in _stages_varied(axes, system)] or [given]
     paths = {p for choice in choices for p in known(system, choice)}
     if path not in paths:
-        raise UsageError(
-            f"system '{system}' has no setting '{path}'; {names.suggestion(path, paths)}"
-        )
+        kind = path.partition(".")[0]
+        owners = [
+            name for name in registry.OURS.get(kind, {})
+            if "." in path and path in known(system, {**given, kind: name})
+        ]  # fmt: skip
+        hint = names.suggestion(path, paths)
+        if owners:
+            hint = f"{kind}={' or '.join(owners)} has it: add -o {system}.{kind}={owners[0]}"
+        raise UsageError(f"system '{system}' has no setting '{path}'; {hint}")
     if isinstance(value, list) or f"{system}.{path}" in varied:
         values = value if isinstance(value, list) else [value]
         return {"axes": {f"{system}.{path}": values}}

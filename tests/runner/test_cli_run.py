@@ -71,6 +71,17 @@ def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(tmp_path)
     assert {c["system"] for c in json.loads(out)["cells"]} == {"pyg"}
 
 
+@pytest.mark.parametrize(
+    "option,stage",
+    [("features.ratio=0.3", "features=cache"), ("order.window=4", "order=greedy")],
+)
+def test_a_setting_of_another_stage_says_whose_it_is(tmp_path, option, stage):
+    words = ("run", "breakdown", "--profile", "smoke", "--dry-run", "-o", f"baseline.{option}")
+    code, _, err = call(*words, cwd=tmp_path)
+    assert (code, err.count("\n")) == (2, 1)
+    assert f"{stage} has it: add -o baseline.{stage}" in err
+
+
 def test_dry_run_writes_nothing(tmp_path):
     code, out, _ = call(*RUN, "--systems", "fake,absent", "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(out)
