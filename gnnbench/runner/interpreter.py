@@ -17,7 +17,8 @@ from gnnbench.rng import IN_NUMPY
 
 OLDEST = (3, 10)
 NEEDED = ("numpy", "torch")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+LONGEST = 40  # a name is a part of file names and labels
+NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 VALUES = ("true", "false", "inf", "nan")  # what a label would not read as a name
 PACKAGE = Path(__file__).resolve().parents[1]
 FIRST_WORD_S = 60.0
@@ -121,7 +122,7 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
         if not NAME.fullmatch(name) or name in VALUES:
             raise UsageError(
                 f"'{name}' cannot be the name of an environment; begin it with a letter and go on"
-                " with letters, digits, '_', '-' and '.'"
+                f" with letters, digits, '_', '-' and '.', {LONGEST} characters at most"
             )
         if name in found:
             raise UsageError(f"the environment '{name}' is given twice; name each another way")
@@ -132,8 +133,12 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
 
 def _python(name: str, path: str) -> Path:
     # A link is not followed: the Python of a virtual environment is known by where the link is.
-    place = Path(path).expanduser().absolute()
-    if not place.exists():
+    try:
+        place = Path(path).expanduser().absolute()
+        there = place.exists()
+    except (OSError, RuntimeError):  # too long a name, or nobody's home
+        there = False
+    if not there:
         raise UsageError(f"environment '{name}': there is no '{path}'; give its folder or Python")
     if not place.is_dir():
         return place
