@@ -24,10 +24,12 @@ PACKAGE = Path(__file__).resolve().parents[1]
 FIRST_WORD_S = 60.0
 
 # The package alone becomes known there, not what lies beside it: the environment's own packages
-# are all that is found, and a gnnbench of its own is passed over. Neither is the working folder
-# searched: it would hide the package whose versions are compared.
+# are all that is found, and a gnnbench of its own is passed over, also an editable one, which has a
+# finder for each of its modules. Neither is the working folder searched: it would hide the package
+# whose versions are compared.
 BOOTSTRAP = """\
 import sys
+from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
 folder = sys.argv.pop(1)
 class Suite:
@@ -36,6 +38,13 @@ class Suite:
         if name == "gnnbench":
             return spec_from_file_location(
                 name, folder + "/__init__.py", submodule_search_locations=[folder])
+        if name.startswith("gnnbench."):
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is None:
+                raise ModuleNotFoundError("No module named " + repr(name), name=name)
+            return spec
+for name in [n for n in sys.modules if n.partition(".")[0] == "gnnbench"]:
+    del sys.modules[name]
 sys.path[:] = [entry for entry in sys.path if entry]
 sys.meta_path.insert(0, Suite)
 from gnnbench.runner.worker import main
