@@ -227,3 +227,20 @@ def test_a_module_of_another_source_is_told(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "gnnbench.newer", module)
     with pytest.raises(MissingError, match=r"'gnnbench\.newer' is of another gnnbench \(.*newer"):
         answers.describe()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sys.stderr.write('no licence\\n\\n')", "with code 3, its last line 'no licence'; look"),
+        ("pass", "with code 3 without a word; look"),
+    ],
+)
+def test_a_worker_that_dies_while_the_plan_is_made_says_its_last_line(text, words, old):
+    dies = f"import os, sys\nif 'gnnbench' in str(sys.orig_argv):\n    {text}\n    os._exit(3)\n"
+    with (
+        at_start(old, dies.replace("os._exit", "sys.stderr.flush(); os._exit")),
+        pytest.raises(MissingError, match=f"^environment 'old': the worker ended.* {words}"),
+        elsewhere([f"old={old}"]),
+    ):
+        pass
