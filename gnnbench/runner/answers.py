@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from gnnbench import registry
@@ -13,14 +15,33 @@ from gnnbench.ops.missing import native_missing
 from gnnbench.runner.available import resolve, state, system
 from gnnbench.runner.failures import Failure
 
+PACKAGE = Path(__file__).parents[1]
+
 
 def describe() -> dict[str, Any]:
-    """``versions``, all ``systems``, and why the ``native`` library cannot be used ("": it can)."""
-    return {
+    """``versions``, all ``systems``, and why the ``native`` library cannot be used ("": it can).
+
+    Raises ``MissingError`` where a module of ``gnnbench`` is not of this source.
+    """
+    found = {
         "versions": machine.versions(),
         "systems": registry.known(registry.SYSTEM),
         "native": _native(),
     }
+    _check_source()
+    return found
+
+
+def _check_source() -> None:
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if name.partition(".")[0] != "gnnbench" or file is None:
+            continue
+        if not Path(file).is_relative_to(PACKAGE):
+            raise MissingError(
+                f"'{name}' is of another gnnbench ({file}), which would be timed in place of this"
+                " one; uninstall it there"
+            )
 
 
 def _native() -> str:

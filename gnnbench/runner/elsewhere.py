@@ -15,7 +15,7 @@ from gnnbench.composition.find import Resolved
 from gnnbench.errors import GnnbenchError, MissingError
 from gnnbench.runner import environment
 from gnnbench.runner.available import Availability
-from gnnbench.runner.failures import Failure
+from gnnbench.runner.failures import Failure, last_line
 from gnnbench.runner.interpreter import HERE, Environments, parse
 from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
@@ -40,9 +40,20 @@ class There:
             try:
                 self._known[key] = self.worker.call("ask", about=about, arguments=arguments)
             except WorkerFailed as failed:
-                reason = failed.failure.reason.partition("; see logs/")[0]
-                raise MissingError(f"environment '{self.name}': {reason}") from None
+                raise MissingError(f"environment '{self.name}': {self._reason(failed)}") from None
         return self._known[key]["answer"]
+
+    def _reason(self, failed: WorkerFailed) -> str:
+        """Why it failed; a log that is about to be deleted is quoted, not named."""
+        reason, named, _ = failed.failure.reason.partition("; see logs/")
+        if not named or self.worker.alive:
+            return reason
+        said = last_line(self.worker.log)
+        words = f", its last line '{said}'" if said else " without a word"
+        return (
+            f"{reason}{words}; look at what its Python does as it starts (sitecustomize, .pth"
+            " files) and as it imports numpy, torch and the packages that bring systems"
+        )
 
     def resolve(self, name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
         """What a cell holds of a system's settings there."""

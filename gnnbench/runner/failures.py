@@ -77,6 +77,13 @@ def from_death(code: int, oom_kills: int, log: Path) -> Failure:
     return Failure("crash", f"the worker ended by itself with code {code}; {shown}")
 
 
+def last_line(log: Path) -> str:
+    """The last line of a worker's log that says anything, shortened; "" where none does."""
+    lines = [line.strip() for line in _tail(log).splitlines()]
+    said = next((line for line in reversed(lines) if line), "")
+    return textwrap.shorten(said, 300, placeholder=" ...")
+
+
 def oom_kill_count() -> int:
     """Processes that the kernel killed for lack of memory so far, here or in the machine."""
     total = 0

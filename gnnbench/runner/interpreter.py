@@ -17,16 +17,19 @@ from gnnbench.rng import IN_NUMPY
 
 OLDEST = (3, 10)
 NEEDED = ("numpy", "torch")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+LONGEST = 40  # a name is a part of file names and labels
+NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 VALUES = ("true", "false", "inf", "nan")  # what a label would not read as a name
 PACKAGE = Path(__file__).resolve().parents[1]
 FIRST_WORD_S = 60.0
 
 # The package alone becomes known there, not what lies beside it: the environment's own packages
-# are all that is found, and a gnnbench of its own is passed over. Neither is the working folder
-# searched: it would hide the package whose versions are compared.
+# are all that is found, and a gnnbench of its own is passed over, also an editable one, which has a
+# finder for each of its modules. Neither is the working folder searched: it would hide the package
+# whose versions are compared.
 BOOTSTRAP = """\
 import sys
+from importlib.machinery import PathFinder
 from importlib.util import spec_from_file_location
 folder = sys.argv.pop(1)
 class Suite:
@@ -35,6 +38,13 @@ class Suite:
         if name == "gnnbench":
             return spec_from_file_location(
                 name, folder + "/__init__.py", submodule_search_locations=[folder])
+        if name.startswith("gnnbench."):
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is None:
+                raise ModuleNotFoundError("No module named " + repr(name), name=name)
+            return spec
+for name in [n for n in sys.modules if n.partition(".")[0] == "gnnbench"]:
+    del sys.modules[name]
 sys.path[:] = [entry for entry in sys.path if entry]
 sys.meta_path.insert(0, Suite)
 from gnnbench.runner.worker import main
@@ -121,7 +131,7 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
         if not NAME.fullmatch(name) or name in VALUES:
             raise UsageError(
                 f"'{name}' cannot be the name of an environment; begin it with a letter and go on"
-                " with letters, digits, '_', '-' and '.'"
+                f" with letters, digits, '_', '-' and '.', {LONGEST} characters at most"
             )
         if name in found:
             raise UsageError(f"the environment '{name}' is given twice; name each another way")
@@ -132,8 +142,12 @@ def parse(texts: Iterable[str]) -> dict[str, Interpreter]:
 
 def _python(name: str, path: str) -> Path:
     # A link is not followed: the Python of a virtual environment is known by where the link is.
-    place = Path(path).expanduser().absolute()
-    if not place.exists():
+    try:
+        place = Path(path).expanduser().absolute()
+        there = place.exists()
+    except (OSError, RuntimeError):  # too long a name, or nobody's home
+        there = False
+    if not there:
         raise UsageError(f"environment '{name}': there is no '{path}'; give its folder or Python")
     if not place.is_dir():
         return place

@@ -5,14 +5,18 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from environments import install, make_environment
 
 from gnnbench import experiment
-from gnnbench.errors import UsageError
-from gnnbench.runner import folder
+from gnnbench.errors import MissingError, UsageError
+from gnnbench.runner import answers, folder
+from gnnbench.runner.elsewhere import elsewhere
+from gnnbench.runner.interpreter import BOOTSTRAP, PACKAGE
 
 ROOT = Path(__file__).parents[2]
 ENTRY = "[gnnbench.systems]\nmine = mine_gnn:RECIPE\n[gnnbench.samplers]\nmine = mine_gnn:Mine\n"
@@ -40,6 +44,20 @@ RUN = (
     "--systems", "mine", "-o", "batch_size=64", "-o", "fanouts=[3,2]", "-o", "rounds=2",
     "-o", "threads=1",
 )  # fmt: skip
+# What an editable gnnbench of an environment's own does there: its finder comes before all others.
+EDITABLE = """\
+import sys
+from importlib.util import spec_from_file_location
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "gnnbench":
+            return spec_from_file_location(
+                name, {file!r}, submodule_search_locations=[{file!r} + ".d"])
+
+sys.meta_path.insert(0, Finder)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +185,62 @@ def test_a_worker_there_finds_no_package_of_this_environment(old, tmp_path):
     seen = told["versions"]
     assert seen["torch"] and seen["numpy"] and seen["mine-gnn"] == "1.0"
     assert seen["dgl"] is seen["torch-geometric"] is seen["scipy"] is None
+
+
+@contextmanager
+def at_start(venv, text):
+    """Let an environment's Python do something whenever it starts."""
+    site = next(venv.rglob("mine_gnn.py")).parent
+    module, pth = site / "_at_start.py", site / "_at_start.pth"
+    module.write_text(text)
+    pth.write_text("import _at_start\n")
+    try:
+        yield
+    finally:
+        module.unlink()
+        pth.unlink()
+
+
+@pytest.mark.parametrize("more", ["", "import gnnbench.runner.worker\n"])
+def test_an_editable_gnnbench_there_is_passed_over(more, old, tmp_path):
+    file = tmp_path / "foreign.py"
+    file.write_text("FOREIGN = True\n")
+    with at_start(old, EDITABLE.format(file=str(file)) + more), elsewhere([f"old={old}"]) as found:
+        assert {"baseline", "mine"} <= found.systems
+
+
+def test_a_module_that_this_source_lacks_is_not_taken_from_there(old, tmp_path):
+    file = tmp_path / "foreign.py"
+    file.write_text("print('foreign')\n")
+    text = BOOTSTRAP.replace("main()", "import gnnbench.stages.newer")
+    with at_start(old, EDITABLE.format(file=str(file))):
+        done = subprocess.run(
+            [old / "bin" / "python", "-c", text, str(PACKAGE), "{}"],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert "No module named 'gnnbench.stages.newer'" in done.stderr and not done.stdout
+
+
+def test_a_module_of_another_source_is_told(monkeypatch, tmp_path):
+    module = ModuleType("gnnbench.newer")
+    module.__file__ = str(tmp_path / "gnnbench" / "newer.py")
+    monkeypatch.setitem(sys.modules, "gnnbench.newer", module)
+    with pytest.raises(MissingError, match=r"'gnnbench\.newer' is of another gnnbench \(.*newer"):
+        answers.describe()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("sys.stderr.write('no licence\\n\\n')", "with code 3, its last line 'no licence'; look"),
+        ("pass", "with code 3 without a word; look"),
+    ],
+)
+def test_a_worker_that_dies_while_the_plan_is_made_says_its_last_line(text, words, old):
+    dies = f"import os, sys\nif 'gnnbench' in str(sys.orig_argv):\n    {text}\n    os._exit(3)\n"
+    with (
+        at_start(old, dies.replace("os._exit", "sys.stderr.flush(); os._exit")),
+        pytest.raises(MissingError, match=f"^environment 'old': the worker ended.* {words}"),
+        elsewhere([f"old={old}"]),
+    ):
+        pass

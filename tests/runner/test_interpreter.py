@@ -36,7 +36,10 @@ def test_a_python_and_the_folder_of_an_environment_are_alike(tmp_path):
         (["true=venv"], "cannot be the name"),
         (["a b=venv"], "cannot be the name"),
         (["=venv"], "cannot be the name"),
+        (["a" * 41 + "=fine"], "cannot be the name .* 40 characters at most"),
         (["old=nowhere"], "there is no 'nowhere'"),
+        (["old=" + "a" * 300], "there is no 'aaa"),
+        (["old=~nobody-at-all/venv"], "there is no '~nobody"),
         (["old=empty"], "'empty' holds no bin/python"),
         (["old=words"], "'words' is no Python 3 that runs"),
         (["old=fails"], "'fails' is no Python 3 that runs"),
@@ -64,6 +67,10 @@ def test_what_is_none_is_a_usage_error(texts, words, tmp_path, monkeypatch):
 def test_a_python_that_cannot_run_a_worker_is_missing_something(answer, words, tmp_path):
     with pytest.raises(MissingError, match=words):
         parse([f"old={script(tmp_path, f'echo {answer}')}"])
+
+
+def test_a_name_may_be_as_long_as_is_said(tmp_path):
+    assert list(parse([f"{'a' * 40}={script(tmp_path, 'echo 3 12')}"])) == ["a" * 40]
 
 
 def test_a_real_python_without_torch_says_so(tmp_path):
