@@ -17,10 +17,11 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "runner")]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "runner"), str(HERE)]
 
 import psutil  # noqa: E402
 from fakes import fake_environment  # noqa: E402
+from planted import Quiet  # noqa: E402
 
 os.environ |= fake_environment()
 
@@ -33,20 +34,6 @@ from gnnbench.runner.launch import make_request  # noqa: E402
 
 SYSTEMS = ("fake", "slow", "other", "raises")
 PAIRS = 2
-
-
-class Quiet:
-    def note(self, text):
-        pass
-
-    def plan(self, pairs, budget_s):
-        pass
-
-    def step(self, text, fraction):
-        pass
-
-    def pair_done(self):
-        pass
 
 
 def run(out):
