@@ -21,10 +21,15 @@ class ZeroCopyGather(RowStore):
         self._access = access
         self._table = LockedTensor(job.graph.features, job.device, "features")
 
+    @property
+    def table(self) -> Tensor:
+        """The locked table."""
+        return self._table.tensor
+
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self._table.tensor, ids, self._access)
+        return gather_zero_copy(self.table, ids, self._access)
 
     def close(self) -> None:
         """Unlock and free the table."""
