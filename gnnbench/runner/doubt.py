@@ -16,6 +16,7 @@ Record = Mapping[str, Any]
 
 IDLE_SHARE = 0.02  # of a core
 FOREIGN_SHARE = 0.2  # cores
+FREE_SHARE = 0.05  # and of each core that the worker leaves free, where others are in nobody's way
 IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
 # Of the worker's own CPU time: what all cores did is sampled by ticks, what a process used is not,
 # and work in short bursts is counted by the one at up to a tenth more or less than by the other.
@@ -28,10 +29,11 @@ def share(samples: Sequence[Record], key: str) -> float:
     return float(sum(s[key] for s in samples) / length) if length else 0.0
 
 
-def pair_doubt(samples: Sequence[Record]) -> str:
+def pair_doubt(samples: Sequence[Record], free_cores: int = 0) -> str:
     """Why a pair of lives should not count, or "", from its measured samples of both sides.
 
-    Causes are outside the system, seen beside its times.
+    Causes are outside the system, seen beside its times. ``free_cores``: those that the workers
+    have no threads for.
     """
     if changed := isolation.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
@@ -46,7 +48,8 @@ def pair_doubt(samples: Sequence[Record]) -> str:
             )
         foreign = share(own, "foreign_cpu_s")
         slack = IDLE_TICKS_S + SAMPLED * sum(s.get("cpu_s", 0.0) for s in own)
-        if foreign > FOREIGN_SHARE and sum(s["foreign_cpu_s"] for s in own) > slack:
+        allowed = FOREIGN_SHARE + FREE_SHARE * free_cores
+        if foreign > allowed and sum(s["foreign_cpu_s"] for s in own) > slack:
             return f"other programs used {foreign:.1f} cores meanwhile; close them"
         if slowed := [s["throttle"] for s in own if s.get("throttle")]:
             return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"

@@ -106,7 +106,8 @@ def check_names(
 
 
 def check_picks(systems: Collection[str], picks: Collection[str], devices: Collection[str]) -> None:
-    """Raise ``UsageError`` for a pick that no selected system has, if all say which they have."""
+    """Raise ``UsageError`` where no selected system has any of the picks, if all say which they
+    have; a pick that only others have is the definition's, and leaves those their own."""
     known = {"default"}
     for name in systems:
         found = system(name)
@@ -115,5 +116,6 @@ def check_picks(systems: Collection[str], picks: Collection[str], devices: Colle
         for device in devices:
             with suppress(UnsupportedError):
                 known.update(found.what.sampler.picks_on(device))
-    for pick in picks:
-        names.check("pick", pick, known)
+    if not known.intersection(picks):
+        for pick in picks:
+            names.check("pick", pick, known)

@@ -96,7 +96,8 @@ class Life:
             for _, worker in workers:
                 worker.kill()
         last = self.ledger.last_life(self.pair)
-        doubt = pair_doubt(self._samples())
+        threads = max(machine.resolve_threads(c.threads) for c in cells)
+        doubt = pair_doubt(self._samples(), max(machine.usable_cores() - threads, 0))
         self.ledger.record(
             "life", pair=self.pair.id, life=self.number, start_s=start_s,
             seconds=time.monotonic() - began, rounds=count, doubt=doubt,

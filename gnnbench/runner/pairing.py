@@ -106,8 +106,8 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of sampling cells, curves of caches, overlap where it is made use of: once
-        each, by a process that nothing is timed in.
+        """Stages and kernels of samplers, curves of caches, overlap of batches: once each, by a
+        process that nothing is timed in.
 
         What was measured stands without.
         """

@@ -68,7 +68,7 @@ def test_an_epoch_that_loads_and_does_not_compute(name, small_graph):
     assert audit.ok, audit.reason
     assert tuple(sweep.busy) == ("sample", "memory_io") and audit.loss is None
     assert counted(audit)["features", "calls", "host"] == 4
-    assert set(system.profile(5)) == {"facts"}  # how far its batches overlap
+    assert system.profile(5) == {}  # nothing is made of how far its batches overlap
     assert system.recheck(7) == ""
 
 

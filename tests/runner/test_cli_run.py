@@ -61,6 +61,16 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert (tmp_path / found["run"] / "run.json").exists()
 
 
+def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(tmp_path):
+    """``sampling`` asks for Floyd's of our samplers and leaves the packages their own."""
+    words = ("run", "sampling", "--profile", "smoke", "--systems", "pyg")
+    code, out, err = call(*words, "--dry-run", "--json", "--pick", "floyd", cwd=tmp_path)
+    assert (code, "unknown pick 'floyd'" in err) == (2, True)
+    code, out, err = call(*words, "--dry-run", "--json", cwd=tmp_path)
+    assert code == 0, err
+    assert {c["system"] for c in json.loads(out)["cells"]} == {"pyg"}
+
+
 def test_dry_run_writes_nothing(tmp_path):
     code, out, _ = call(*RUN, "--systems", "fake,absent", "--dry-run", "--json", cwd=tmp_path)
     found = json.loads(out)

@@ -2,13 +2,14 @@
 
 import pytest
 
-from gnnbench.cell import Cell
+from gnnbench.cell import Cell, Until
+from gnnbench.composition.find import find
 from gnnbench.overrides import Overrides
 from gnnbench.results import reader
 from gnnbench.results.metrics import Metrics
 from gnnbench.runner import campaign
 from gnnbench.runner.launch import make_request
-from gnnbench.runner.pairing import _looked_into
+from gnnbench.runner.pairing import _has_inside
 from gnnbench.stages import counts
 
 DEFINITION = """
@@ -35,13 +36,17 @@ unstable_half_width = 0.0
 @pytest.mark.parametrize(
     "until,features,right",
     [
-        ("sample", None, True), ("memory_io", "match", True), ("memory_io", "window", True),
-        ("memory_io", "host", False), ("compute", "match", False),
+        ("sample", "host", True), ("memory_io", "match", True), ("memory_io", "window", True),
+        ("memory_io", "cache", True), ("memory_io", "host", False), ("compute", "match", False),
     ],
 )  # fmt: skip
-def test_which_cells_are_looked_into(until, features, right):
-    recipe = {"features": {"name": features}} if features else {}
-    assert _looked_into(Cell("e", "s", "d", "", until=until, recipe=recipe)) is right
+def test_which_cells_are_has_inside(until, features, right):
+    recipe = find("baseline").what.changed({"features": features})
+    far = Until.of(until)
+    cell = Cell(
+        "e", "baseline", "d", "", until=until, recipe=recipe.resolved("cpu", far).plain(far)
+    )
+    assert _has_inside(cell) is right
 
 
 @pytest.mark.timeout(300)

@@ -20,7 +20,7 @@ PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
 ])  # fmt: skip
 def test_the_first_look_is_to_fit_the_budget(tmp_path, observer, measure, rounds):
     ledger = Ledger(tmp_path)
-    pairing = Pairing(ledger, Measure(**measure), tmp_path, observer, None)
+    pairing = Pairing(ledger, Measure(**measure), observer, None)
     assert pairing._rounds(PAIR, 4.0, 0.5) == rounds
     assert pairing._rounds(PAIR, 400.0, 50.0) == rounds  # decided in the first life
     assert Ledger(tmp_path).rounds_of == {PAIR.id: rounds}

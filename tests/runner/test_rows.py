@@ -268,6 +268,10 @@ def test_what_makes_a_pair_doubtful():
     many = {**quiet, "cpu_s": 8.0, "foreign_cpu_s": 0.5}
     assert pair_doubt([many, beside]) == ""
     assert "other programs used 1.5 cores" in pair_doubt([{**many, "foreign_cpu_s": 1.5}, beside])
+    # Eight free cores take a little of other programs' work.
+    little = {**quiet, "foreign_cpu_s": 0.5}
+    assert pair_doubt([little, beside], free_cores=8) == ""
+    assert "0.5 cores" in pair_doubt([little, beside], free_cores=2)
     # Rounding goes either way.
     assert pair_doubt([{**quiet, "foreign_cpu_s": f} for f in (0.5, -0.4, 0.1)]) == ""
 

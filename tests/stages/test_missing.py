@@ -28,7 +28,8 @@ def without(monkeypatch, *packages):
 @pytest.mark.parametrize("spec", [*NATIVE, *FOREIGN], ids=lambda s: f"{s.kind} {s.name}")
 def test_the_native_library(spec, monkeypatch):
     before = spec.missing("cpu")
-    monkeypatch.setattr(library, "native_info", lambda: {"cpu_built": False, "cuda_built": False})
+    unbuilt = {"cpu_built": False, "cuda_built": False, "torch": torch.__version__}
+    monkeypatch.setattr(library, "native_info", lambda: unbuilt)
     missing = spec.missing("cpu")
     if spec in NATIVE:
         assert "native library is not built" in missing.reason and missing.fix

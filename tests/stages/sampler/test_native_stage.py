@@ -107,10 +107,11 @@ def test_what_a_stage_tells_of_itself(small_graph):
         ({"cpu_built": True, "cuda_built": True}, False, True, "without CUDA"),
         ({"cpu_built": True, "cuda_built": True}, True, False, "no CUDA device"),
         ({"cpu_built": True, "cuda_built": True}, True, True, ""),
+        ({"torch": "2.10.1"}, True, True, "the native library needs torch 2.11, this is 2.10.1"),
     ],
 )
 def test_what_a_gpu_takes(monkeypatch, info, usable, gpu, words):
-    monkeypatch.setattr(library, "native_info", lambda: info)
+    monkeypatch.setattr(library, "native_info", lambda: {"torch": "2.11.0+cu130", **info})
     monkeypatch.setattr(library, "has_cuda_library", lambda: usable)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: gpu)
     missing = native("hop-by-hop").missing("cuda")
