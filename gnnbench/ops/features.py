@@ -26,17 +26,70 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
     return out
 
 
-def gather_zero_copy(table: Tensor, ids: Tensor) -> Tensor:
+# How a device reads rows of a table in host memory.
+NAIVE, ALIGNED, PAGE_ORDERED = ACCESSES = ("naive", "aligned", "page-ordered")
+PAGE_BYTES = 2 << 20  # what one translation of an address serves
+READERS = 16  # blocks of 1024 threads that fill the link, and leave the other processors free
+
+
+def gather_zero_copy(
+    table: Tensor,
+    ids: Tensor,
+    access: str = NAIVE,
+    page_bytes: int = PAGE_BYTES,
+    blocks: int = READERS,
+) -> Tensor:
     """Rows of a table in locked host memory, read by a kernel on the device of ``ids``.
 
     ``table`` ``[n, ...]`` on the CPU, contiguous, wholly inside memory locked for CUDA (pinned by
     torch, or ``cudaHostRegister``); ``ids`` int32 or int64 ``[m]`` on a CUDA device. Returns
-    ``[m, ...]`` on that device, bit for bit. Raises ``UsageError`` for a wrong argument, memory
-    that is not locked among them; an id that is not a row fails a device assert.
+    ``[m, ...]`` on that device, bit for bit. ``access``: ``naive``, rows in the order of the ids;
+    ``aligned``, the same by whole lines of 128 bytes (PyTorch-Direct, section 3.2.1: circular
+    shift); ``page-ordered``, rows of ``page_bytes`` of the table together, by ``blocks`` blocks.
+    Raises ``UsageError`` for a wrong argument, memory that is not locked among them; an id that is
+    not a row fails a device assert.
+    """
+    if not ids.is_cuda:
+        raise UsageError("ids must be on a CUDA device, which reads the table")
+    if access not in ACCESSES:
+        raise UsageError(f"access must be one of {', '.join(ACCESSES)}, it is {access!r}")
+    load_native()
+    ops = torch.ops.gnnbench
+    rows: Tensor
+    with native_errors():
+        if access == PAGE_ORDERED:
+            rows = ops.gather_page_ordered(table, ids, page_bytes, blocks)
+        else:
+            rows = ops.gather_zero_copy(table, ids, access == ALIGNED)
+    return rows
+
+
+def gather_over(
+    table: Tensor,
+    kept: Tensor,
+    slots: Tensor,
+    generations: Tensor,
+    generation: int,
+    ids: Tensor,
+    hits: Tensor,
+    remember: bool = False,
+    page_bytes: int = PAGE_BYTES,
+    blocks: int = READERS,
+) -> Tensor:
+    """Rows out of those that are kept on the device, the others page by page from the host.
+
+    ``table`` and ``ids`` as in :func:`gather_zero_copy`; ``kept`` ``[k, ...]`` on the device of the
+    ids. Row ``slots[id]`` of it is that of ``id`` where ``generations[id] == generation``, both
+    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there is raised by the number of rows that were kept.
+    ``remember`` (the ids are distinct): leaves each id its place in ``ids`` as its slot, under the
+    next generation. The host waits for nothing. Returns ``[m, ...]``, bit for bit. Raises
+    ``UsageError`` as :func:`gather_zero_copy`.
     """
     if not ids.is_cuda:
         raise UsageError("ids must be on a CUDA device, which reads the table")
     load_native()
     with native_errors():
-        rows: Tensor = torch.ops.gnnbench.gather_zero_copy(table, ids)
+        rows: Tensor = torch.ops.gnnbench.gather_over(
+            table, kept, slots, generations, generation, remember, ids, hits, page_bytes, blocks
+        )
     return rows

@@ -6,6 +6,7 @@ tables take both from here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 WHERE = {
@@ -46,10 +47,16 @@ def measure(name: str, unit: str, description: str) -> Measure:
 class Counts:
     """Sums by (stage, measure, where). ``add`` is one look-up in a dictionary."""
 
-    __slots__ = ("_sums",)
+    __slots__ = ("_settle", "_sums")
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str, str], float] = {}
+        self._settle: list[Callable[[], None]] = []
+
+    def settled_by(self, settle: Callable[[], None]) -> None:
+        """Call ``settle`` before sums are read or forgotten: it adds what a device has counted,
+        for which nobody is to wait in between."""
+        self._settle.append(settle)
 
     def add(self, stage: str, measure: Measure, value: float, where: str = "") -> None:
         """Add ``value`` (an int stays one) to the sum of ``measure`` in ``stage``, ``where``."""
@@ -59,10 +66,14 @@ class Counts:
 
     def rows(self) -> list[list[str | float]]:
         """``[stage, name, where, value]`` in the order in which they were first counted."""
+        for settle in self._settle:
+            settle()
         return [[*key, value] for key, value in self._sums.items()]
 
     def clear(self) -> None:
         """Forget all sums."""
+        for settle in self._settle:
+            settle()
         self._sums.clear()
 
 

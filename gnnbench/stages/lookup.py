@@ -38,6 +38,15 @@ class IdLookup:
             self.generation = 0
         self.generation += 1
 
+    def remembered(self) -> None:
+        """A kernel has left each id of a batch its slot, under the next generation."""
+        self.generation += 1
+
+    @property
+    def last(self) -> bool:
+        """Whether no generation is left for what is remembered next: forget first."""
+        return self.generation == LAST
+
     def find(self, ids: Tensor) -> Tensor:
         """Slots of ids ``[n]``: int32 ``[n]``, -1 of one that is not known."""
         at = ids.long()

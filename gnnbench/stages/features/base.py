@@ -42,10 +42,10 @@ class FeatureStore(ABC):
     def announce(self, batches: Sequence[Batch]) -> None:  # noqa: B027
         """Hear, where ``window`` is above 1, which batches are loaded next, in their order."""
 
-    def count(self, rows: int, where: str) -> None:
-        """Count rows served ``where`` (``gnnbench.stages.counts.WHERE``)."""
+    def count(self, rows: int, where: str, calls: int = 1) -> None:
+        """Count rows served ``where`` (``gnnbench.stages.counts.WHERE``) by so many calls."""
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
-        self._counts.add("features", CALLS, 1, where)
+        self._counts.add("features", CALLS, calls, where)
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Get ready once the sampler is there, before any batch; what that took and holds.

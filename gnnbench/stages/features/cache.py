@@ -19,7 +19,10 @@ from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import FeatureStore, RowStore
+from gnnbench.stages.features.over import OverKept
+from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
+from gnnbench.stages.lookup import IdLookup
 
 CURVE = tuple(percent / 100 for percent in range(101))
 CHUNK_BYTES = 1 << 26  # of the rows that are gathered at a time to fill the cache
@@ -39,9 +42,9 @@ class CachedRows(FeatureStore):
         nodes = job.graph.num_nodes
         shape = (cached_rows(ratio, nodes), *self._table.shape[1:])
         self._cache = torch.empty(shape, dtype=self._table.dtype, device=job.device)
-        small = nodes <= torch.iinfo(torch.int32).max
-        ids = torch.int32 if small else torch.int64
-        self._slot = torch.full((nodes,), -1, dtype=ids, device=job.device)
+        self._lookup = IdLookup(nodes, job.device)
+        over = isinstance(misses, ZeroCopyGather)
+        self._over = OverKept(self, misses, "cache") if over else None
         self._rows = torch.empty((0, *shape[1:]), dtype=self._table.dtype, device=job.device)
         self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
@@ -96,19 +99,20 @@ class CachedRows(FeatureStore):
         rows = max(1, CHUNK_BYTES // max(1, self._row_bytes))
         for part, ids in zip(self._cache.split(rows), nodes.split(rows), strict=True):
             part.copy_(gather(self._table, ids))
-        there = nodes.to(self._slot.device)
-        slots = torch.arange(nodes.numel(), dtype=self._slot.dtype, device=there.device)
-        self._slot.fill_(-1)[there] = slots
-        if self._slot.is_cuda:
-            torch.cuda.synchronize(self._slot.device)  # the seconds are to be those of the work
+        self._lookup.remember(nodes.to(self._cache.device))
+        if self._cache.is_cuda:
+            torch.cuda.synchronize(self._cache.device)  # the seconds are to be those of the work
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device.
 
-        The slow, obvious way: the split waits for the device, and each row is written twice.
+        Where a GPU reads the table itself, kernels do it in one pass (``OverKept``). Else the slow,
+        obvious way: the split waits for the device, and each row is written twice.
         """
-        ids = batch.input_nodes.to(self._slot.device)  # a foreign sampler's may be on the host
-        slots = torch.index_select(self._slot, 0, ids)
+        ids = batch.input_nodes.to(self._cache.device)  # a foreign sampler's may be on the host
+        if self._over is not None:
+            return self._over.rows(self._cache, self._lookup, ids, remember=False)
+        slots = self._lookup.find(ids)
         hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
         rows = self._buffer(ids.numel())
         self.count(hit.numel(), "cache")
@@ -126,4 +130,4 @@ class CachedRows(FeatureStore):
     def close(self) -> None:
         """Free the cache, and what fetches its misses."""
         self._misses.close()
-        del self._cache, self._slot, self._rows
+        del self._cache, self._lookup, self._rows, self._over

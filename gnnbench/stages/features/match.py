@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from gnnbench.stages.features.base import RowStore
+from gnnbench.stages.features.over import OverKept
+from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
@@ -15,8 +17,8 @@ class MatchStore(RowStore):
 
     The last batch's rows stay on the device as they were served: nobody may write to them. Two
     batches of rows are held at a time, as where each is fetched whole while the last is still in
-    use. On a GPU the numbers of hits and of misses are read by the host: a kernel that copies both
-    in one pass over ``IdLookup`` belongs in the place of ``_assembled``.
+    use. Where a GPU reads the table itself, kernels do it in one pass (``OverKept``); else the
+    numbers of hits and of misses are read by the host.
     """
 
     overlaps = True
@@ -26,6 +28,7 @@ class MatchStore(RowStore):
         self._under = under
         self._lookup = IdLookup(job.graph.num_nodes, job.device)
         self._last: Tensor | None = None
+        self._over = OverKept(self, under, "reused") if isinstance(under, ZeroCopyGather) else None
 
     def forget(self) -> None:
         """The next batch finds nothing to reuse."""
@@ -35,9 +38,18 @@ class MatchStore(RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device; the next call reads them again."""
         ids = ids.to(self.job.device)
+        if self._over is not None:
+            kept = self._nothing if self._last is None else self._last
+            self._last = self._over.rows(kept, self._lookup, ids, remember=True)
+            return self._last
         self._last = self._assembled(ids, self._lookup.find(ids), self._last)
         self._lookup.remember(ids)
         return self._last
+
+    @property
+    def _nothing(self) -> Tensor:
+        table = self.job.graph.features
+        return torch.empty((0, table.shape[1]), dtype=table.dtype, device=self.job.device)
 
     def _assembled(self, ids: Tensor, slots: Tensor, last: Tensor | None) -> Tensor:
         """Rows of ``ids``: of those with a slot from ``last``, of the others from below."""

@@ -76,6 +76,13 @@ class Uva(StoreSpec):
     summary: ClassVar[str] = "read out of locked host memory by a kernel"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
+    access: str = option(
+        "page-ordered",
+        "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
+        " page-ordered: rows of 2 MiB together",
+        ("naive", "aligned", "page-ordered"),
+    )
+
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """The native library must have been built, for a GPU its CUDA part."""
@@ -89,7 +96,7 @@ class Uva(StoreSpec):
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job)
+        return ZeroCopyGather(job, self.access)
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gnnbench.ops.features import gather_zero_copy
+from gnnbench.ops.features import PAGE_ORDERED, gather_zero_copy
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 
 class ZeroCopyGather(RowStore):
-    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked."""
+    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked.
 
-    def __init__(self, job: Job) -> None:
+    ``access`` is one of ``gnnbench.ops.features.ACCESSES``.
+    """
+
+    def __init__(self, job: Job, access: str = PAGE_ORDERED) -> None:
         super().__init__(job)
+        self._access = access
         self._table = LockedTensor(job.graph.features, job.device, "features")
+
+    @property
+    def table(self) -> Tensor:
+        """The locked table."""
+        return self._table.tensor
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self._table.tensor, ids)
+        return gather_zero_copy(self.table, ids, self._access)
 
     def close(self) -> None:
         """Unlock and free the table."""

@@ -93,8 +93,18 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
 
-  // Rows of a host table in locked memory, read by the device of the ids; CUDA only.
-  m.def("gather_zero_copy(Tensor table, Tensor ids) -> Tensor");
+  // Rows of a host table in locked memory, read by the device of the ids; CUDA only. aligned: whole
+  // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of
+  // 1024 threads. Over: rows of `kept` where slots int32 [num_rows] know the id, which is where its
+  // generation int32 [num_rows] is the present one; hits int64 [1] is raised by their number, and
+  // with `remember` each id is left its place under the next generation.
+  m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
+  m.def(
+      "gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks) -> Tensor");
+  m.def(
+      "gather_over(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
+      "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks) -> "
+      "Tensor");
 
   // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
   // dim]; the backward takes the gradient of that and gives the one of x.

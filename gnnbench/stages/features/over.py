@@ -1,0 +1,47 @@
+"""Rows of a batch over those that are kept on the device, in one pass that no host waits for."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops.features import gather_over
+from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.stages.lookup import IdLookup
+
+
+class OverKept:
+    """Serves ``store``'s rows: what is not kept is read page by page out of ``under``'s table.
+
+    How many rows were kept is known to the device alone; the store's counts (``where`` kept rows
+    are, and ``zero_copy``) are settled when they are read.
+    """
+
+    def __init__(self, store: FeatureStore, under: ZeroCopyGather, where: str) -> None:
+        self._store, self._table, self._where = store, under.table, where
+        self._hits = torch.zeros(1, dtype=torch.int64, device=store.job.device)
+        self._asked = self._calls = 0
+        store.job.counts.settled_by(self._settle)
+
+    def rows(self, kept: Tensor, lookup: IdLookup, ids: Tensor, remember: bool) -> Tensor:
+        """Rows ``[n, feature_dim]`` of ``ids``; ``remember`` their places as slots of the next."""
+        if remember and lookup.last:
+            lookup.forget()
+        rows = gather_over(
+            self._table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
+            self._hits, remember,
+        )  # fmt: skip
+        if remember:
+            lookup.remembered()
+        self._asked += ids.numel()
+        self._calls += 1
+        return rows
+
+    def _settle(self) -> None:
+        if self._calls:
+            hits = int(self._hits)
+            self._hits.zero_()
+            self._store.count(hits, self._where, self._calls)
+            self._store.count(self._asked - hits, "zero_copy", self._calls)
+            self._asked = self._calls = 0

@@ -1,0 +1,70 @@
+#include "cuda/features/over.h"
+
+#include "cuda/common/device_assert.h"
+#include "cuda/features/page_order.h"
+#include "cuda/features/rows.cuh"
+
+namespace gnnbench::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <class Id, class Unit>
+__global__ void __launch_bounds__(kThreads)
+    kept_kernel(const Unit* __restrict__ kept, Lookup lookup, const Id* __restrict__ ids, int64_t n,
+                int64_t num_nodes, RowShape<Unit> shape, uint64_t* __restrict__ keys,
+                int64_t* __restrict__ hits, Unit* __restrict__ out) {
+  __shared__ int found;
+  if (threadIdx.x == 0) found = 0;
+  __syncthreads();
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const int64_t i = thread >> shape.lanes_log2;
+  const bool first = (thread & ((1 << shape.lanes_log2) - 1)) == 0;
+  int64_t id = 0;
+  int32_t slot = -1;
+  if (i < n) {
+    id = static_cast<int64_t>(ids[i]);
+    assert(id >= 0 && id < num_nodes && "gnnbench gather: an id is outside the table");
+    if (lookup.generations[id] == lookup.generation) slot = lookup.slots[id];
+  }
+  __syncwarp();  // all lanes of a row have read the entry that the first one overwrites
+  if (i < n) {
+    if (slot >= 0) shape.copy(kept, slot, out, i, static_cast<int>(thread));
+    if (first) {
+      keys[i] = slot >= 0 ? kNowhere : static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(i);
+      if (slot >= 0) atomicAdd(&found, 1);
+      if (lookup.remember) {
+        lookup.slots[id] = static_cast<int32_t>(i);
+        lookup.generations[id] = lookup.generation + 1;
+      }
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && found > 0) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(hits), static_cast<unsigned long long>(found));
+  }
+}
+
+}  // namespace
+
+template <class Id>
+void gather_kept(Launch launch, const void* kept, const Lookup& lookup, const Id* ids, int64_t n,
+                 int64_t num_nodes, int64_t row_bytes, uint64_t* keys, int64_t* hits, void* out) {
+  if (n == 0) return;
+  with_unit(kept, out, row_bytes, [&](auto unit) {
+    using Unit = decltype(unit);
+    const RowShape<Unit> shape(row_bytes, false);
+    kept_kernel<Id, Unit>
+        <<<blocks_for(n << shape.lanes_log2, kThreads), kThreads, 0, launch.stream>>>(
+            static_cast<const Unit*>(kept), lookup, ids, n, num_nodes, shape, keys, hits,
+            static_cast<Unit*>(out));
+    GNNBENCH_CUDA_LAUNCHED(launch, "kept_kernel");
+  });
+}
+
+template void gather_kept<int32_t>(Launch, const void*, const Lookup&, const int32_t*, int64_t,
+                                   int64_t, int64_t, uint64_t*, int64_t*, void*);
+template void gather_kept<int64_t>(Launch, const void*, const Lookup&, const int64_t*, int64_t,
+                                   int64_t, int64_t, uint64_t*, int64_t*, void*);
+
+}  // namespace gnnbench::cuda

@@ -1,0 +1,46 @@
+// Rows that the device reads out of host memory, page by page.
+//
+// The link to the host is fast, the translation of its addresses is not: rows of a large table come
+// several times faster when those of one page (2 MiB) are read together. A batch is brought into
+// such an order by a radix sort of its ids' high bits alone.
+//
+//   keys   uint64 [n]   | id : 32 | place of its row in out : 32 |     kNowhere: nothing to read
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/common/launch.h"
+
+namespace gnnbench::cuda {
+
+constexpr uint64_t kNowhere = ~uint64_t{0};
+
+// Keys, the room for their sort, and what CUB wants.
+struct PageOrder {
+  uint64_t* keys;
+  uint64_t* sorted;
+  void* scratch;
+  size_t scratch_bytes;
+};
+
+// The shape of what is read. blocks: of 1024 threads that read at a time; few fill the link, and
+// leave the other multiprocessors to whom works beside.
+struct Pages {
+  const void* table;
+  int64_t num_rows;  // below 2^32 - 1
+  int64_t row_bytes;
+  int64_t page_bytes;
+  int blocks;
+};
+
+size_t page_order_scratch_bytes(Launch launch, int64_t n);
+
+// keys[i] = ids[i], places[i]; places may be null: i. An id out of range fails a device assert.
+template <class Id>
+void page_keys(Launch launch, const Id* ids, const int64_t* places, int64_t n, int64_t num_rows,
+               uint64_t* keys);
+
+// out row (place) = table row (id), page by page; keys are overwritten.
+void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int64_t n, void* out);
+
+}  // namespace gnnbench::cuda

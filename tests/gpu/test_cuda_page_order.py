@@ -1,0 +1,100 @@
+"""Rows read page by page, by whole lines, or over kept rows are the table's, bit for bit."""
+
+import pytest
+import torch
+from gpu_graphs import assert_same
+
+from gnnbench.errors import UsageError
+from gnnbench.ops.features import ACCESSES, PAGE_ORDERED, gather_over, gather_zero_copy
+
+pytestmark = pytest.mark.gpu
+
+
+def made(rows, width, dtype):
+    """A pinned table whose bits are any."""
+    bits = torch.Generator().manual_seed(width)
+    size = rows * width * dtype.itemsize
+    raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
+    return raw.view(dtype).view(rows, width).pin_memory()
+
+
+def same_bits(rows, right):
+    assert rows.is_cuda and rows.dtype is right.dtype
+    assert torch.equal(rows.cpu().view(torch.uint8), right.contiguous().view(torch.uint8))
+
+
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 100, 120, 128, 261, 602, 1025])
+@pytest.mark.parametrize("access", ACCESSES)
+def test_equals_the_table(access, width, dtype, ids_dtype):
+    table = made(5000, width, dtype)
+    ids = torch.randint(0, 5000, (7777,), generator=torch.Generator().manual_seed(3))
+    rows = gather_zero_copy(table, ids.to(ids_dtype).cuda(), access, page_bytes=1 << 14, blocks=3)
+    same_bits(rows, table[ids])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 9, 1000])
+@pytest.mark.parametrize("page_bytes", [1, 64, 4096, 1 << 40])
+def test_pages_of_any_size(rows, page_bytes):
+    table = made(rows, 16, torch.float32)
+    ids = torch.randint(0, rows, (301,), generator=torch.Generator().manual_seed(rows))
+    same_bits(gather_zero_copy(table, ids.cuda(), PAGE_ORDERED, page_bytes), table[ids])
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_empty_requests(access):
+    none = torch.empty(0, dtype=torch.int64, device="cuda")
+    assert gather_zero_copy(made(5, 4, torch.float32), none, access).shape == (0, 4)
+    ids = torch.tensor([1, 0], device="cuda")
+    assert gather_zero_copy(torch.empty(5, 0).pin_memory(), ids, access).shape == (2, 0)
+
+
+def test_refusals():
+    table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
+    with pytest.raises(UsageError, match="access must be one of naive, aligned, page-ordered"):
+        gather_zero_copy(table, ids, "sorted")
+    with pytest.raises(UsageError, match="page_bytes must be at least 1"):
+        gather_zero_copy(table, ids, PAGE_ORDERED, page_bytes=0)
+    with pytest.raises(UsageError, match="blocks must be 1 to 65535"):
+        gather_zero_copy(table, ids, PAGE_ORDERED, blocks=0)
+    with pytest.raises(UsageError, match="locked for CUDA"):
+        gather_zero_copy(torch.ones(5, 4), ids, PAGE_ORDERED)
+
+
+@pytest.mark.parametrize("width", [1, 7, 128, 261])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_rows_over_those_of_the_last_batch(width, dtype):
+    """For hundreds of steps: bits, hits, and what is remembered."""
+    nodes, random = 900, torch.Generator().manual_seed(1)
+    table = made(nodes, width, dtype)
+    slots, generations = (torch.zeros(nodes, dtype=torch.int32, device="cuda") for _ in range(2))
+    hits = torch.zeros(1, dtype=torch.int64, device="cuda")
+    kept, last, right = torch.empty(0, width, dtype=dtype, device="cuda"), set(), 0
+    for generation in range(1, 301):
+        n = int(torch.randint(0, nodes, (1,), generator=random))
+        ids = torch.randperm(nodes, generator=random)[:n]
+        kept = gather_over(
+            table, kept, slots, generations, generation, ids.int().cuda(), hits, remember=True
+        )
+        same_bits(kept, table[ids])
+        right, last = right + len(last & set(ids.tolist())), set(ids.tolist())
+    assert int(hits) == right
+    assert_same(slots[ids.cuda()], torch.arange(n, dtype=torch.int32))
+
+
+def test_rows_over_a_cache():
+    """A static cache: nothing is remembered, and repeated ids are served."""
+    table = made(100, 12, torch.float32)
+    hot = torch.tensor([7, 3, 99])
+    slots = torch.full((100,), -5, dtype=torch.int32)
+    generations = torch.zeros(100, dtype=torch.int32)
+    slots[hot], generations[hot] = torch.arange(3, dtype=torch.int32), 1
+    slots, generations = slots.cuda(), generations.cuda()
+    hits = torch.zeros(1, dtype=torch.int64, device="cuda")
+    ids = torch.tensor([3, 3, 50, 99, 0, 7, 50])
+    before = slots.clone(), generations.clone()
+    rows = gather_over(table, table[hot].cuda(), slots, generations, 1, ids.cuda(), hits)
+    same_bits(rows, table[ids])
+    assert int(hits) == 4
+    assert torch.equal(slots, before[0]) and torch.equal(generations, before[1])
