@@ -80,7 +80,7 @@ def gather_over(
 
     ``table`` and ``ids`` as in :func:`gather_zero_copy`; ``kept`` ``[k, ...]`` on the device of the
     ids. Row ``slots[id]`` of it is that of ``id`` where ``generations[id] == generation``, both
-    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there is raised by the number of rows that were kept.
+    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there grows by the number of rows that were kept.
     ``remember`` (the ids are distinct): leaves each id its place in ``ids`` as its slot, under the
     next generation. The host waits for nothing. Returns ``[m, ...]``, bit for bit. Raises
     ``UsageError`` as :func:`gather_zero_copy`.

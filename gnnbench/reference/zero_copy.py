@@ -1,4 +1,4 @@
-"""What PyTorch-Direct's kernel asks of the host for (section 3.2.1, Listing 2): an address model."""
+"""What PyTorch-Direct's kernel asks of the host (section 3.2.1, Listing 2): an address model."""
 
 from __future__ import annotations
 

@@ -43,8 +43,9 @@ class CachedRows(FeatureStore):
         shape = (cached_rows(ratio, nodes), *self._table.shape[1:])
         self._cache = torch.empty(shape, dtype=self._table.dtype, device=job.device)
         self._lookup = IdLookup(nodes, job.device)
-        over = isinstance(misses, ZeroCopyGather)
-        self._over = OverKept(self, misses, "cache") if over else None
+        self._over: OverKept | None = None
+        if isinstance(misses, ZeroCopyGather):
+            self._over = OverKept(self, misses, "cache")
         self._rows = torch.empty((0, *shape[1:]), dtype=self._table.dtype, device=job.device)
         self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
