@@ -84,23 +84,19 @@ class Watched:
         return int(torch.stack(self.wrong).sum())
 
 
-@pytest.mark.parametrize("late", ["sample", "load", "step", "all", "none"])
-@pytest.mark.parametrize("depth", [1, 3])
-@pytest.mark.parametrize("order", [{}, GREEDY], ids=["drawn", "greedy"])
+@pytest.mark.parametrize("late", ["load", "step", "all"])
+@pytest.mark.parametrize("order,depth", [({}, 1), (GREEDY, 3)], ids=["drawn", "greedy"])
 @pytest.mark.parametrize("store", STORES)
 def test_rows_are_right_when_they_are_read_whoever_is_late(
     store, order, depth, late, small_graph, one_thread
 ):
     system = make(small_graph, settings=prefetch(depth, **STORES[store], **order), **SMALL)
     assert system.check().ok
-    phases = {"all": ("sample", "load", "step"), "none": ()}.get(late, (late,))
-    trainer = system.trainer
-    watched = Watched(system, phases)
+    watched = Watched(system, ("sample", "load", "step") if late == "all" else (late,))
     for epoch in range(20):
         report = run(system, epoch)
         assert report.ok, report.reason
     assert len(watched.wrong) == 2 * 20 * 10 and watched.found() == 0
-    assert trainer.losses == []
     system.close()
 
 
