@@ -1,11 +1,10 @@
 """Prefetched epochs are the serial ones: batches, rows, losses, counts and what is looked at."""
 
 import _thread
-import threading
 
 import pytest
 import torch
-from compose import SYSTEMS, counted, make, run, timed
+from compose import SYSTEMS, assert_no_thread_is_left, counted, make, run, timed
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.features.host import HostGather
@@ -133,7 +132,7 @@ def test_an_interrupt_ends_the_epoch_wherever_it_comes(stage, small_graph, one_t
     setattr(what, name, interrupted)
     with pytest.raises(KeyboardInterrupt):
         timed(system, 0)
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
     setattr(what, name, right)
     system.audit(0)
     system.counts.clear()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
+    from gnnbench.stages.sampler.base import SamplerStage
     from gnnbench.stages.schedule.lanes import Lane
 
 
@@ -117,20 +118,39 @@ class _Epoch:
             self._compute.after(side.mark())
 
     def _sample(self) -> None:
-        progress, lane = self._progress, self._sampling
+        progress, lane, sampler = self._progress, self._sampling, self.stages.sampler
         lead = self.stages.ahead + self.depth
+        asked: deque[tuple[int, Any, Any]] = deque()
+
+        def hand_over(most: int) -> None:
+            """Of the batches asked for all but so many."""
+            while len(asked) > most:
+                number, ticket, mark = asked.popleft()
+                self._drawn.append((self._drawn_by(sampler, ticket, number), mark))
+                progress.note("drawn")
+
         with lane.entered():
             for number, seeds in enumerate(self.batches):
-                progress.reach("loaded", number - lead + 1)
+                if not progress.reached("loaded", number - lead + 1):
+                    hand_over(0)
+                    progress.reach("loaded", number - lead + 1)
                 # Its loading waited until so many others were trained on.
                 if (last := number - lead - self.depth - 1) >= 0:
                     lane.after(self._items[last].done)
                     self._items[last].batch = self._items[last].before = None
                 with self.timeline.span("sample", number, lane.name):
-                    batch = self.stages.sampler.sample(seeds, self.epoch, number)
-                self._drawn.append((batch, lane.mark()))
-                del batch
-                progress.note("drawn")
+                    ticket = sampler.begin(seeds, self.epoch, number)
+                asked.append((number, ticket, lane.mark()))
+                del ticket
+                hand_over(1 if sampler.asks else 0)
+            hand_over(0)
+
+    def _drawn_by(self, sampler: SamplerStage, ticket: Any, number: int) -> Batch:
+        """The batch of a ticket; what is enqueued for it now is the phase's as well."""
+        if not sampler.asks:
+            return sampler.end(ticket)
+        with self.timeline.span("sample", number, self._sampling.name):
+            return sampler.end(ticket)
 
     def _fetch(self) -> None:
         stages, lane = self.stages, self._fetching

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import torch
 
+NAME = "part of an epoch"  # of every thread
+
 
 class _Ended(BaseException):
     """The epoch has ended on another thread."""
@@ -28,6 +30,11 @@ class Progress:
             self._counts[what] += 1
             self._changed.notify_all()
 
+    def reached(self, what: str, count: int) -> bool:
+        """Whether so many of ``what`` are done."""
+        with self._changed:
+            return self._counts[what] >= count
+
     def reach(self, what: str, count: int) -> None:
         """Wait until so many of ``what`` are done; where the epoch ends before, the part ends."""
         with self._changed:
@@ -40,7 +47,7 @@ class Progress:
 
         An error ends them all, each where it waits next, and is raised here. No thread is left.
         """
-        threads = [threading.Thread(target=self._part, args=(part,)) for part in others]
+        threads = [threading.Thread(target=self._part, args=(part,), name=NAME) for part in others]
         try:
             for thread in threads:
                 thread.start()

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from compose import assert_no_thread_is_left
 
 from gnnbench.cell import Cell, Until
 from gnnbench.errors import UsageError
@@ -15,6 +16,7 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.features.spec import Cache, Host, Match, Window
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import Order
+from gnnbench.stages.sampler.base import SamplerStage
 from gnnbench.stages.schedule.base import Stages
 from gnnbench.stages.schedule.prefetch import Prefetch
 from gnnbench.stages.schedule.serial import Serial
@@ -35,15 +37,46 @@ class Backwards(Order):
         return list(range(len(batches)))[::-1]
 
 
+class Draws(SamplerStage):
+    """A sampler stage by a function."""
+
+    def __init__(self, sample):
+        self._sample = sample
+
+    def sample(self, seeds, epoch, number):
+        return self._sample(seeds, epoch, number)
+
+
+class Asked(Draws):
+    """One whose batches are drawn when they are asked for, and told when they are fetched."""
+
+    asks = True
+
+    def __init__(self, sample):
+        super().__init__(sample)
+        self.told, self.open, self.most = [], 0, 0
+
+    def begin(self, seeds, epoch, number):
+        self.open += 1
+        self.most = max(self.most, self.open)
+        return number, self._sample(seeds, epoch, number)
+
+    def end(self, ticket):
+        number, batch = ticket
+        self.open -= 1
+        self.told.append(number)
+        return batch
+
+
 class Noting:
     """Stages that note when they are called, in one list for all threads."""
 
-    def __init__(self, order=None, window=1, spoil=None):
+    def __init__(self, order=None, window=1, spoil=None, sampler=Draws):
         self.calls, self._spoil, self.threads = [], spoil, {}
         store = SimpleNamespace(load=self._noted("load", lambda b: f"rows of {b}"), window=window)
         store.announce = self._noted("announce", lambda batches: None)
         self.stages = Stages(
-            SimpleNamespace(sample=self._noted("sample", lambda s, e, n: f"batch {n}", 2)),
+            sampler(self._noted("sample", lambda s, e, n: f"batch {n}", 2)),
             store,
             SimpleNamespace(step=self._noted("step", lambda b, rows: None)),
             self._noted("keep", lambda b, rows: None),
@@ -71,7 +104,7 @@ def epoch(stages, count, schedule, until=Until.COMPUTE):
     seeds = [torch.tensor([n]) for n in range(count)]
     schedule.epoch(6, seeds, stages, timeline, until)
     timeline.stop()
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
     return timeline
 
 
@@ -96,6 +129,20 @@ def test_each_stage_is_asked_in_serials_order(count, order, window, depth):
     assert sweep.wall == pytest.approx(sweep.idle + sweep.overlap + sum(sweep.alone.values()))
     assert len(set(ahead.threads.values())) == 3
     assert ahead.threads["step"] is ahead.threads["keep"] is threading.main_thread()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
+@pytest.mark.parametrize("order,window", WINDOWS)
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_one_that_is_asked_has_a_batch_more_to_draw(count, order, window, depth):
+    serial, ahead = Noting(order, window), Noting(order, window, sampler=Asked)
+    epoch(serial.stages, count, Serial())
+    epoch(ahead.stages, count, Prefetch(depth=depth))
+    for names in (["sample"], ["announce", "load"], ["step", "keep"]):
+        assert ahead.of(*names) == serial.of(*names)
+    sampler = ahead.stages.sampler
+    assert sampler.told == list(range(count)) and sampler.open == 0
+    assert sampler.most == min(2, count)
 
 
 def test_an_epoch_that_ends_with_the_rows():
@@ -165,7 +212,7 @@ def test_an_error_anywhere_is_raised_as_it_is(place, depth, kind):
     with pytest.raises(kind) as raised:
         epoch(noting.stages, 10, Prefetch(depth=depth))
     assert raised.value is error
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
     assert noting.calls.count(place) == 1
 
 
@@ -177,7 +224,7 @@ def test_an_error_of_the_order_is_raised_as_it_is():
     noting = Noting(Broken(4))
     with pytest.raises(UsageError, match="arranged 4 batches as 1"):
         epoch(noting.stages, 10, Prefetch())
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
 
 
 # Rows bit for bit at the time that they are used, whoever is late.
@@ -202,7 +249,7 @@ class Late:
         self._delays = random.Random(f"{spec} {held} {late}")
         inner = SimpleNamespace(load=self._load, announce=made.announce, window=made.window)
         self.stages = Stages(
-            SimpleNamespace(sample=self._sample), inner, SimpleNamespace(step=self._step),
+            Draws(self._sample), inner, SimpleNamespace(step=self._step),
             self._keep, order,
         )  # fmt: skip
 

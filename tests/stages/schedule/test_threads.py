@@ -4,6 +4,7 @@ import threading
 
 import pytest
 import torch
+from compose import assert_no_thread_is_left
 
 from gnnbench.stages.schedule.threads import Progress
 
@@ -22,7 +23,7 @@ def test_parts_wait_for_one_another_and_all_end():
 
     progress.run(own, other)
     assert calls == ["other", "own"]
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
 
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit])
@@ -41,7 +42,7 @@ def test_the_first_error_ends_all_parts_and_is_raised(guilty, kind):
     with pytest.raises(kind) as raised:
         progress.run(*map(part, range(3)))
     assert raised.value is error
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
 
 
 def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):
@@ -63,7 +64,8 @@ def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):
 
     with pytest.raises(ValueError, match="first"):
         progress.run(own, lambda: ends.wait(30))
-    assert raised and threading.active_count() == 1
+    assert raised
+    assert_no_thread_is_left()
 
 
 def test_threads_that_cannot_start_end_those_that_did(monkeypatch):
@@ -79,7 +81,7 @@ def test_threads_that_cannot_start_end_those_that_did(monkeypatch):
     progress = Progress()
     with pytest.raises(RuntimeError, match="can't start"):
         progress.run(lambda: None, lambda: progress.reach("never", 1), lambda: None)
-    assert threading.active_count() == 1
+    assert_no_thread_is_left()
 
 
 def test_a_thread_has_as_many_for_its_work_as_the_caller():
