@@ -195,7 +195,7 @@ class CapturedFusedMap:
                 self._place.copy_(self._host_place, non_blocking=True)
                 flat = _call("fused_map_padded", *args)
                 self._host_sizes.copy_(flat[-1], non_blocking=True)
-        self._flat: list[Tensor] = flat[:-1]
+        self._flat: list[Tensor] = flat
 
     def sample(self, seeds: Tensor, *, key: int, batch: int) -> MiniBatch:
         """Sample the batch of ``seeds``, at most ``max_seeds`` of them, on the GPU or not.
@@ -232,7 +232,7 @@ class CapturedFusedMap:
                 with_positions=self._with_positions,
             )
             return mini
-        flat = trimmed(self._flat, count, took, self._frontier)
+        flat = trimmed(self._flat[:-1], count, took, self._frontier)  # the sizes are the last
         return mini_batch(flat, seeds, self._pick, self._frontier, self._with_positions)
 
 

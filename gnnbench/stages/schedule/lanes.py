@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from gnnbench.ops.sm_budget import limited_stream
+
 
 class Lane:
     """Of the host: work is done when its call returns, and nothing is to be waited for."""
@@ -54,9 +56,14 @@ def own_lane(device: torch.device) -> Lane:
     return StreamLane(torch.cuda.current_stream(device)) if device.type == "cuda" else Lane()
 
 
-def side_lane(device: torch.device, name: str) -> Lane:
-    """Another one, by this name in timelines."""
-    return StreamLane(_stream(device, name), name) if device.type == "cuda" else Lane(name)
+def side_lane(device: torch.device, name: str, sms: int = 0) -> Lane:
+    """Another one, by this name in timelines; its kernels run on ``sms`` multiprocessors, 0: all.
+
+    Raises as ``gnnbench.ops.sm_budget.limited_stream``.
+    """
+    if device.type != "cuda":
+        return Lane(name)
+    return StreamLane(limited_stream(device, sms).stream if sms else _stream(device, name), name)
 
 
 @cache  # torch's allocator has memory for each stream: another one each epoch would leave it

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cell import Until
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.stages.schedule.base import ScheduleSpec, Stages
 from gnnbench.stages.schedule.serial import Serial
 from gnnbench.stages.spec import option
 
 if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
+
     from torch import Tensor
 
     from gnnbench.measure.timeline import Timeline
@@ -36,6 +38,18 @@ class Prefetch(ScheduleSpec):
     depth: int = option(
         1, "batches fetched before the one that trains, and sampled before those", range(1, 65)
     )
+    sms: int = option(
+        0, "multiprocessors of a GPU that memory IO's kernels may run on; 0: all", range(1025)
+    )
+
+    def resolved(self, device: str) -> Self:
+        """A CPU has none to share out. Raises ``UnsupportedError``."""
+        if self.sms and device == "cpu":
+            raise UnsupportedError(
+                f"schedule.sms={self.sms} shares out a GPU's multiprocessors; give --device cuda,"
+                " or 0"
+            )
+        return super().resolved(device)
 
     @property
     def held(self) -> int:
@@ -58,7 +72,7 @@ class Prefetch(ScheduleSpec):
         if until is Until.SAMPLE or not batches:
             Serial().epoch(epoch, batches, stages, timeline, until)
             return
-        _Epoch(self.depth, epoch, batches, stages, timeline).run()
+        _Epoch(self, epoch, batches, stages, timeline).run()
 
 
 @dataclass
@@ -84,7 +98,7 @@ class _Epoch:
     not depend on how far the host is: memory and depth are the same in every run.
     """
 
-    depth: int
+    spec: Prefetch
     epoch: int
     batches: list[Tensor]
     stages: Stages
@@ -100,7 +114,8 @@ class _Epoch:
         device = self.batches[0].device
         self._progress = Progress()
         self._compute = own_lane(device)
-        self._sampling, self._fetching = (side_lane(device, n) for n in ("sample", "memory_io"))
+        self._sampling = side_lane(device, "sample")
+        self._fetching = side_lane(device, "memory_io", self.spec.sms)
         sides = self._sampling, self._fetching
         for side in sides:  # it uses seeds, and what earlier work left in the stages
             side.after(self._compute.mark())
@@ -119,7 +134,7 @@ class _Epoch:
 
     def _sample(self) -> None:
         progress, lane, sampler = self._progress, self._sampling, self.stages.sampler
-        lead = self.stages.ahead + self.depth
+        lead = self.stages.ahead + self.spec.depth
         asked: deque[tuple[int, Any, Any]] = deque()
 
         def hand_over(most: int) -> None:
@@ -135,7 +150,7 @@ class _Epoch:
                     hand_over(0)
                     progress.reach("loaded", number - lead + 1)
                 # Its loading waited until so many others were trained on.
-                if (last := number - lead - self.depth - 1) >= 0:
+                if (last := number - lead - self.spec.depth - 1) >= 0:
                     lane.after(self._items[last].done)
                     self._items[last].batch = self._items[last].before = None
                 with self.timeline.span("sample", number, lane.name):
@@ -184,7 +199,7 @@ class _Epoch:
     def _load(self, drawn: list[Batch], nth: int, place: int, before: Batch | None) -> None:
         """Load the ``nth`` of a window's batches, the epoch's ``place``-th to be run."""
         progress, lane = self._progress, self._fetching
-        if (last := place - self.depth - 1) >= 0:
+        if (last := place - self.spec.depth - 1) >= 0:
             progress.reach("trained", last + 1)
             lane.after(self._items[last].done)
             self._items[last].rows = None

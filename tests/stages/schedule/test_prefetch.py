@@ -10,7 +10,7 @@ import torch
 from compose import assert_no_thread_is_left
 
 from gnnbench.cell import Cell, Until
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.features.spec import Cache, Host, Match, Window
@@ -331,3 +331,13 @@ def test_a_buffer_written_again_too_early_shows(depth, one_thread):
     found.stages.store.load, found.stages.trainer.step = noted, late
     epoch(found.stages, count, schedule)
     assert len(set(found.wrong)) > count // 2
+
+
+def test_what_may_be_asked_for():
+    assert Prefetch().held == 2 and Prefetch(depth=5).held == 6 and Serial().held == 1
+    assert Prefetch(sms=16).resolved("cuda").plain() == {"name": "prefetch", "depth": 1, "sms": 16}
+    with pytest.raises(UnsupportedError, match=r"schedule.sms=16 shares out a GPU's multiproc"):
+        Prefetch(sms=16).resolved("cpu")
+    for wrong in ({"depth": 0}, {"depth": 65}, {"sms": -1}):
+        with pytest.raises(UsageError, match="schedule 'prefetch'"):
+            Prefetch(**wrong)
