@@ -1,6 +1,7 @@
 """Prefetched epochs are the serial ones: batches, rows, losses, counts and what is looked at."""
 
 import _thread
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from compose import SYSTEMS, assert_no_thread_is_left, counted, make, run, timed
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.window import WindowStore
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
 STAGES = {
@@ -184,3 +186,29 @@ def test_where_only_samples_are_drawn_it_is_serial(small_graph, one_thread):
     systems = [make(small_graph, settings=s, until="sample") for s in ({}, prefetch(4))]
     assert [run(s).sampled_edges for s in systems] == [run(systems[0]).sampled_edges] * 2
     assert timed(systems[1], 2).overlap == 0
+
+
+class OneUnion(WindowStore):
+    """Writes every window's rows to the same memory, and hands out views of it."""
+
+    def _fetch(self):
+        super()._fetch()
+        ids = [batch.input_nodes for batch in self._waiting]
+        if not hasattr(self, "_one"):
+            self._one = self._union.new_empty((8 * len(torch.cat(ids)), self._union.shape[1]))
+        self._parts = self._one[: len(torch.cat(ids))].split([len(one) for one in ids])
+        for part, batch in zip(self._parts, self._waiting, strict=True):
+            part.copy_(self._union.index_select(0, self._places[id(batch)]))
+
+    def load(self, batch):
+        super().load(batch)
+        return next(p for p, b in zip(self._parts, self._waiting, strict=True) if b is batch)
+
+
+def test_memory_of_a_window_is_not_the_next_ones_while_its_rows_are_held(small_graph, one_thread):
+    settings = prefetch(**{"features": "window", "features.window": 8})
+    system = make(small_graph, settings=settings, **SMALL)
+    assert system.check().ok
+    under = HostGather(replace(system.job, held=1))
+    system.stages.store = OneUnion(system.job, under, 8)
+    assert "feature rows differ" in system.check().reason
