@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 AUTO = "auto"
-GIB = 1 << 30
 # Of the peak, for batches larger than those that were seen, and for what no allocator counts.
 MARGIN_SHARE, MARGIN_BYTES = 1 / 8, 1 << 29
 
@@ -16,9 +15,11 @@ def fitting_rows(
     ``room``: bytes of the device's memory for all that the process has there; ``peak``: the most of
     them that an epoch without the cache took (PaGraph, SoCC 2020; GNNLab, EuroSys 2022, section
     6.1, after one mini-batch). What is left, less an eighth of the peak and 512 MiB, is the
-    cache's. ``limit``: bytes that it may take at most. At least one of ``room`` and ``limit`` is
-    given.
+    cache's. ``limit``: bytes that it may take at most. Raises ``ValueError`` where neither ``room``
+    nor ``limit`` is given.
     """
+    if room is None and limit is None:
+        raise ValueError("a cache's size is derived from a room or a limit")
     left = [] if limit is None else [limit]
     if room is not None:
         left.append(room - peak - int(peak * MARGIN_SHARE) - MARGIN_BYTES)

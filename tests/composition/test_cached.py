@@ -7,7 +7,7 @@ import pytest
 import torch
 from compose import counted, make, run, timed
 
-from gnnbench.cache.policy import PRESAMPLED
+from gnnbench.cache.policy import PRESAMPLED, PROBED
 from gnnbench.cache.trace import Trace
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
@@ -174,6 +174,32 @@ def test_presampled_batches_count_in_no_epoch(small_graph):
 def _noting(sample, drawn, seeds, epoch, number):
     drawn.append(epoch)
     return sample(seeds, epoch, number)
+
+
+def test_a_derived_ratio_is_told_with_what_setup_took(small_graph):
+    settings = {"features": "match", "features.table": "cache", "features.table.ratio": "auto",
+                "features.table.memory_gib": 100 * 96 / 2**30}  # fmt: skip
+    system = make(small_graph, "baseline", settings, "memory_io")
+    told = {name: value for stage, name, where, value in system.setup_counts}
+    assert (told["cache_ratio"], told["cache_rows"]) == (0.25, 100)
+    assert system.check().ok and run(system).ok
+
+
+def test_the_epoch_whose_peak_is_measured_leaves_nothing_behind(small_graph, monkeypatch):
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+    plain, other = make(small_graph), make(small_graph)
+    heard = []
+    epoch = other.recipe.schedule.epoch
+    other.recipe.schedule.__dict__["epoch"] = lambda *args: (heard.append(args[0]), epoch(*args))
+    assert other._peak_of_an_epoch() == 77
+    del other.recipe.schedule.__dict__["epoch"]
+    assert heard == [PROBED]
+    other.counts.clear()
+    right, found = run(plain, 3), run(other, 3)
+    assert found.ok and (found.loss, found.param_norm) == (right.loss, right.param_norm)
+    assert found.batches == right.batches and found.counts == right.counts
 
 
 def test_tsota_is_the_baseline_with_gnnlabs_sampler_and_a_cache_by_degree(small_graph):

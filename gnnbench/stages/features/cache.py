@@ -23,9 +23,9 @@ from gnnbench.cache.policy import (
     hotness,
     ranking,
 )  # fmt: skip
-from gnnbench.cache.size import AUTO, GIB, fitting_rows
+from gnnbench.cache.size import AUTO, fitting_rows
 from gnnbench.cache.trace import RATIOS, Trace
-from gnnbench.errors import GpuMemoryError, HostMemoryError, UnsupportedError
+from gnnbench.errors import UnsupportedError
 from gnnbench.ops.features import gather
 from gnnbench.stages.counts import (
     CACHE_RATIO,
@@ -38,6 +38,7 @@ from gnnbench.stages.counts import (
     Measure,
 )  # fmt: skip
 from gnnbench.stages.features.base import Over, Point, RowStore
+from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
@@ -65,26 +66,15 @@ class CacheStore(Over, RowStore):
         self._rows = self._table.new_empty((0, *self._table.shape[1:]), device=job.device)
 
     def _allocated(self, rows: int) -> Tensor:
-        size, device = rows * self._row_bytes, self.job.device
-        what = f"a cache of ratio {rows / self.job.graph.num_nodes:.3g} takes {size / GIB:.3g} GiB"
+        size = rows * self._row_bytes
+        what = f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
         if self._limit and size > self._limit:
             raise UnsupportedError(
-                f"{what}, above memory_gib={self._limit / GIB:.3g}; give a smaller ratio, or"
-                f" ratio={AUTO}"
+                f"{what} takes {size / GIB:.3g} GiB, more than memory_gib={self._limit / GIB:.3g};"
+                f" give a smaller ratio, or ratio={AUTO}"
             )
-        try:
-            return self._table.new_empty((rows, *self._table.shape[1:]), device=device)
-        except RuntimeError as error:  # the CPU's allocator has no type of its own
-            if device.type == "cuda" and isinstance(error, torch.OutOfMemoryError):
-                raise GpuMemoryError(
-                    f"{what}, which the GPU does not have free; give a smaller ratio, or"
-                    f" ratio={AUTO}"
-                ) from None
-            if device.type == "cpu" and "allocate memory" in str(error):
-                raise HostMemoryError(
-                    f"{what}, which the host does not have free; give a smaller ratio"
-                ) from None
-            raise
+        with taking(what, size, f"give a smaller ratio, or ratio={AUTO}"):
+            return self._table.new_empty((rows, *self._table.shape[1:]), device=self.job.device)
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
         """Derive the number of rows where the ratio is ``auto``."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
-from gnnbench.cache.size import AUTO, GIB
+from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing
@@ -219,7 +219,7 @@ class Cache(Over):
         from gnnbench.stages.features.cache import StaticCache
         from gnnbench.stages.features.sieve import SieveCache
 
-        policy, limit = Policy.named(self.policy), int(self.memory_gib * GIB)
+        policy, limit = Policy.named(self.policy), int(self.memory_gib * 2**30)
         under = self.fetching(job)
         try:
             if policy.name == SIEVE:
