@@ -221,13 +221,9 @@ class Cache(Over):
 
         policy, limit = Policy.named(self.policy), int(self.memory_gib * 2**30)
         under = self.fetching(job)
-        try:
-            if policy.name == SIEVE:
-                return SieveCache(job, self.ratio, limit, under)
-            return StaticCache(job, policy, self.ratio, limit, under)
-        except BaseException:
-            under.close()  # its table may be locked
-            raise
+        if policy.name == SIEVE:
+            return SieveCache(job, self.ratio, limit, under)
+        return StaticCache(job, policy, self.ratio, limit, under)
 
 
 CACHED = FETCHING + "; cache: out of a cache before one of these (its settings: table.ratio ...)"
