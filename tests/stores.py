@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from types import SimpleNamespace
 
 import torch
@@ -16,7 +17,7 @@ from gnnbench.stages.job import Job
 from gnnbench.stages.order import AsDrawn
 from gnnbench.stages.schedule.base import Stages
 
-NODES, BATCHES, RATIO = 97, 50, 0.3
+NODES, BATCHES, RATIO, HELD = 97, 50, 0.3, 3
 POLICIES = ("degree", "random", "presc#1", "optimal", "sieve")
 WIDTHS, DTYPES = (1, 3, 5, 100, 129), (torch.float32, torch.float16, torch.bfloat16)
 ORDERS = (AsDrawn(), Greedy(window=3))
@@ -109,7 +110,8 @@ class Model:
 
 
 def stress(spec, dtype, width, device="cpu", path="host"):
-    """Four epochs of a store, in either order: bits in every step, rows by path after each group.
+    """Four epochs of a store, in either order: bits in every step, and of the results before that
+    must still be valid; rows by path after each group.
 
     ``path`` is what the store that fetches calls itself in its counts.
     """
@@ -118,7 +120,7 @@ def stress(spec, dtype, width, device="cpu", path="host"):
         name="t", features=features, num_nodes=NODES, train_idx=torch.arange(NODES),
         indices=torch.arange(200, dtype=torch.int32) % 53,
     )  # fmt: skip
-    job = Job(Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts())
+    job = Job(Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts(), HELD)
     store = spec.resolved(device).build(job)
     model = Model(spec, job)
 
@@ -154,10 +156,13 @@ def stress(spec, dtype, width, device="cpu", path="host"):
             model.fill(below, (epoch,))
         store.forget()
         model.begin()
+        valid = deque(maxlen=HELD)
         for stages, group in arranged(epoch):
             for nth, batch in enumerate(group):
                 ids = batch.input_nodes.cpu().long()
-                assert same(stages.load(group, nth).cpu(), features[ids]), (epoch, batch.number)
+                valid.append((stages.load(group, nth), features[ids]))
+                for rows, right in valid:
+                    assert same(rows.cpu(), right), (epoch, batch.number)
                 asked += ids.numel()
                 if nth % model.window == 0:
                     model.load([b.input_nodes for b in group[nth : nth + model.window]])

@@ -105,7 +105,8 @@ def test_a_cache_behind_a_store_has_lines_of_its_own(run):
              memory_io_time_s=1.0),
     ]  # fmt: skip
     told = [
-        *metrics(1, 0.7, cache=9.0, host=8e6), *metrics(3, 0.2, cache=9.0, reused=5e9, host=4e6),
+        *metrics(1, 0.7, cache=9.0, host=8e6),
+        *metrics(3, 0.2, cache=9.0, reused=5e9, host=4e6),
     ]
     curves = [*curve(1, "presc#1", 0, 0.7, 1), *curve(3, "presc#1", 0, 0.2, 0.3)]
     hits, missed, times = cache.figure(run(cells, told, curves)).axes

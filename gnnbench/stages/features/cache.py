@@ -22,7 +22,7 @@ from gnnbench.cache.policy import (
     cached_rows,
     hotness,
     ranking,
-)  # fmt: skip
+)
 from gnnbench.cache.size import AUTO, fitting_rows
 from gnnbench.cache.trace import RATIOS, Trace
 from gnnbench.errors import UnsupportedError
@@ -36,10 +36,11 @@ from gnnbench.stages.counts import (
     PEAK_WITHOUT,
     RANK_TIME,
     Measure,
-)  # fmt: skip
+)
 from gnnbench.stages.features.base import Over, Point, RowStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
@@ -60,10 +61,9 @@ class CacheStore(Over, RowStore):
         self._table, self._limit = job.graph.features, limit
         self._auto = ratio == AUTO
         nodes = job.graph.num_nodes
-        self._ratio = 0.0 if isinstance(ratio, str) else ratio
-        self._cache = self._allocated(cached_rows(self._ratio, nodes))
+        self._cache = self._allocated(0 if isinstance(ratio, str) else cached_rows(ratio, nodes))
         self._lookup = IdLookup(nodes, job.device)
-        self._rows = self._table.new_empty((0, *self._table.shape[1:]), device=job.device)
+        self._ring = RowRing(job, job.device)
 
     def _allocated(self, rows: int) -> Tensor:
         size = rows * self._row_bytes
@@ -91,11 +91,10 @@ class CacheStore(Over, RowStore):
             room = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
             found = {PEAK_WITHOUT: taken, PEAK_TIME: time.perf_counter() - begin}
         rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
-        self._ratio = rows / nodes
         if device.type == "cuda":
             torch.cuda.empty_cache()  # one piece is wanted
         self._cache = self._allocated(rows)
-        return {**found, CACHE_RATIO: self._ratio}
+        return {**found, CACHE_RATIO: rows / nodes}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device.
@@ -105,7 +104,7 @@ class CacheStore(Over, RowStore):
         ids = ids.to(self._cache.device)  # a foreign sampler's may be on the host
         slots = self._lookup.find(ids)
         hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
-        rows = self._buffer(ids.numel())
+        rows = self._ring.rows(ids.numel())
         self.count(hit.numel(), "cache")
         rows.index_copy_(0, hit, gather(self._cache, slots[hit]))
         fetched = self._under.fetch(ids[missed])
@@ -131,16 +130,10 @@ class CacheStore(Over, RowStore):
         pairs = zip(ratios, hits, strict=True)
         return [Point(policy, ratio, found, trace.requests - found) for ratio, found in pairs]
 
-    def _buffer(self, n: int) -> Tensor:
-        """Rows to write to; it grows by a quarter beyond the largest batch seen."""
-        if n > self._rows.shape[0]:
-            self._rows = self._rows.new_empty((n + n // 4, *self._rows.shape[1:]))
-        return self._rows[:n]
-
     def close(self) -> None:
         """Free the cache, and what fetches its misses."""
         super().close()
-        del self._cache, self._lookup, self._rows
+        del self._cache, self._lookup, self._ring
 
 
 class StaticCache(CacheStore):

@@ -168,10 +168,10 @@ class Over(StoreSpec):
         return HOSTS[found]() if isinstance(self.table, str) else self.table
 
     def fetching(self, job: Job) -> RowStore:
-        """The store that fetches, built."""
+        """The store that fetches, built; what it fetched is copied on before it is asked again."""
         from gnnbench.stages.features.base import RowStore
 
-        made = self.under(job.device.type).build(job)
+        made = self.under(job.device.type).build(replace(job, held=1))
         assert isinstance(made, RowStore)
         return made
 
