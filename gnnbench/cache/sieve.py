@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,7 +36,7 @@ class Sieve:
 
     def mark(self, slots: Tensor) -> None:
         """Slots int32 ``[n]`` were found."""
-        self.visited[slots.long()] = 1
+        self.visited.numpy()[slots.numpy()] = 1  # many times as fast as torch's
 
     def insert(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         """Insert ``ids`` (int32 or int64 ``[n]``, distinct, none of them in the cache) one by one.
@@ -44,6 +45,18 @@ class Sieve:
         again; and all nodes that were evicted, int64, the new ones among them.
         """
         return sieve_insert(self.nodes, self.newer, self.visited, self.state, ids.long())
+
+
+def in_order(ids: Tensor) -> Tensor:
+    """``ids`` int32 or int64 ``[n]``, on any device, as they are inserted: ascending, each once.
+
+    On the host. The order within a batch may be that of a sampler's threads.
+    """
+    # NumPy sorts integers many times as fast as torch, and as its own unique.
+    there = np.sort(ids.cpu().numpy())
+    first = np.ones(there.size, dtype=np.bool_)
+    np.not_equal(there[1:], there[:-1], out=first[1:])
+    return torch.from_numpy(there[first])
 
 
 def sieve_hits(batches: Iterable[Tensor], num_nodes: int, capacity: int) -> list[int]:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnbench.cache.sieve import Sieve, sieve_hits
+from gnnbench.cache.sieve import Sieve, in_order, sieve_hits
 from gnnbench.errors import UsageError
 from gnnbench.ops.sieve import sieve_insert
 from gnnbench.reference import sieve as reference
@@ -49,6 +49,13 @@ def test_slots_by_hand():
     assert evicted.tolist() == [9, 8, 1]  # 1 came with 3, for which it had to go
     assert (slots.tolist(), queue_of(cache)) == ([-1, 1, 2], [7, 2, 3])
     assert cache.nodes.tolist() == [7, 2, 3] and not cache.visited.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_ids_are_inserted_in_ascending_order_each_once(dtype):
+    found = in_order(torch.tensor([7, 2, 7, 9, 2], dtype=dtype))
+    assert found.dtype is dtype and found.tolist() == [2, 7, 9]
+    assert in_order(torch.empty(0, dtype=dtype)).tolist() == []
 
 
 def test_no_room_hits_nothing_and_room_for_all_misses_once():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from gnnbench.cache.policy import Footprint
-from gnnbench.cache.sieve import Sieve
+from gnnbench.cache.sieve import Sieve, in_order
 from gnnbench.ops.features import gather
 from gnnbench.stages.counts import CACHE_ROWS, Measure
 from gnnbench.stages.features.base import RowStore
@@ -40,7 +40,7 @@ class SieveCache(CacheStore):
         """Mark what was found, keep what was missed as far as it has a slot at the end."""
         there, device = self._lookup, self._cache.device
         self._sieve.mark(found.cpu())
-        ids = missed.unique().cpu()
+        ids = in_order(missed)
         slots, evicted = self._sieve.insert(ids)
         there.drop(evicted.to(device))
         kept = slots >= 0
