@@ -73,6 +73,7 @@ def figure(run: Run) -> Figure | None:
         for ax in (hits, missed, times):
             ax.set_title(f"{key[0]}, {key[1]}, batch {key[2]}", fontsize=9)
             ax.set_xlabel("cached rows of all [%]", fontsize=8)
+            ax.set_xlim(-4, 104)
             ax.set_ylim(bottom=0)
             ax.tick_params(labelsize=8)
             if ax is not missed and ax.get_legend_handles_labels()[0]:

@@ -87,9 +87,11 @@ HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ra
 RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
 FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
 CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache has room for")
-CACHE_RATIO = measure("cache_ratio", "1", "of all rows, as derived from memory (ratio=auto)")
-PEAK_WITHOUT = measure("uncached_peak_bytes", "B", "device memory of an epoch without the cache")
-PEAK_TIME = measure("uncached_time_s", "s", "running that epoch, for its peak")
+CACHE_RATIO = measure("cache_ratio", "1", "the same over all rows, where derived (ratio=auto)")
+PEAK_WITHOUT = measure(
+    "uncached_peak_bytes", "B", "peak of the device's memory in an epoch with an empty cache"
+)
+PEAK_TIME = measure("uncached_time_s", "s", "running that epoch before any other")
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(
     "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"
