@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gnnbench import names
 from gnnbench.cell import Cell, Until
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
@@ -88,6 +89,7 @@ class Fields:
     def __init__(self, known: Known | None) -> None:
         self._known = known
         self._taken: dict[tuple[str, str], bool] = {}
+        self._paths: dict[str, set[str]] = {}
 
     def of(self, system: str, settings: Raw, varied: Collection[str]) -> Raw:
         """``settings`` without fields of stages in ``varied`` that the one at hand lacks."""
@@ -98,6 +100,7 @@ class Fields:
             paths = self._known(system, settings)
         except MissingError:  # nobody knows what it is: its cells say so
             return settings
+        self._paths.setdefault(system, set()).update(paths)
         for path in below:
             self._taken[system, path] = self._taken.get((system, path), False) or path in paths
         return {p: v for p, v in settings.items() if p not in below or p in paths}
@@ -107,8 +110,8 @@ class Fields:
         for (system, path), taken in self._taken.items():
             if not taken:
                 raise UsageError(
-                    f"system '{system}' has no setting '{path}', whichever stage it takes; mend the"
-                    " name, or leave it out"
+                    f"system '{system}' has no setting '{path}', whichever stage it takes;"
+                    f" {names.suggestion(path, self._paths[system])}"
                 )
 
 

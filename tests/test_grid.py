@@ -94,10 +94,14 @@ def test_a_field_goes_to_those_stages_of_an_axis_that_have_it(grid):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("field", ["features.windw", "features.table.ratio"])
-def test_a_field_that_no_stage_of_an_axis_has_is_named(grid, field):
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("features.windw", "features.window"), ("features.table.ratio", "features.table")],
+)
+def test_a_field_that_no_stage_of_an_axis_has_is_named(grid, field, hint):
     text = "until = ['memory_io']\n'baseline.features' = ['host', 'match', 'window']\n"
-    with pytest.raises(UsageError, match=rf"'baseline' has no setting '{field}', whichever stage"):
+    words = rf"'baseline' has no setting '{field}', whichever stage .*; did you mean '{hint}'"
+    with pytest.raises(UsageError, match=words):
         grid(["baseline"], text + f"'baseline.{field}' = [4]\n")
 
 
