@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gnnbench.errors import HostMemoryError
 from gnnbench.ops.shared import Region, region_of
 
 _PORTABLE = 1  # cudaHostRegisterPortable: for every GPU of the process
@@ -21,7 +22,7 @@ class LockedTensor:
     GPUs read ``tensor`` by the same address. Torch's own pinned memory comes in powers of two, up
     to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
     nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
-    contents in the error. Raises ``MemoryError`` where the host's memory cannot be locked.
+    contents in the error. Raises ``HostMemoryError`` where the host's memory cannot be locked.
     """
 
     def __init__(self, source: Tensor, device: torch.device | str, what: str) -> None:
@@ -37,9 +38,10 @@ class LockedTensor:
             code = lock(copy) if region is None else lock_region(region)
         if code != 0:
             self._tensor = None
-            raise MemoryError(
-                f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
-                f" {code})"
+            raise HostMemoryError(
+                f"{size} bytes of {what} cannot be locked for the GPU (CUDA error {code}); free"
+                " memory, raise the limit of locked memory (ulimit -l), or have the GPU not read"
+                " them (features.table=host, sampler.topology=gpu)"
             )
         undo = partial(unlock, copy) if region is None else partial(unlock_region, region)
         self._unlock = weakref.finalize(self, undo)

@@ -11,14 +11,14 @@ from gnnbench.stages.job import Job
 
 
 class ZeroCopyGather(RowStore):
-    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked.
+    """Rows over the link. Raises ``HostMemoryError`` where the host's memory cannot be locked.
 
     ``access`` is one of ``gnnbench.ops.features.ACCESSES``.
     """
 
     def __init__(self, job: Job, access: str = PAGE_ORDERED) -> None:
         super().__init__(job)
-        self._access = access
+        self.access = access
         self._table = LockedTensor(job.graph.features, job.device, "features")
 
     @property
@@ -29,7 +29,7 @@ class ZeroCopyGather(RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self.table, ids, self._access)
+        return gather_zero_copy(self.table, ids, self.access)
 
     def close(self) -> None:
         """Unlock and free the table."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
-from gnnbench.stages.features.base import FeatureStore, RowStore
+from gnnbench.stages.features.base import Over, RowStore
 from gnnbench.stages.job import Job
 
 
-class WindowStore(FeatureStore):
+class WindowStore(Over):
     """The union of a window's nodes from the store ``under``, copied out batch by batch.
 
     The union is fetched with the window's first batch, in ascending order of ids, and held until
@@ -23,20 +24,29 @@ class WindowStore(FeatureStore):
     overlaps = True
 
     def __init__(self, job: Job, under: RowStore, window: int) -> None:
-        super().__init__(job)
-        self._under, self.window = under, window
+        super().__init__(job, under)
+        self.window = window
         self._waiting: list[Batch] = []
         self._places: dict[int, Tensor] = {}  # of a batch's rows in the union, by its identity
         self._union: Tensor | None = None
 
     def forget(self) -> None:
         """No batch is announced any more."""
-        self._waiting, self._places, self._union = [], {}, None
+        super().forget()
+        self._expect([])
 
     def announce(self, batches: Sequence[Batch]) -> None:
         """Hear which batches are loaded next; their rows are fetched with the first of them."""
-        self.forget()
-        self._waiting = list(batches)
+        self._expect(batches)
+
+    def _expect(self, batches: Sequence[Batch]) -> None:
+        self._waiting, self._places, self._union = list(batches), {}, None
+
+    def lacking(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The union of each window's."""
+        rest = iter(batches)
+        while window := list(islice(rest, self.window)):
+            yield torch.cat(window).unique()
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
@@ -57,5 +67,5 @@ class WindowStore(FeatureStore):
 
     def close(self) -> None:
         """Free the union, and what the store below took."""
-        self.forget()
-        self._under.close()
+        self._expect([])
+        super().close()

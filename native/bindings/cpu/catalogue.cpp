@@ -111,6 +111,12 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks) -> "
       "Tensor");
 
+  // Insertions into SIEVE's queue (cpu/sieve/sieve.h), whose tensors are changed: nodes int64,
+  // newer int32, visited uint8 [capacity], state int64 [5]; ids int64 [n], none in it. CPU only.
+  m.def(
+      "sieve_insert(Tensor(a!) nodes, Tensor(b!) newer, Tensor(c!) visited, Tensor(d!) state, "
+      "Tensor ids) -> (Tensor slots, Tensor evicted)");
+
   // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
   // dim]; the backward takes the gradient of that and gives the one of x.
   m.def("aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode) -> Tensor");
