@@ -11,12 +11,6 @@ namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 31;  // so that no id is kNowhere
 
-int64_t row_bytes_of(const Tensor& table) {
-  int64_t bytes = static_cast<int64_t>(table.element_size());
-  for (int64_t d = 1; d < table.dim(); ++d) bytes *= table.size(d);
-  return bytes;
-}
-
 void check(const Tensor& table, const Tensor& ids) {
   if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
   check_layout(table, "table", table.dim());
@@ -100,7 +94,10 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
   check_dtype(generations, "generations", ScalarType::Int);
   check_layout(hits, "hits", 1);
   check_dtype(hits, "hits", ScalarType::Long);
-  check_cuda({{ids, "ids"}, {kept, "kept"}, {slots, "slots"}, {generations, "generations"},
+  check_cuda({{ids, "ids"},
+              {kept, "kept"},
+              {slots, "slots"},
+              {generations, "generations"},
               {hits, "hits"}});
   if (slots.numel() != table.size(0) || generations.numel() != table.size(0)) {
     fail("slots and generations must have one entry for each of the table's rows");
