@@ -87,6 +87,11 @@ HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ra
 RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
 FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
 CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
+LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
+# Of a window, in an epoch.
+WINDOW_BYTES = measure(
+    "window_bytes", "B", "most memory that a window of batches held: rows and look-up"
+)
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(
     "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
+REGISTERED = "registered"
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,12 @@ class Uva(StoreSpec):
         " page-ordered: rows of 2 MiB together",
         ("naive", "aligned", "page-ordered"),
     )
+    memory: str = option(
+        REGISTERED,
+        "registered: the table that all lives of a run share, locked in place; vmm: pages of 2 MiB"
+        " made by the driver and filled anew, a copy for each process",
+        (REGISTERED, "vmm"),
+    )
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -89,14 +96,14 @@ class Uva(StoreSpec):
         return native_missing(device)
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """The table: it is locked in place."""
-        return ("features",)
+        """The table, where it is locked in place: a copy is filled once, from the disk."""
+        return ("features",) if self.memory == REGISTERED else ()
 
     def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job, self.access)
+        return ZeroCopyGather(job, self.access, self.memory)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.stages.counts import Counts
+from gnnbench.stages.counts import LOCK_TIME, Counts
 from gnnbench.stages.features import Match, Window
 from gnnbench.stages.job import Job
 
@@ -114,6 +114,62 @@ def test_a_batch_that_was_not_announced_is_a_window_by_itself():
     store.forget()
     assert same(store.load(one), features[[4, 2]])
     assert counted() == {"host": 7, "reused": 0}
+
+
+def window_bytes(store):
+    rows = store.job.counts.rows()
+    return [n for stage, name, _, n in rows if (stage, name) == ("features", "window_bytes")]
+
+
+def test_the_memory_of_the_largest_window_is_told():
+    """The union's ids and rows, and 8 bytes for every 32 nodes."""
+    features = table(torch.float16, 3)
+    store, _ = made(Window(window=2), features)
+    assert window_bytes(store) == []
+    words = 8 * -(-NODES // 32)
+    for ids in ([4, 2], [2, 9, 0]), ([1], []), ([5, 6], [6, 5]):
+        batches = [batch(one) for one in ids]
+        store.announce(batches)
+        for one in batches:
+            store.load(one)
+    assert window_bytes(store) == [4 * (4 + 6) + words]
+    store.job.counts.clear()
+    store.load(batch([1], torch.int64))
+    assert window_bytes(store) == [8 + 6 + words]
+    store.job.counts.clear()
+    assert window_bytes(store) == []
+
+
+@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [1, 7, 128])
+def test_windows_for_hundreds_of_steps(width, dtype, ids):
+    """Rows are the table's in every step; windows of any length, empty batches among them."""
+    features = table(dtype, width)
+    store, counted = made(Window(window=8), features)
+    draw, loaded, served = torch.Generator().manual_seed(6), 0, 0
+    for window in range(60):
+        batches = []
+        for _ in range(int(torch.randint(1, 9, (1,), generator=draw))):
+            some = torch.randperm(NODES, generator=draw)
+            batches.append(batch(some[: int(torch.randint(0, NODES, (1,), generator=draw))], ids))
+        if window % 20 == 19:
+            store.forget()
+        store.announce(batches)
+        for one in batches:
+            assert same(store.load(one), features[one.input_nodes.long()])
+        loaded += len({i for one in batches for i in one.input_nodes.tolist()})
+        served += sum(one.input_nodes.numel() for one in batches)
+        assert counted() == {"host": loaded, "reused": served - loaded}
+    store.close()
+
+
+@pytest.mark.parametrize("spec", [Match(), Window()], ids=["match", "window"])
+def test_what_the_store_below_takes_is_told(spec):
+    store, _ = made(spec, table())
+    assert store.prepare(None) == {}
+    store._under.prepare = lambda footprint: {LOCK_TIME: 0.25}
+    assert store.prepare(None) == {LOCK_TIME: 0.25}
 
 
 def test_what_may_be_asked_for():
