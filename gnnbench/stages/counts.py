@@ -90,7 +90,7 @@ CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
 LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
 # Of a window, in an epoch.
 WINDOW_BYTES = measure(
-    "window_bytes", "B", "most memory that a window of batches held: rows and look-up"
+    "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"
 )
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(

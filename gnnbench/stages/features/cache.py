@@ -50,11 +50,10 @@ class CachedRows(FeatureStore):
         self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """Rank and fill; the seconds of each part, and what the store of the misses takes."""
-        below = self._misses.prepare(footprint)
+        """Rank and fill; the seconds of each part."""
         if self._policy.name == OPTIMAL:
-            return {**below, CACHE_ROWS: self._cache.shape[0]}
-        return {**below, **self._refill(footprint, ())}
+            return {CACHE_ROWS: self._cache.shape[0]}
+        return self._refill(footprint, ())
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:
         """Fill the cache of ``optimal`` for ``epoch`` by its recorded footprint, before it runs.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.cache.policy import Footprint
-from gnnbench.stages.counts import Measure
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.features.over import OverKept
 from gnnbench.stages.features.uva import ZeroCopyGather
@@ -36,10 +34,6 @@ class MatchStore(RowStore):
         """The next batch finds nothing to reuse."""
         self._lookup.forget()
         self._last = None
-
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """What the store below takes to get ready."""
-        return self._under.prepare(footprint)
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device; the next call reads them again."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
 REGISTERED = "registered"
+UNION, BATCHES = "union", "batches"  # what a window holds
 
 
 @dataclass(frozen=True)
@@ -207,17 +208,36 @@ class Match(OverHost):
 
 @dataclass(frozen=True)
 class Window(OverHost):
-    """The union of several batches' nodes, fetched once; each batch's rows are copied out of it."""
+    """The union of several batches' nodes, fetched once."""
 
     name: ClassVar[str] = "window"
     summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
     window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
+    holds: str = option(
+        DEFAULT,
+        "what is held of a window: union: each row once, copied for every batch that has it;"
+        " batches (uva alone, the default there): the rows of every batch, written there as they"
+        " are read: more memory, no copy",
+        (DEFAULT, UNION, BATCHES),
+    )
+
+    def resolved(self, device: str) -> Self:
+        """The same with the defaults put in."""
+        made = super().resolved(device)
+        once = made.table == "uva"
+        if self.holds == BATCHES and not once:
+            raise UnsupportedError(
+                "features 'window': holds=batches needs a table that the GPU reads itself, page by"
+                " page; give table=uva, or holds=union"
+            )
+        default = BATCHES if once else UNION
+        return replace(made, holds=default if self.holds == DEFAULT else self.holds)
 
     def build(self, job: Job) -> FeatureStore:
         """Over the store that fetches."""
         from gnnbench.stages.features.window import WindowStore
 
-        return WindowStore(job, self._under.build(job), self.window)
+        return WindowStore(job, self._under.build(job), self.window, self.holds == BATCHES)
 
 
 @dataclass(frozen=True)

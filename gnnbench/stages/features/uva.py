@@ -23,7 +23,7 @@ class ZeroCopyGather(RowStore):
 
     def __init__(self, job: Job, access: str = PAGE_ORDERED, memory: str = REGISTERED) -> None:
         super().__init__(job)
-        self._access = access
+        self.access = access
         begin = time.perf_counter()
         self._table = LockedTensor(job.graph.features, job.device, "features", memory)
         self._seconds = time.perf_counter() - begin
@@ -40,7 +40,7 @@ class ZeroCopyGather(RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self.table, ids, self._access)
+        return gather_zero_copy(self.table, ids, self.access)
 
     def close(self) -> None:
         """Unlock and free the table."""

@@ -1,42 +1,86 @@
-"""Rows of several batches' union, fetched once."""
+"""Rows of several batches fetched together, each row once."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from gnnbench.cache.policy import Footprint
 from gnnbench.minibatch import Batch
+from gnnbench.ops.features import PAGE_ORDERED, gather_once
 from gnnbench.ops.id_set import IdSet, union_ids
 from gnnbench.stages.counts import WINDOW_BYTES, Measure
 from gnnbench.stages.features.base import FeatureStore, RowStore
+from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
 
 
-class WindowStore(FeatureStore):
-    """The union of a window's nodes from the store ``under``, copied out batch by batch.
+class Held(ABC):
+    """The rows of a window's batches; ``nbytes`` of memory."""
 
-    The union is fetched with the window's first batch, in ascending order of ids, and held until
-    the next window's; where a batch's rows are in it a set of bits tells (``IdSet``). A batch that
-    was not announced is a window by itself. On a GPU the host waits once a window, for the size of
-    the union.
+    nbytes: int
+
+    @abstractmethod
+    def rows(self, nth: int) -> Tensor:
+        """Rows ``[n, feature_dim]`` of the ``nth`` batch."""
+
+
+class UnionRows(Held):
+    """Each row of the union once; a batch's are copied out of it."""
+
+    def __init__(self, union: IdSet, rows: Tensor, batches: Sequence[Tensor]) -> None:
+        self._union, self._rows, self._batches = union, rows, batches
+        self.nbytes = union.nbytes + rows.nbytes
+
+    def rows(self, nth: int) -> Tensor:
+        """A copy."""
+        return self._union.gather(self._rows, self._batches[nth])
+
+
+class BatchRows(Held):
+    """Each batch's rows as they are served."""
+
+    def __init__(self, rows: Tensor, batches: Sequence[Tensor]) -> None:
+        self._parts = rows.split([ids.numel() for ids in batches])
+        self.nbytes = rows.nbytes
+
+    def rows(self, nth: int) -> Tensor:
+        """A view."""
+        return self._parts[nth]
+
+
+class WindowStore(FeatureStore):
+    """The union of a window's nodes from the store ``under``, fetched with the first batch.
+
+    It is held until the next window's. ``holds_batches``: as the rows of all batches, each row read
+    once and written wherever it is wanted, by one kernel that no host waits for; how many rows were
+    read is known to the device alone, and counted when it is asked. That takes a ``ZeroCopyGather``
+    that reads page by page. Else any store fetches the union, in ascending order of ids, and each
+    batch's rows are copied out of it; on a GPU the host then waits once a window, for the size of
+    the union. A batch that was not announced is a window by itself.
     """
 
     overlaps = True
 
-    def __init__(self, job: Job, under: RowStore, window: int) -> None:
+    def __init__(self, job: Job, under: RowStore, window: int, holds_batches: bool = False) -> None:
         super().__init__(job)
         self._under, self.window = under, window
         self._waiting: list[Batch] = []
-        self._ids: dict[int, Tensor] = {}  # a batch's nodes on the device, by its identity
-        self._union: tuple[IdSet, Tensor] | None = None  # and its rows
-        self._most = 0
+        self._held: Held | None = None
+        self._most = self._asked = self._calls = 0
+        self._once: ZeroCopyGather | None = None
+        if holds_batches:
+            assert isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED
+            self._once = under
+            self._distinct = torch.zeros(1, dtype=torch.int64, device=job.device)
         job.counts.settled_by(self._settle)
 
     def forget(self) -> None:
         """No batch is announced any more."""
-        self._waiting, self._ids, self._union = [], {}, None
+        self._waiting, self._held = [], None
 
     def announce(self, batches: Sequence[Batch]) -> None:
         """Hear which batches are loaded next; their rows are fetched with the first of them."""
@@ -51,25 +95,36 @@ class WindowStore(FeatureStore):
         """Rows ``[n, feature_dim]``, on the device."""
         if not any(batch is one for one in self._waiting):
             self.announce([batch])
-        known, rows = self._union or self._fetched()
-        return known.gather(rows, self._ids[id(batch)])
+        if self._held is None:
+            ids = [one.input_nodes.to(self.job.device) for one in self._waiting]
+            self._held = self._fetched(ids)
+            self._most = max(self._most, self._held.nbytes)
+        nth = next(nth for nth, one in enumerate(self._waiting) if one is batch)
+        return self._held.rows(nth)
 
-    def _fetched(self) -> tuple[IdSet, Tensor]:
-        self._ids = {id(b): b.input_nodes.to(self.job.device) for b in self._waiting}
-        given = [self._ids[id(b)] for b in self._waiting]
-        known = union_ids(given, self.job.graph.num_nodes)
-        rows = self._under.fetch(known.ids)
-        self.count(sum(ids.numel() for ids in given) - known.ids.numel(), "reused")
-        self._most = max(self._most, known.nbytes + rows.nbytes)
-        self._union = known, rows
-        return self._union
+    def _fetched(self, batches: Sequence[Tensor]) -> Held:
+        asked = sum(ids.numel() for ids in batches)
+        if self._once is not None:
+            rows = gather_once(self._once.table, batches, self._distinct)
+            self._asked += asked
+            self._calls += 1
+            return BatchRows(rows, batches)
+        union = union_ids(batches, self.job.graph.num_nodes)
+        self.count(asked - union.ids.numel(), "reused")
+        return UnionRows(union, self._under.fetch(union.ids), batches)
 
     def _settle(self) -> None:
+        if self._calls:
+            read = int(self._distinct)
+            self._distinct.zero_()
+            self.count(read, "zero_copy", self._calls)
+            self.count(self._asked - read, "reused", self._calls)
+            self._asked = self._calls = 0
         if self._most:
             self.job.counts.add("features", WINDOW_BYTES, self._most)
             self._most = 0
 
     def close(self) -> None:
-        """Free the union, and what the store below took."""
+        """Free the rows, and what the store below took."""
         self.forget()
         self._under.close()
