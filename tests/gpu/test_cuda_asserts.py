@@ -18,6 +18,7 @@ def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")
 rows = torch.ones(3, 4, device="cuda")
 HOW = ([1], "floyd", [], [], "new", 1, 0, False, [])
 def of_set(rows, i): return ops.gather_of_set(rows, ops.union_ids([ints(1, 5)], 40, False)[1], i)
+def once(i): ops.gather_once(rows.cpu().pin_memory(), [ints(0), i], ints(0).long(), rows[:2], 16)
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)
@@ -37,7 +38,7 @@ CALLS = {
     "no-row-in-the-set": "of_set(rows, ints(2))",
     "beyond-the-set": "of_set(rows, ints(64))",
     "fewer-rows": "of_set(rows[:1], ints(5))",
-    "once": "ops.gather_once(rows.cpu().pin_memory(), [ints(0), ints(3)], ints(0).long(), 16)",
+    "once": "once(ints(3))",
     "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
 }
 

@@ -111,6 +111,16 @@ def none_read():
     return torch.zeros(1, dtype=torch.int64, device="cuda")
 
 
+def at_once(table, batches, read, blocks=16):
+    """Rows of batches on the host, read once by the GPU, into memory that holds something else."""
+    given = [b.cuda() for b in batches]
+    n, width = sum(b.numel() for b in batches), table.shape[1]
+    out = torch.full((n, width), 77, dtype=table.dtype, device="cuda")
+    found = gather_once(table, given, read, out, blocks)
+    assert found is out
+    return found
+
+
 @pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 100, 128, 261, 602, 1025])
@@ -123,8 +133,7 @@ def test_rows_of_several_batches_are_read_once(width, dtype, ids_dtype):
     read = none_read()
     for blocks in (1, 16):
         read.zero_()
-        rows = gather_once(table, [b.cuda() for b in batches], read, blocks)
-        same_bits(rows, right)
+        same_bits(at_once(table, batches, read, blocks), right)
         assert int(read) == distinct
 
 
@@ -134,29 +143,36 @@ def test_tables_of_any_length_are_read_once(rows):
     table = made(rows, 4, torch.float32)
     batches = [torch.arange(rows), torch.full((3000,), rows - 1), torch.arange(rows).flip(0)]
     read = none_read()
-    same_bits(gather_once(table, [b.cuda() for b in batches], read), table[torch.cat(batches)])
+    same_bits(at_once(table, batches, read), table[torch.cat(batches)])
     assert int(read) == rows
-    gather_once(table, [batches[1].cuda()], read)
+    at_once(table, batches[1:2], read)
     assert int(read) == rows + 1  # it grows
 
 
 def test_nothing_is_read_once():
-    empty, read = torch.empty(0, dtype=torch.int64, device="cuda"), none_read()
-    assert gather_once(made(5, 4, torch.float32), [empty, empty], read).shape == (0, 4)
-    ids = torch.tensor([1, 0, 1], device="cuda")
-    assert gather_once(torch.empty(5, 0).pin_memory(), [ids], read).shape == (3, 0)
+    empty, read = torch.empty(0, dtype=torch.int64), none_read()
+    assert at_once(made(5, 4, torch.float32), [empty, empty], read).shape == (0, 4)
+    assert int(read) == 0
+    assert at_once(torch.empty(5, 0).pin_memory(), [torch.tensor([1, 0, 1])], read).shape == (3, 0)
     assert int(read) == 2
 
 
 def test_what_is_not_read_once():
     table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
+    out = torch.empty(1, 4, device="cuda")
     with pytest.raises(UsageError, match="distinct must be int64, it is int32"):
-        gather_once(table, [ids], none_read().int())
+        gather_once(table, [ids], none_read().int(), out)
     with pytest.raises(UsageError, match="batches must be at least one, on a CUDA device"):
-        gather_once(table, [ids, ids.cpu()], none_read())
+        gather_once(table, [ids, ids.cpu()], none_read(), out)
     with pytest.raises(UsageError, match="blocks must be 1 to 65535"):
-        gather_once(table, [ids], none_read(), 0)
+        gather_once(table, [ids], none_read(), out, 0)
+    with pytest.raises(UsageError, match="out must have one row"):
+        gather_once(table, [ids, ids], none_read(), out)
+    with pytest.raises(UsageError, match="out must be float32, it is float16"):
+        gather_once(table, [ids], none_read(), out.half())
+    with pytest.raises(UsageError, match="out must be on a CUDA device"):
+        gather_once(table, [ids], none_read(), out.cpu())
     with pytest.raises(UsageError, match="locked for CUDA"):
-        gather_once(torch.ones(5, 4), [ids], none_read())
+        gather_once(torch.ones(5, 4), [ids], none_read(), out)
     with pytest.raises(UsageError, match="on the CPU, in locked memory"):
-        gather_once(torch.ones(5, 4, device="cuda"), [ids], none_read())
+        gather_once(torch.ones(5, 4, device="cuda"), [ids], none_read(), out)

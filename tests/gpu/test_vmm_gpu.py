@@ -49,7 +49,8 @@ def test_a_copy_of_a_table(dtype, width):
     assert_same(gather_zero_copy(made.tensor, ids), source[ids.cpu()])
     read = torch.zeros(1, dtype=torch.int64, device="cuda")
     batches = [ids, ids[:9]]
-    assert_same(gather_once(made.tensor, batches, read), source[torch.cat(batches).cpu()])
+    out = torch.empty(40_010, width, dtype=dtype, device="cuda")
+    assert_same(gather_once(made.tensor, batches, read, out), source[torch.cat(batches).cpu()])
     assert int(read) == 40_001
     made.close()
 

@@ -14,12 +14,13 @@ from gnnbench.ops.features import PAGE_ORDERED, gather_once
 from gnnbench.ops.id_set import IdSet, union_ids
 from gnnbench.stages.counts import WINDOW_BYTES, Measure
 from gnnbench.stages.features.base import FeatureStore, RowStore
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
 
 
 class Held(ABC):
-    """The rows of a window's batches; ``nbytes`` of memory."""
+    """The rows of a window's batches; ``nbytes`` of memory, with the room that a buffer has."""
 
     nbytes: int
 
@@ -33,7 +34,7 @@ class UnionRows(Held):
 
     def __init__(self, union: IdSet, rows: Tensor, batches: Sequence[Tensor]) -> None:
         self._union, self._rows, self._batches = union, rows, batches
-        self.nbytes = union.nbytes + rows.nbytes
+        self.nbytes = union.nbytes + rows.untyped_storage().nbytes()
 
     def rows(self, nth: int) -> Tensor:
         """A copy."""
@@ -45,7 +46,7 @@ class BatchRows(Held):
 
     def __init__(self, rows: Tensor, batches: Sequence[Tensor]) -> None:
         self._parts = rows.split([ids.numel() for ids in batches])
-        self.nbytes = rows.nbytes
+        self.nbytes = rows.untyped_storage().nbytes()
 
     def rows(self, nth: int) -> Tensor:
         """A view."""
@@ -61,6 +62,9 @@ class WindowStore(FeatureStore):
     that reads page by page. Else any store fetches the union, in ascending order of ids, and each
     batch's rows are copied out of it; on a GPU the host then waits once a window, for the size of
     the union. A batch that was not announced is a window by itself.
+
+    Rows of batches lie in buffers that take turns window by window, as many as results must stay
+    valid (``RowRing``).
     """
 
     overlaps = True
@@ -76,6 +80,7 @@ class WindowStore(FeatureStore):
             assert isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED
             self._once = under
             self._distinct = torch.zeros(1, dtype=torch.int64, device=job.device)
+            self._ring = RowRing(job, job.device)
         job.counts.settled_by(self._settle)
 
     def forget(self) -> None:
@@ -105,7 +110,8 @@ class WindowStore(FeatureStore):
     def _fetched(self, batches: Sequence[Tensor]) -> Held:
         asked = sum(ids.numel() for ids in batches)
         if self._once is not None:
-            rows = gather_once(self._once.table, batches, self._distinct)
+            rows = self._ring.rows(asked)
+            gather_once(self._once.table, batches, self._distinct, rows)
             self._asked += asked
             self._calls += 1
             return BatchRows(rows, batches)

@@ -97,12 +97,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of
   // 1024 threads. Over: rows of `kept` where slots int32 [num_rows] know the id, which is where its
   // generation int32 [num_rows] is the present one; hits int64 [1] is raised by their number, and
-  // with `remember` each id is left its place under the next generation. Once: rows of all batches'
-  // ids, one batch behind the other; each row is read once and written to all its places, and
-  // distinct int64 [1] is raised by the number of rows read.
+  // with `remember` each id is left its place under the next generation. Once: into out, rows of
+  // all batches' ids, one batch behind the other; each row is read once and written to all its
+  // places, and distinct int64 [1] is raised by the number of rows read.
   m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
   m.def("gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks) -> Tensor");
-  m.def("gather_once(Tensor table, Tensor[] batches, Tensor(a!) distinct, int blocks) -> Tensor");
+  m.def(
+      "gather_once(Tensor table, Tensor[] batches, Tensor(a!) distinct, Tensor(b!) out, "
+      "int blocks) -> ()");
   m.def(
       "gather_over(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks) -> "

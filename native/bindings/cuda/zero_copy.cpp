@@ -82,8 +82,8 @@ Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, in
   return out;
 }
 
-Tensor gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct,
-                        int64_t blocks) {
+void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct, Tensor out,
+                      int64_t blocks) {
   if (batches.empty()) fail("batches is empty; give at least one");
   int64_t n = 0;
   for (const Tensor& ids : batches) {
@@ -95,10 +95,15 @@ Tensor gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distin
   check_layout(distinct, "distinct", 1);
   check_dtype(distinct, "distinct", ScalarType::Long);
   if (distinct.numel() != 1) fail("distinct must have 1 element, it has ", distinct.numel());
+  check_cuda({{distinct, "distinct"}, {out, "out"}});
+  check_layout(out, "out", table.dim());
+  check_dtype(out, "out", table.scalar_type());
+  bool same = out.size(0) == n;
+  for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
+  if (!same) fail("out must have one row of the table's shape for each of the ids");
   const OnDevice on(distinct, "gather_once");
   const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table), kAnyPage,
                     static_cast<int>(blocks)};
-  Tensor out = rows_for(on, table, n);
   const Order order(on, n);
   int64_t first = 0;
   for (const Tensor& ids : batches) {
@@ -108,7 +113,6 @@ Tensor gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distin
     first += ids.numel();
   }
   gather_once(on.launch(), pages, order.order, n, data<int64_t>(distinct), out.data_ptr());
-  return out;
 }
 
 Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generations,
