@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.errors import DataError, HostMemoryError, MissingError, UsageError
 
 _CPU = "libgnnbench_cpu.so"
 _CUDA = "libgnnbench_cuda.so"
@@ -87,7 +87,7 @@ def native_info() -> dict[str, Any]:
 @contextmanager
 def native_errors() -> Iterator[None]:
     """Turn an operator's error into ``UsageError`` or, for a broken graph, ``DataError``, for host
-    memory that is not to be had ``MemoryError``."""
+    memory that is not to be had ``HostMemoryError``."""
     try:
         yield
     except RuntimeError as error:
@@ -97,5 +97,5 @@ def native_errors() -> Iterator[None]:
         if text.startswith(_DATA):
             raise DataError(text.removeprefix(_DATA)) from None
         if text.startswith(_MEMORY):
-            raise MemoryError(text.removeprefix(_MEMORY)) from None
+            raise HostMemoryError(text.removeprefix(_MEMORY)) from None
         raise

@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gnnbench.errors import HostMemoryError
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.shared import Region, region_of
 
@@ -24,7 +25,7 @@ class LockedTensor:
     to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
     nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
     contents in the error. ``memory=vmm``: always a copy, in memory that the driver makes
-    (:func:`vmm_memory`), which ``device`` alone reads. Raises ``MemoryError`` where the host's
+    (:func:`vmm_memory`), which ``device`` alone reads. Raises ``HostMemoryError`` where the host's
     memory cannot be locked, ``UsageError`` where the driver makes none.
     """
 
@@ -47,9 +48,10 @@ class LockedTensor:
             code = lock(copy) if region is None else lock_region(region)
         if code != 0:
             self._tensor = None
-            raise MemoryError(
-                f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
-                f" {code})"
+            raise HostMemoryError(
+                f"{size} bytes of {what} cannot be locked for the GPU (CUDA error {code}); free"
+                " memory, raise the limit of locked memory (ulimit -l), or have the GPU not read"
+                " them (features.table=host, sampler.topology=gpu)"
             )
         undo = partial(unlock, copy) if region is None else partial(unlock_region, region)
         self._unlock = weakref.finalize(self, undo)
@@ -81,14 +83,16 @@ def vmm_memory(size: int, device: torch.device | str) -> Tensor:
 
     By cuMemCreate on the NUMA node next to the device: uint8 ``[size]`` on the CPU, contents zero
     or undefined. It is given back with the last tensor over it, once the device has done its work.
-    Raises ``MemoryError`` where there is not that much, ``UsageError`` where the driver makes none.
+    Raises ``HostMemoryError`` where there is not that much, ``UsageError`` where the driver makes
+    none.
     """
     import psutil
 
     available = psutil.virtual_memory().available
     if size > available:  # asked for it, the driver would have other processes killed
-        raise MemoryError(
-            f"cannot allocate memory: {size} bytes are to be locked, {available} are free"
+        raise HostMemoryError(
+            f"{size} bytes are to be locked for the GPU, {available} are free; free memory, or have"
+            " the GPU not read them (features.table=host)"
         )
     load_native()
     with native_errors():

@@ -86,7 +86,10 @@ DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch
 HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ranks by")
 RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
 FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
-CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
+CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache has room for")
+CACHE_RATIO = measure("cache_ratio", "1", "of all rows, as derived from memory (ratio=auto)")
+PEAK_WITHOUT = measure("uncached_peak_bytes", "B", "device memory of an epoch without the cache")
+PEAK_TIME = measure("uncached_time_s", "s", "running that epoch, for its peak")
 LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
 # Of a window, in an epoch.
 WINDOW_BYTES = measure(

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from gnnbench.errors import HostMemoryError
 from gnnbench.ops import locked, shared
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.runner import hold
+from gnnbench.runner.failures import Failure, from_exception
 
 
 @pytest.fixture
@@ -79,8 +81,10 @@ def test_anything_else_is_locked_in_a_copy(driver, table, view):
 def test_a_refused_lock_is_an_error_and_counts_nothing(driver, table, monkeypatch):
     register = locked.lock
     monkeypatch.setattr(locked, "lock", lambda memory: 2)
-    with pytest.raises(MemoryError, match="240 bytes of features cannot be locked"):
+    words = "240 bytes of features cannot be locked for the GPU .CUDA error 2.; free memory, raise"
+    with pytest.raises(HostMemoryError, match=words) as found:
         LockedTensor(table, "cuda", "features")
+    assert from_exception(found.value) == Failure("oom_host", str(found.value))
     monkeypatch.setattr(locked, "lock", register)
     made = LockedTensor(table, "cuda", "features")
     assert driver == {table.data_ptr(): 240}

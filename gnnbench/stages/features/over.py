@@ -5,10 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.ops.features import gather_over
+from gnnbench.ops.features import PAGE_ORDERED, gather_over
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.lookup import IdLookup
+
+
+def in_one_pass(store: FeatureStore, under: FeatureStore, where: str) -> OverKept | None:
+    """The one pass of ``store`` over ``under``; None where a GPU does not read a table page by
+    page."""
+    if isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED:
+        return OverKept(store, under, where)
+    return None
 
 
 class OverKept:

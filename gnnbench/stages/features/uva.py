@@ -15,7 +15,7 @@ from gnnbench.stages.job import Job
 
 
 class ZeroCopyGather(RowStore):
-    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked.
+    """Rows over the link. Raises ``HostMemoryError`` where the host's memory cannot be locked.
 
     ``access`` is one of ``gnnbench.ops.features.ACCESSES``, ``memory`` one of
     ``gnnbench.ops.locked.MEMORIES``.

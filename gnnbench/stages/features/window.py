@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import torch
 from torch import Tensor
 
-from gnnbench.cache.policy import Footprint
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import PAGE_ORDERED, gather_once
 from gnnbench.ops.id_set import IdSet, union_ids
-from gnnbench.stages.counts import WINDOW_BYTES, Measure
-from gnnbench.stages.features.base import FeatureStore, RowStore
+from gnnbench.stages.counts import WINDOW_BYTES
+from gnnbench.stages.features.base import Over, RowStore
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
@@ -53,7 +53,7 @@ class BatchRows(Held):
         return self._parts[nth]
 
 
-class WindowStore(FeatureStore):
+class WindowStore(Over):
     """The union of a window's nodes from the store ``under``, fetched with the first batch.
 
     It is held until the next window's. ``holds_batches``: as the rows of all batches, each row read
@@ -70,8 +70,8 @@ class WindowStore(FeatureStore):
     overlaps = True
 
     def __init__(self, job: Job, under: RowStore, window: int, holds_batches: bool = False) -> None:
-        super().__init__(job)
-        self._under, self.window = under, window
+        super().__init__(job, under)
+        self.window = window
         self._waiting: list[Batch] = []
         self._held: Held | None = None
         self._most = self._asked = self._calls = 0
@@ -85,16 +85,21 @@ class WindowStore(FeatureStore):
 
     def forget(self) -> None:
         """No batch is announced any more."""
-        self._waiting, self._held = [], None
+        super().forget()
+        self._expect([])
 
     def announce(self, batches: Sequence[Batch]) -> None:
         """Hear which batches are loaded next; their rows are fetched with the first of them."""
-        self.forget()
-        self._waiting = list(batches)
+        self._expect(batches)
 
-    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """What the store below takes to get ready."""
-        return self._under.prepare(footprint)
+    def _expect(self, batches: Sequence[Batch]) -> None:
+        self._waiting, self._held = list(batches), None
+
+    def lacking(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """The union of each window's."""
+        rest = iter(batches)
+        while window := list(islice(rest, self.window)):
+            yield union_ids(window, self.job.graph.num_nodes).ids
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
@@ -132,5 +137,5 @@ class WindowStore(FeatureStore):
 
     def close(self) -> None:
         """Free the rows, and what the store below took."""
-        self.forget()
-        self._under.close()
+        self._expect([])
+        super().close()

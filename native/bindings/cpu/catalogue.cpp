@@ -126,6 +126,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // ones float16 [pieces, batches, width]: 1 for each id of a batch whose place in the set, less
   // `first`, lies in the pieces, one after the other; others are left alone.
   m.def("ones_of_set(Tensor[] batches, Tensor id_set, int first, Tensor(a!) ones) -> ()");
+  // Insertions into SIEVE's queue (cpu/sieve/sieve.h), whose tensors are changed: nodes int64,
+  // newer int32, visited uint8 [capacity], state int64 [5]; ids int64 [n], none in it. CPU only.
+  m.def(
+      "sieve_insert(Tensor(a!) nodes, Tensor(b!) newer, Tensor(c!) visited, Tensor(d!) state, "
+      "Tensor ids) -> (Tensor slots, Tensor evicted)");
 
   // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
   // dim]; the backward takes the gradient of that and gives the one of x.
