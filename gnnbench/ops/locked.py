@@ -88,7 +88,8 @@ def vmm_memory(size: int, device: torch.device | str) -> Tensor:
     available = psutil.virtual_memory().available
     if size > available:  # asked for it, the driver would have other processes killed
         raise MemoryError(
-            f"cannot allocate memory: {size} bytes are to be locked, {available} are free"
+            f"cannot allocate memory: {size} bytes are to be locked for the GPU, {available} are"
+            " free; free memory, or have the GPU not read them (features.table=host)"
         )
     load_native()
     with native_errors():
