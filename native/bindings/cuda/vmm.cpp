@@ -49,8 +49,9 @@ struct Driver {
     const char* name = nullptr;
     if (error_name(status, &name) != CUDA_SUCCESS || name == nullptr) name = "an unknown error";
     if (status == CUDA_ERROR_OUT_OF_MEMORY) {
-      fail_memory("cannot allocate memory: ", bytes,
-                  " bytes of the host's memory are not to be had (", name, " in ", what, ")");
+      fail_memory("cannot allocate memory: the CUDA driver has no ", bytes,
+                  " bytes of the host's memory to lock (", name, " in ", what,
+                  "); free memory, or have the GPU not read them");
     }
     fail("the CUDA driver cannot map memory of the host here (", name, " in ", what, ")",
          kUseInstead);
