@@ -103,12 +103,14 @@ def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
         gate.check_features(system.job.graph, batch.input_nodes, rows)
 
     assert system.stages.store is not None
-    for _ in range(-(-system.job.held // len(batches))):
-        system.stages.store.forget()
+    system.stages.store.forget()
+    most = system.job.held
+    for _ in range(-(-(most - 1) // len(batches)) + 1):  # so that a window, too, ends meanwhile
         for nth, batch in enumerate(batches):
-            if len(held) == system.job.held:
+            if len(held) == most:
                 look()
             held.append((batch, system.stages.load(batches, nth)))
+        batches = batches[::-1]  # else the same rows would be written to the same place
     while held:
         look()
 
