@@ -27,7 +27,7 @@ class OverKept:
     """
 
     def __init__(self, store: FeatureStore, under: ZeroCopyGather, where: str) -> None:
-        self._store, self._table, self._where = store, under.table, where
+        self._store, self._under, self._where = store, under, where
         self._hits = torch.zeros(1, dtype=torch.int64, device=store.job.device)
         self._asked = self._calls = 0
         store.job.counts.settled_by(self._settle)
@@ -37,7 +37,7 @@ class OverKept:
         if remember and lookup.last:
             lookup.forget()
         rows = gather_over(
-            self._table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
+            self._under.table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
             self._hits, remember,
         )  # fmt: skip
         if remember:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
+PAGE_ORDERED, REGISTERED = "page-ordered", "registered"
+UNION, BATCHES = "union", "batches"  # what a window holds
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,16 @@ class Uva(StoreSpec):
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
     access: str = option(
-        "page-ordered",
+        PAGE_ORDERED,
         "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
         " page-ordered: rows of 2 MiB together",
-        ("naive", "aligned", "page-ordered"),
+        ("naive", "aligned", PAGE_ORDERED),
+    )
+    memory: str = option(
+        REGISTERED,
+        "registered: the table that all lives of a run share, locked in place; vmm: pages of 2 MiB"
+        " made by the driver and filled anew, a copy for each process",
+        (REGISTERED, "vmm"),
     )
 
     @classmethod
@@ -90,14 +98,14 @@ class Uva(StoreSpec):
         return native_missing(device)
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """The table: it is locked in place."""
-        return ("features",)
+        """The table, where it is locked in place: a copy is filled once, from the disk."""
+        return ("features",) if self.memory == REGISTERED else ()
 
     def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job, self.access)
+        return ZeroCopyGather(job, self.access, self.memory)
 
 
 @dataclass(frozen=True)
@@ -247,18 +255,37 @@ class Match(Over):
 
 @dataclass(frozen=True)
 class Window(Over):
-    """The union of several batches' nodes, fetched once; each batch's rows are copied out of it."""
+    """The union of several batches' nodes, fetched once."""
 
     name: ClassVar[str] = "window"
     summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
     table: StoreSpec | str = stage_option(DEFAULT, CACHED, STORES)
     window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
+    holds: str = option(
+        DEFAULT,
+        "what is held of a window: union: each row once, copied for every batch that has it;"
+        " batches (uva alone, the default there): the rows of every batch, written there as they"
+        " are read: more memory, no copy",
+        (DEFAULT, UNION, BATCHES),
+    )
+
+    def resolved(self, device: str) -> Self:
+        """The same with the defaults put in."""
+        made = super().resolved(device)
+        once = isinstance(made.table, Uva) and made.table.access == PAGE_ORDERED
+        if self.holds == BATCHES and not once:
+            raise UnsupportedError(
+                "features 'window': holds=batches needs a table that the GPU reads itself, page by"
+                " page; give table=uva, or holds=union"
+            )
+        default = BATCHES if once else UNION
+        return replace(made, holds=default if self.holds == DEFAULT else self.holds)
 
     def build(self, job: Job) -> FeatureStore:
         """Over the store that fetches."""
         from gnnbench.stages.features.window import WindowStore
 
-        return WindowStore(job, self.fetching(job), self.window)
+        return WindowStore(job, self.fetching(job), self.window, self.holds == BATCHES)
 
 
 @dataclass(frozen=True)
