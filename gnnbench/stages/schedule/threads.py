@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from collections.abc import Callable
 import torch
 
 NAME = "part of an epoch"  # of every thread
+# After so long a thread that runs Python code lets another do so. Python's own 5 ms are longer than
+# a phase of a small batch, and operators that only launch kernels end before the other has woken.
+SWITCH_S = 1e-4
 
 
 class _Ended(BaseException):
@@ -48,6 +52,8 @@ class Progress:
         An error ends them all, each where it waits next, and is raised here. No thread is left.
         """
         threads = [threading.Thread(target=self._part, args=(part,), name=NAME) for part in others]
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, SWITCH_S))
         try:
             for thread in threads:
                 thread.start()
@@ -63,6 +69,7 @@ class Progress:
                     thread.join()
                 except BaseException as error:  # a signal; what is waited for is a batch's end
                     self._end(error)
+        sys.setswitchinterval(before)
         first, self._error = self._error, None
         if first is not None:
             try:
