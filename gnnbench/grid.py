@@ -97,6 +97,11 @@ def _cell(
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    if values.get("fanouts") == () and until is not Until.MEMORY_IO:
+        raise UsageError(
+            f"fanouts=[] has nothing to do until {until.word}: it gathers the rows of the seeds;"
+            " give until=memory_io, or fanouts"
+        )
     found = resolve(system, settings, values.get("device", "cpu"), until)
     cell = Cell(
         experiment=experiment.name,

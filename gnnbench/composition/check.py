@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.check import gate, layers
+from gnnbench.check.hops import digest
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Batch, Hop
@@ -87,7 +88,8 @@ def check(system: Gated) -> CheckReport:
     count = sum(seeds.numel() for seeds in all_seeds)
     report.edges_per_seed = sum(edges) / count
     report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
-    report.digest = sampler.digest(all_hops)
+    # A foreign sampler draws edges of its own, but none where there are none to draw.
+    report.digest = digest(all_hops) if cell.gathers else sampler.digest(all_hops)
     return report
 
 
@@ -107,6 +109,7 @@ def _look(system: Gated, seeds: Tensor, batch: Batch) -> list[Hop]:
     """The hops of a batch, found right. Raises ``gate.Fault``."""
     hops = batch.hops()
     check_structure(system, seeds, hops)
+    gate.check_inputs(seeds, hops, batch.input_nodes)
     return hops
 
 

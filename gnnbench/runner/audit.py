@@ -37,7 +37,8 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
-    if missing := [p for p in phases(cell.until) if not answer[f"{p}_time_s"]]:
+    ran = phases(cell.until)[1 if cell.gathers else 0 :]  # seeds are drawn in no time
+    if missing := [p for p in ran if not answer[f"{p}_time_s"]]:
         return f"epoch {epoch} has no span of the phase {missing[0]}"
     train = facts.get("train_nodes")
     if not train:
