@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -49,13 +49,17 @@ class Resolution(Protocol):
 
 
 Resolver = Callable[[str, Raw, str, Until], Resolution]
+Known = Callable[[str, Raw], Collection[str]]
 
 
-def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
+def expand(
+    experiment: Experiment, resolve: Resolver, env: str = "", known: Known | None = None
+) -> Grid:
     """Cells of a resolved definition, in an environment.
 
-    ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
-    where it does.
+    ``resolve`` makes a recipe of (system, settings by path, device, until). ``known`` gives the
+    paths of a system with the stages that are set for it: an axis of a field that some of the
+    stages of another axis have leaves the others as they are. Raises ``UsageError`` where they do.
     """
     grid = Grid([], {}, {})
     for combination in _combinations(experiment):
@@ -64,7 +68,7 @@ def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
         includes = [c for c in experiment.constraints if c.include is not None]
         if includes and not any(c.keeps(combination) for c in includes):
             continue
-        cell, unsupported = _cell(experiment, combination, resolve, env)
+        cell, unsupported = _cell(experiment, combination, resolve, env, known)
         grid.asked.append(cell.id)
         names_of = grid.names.setdefault(cell.id, [])
         if not names_of:
@@ -77,7 +81,7 @@ def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
 
 
 def _cell(
-    experiment: Experiment, combination: Raw, resolve: Resolver, env: str
+    experiment: Experiment, combination: Raw, resolve: Resolver, env: str, known: Known | None
 ) -> tuple[Cell, str]:
     system = combination["system"]
     settings = dict(experiment.systems.get(system, {}))
@@ -90,6 +94,10 @@ def _cell(
             values[axis] = tuple(value) if axis == "fanouts" else value
         elif axis.partition(".")[0] == system:
             settings[axis.partition(".")[2]] = value
+    if known is not None:
+        settings = {
+            k: v for k, v in settings.items() if _meant(k, settings, experiment, system, known)
+        }
     if "learning_rate" in values:  # 1 and 1.0 are one cell
         values["learning_rate"] = float(values["learning_rate"])
     until = Until.of(values.setdefault("until", Until.COMPUTE.word))
@@ -112,6 +120,18 @@ def _cell(
         **values,
     )
     return cell, found.unsupported
+
+
+def _meant(path: str, settings: Raw, experiment: Experiment, system: str, known: Known) -> bool:
+    """Whether a setting is meant for the stages that are set: one of an axis may be for others."""
+    kind, dot, _ = path.partition(".")
+    stages = experiment.axis(f"{system}.{kind}")
+    if not dot or len(stages) < 2 or not experiment.axis(f"{system}.{path}"):
+        return True
+    given = {k: v for k, v in settings.items() if "." not in k}
+    if path in known(system, given):
+        return True
+    return all(path not in known(system, {**given, kind: stage}) for stage in stages)
 
 
 def _combinations(experiment: Experiment) -> Iterator[Raw]:

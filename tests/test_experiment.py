@@ -261,6 +261,7 @@ def knows(system, given):
         ("batch_size=[512, 1024]", {"axes": {"batch_size": [512, 1024]}}),
         ("fanouts=[10, 5]", {"axes": {"fanouts": [[10, 5]]}}),
         ("fanouts=10/5", {"axes": {"fanouts": [[10, 5]]}}),
+        ("fanouts=[]", {"axes": {"fanouts": [[]]}}),
         ("fanouts=15,10,5", {"axes": {"fanouts": [[15, 10, 5]]}}),
         ("fanouts=7", {"axes": {"fanouts": [[7]]}}),
         ("fanouts=[[10, 5], [3]]", {"axes": {"fanouts": [[10, 5], [3]]}}),

@@ -9,6 +9,7 @@ from gnnbench.cell import flat
 from gnnbench.composition.find import find
 from gnnbench.errors import UsageError
 from gnnbench.grid import expand
+from gnnbench.runner.environment import known_paths
 
 HEAD = "schema_version = 2\n[axes]\nsystem = {}\ndataset = ['d']\n"
 TRAIN = "model = ['gcn']\n"
@@ -21,10 +22,12 @@ def resolve(system, settings, device, until):
 
 @pytest.fixture
 def grid(tmp_path):
-    def make(systems, text, over=None):
+    def make(systems, text, over=None, known=False):
         path = tmp_path / "mine.toml"
         path.write_text(HEAD.format(systems) + textwrap.dedent(text))
-        return expand(ex.resolve(ex.load(str(path)), "", over), resolve)
+        return expand(
+            ex.resolve(ex.load(str(path)), "", over), resolve, known=known_paths if known else None
+        )
 
     return make
 
@@ -71,6 +74,19 @@ def test_a_stage_that_varies_with_a_field_of_it(grid):
     ]  # fmt: skip
 
 
+def test_an_axis_of_a_field_is_of_the_stages_that_have_it(grid):
+    text = SAMPLE + "'baseline.sampler' = ['hop-by-hop', 'pgsampler', 'fused-map']\n"
+    text += "'baseline.sampler.fetch_size' = [3, 5]\n"
+    found = grid(["baseline"], text, known=True)
+    assert paths(found, "sampler", "sampler.fetch_size") == [
+        ("baseline", "hop-by-hop", None), ("baseline", "pgsampler", 3),
+        ("baseline", "pgsampler", 5), ("baseline", "fused-map", None),
+    ]  # fmt: skip
+    for wrong in (text.replace("fetch_size", "fetch_sise"), text.replace("'pgsampler', ", "")):
+        with pytest.raises(UsageError, match=r"has no setting 'fetch_si[sz]e'"):
+            grid(["baseline"], wrong, known=True)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -108,6 +124,16 @@ def test_constraints_by_path(grid):
         ("baseline", "hop-by-hop", "floyd"), ("baseline", "hop-by-hop", "reservoir"),
         ("baseline", "gnnlab", "reservoir"),
     ]  # fmt: skip
+
+
+def test_without_fanouts_rows_of_the_seeds_are_gathered(grid):
+    text = "fanouts = [[], [5]]\nuntil = ['memory_io']\n"
+    gathers, samples = grid(["baseline"], text).cells
+    assert (gathers.fanouts, gathers.gathers, samples.gathers) == ((), True, False)
+    assert gathers.id != samples.id
+    for until in ("sample", "compute"):
+        with pytest.raises(UsageError, match=f"nothing to do until {until}.* give until=memory_io"):
+            grid(["baseline"], TRAIN + text.replace("memory_io", until))
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from compose import SYSTEMS, counted, make, run
+
 from gnnbench.check import gate
 from gnnbench.data.prepare import load_dataset
 from gnnbench.errors import UnsupportedError
