@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,6 +16,7 @@ from gnnbench import registry
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.copies import Copies
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -53,7 +54,7 @@ class Composed(System):
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
-        self._peak = 0  # of device memory, before a verification epoch
+        self._peak = 0  # of device memory, before the harness took some
 
     def setup(self) -> None:
         """Build the stages; on a GPU the peak of memory counts from here."""
@@ -219,6 +220,18 @@ class Composed(System):
             param_norm=norm,
             param_moved=moved,
         )
+
+    def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
+        """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""
+        self._peak = self._peak_bytes()
+        found = self._copies.counts(served, batches)
+        if self.job.device.type == "cuda":  # what a ceiling takes is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.job)
 
     def _peak_bytes(self) -> int:
         if self.job.device.type == "cuda":

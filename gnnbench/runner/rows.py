@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.cell import PHASES, Cell, flat
+from gnnbench.cell import PHASES, Cell, Until, flat
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
@@ -20,6 +20,7 @@ from gnnbench.runner.compared import Value, compared, level, number, ratio, unst
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
+from gnnbench.runner.gathers import rate_rows, request_rows
 from gnnbench.stages.counts import FEATURE_BYTES
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def cell_rows(
             continue
         row = _identity(cell, plan, ledger)
         metrics += [*_before(cell, ledger), *_facts(cell, ledger)]
+        metrics += request_rows(cell, ledger.reports.get(cell.id, {}).get("facts", {}))
         pair = _pair_of(cell, plan, pairs, ledger)
         found, more = _measured(cell, ledger, pair)
         row |= found
@@ -220,7 +222,10 @@ def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[
     }
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
-    return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    if cell.goes_until > Until.SAMPLE:
+        metrics += rate_rows(cell, lives)
+    return row, metrics
 
 
 def _time(lives: Sequence[Sequence[Record]], key: str) -> float | None:

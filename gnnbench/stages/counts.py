@@ -87,6 +87,8 @@ HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ra
 RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
 FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
 CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
+# Of a gather alone, measured after each of its epochs.
+COPY_TIME = measure("copy_time_s", "s", "copying as many bytes in one piece, the same way")
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(
     "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"

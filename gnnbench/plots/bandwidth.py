@@ -1,0 +1,221 @@
+"""Bytes of feature rows a second, by width of the rows, their number a gather and the table's size.
+
+After PyTorch-Direct's Figs. 8 and 12. Dashed: copies of as many bytes in one piece, measured in
+turn with the gathers. The requests for a row are its address model's (Figs. 4 and 5).
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from gnnbench.plots import style
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import labels
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.reader import Run
+
+Row = dict[str, Any]
+Number = Callable[[Row], float]
+
+GIGABYTE = 1e9
+FLOAT_BYTES = 4
+MARKERS = "osD^vPX*"
+DASHES = ("--", ":", "-.")
+COPIES = {
+    "host": "copy, host", "host_copy": "copy over the link", "zero_copy": "copy over the link",
+    "device": "copy, device", "cache": "copy, device",
+}  # fmt: skip
+APART = ("dataset", "batch_size", "device")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What lines go over, and what all cells of one panel have in common."""
+
+    words: str
+    of: Number
+    fixed: Callable[[Row], tuple[Any, ...]]
+    title: Callable[[Row], str]
+
+
+def row_bytes(row: Row) -> int:
+    """Bytes of a feature row of the cell's table."""
+    return int(row["feature_dim"]) * FLOAT_BYTES
+
+
+def table_size(row: Row) -> float:
+    """Size of the cell's table in GB, a digit behind the point."""
+    return round(row["nodes"] * row_bytes(row) / GIGABYTE, 1)
+
+
+def _share(row: Row) -> int:
+    """The table's rows over those of a gather."""
+    return round(row["nodes"] / row["batch_size"])
+
+
+AXES = (
+    Axis(
+        "bytes of a row",
+        row_bytes,
+        lambda r: (r["device"], table_size(r), _share(r)),
+        lambda r: f"{r['device']}, table of {table_size(r):g} GB, 1/{_share(r)} a gather",
+    ),
+    Axis(
+        "rows of a gather",
+        lambda r: float(r["batch_size"]),
+        lambda r: (r["device"], r["dataset"]),
+        lambda r: f"{r['device']}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+    ),
+    Axis(
+        "GB of the table",
+        table_size,
+        lambda r: (r["device"], r["feature_dim"], r["batch_size"]),
+        lambda r: f"{r['device']}, rows of {row_bytes(r)} B, {r['batch_size']:,} a gather",
+    ),
+)
+
+
+def figure(run: Run) -> Figure | None:
+    """A panel for every axis that varies, bars where none does; None where no rate is known."""
+    known = Metrics(run.metrics)
+    rows = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
+    if not rows:
+        return None
+    named = labels(rows)
+    names = list(dict.fromkeys(named.system(r) for r in rows))
+    panels: list[tuple[Axis | None, list[Row]]] = []
+    for axis in AXES:
+        groups = _groups(rows, axis.fixed)
+        panels += [(axis, g) for g in groups if len({axis.of(r) for r in g}) > 1]
+    drawn = {r["id"] for _, group in panels for r in group}
+    alone = [r for r in rows if r["id"] not in drawn]
+    panels += [(None, g) for g in _groups(alone, lambda r: tuple(r[a] for a in APART))]
+    widths = _requests(rows, known)
+    result, axes = style.panels(len(panels) + (len(widths) > 1), 4.6, most=2)
+    for ax, (over, group) in zip(axes, panels, strict=False):
+        if over is None:
+            _bars(ax, group, [named.system(r) for r in group], names, known)
+        else:
+            _lines(ax, over, group, [named.system(r) for r in group], names, known)
+        ax.set_ylabel("GB/s of rows", fontsize=8)
+    if len(widths) > 1:
+        _staircase(axes[-1], widths)
+    for ax in axes:
+        ax.set_ylim(bottom=0)
+        ax.tick_params(labelsize=8)
+        ax.legend(fontsize=7, frameon=False)
+    result.suptitle(style.title("Gather bandwidth", named, APART), fontsize=10)
+    return result
+
+
+def _groups(rows: Sequence[Row], key: Callable[[Row], tuple[Any, ...]]) -> list[list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return list(found.values())
+
+
+def _rate(row: Row, known: Metrics) -> Row | None:
+    """Told of gathers alone, where a copy stands beside it."""
+    if known.value(row["id"], "features", m.OF_COPY) is None:
+        return None
+    return known.row(row["id"], "features", m.ROW_RATE)
+
+
+def _copies(rows: Sequence[Row], known: Metrics) -> dict[str, float]:
+    """Median rate of the copies beside some cells, by words."""
+    found: dict[str, list[float]] = {}
+    for row in rows:
+        for where, rate in known.by_where(row["id"], "features", m.COPY_RATE).items():
+            found.setdefault(COPIES[where], []).append(rate / GIGABYTE)
+    return {words: statistics.median(rates) for words, rates in found.items()}
+
+
+def _error(rate: Row) -> list[list[float]] | None:
+    """Down and up to the ends of the interval; None without one."""
+    if rate["low"] is None or rate["high"] is None:
+        return None
+    ends = (rate["value"] - rate["low"], rate["high"] - rate["value"])
+    return [[e / GIGABYTE] for e in ends]
+
+
+def _lines(
+    ax: Axes, over: Axis, rows: list[Row], own: list[str], names: list[str], known: Metrics
+) -> None:
+    ticks = sorted({over.of(r) for r in rows})
+    for name in dict.fromkeys(own):
+        number = names.index(name)
+        colour = style.PALETTE[number % len(style.PALETTE)]
+        mine = sorted((r for r, n in zip(rows, own, strict=True) if n == name), key=over.of)
+        rates = [_rate(r, known) for r in mine]
+        at = [over.of(r) for r in mine]
+        ax.plot(
+            at, [r["value"] / GIGABYTE for r in rates if r], color=colour, lw=1.2, markersize=4,
+            marker=MARKERS[number % len(MARKERS)], label=name,
+        )  # fmt: skip
+        for x, rate in zip(at, rates, strict=True):
+            if rate and (error := _error(rate)):
+                ax.errorbar([x], [rate["value"] / GIGABYTE], error, color=colour, lw=0.8, capsize=2)
+    beside = {x: _copies([r for r in rows if over.of(r) == x], known) for x in ticks}
+    for number, words in enumerate(dict.fromkeys(w for copies in beside.values() for w in copies)):
+        at = [x for x in ticks if words in beside[x]]
+        ax.plot(
+            at, [beside[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 3],
+            label=words,
+        )  # fmt: skip
+    _scale(ax, ticks)
+    ax.set_xlabel(over.words, fontsize=8)
+    ax.set_title(over.title(rows[0]), fontsize=9)
+
+
+def _scale(ax: Axes, ticks: Sequence[float]) -> None:
+    """Every value is a tick; far from one another they are laid out by their logarithm."""
+    if ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks):
+        ax.set_xscale("log")
+    ax.set_xticks(ticks, [f"{t:,g}" for t in ticks], rotation=30, ha="right")
+    ax.minorticks_off()
+
+
+def _bars(ax: Axes, rows: list[Row], own: list[str], names: list[str], known: Metrics) -> None:
+    for x, (row, name) in enumerate(zip(rows, own, strict=True)):
+        rate = _rate(row, known)
+        assert rate is not None
+        value = rate["value"] / GIGABYTE
+        colour = style.PALETTE[names.index(name) % len(style.PALETTE)]
+        ax.bar(x, value, 0.66, yerr=_error(rate), color=colour, label=name, error_kw={"lw": 0.8})
+        ax.annotate(
+            f"{value:.3g}", (x, value), xytext=(0, 3), textcoords="offset points", ha="center",
+            va="bottom", fontsize=7,
+        )  # fmt: skip
+    for number, (words, copied) in enumerate(_copies(rows, known).items()):
+        ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 3], label=words)
+    ax.set_xticks([])
+    row = rows[0]
+    size = f"rows of {row_bytes(row)} B, table of {table_size(row):g} GB"
+    ax.set_title(f"{row['device']}, {size}, {row['batch_size']:,} a gather", fontsize=9)
+
+
+def _requests(rows: Sequence[Row], known: Metrics) -> dict[int, dict[str, float]]:
+    """Requests for a row by its bytes and by the way it is read."""
+    found = {row_bytes(r): known.by_where(r["id"], "features", m.REQUESTS) for r in rows}
+    return {size: found[size] for size in sorted(found) if found[size]}
+
+
+def _staircase(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
+    words = {"naive": "naive", "aligned": "aligned (shifted)", "lines": "lines that it lies in"}
+    sizes = list(widths)
+    for number, (way, label) in enumerate(words.items()):
+        ax.plot(
+            sizes, [widths[s][way] for s in sizes], color=style.PALETTE[number],
+            marker=MARKERS[number], markersize=4, lw=1.2, label=label,
+        )  # fmt: skip
+    _scale(ax, sizes)
+    ax.set_xlabel("bytes of a row", fontsize=8)
+    ax.set_ylabel("requests of 128 B for a row, by the model", fontsize=8)
+    ax.set_title("what a GPU asks of the host", fontsize=9)
