@@ -41,10 +41,9 @@ def check(system: Gated) -> CheckReport:
     sampler, job = system.stages.sampler, system.job
     cell, graph = job.cell, job.graph
     store, trainer = system.stages.store, system.trainer
-    report = CheckReport(
-        True, "", sampler.pick, sampler.frontier, sampler.law.name, "", 0.0, 0.0, {"batches": 0},
-        verified=True,
-    )  # fmt: skip
+    drawn = (sampler.pick, sampler.frontier, sampler.law.name)
+    told = ("", "", "") if cell.gathers else drawn
+    report = CheckReport(True, "", *told, "", 0.0, 0.0, {"batches": 0}, verified=True)
     all_seeds = gate.gate_seeds(system.order.batches(0))
     batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]
     sizes = [batch.sizes() for batch in batches]

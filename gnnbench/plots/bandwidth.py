@@ -50,8 +50,8 @@ def row_bytes(row: Row) -> int:
 
 
 def table_size(row: Row) -> float:
-    """Size of the cell's table in GB, a digit behind the point."""
-    return round(row["nodes"] * row_bytes(row) / GIGABYTE, 1)
+    """Size of the cell's table in GB, two digits."""
+    return float(f"{row['nodes'] * row_bytes(row) / GIGABYTE:.2g}")
 
 
 def _share(row: Row) -> int:
@@ -104,10 +104,11 @@ def figure(run: Run) -> Figure | None:
         else:
             _lines(ax, over, group, [named.system(r) for r in group], names, known)
         ax.set_ylabel("GB/s of rows", fontsize=8)
+        # An interval of few pairs may reach anywhere.
+        ax.set_ylim(0, 1.15 * max(_told(group, known)))
     if len(widths) > 1:
         _staircase(axes[-1], widths)
     for ax in axes:
-        ax.set_ylim(bottom=0)
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
     result.suptitle(style.title("Gather bandwidth", named, APART), fontsize=10)
@@ -135,6 +136,12 @@ def _copies(rows: Sequence[Row], known: Metrics) -> dict[str, float]:
         for where, rate in known.by_where(row["id"], "features", m.COPY_RATE).items():
             found.setdefault(COPIES[where], []).append(rate / GIGABYTE)
     return {words: statistics.median(rates) for words, rates in found.items()}
+
+
+def _told(rows: Sequence[Row], known: Metrics) -> list[float]:
+    """Every rate that a panel shows."""
+    rates = [rate["value"] / GIGABYTE for r in rows if (rate := _rate(r, known))]
+    return [*rates, *(c for r in rows for c in _copies([r], known).values())]
 
 
 def _error(rate: Row) -> list[list[float]] | None:
@@ -219,3 +226,4 @@ def _staircase(ax: Axes, widths: dict[int, dict[str, float]]) -> None:
     ax.set_xlabel("bytes of a row", fontsize=8)
     ax.set_ylabel("requests of 128 B for a row, by the model", fontsize=8)
     ax.set_title("what a GPU asks of the host", fontsize=9)
+    ax.set_ylim(bottom=0)

@@ -78,7 +78,8 @@ def requests_per_row(features: int) -> dict[str, float]:
     ``naive`` and ``aligned`` are its Listings, ``lines`` those that a row lies in: the fewest.
     """
     count = min(max(MODEL_ELEMENTS // features, 1), ALIGNMENTS**2)
-    ids = np.random.default_rng(0).permutation(ALIGNMENTS**2)[:count]
+    # Far from one another, so that no line holds two of them.
+    ids = np.random.default_rng(0).permutation(ALIGNMENTS**2)[:count] * (ALIGNMENTS + 1)
     return {
         "naive": requests(ids, features) / count,
         "aligned": requests(ids, features, aligned=True) / count,

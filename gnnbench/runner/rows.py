@@ -286,14 +286,15 @@ def _comparison(
     by = judged.of(cell.until)
     beside = level(ledger.by_life(reference, pair), by.value)
     row: Row = {"work_class": work, "reference_s": number(beside.value)}
-    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in PHASES}}
+    ran = PHASES[1 if cell.gathers else 0 :]  # seeds are not sampled
+    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in ran}}
 
     def per(key: str, time: str) -> Value:
         return lambda s: (s[time] or 0.0) / s[key] if s[key] else None
 
     metrics = [
         m.metric(cell.id, stage, what, ratio(ledger, pair, per(key, times[stage])))
-        for stage in (m.EPOCH, PHASES[0])
+        for stage in (() if cell.gathers else (m.EPOCH, PHASES[0]))
         for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
     ]
     found = compared(ledger, pair, measure, calibrations, doubtful=bool(doubtful))
