@@ -62,7 +62,7 @@ class Composed(System):
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
-        sampler = recipe.sampler.stage(job)
+        sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None

@@ -66,7 +66,7 @@ class SamplerSpec(Spec):
     def build(self, job: Job) -> SamplerStage:
         """The stage of a cell; ``self`` is resolved."""
 
-    def stage(self, job: Job) -> SamplerStage:
+    def stage_of(self, job: Job) -> SamplerStage:
         """The same; where a batch has no hops there is nothing to sample."""
         return Seeds(self, job) if job.cell.gathers and not self.loads else self.build(job)
 
@@ -143,7 +143,9 @@ class Seeds(SamplerStage):
 
     @cached_property
     def law(self) -> Law:
-        """Without edges no pick has a law of its own."""
-        from gnnbench.check.law import Law
+        """Without hops nobody asks for a node's degree, and a table may have millions."""
+        import torch
 
-        return Law.of("", self.job.graph.indptr)
+        from gnnbench.check.law import WITHOUT, Law
+
+        return Law(WITHOUT, torch.empty(0, dtype=torch.int64))
