@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.ops.features import gather
+from gnnbench.ops.missing import native_missing
 from gnnbench.stages.counts import COPY_TIME
 from gnnbench.stages.job import Job
 
@@ -32,8 +33,8 @@ class Copies:
         ``served`` are an epoch's bytes of rows by where they were
         (``gnnbench.stages.counts.WHERE``), copied batch by batch: rows of the host that a GPU needs
         over the link, out of locked memory; rows of a device on it; else from the table to a buffer
-        by all cores, as torch copies and as our gather does consecutive rows, whichever took less.
-        What was kept from an earlier batch is not copied.
+        by all cores, as torch copies and, with the native library, as our gather does consecutive
+        rows, whichever took less. What was kept from an earlier batch is not copied.
         """
         found: list[list[str | float]] = []
         for where, size in served.items():
@@ -65,11 +66,8 @@ class Copies:
     def _on_host(self, size: int, batches: int) -> float:
         pieces = self._pieces(size, batches)
         out = self._buffer(max(pieces))
-        spent = {self._copied: 0.0, self._gathered: 0.0}
-        for way in spent:
-            for rows in pieces:
-                spent[way] += way(self._next(rows), out[:rows])
-        return min(spent.values())
+        ways = [self._copied] if native_missing() else [self._copied, self._gathered]
+        return min(sum(way(self._next(rows), out[:rows]) for rows in pieces) for way in ways)
 
     def _next(self, rows: int) -> int:
         """First row of the next piece of the table."""

@@ -6,6 +6,7 @@ from compose import counted, make, run
 
 from gnnbench.composition import copies
 from gnnbench.data.prepare import load_dataset
+from gnnbench.missing import Missing
 from gnnbench.ops.features import gather
 
 ROW = 5 * 4
@@ -57,6 +58,12 @@ def test_the_faster_way_is_the_ceiling(system, monkeypatch):
         monkeypatch.setattr(copies.Copies, "_copied", lambda *_, s=one: s)
         monkeypatch.setattr(copies.Copies, "_gathered", lambda *_, s=other: s)
         assert system.copies({"host": 60 * ROW}, 2)[0][3] == 2.0
+
+
+def test_without_the_native_library_torch_copies(system, moved, monkeypatch):
+    monkeypatch.setattr(copies, "native_missing", lambda: Missing("it is not built", "build it"))
+    assert system.copies({"host": 60 * ROW}, 2)[0][3] > 0
+    assert (len(moved["copied"]), moved["gathered"]) == (2, [])
 
 
 def test_what_was_kept_is_not_copied(system):
