@@ -32,6 +32,7 @@ COPIES = {
     "device": "copy, device", "cache": "copy, device",
 }  # fmt: skip
 APART = ("dataset", "batch_size", "device")
+PLACE = "place"  # a column of the figure's own: whose memory the rows are read from, and by whom
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,20 @@ AXES = (
     Axis(
         "bytes of a row",
         row_bytes,
-        lambda r: (r["device"], table_size(r), _share(r)),
-        lambda r: f"{r['device']}, table of {table_size(r):g} GB, 1/{_share(r)} a gather",
+        lambda r: (r[PLACE], table_size(r), _share(r)),
+        lambda r: f"{r[PLACE]}, table of {table_size(r):g} GB, 1/{_share(r)} a gather",
     ),
     Axis(
         "rows of a gather",
         lambda r: float(r["batch_size"]),
-        lambda r: (r["device"], r["dataset"]),
-        lambda r: f"{r['device']}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+        lambda r: (r[PLACE], r["dataset"]),
+        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
     ),
     Axis(
         "GB of the table",
         table_size,
-        lambda r: (r["device"], r["feature_dim"], r["batch_size"]),
-        lambda r: f"{r['device']}, rows of {row_bytes(r)} B, {r['batch_size']:,} a gather",
+        lambda r: (r[PLACE], r["feature_dim"], r["batch_size"]),
+        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, {r['batch_size']:,} a gather",
     ),
 )
 
@@ -84,7 +85,11 @@ AXES = (
 def figure(run: Run) -> Figure | None:
     """A panel for every axis that varies, bars where none does; None where no rate is known."""
     known = Metrics(run.metrics)
-    rows = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
+    rows = [
+        {**r, PLACE: _place(r, known)}
+        for r in run.cells
+        if r["status"] != "incorrect" and _rate(r, known)
+    ]
     if not rows:
         return None
     named = labels(rows)
@@ -95,7 +100,9 @@ def figure(run: Run) -> Figure | None:
         panels += [(axis, g) for g in groups if len({axis.of(r) for r in g}) > 1]
     drawn = {r["id"] for _, group in panels for r in group}
     alone = [r for r in rows if r["id"] not in drawn]
-    panels += [(None, g) for g in _groups(alone, lambda r: tuple(r[a] for a in APART))]
+    panels += [
+        (None, g) for g in _groups(alone, lambda r: (r["dataset"], r["batch_size"], r[PLACE]))
+    ]
     widths = _requests(rows, known)
     result, axes = style.panels(len(panels) + (len(widths) > 1), 4.6, most=2)
     for ax, (over, group) in zip(axes, panels, strict=False):
@@ -127,6 +134,14 @@ def _rate(row: Row, known: Metrics) -> Row | None:
     if known.value(row["id"], "features", m.OF_COPY) is None:
         return None
     return known.row(row["id"], "features", m.ROW_RATE)
+
+
+def _place(row: Row, known: Metrics) -> str:
+    """A device's own memory is many times as fast as the link: one scale does not show both."""
+    if row["device"] == "cpu":
+        return "cpu"
+    own = "device" in known.by_where(row["id"], "features", m.COPY_RATE)
+    return f"{row['device']}, {'its' if own else 'host'} memory"
 
 
 def _copies(rows: Sequence[Row], known: Metrics) -> dict[str, float]:
@@ -205,7 +220,7 @@ def _bars(ax: Axes, rows: list[Row], own: list[str], names: list[str], known: Me
     ax.set_xticks([])
     row = rows[0]
     size = f"rows of {row_bytes(row)} B, table of {table_size(row):g} GB"
-    ax.set_title(f"{row['device']}, {size}, {row['batch_size']:,} a gather", fontsize=9)
+    ax.set_title(f"{row[PLACE]}, {size}, {row['batch_size']:,} a gather", fontsize=9)
 
 
 def _requests(rows: Sequence[Row], known: Metrics) -> dict[int, dict[str, float]]:

@@ -93,13 +93,20 @@ def test_rates_by_the_number_of_rows_and_by_the_size_of_the_table(run):
 
 
 def test_what_stands_alone_has_bars(run):
-    cells = [cell(1, device="cuda"), cell(2, "gpu", device="cuda")]
-    metrics = [*told(1, 20.0, 55.0, "host_copy"), *told(2, 1500.0, 2000.0, "device")]
-    (ax,) = bandwidth.figure(run(cells, metrics)).axes
-    assert [p.get_height() for p in ax.patches] == pytest.approx([20.0, 1500.0])
-    assert [t.get_text() for t in ax.texts] == ["20", "1.5e+03"]
-    copies = {label: ys[0] for label, (_, ys) in lines(ax).items()}
-    assert copies == {"copy over the link": 55.0, "copy, device": 2000.0}
+    cells = [cell(n, store, device="cuda") for n, store in enumerate(["host", "uva", "gpu"])]
+    metrics = [
+        *told(0, 20.0, 55.0, "host_copy"), *told(1, 50.0, 55.2, "zero_copy"),
+        *told(2, 1500.0, 2000.0, "device"),
+    ]  # fmt: skip
+    link, memory = bandwidth.figure(run(cells, metrics)).axes
+    what = "rows of 1024 B, table of 1 GB, 125,000 a gather"
+    titles = [f"cuda, host memory, {what}", f"cuda, its memory, {what}"]
+    assert [ax.get_title() for ax in (link, memory)] == titles
+    assert [p.get_height() for p in link.patches] == pytest.approx([20.0, 50.0])
+    assert [t.get_text() for t in link.texts] == ["20", "50"]
+    assert [p.get_height() for p in memory.patches] == pytest.approx([1500.0])
+    copies = {label: ys[0] for ax in (link, memory) for label, (_, ys) in lines(ax).items()}
+    assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
 
 
 def test_devices_have_panels_of_their_own(run):
