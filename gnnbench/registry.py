@@ -63,7 +63,10 @@ OURS: dict[str, dict[str, str]] = {
         "dgl": "gnnbench.stages.aggregate:DglLayers",
         "pyg": "gnnbench.stages.aggregate:PygLayers",
     },
-    SCHEDULE: {"serial": "gnnbench.stages.schedule.serial:Serial"},
+    SCHEDULE: {
+        "serial": "gnnbench.stages.schedule.serial:Serial",
+        "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
+    },
 }
 
 

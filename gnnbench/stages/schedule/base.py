@@ -76,6 +76,11 @@ class ScheduleSpec(Spec):
 
     kind: ClassVar[str] = "schedule"
 
+    @property
+    def held(self) -> int:
+        """Results of the feature store that it holds at a time, the one being loaded included."""
+        return 1
+
     @abstractmethod
     def epoch(
         self,
