@@ -1,6 +1,6 @@
-"""Bytes of feature rows a second, by width of the rows, their number a gather and the table's size.
+"""Bytes of feature rows a second, by their width, their number, the table's size and the SMs.
 
-After PyTorch-Direct's Figs. 8 and 12. Dashed: copies of as many bytes in one piece, measured in
+After PyTorch-Direct's Figs. 8, 10 and 12. Dashed: copies of as many bytes in one piece, measured in
 turn with the gathers. The requests for a row are its address model's (Figs. 4 and 5).
 """
 
@@ -26,13 +26,16 @@ Number = Callable[[Row], float]
 GIGABYTE = 1e9
 FLOAT_BYTES = 4
 MARKERS = "osD^vPX*"
-DASHES = ("--", ":", "-.")
+DASHES = ("--", ":")
 COPIES = {
     "host": "copy, host", "host_copy": "copy over the link", "zero_copy": "copy over the link",
     "device": "copy, device", "cache": "copy, device",
 }  # fmt: skip
 APART = ("dataset", "batch_size", "device")
-PLACE = "place"  # a column of the figure's own: whose memory the rows are read from, and by whom
+# Columns of the figure's own: whose memory rows are read from, whose line it is, and the number of
+# multiprocessors that a gather may run on, None where that is all one.
+PLACE, NAME, SMS = "place", "name", "sms"
+TOLD_SMS = "schedule.sms="
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,12 @@ def _share(row: Row) -> int:
     return round(row["nodes"] / row["batch_size"])
 
 
+SHARE = Axis(
+    "multiprocessors of the gather",
+    lambda r: float(r[SMS]),
+    lambda r: (r[PLACE], r["dataset"], r["batch_size"]),
+    lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+)
 AXES = (
     Axis(
         "bytes of a row",
@@ -85,18 +94,15 @@ AXES = (
 def figure(run: Run) -> Figure | None:
     """A panel for every axis that varies, bars where none does; None where no rate is known."""
     known = Metrics(run.metrics)
-    rows = [
-        {**r, PLACE: _place(r, known)}
-        for r in run.cells
-        if r["status"] != "incorrect" and _rate(r, known)
-    ]
+    rows = [r for r in run.cells if r["status"] != "incorrect" and _rate(r, known)]
     if not rows:
         return None
     named = labels(rows)
-    names = list(dict.fromkeys(named.system(r) for r in rows))
+    rows = [{**r, PLACE: _place(r, known), **_name(named.system(r))} for r in rows]
+    names = list(dict.fromkeys(r[NAME] for r in rows))
     panels: list[tuple[Axis | None, list[Row]]] = []
-    for axis in AXES:
-        groups = _groups(rows, axis.fixed)
+    for axis in (*AXES, SHARE):
+        groups = _groups([r for r in rows if (r[SMS] is None) != (axis is SHARE)], axis.fixed)
         panels += [(axis, g) for g in groups if len({axis.of(r) for r in g}) > 1]
     drawn = {r["id"] for _, group in panels for r in group}
     alone = [r for r in rows if r["id"] not in drawn]
@@ -107,9 +113,9 @@ def figure(run: Run) -> Figure | None:
     result, axes = style.panels(len(panels) + (len(widths) > 1), 4.6, most=2)
     for ax, (over, group) in zip(axes, panels, strict=False):
         if over is None:
-            _bars(ax, group, [named.system(r) for r in group], names, known)
+            _bars(ax, group, names, known)
         else:
-            _lines(ax, over, group, [named.system(r) for r in group], names, known)
+            _lines(ax, over, group, names, known)
         ax.set_ylabel("GB/s of rows", fontsize=8)
         # An interval of few pairs may reach anywhere.
         ax.set_ylim(0, 1.15 * max(_told(group, known)))
@@ -120,6 +126,13 @@ def figure(run: Run) -> Figure | None:
         ax.legend(fontsize=7, frameon=False)
     result.suptitle(style.title("Gather bandwidth", named, APART), fontsize=10)
     return result
+
+
+def _name(label: str) -> Row:
+    """The line that a cell belongs to, and its share of the multiprocessors where that varies."""
+    told = [word for word in label.split(" ") if word.startswith(TOLD_SMS)]
+    name = " ".join(word for word in label.split(" ") if word not in told)
+    return {NAME: name, SMS: int(told[0].removeprefix(TOLD_SMS)) if told else None}
 
 
 def _groups(rows: Sequence[Row], key: Callable[[Row], tuple[Any, ...]]) -> list[list[Row]]:
@@ -167,28 +180,26 @@ def _error(rate: Row) -> list[list[float]] | None:
     return [[e / GIGABYTE] for e in ends]
 
 
-def _lines(
-    ax: Axes, over: Axis, rows: list[Row], own: list[str], names: list[str], known: Metrics
-) -> None:
-    ticks = sorted({over.of(r) for r in rows})
-    for name in dict.fromkeys(own):
-        number = names.index(name)
-        colour = style.PALETTE[number % len(style.PALETTE)]
-        mine = sorted((r for r, n in zip(rows, own, strict=True) if n == name), key=over.of)
-        rates = [_rate(r, known) for r in mine]
-        at = [over.of(r) for r in mine]
-        ax.plot(
-            at, [r["value"] / GIGABYTE for r in rates if r], color=colour, lw=1.2, markersize=4,
-            marker=MARKERS[number % len(MARKERS)], label=name,
-        )  # fmt: skip
-        for x, rate in zip(at, rates, strict=True):
-            if rate and (error := _error(rate)):
+def _lines(ax: Axes, over: Axis, rows: list[Row], names: list[str], known: Metrics) -> None:
+    ticks = sorted({x for r in rows if (x := over.of(r))})
+    for number, name in enumerate(names):
+        mine = sorted((r for r in rows if r[NAME] == name), key=over.of)
+        colour, mark = style.PALETTE[number % len(style.PALETTE)], MARKERS[number % len(MARKERS)]
+        told = [(over.of(r), rate) for r in mine if (rate := _rate(r, known))]
+        line = [(x, rate["value"] / GIGABYTE) for x, rate in told if x]
+        if line:
+            ax.plot(*zip(*line, strict=True), color=colour, lw=1.2, marker=mark, ms=4, label=name)
+        for x, rate in told:
+            if not x:  # no share of the multiprocessors, but all
+                value = rate["value"] / GIGABYTE
+                ax.axhline(value, color=colour, lw=0.9, ls="-.", label=f"{name}, on all")
+            elif error := _error(rate):
                 ax.errorbar([x], [rate["value"] / GIGABYTE], error, color=colour, lw=0.8, capsize=2)
     beside = {x: _copies([r for r in rows if over.of(r) == x], known) for x in ticks}
     for number, words in enumerate(dict.fromkeys(w for copies in beside.values() for w in copies)):
         at = [x for x in ticks if words in beside[x]]
         ax.plot(
-            at, [beside[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 3],
+            at, [beside[x][words] for x in at], color="black", lw=0.9, ls=DASHES[number % 2],
             label=words,
         )  # fmt: skip
     _scale(ax, ticks)
@@ -204,8 +215,9 @@ def _scale(ax: Axes, ticks: Sequence[float]) -> None:
     ax.minorticks_off()
 
 
-def _bars(ax: Axes, rows: list[Row], own: list[str], names: list[str], known: Metrics) -> None:
-    for x, (row, name) in enumerate(zip(rows, own, strict=True)):
+def _bars(ax: Axes, rows: list[Row], names: list[str], known: Metrics) -> None:
+    for x, row in enumerate(rows):
+        name = row[NAME]
         rate = _rate(row, known)
         assert rate is not None
         value = rate["value"] / GIGABYTE
@@ -216,7 +228,7 @@ def _bars(ax: Axes, rows: list[Row], own: list[str], names: list[str], known: Me
             va="bottom", fontsize=7,
         )  # fmt: skip
     for number, (words, copied) in enumerate(_copies(rows, known).items()):
-        ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 3], label=words)
+        ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 2], label=words)
     ax.set_xticks([])
     row = rows[0]
     size = f"rows of {row_bytes(row)} B, table of {table_size(row):g} GB"

@@ -59,9 +59,11 @@ def make_timeline():
     return timeline
 
 
+@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 @pytest.mark.parametrize("features", ["host", "dgl", "cache", "match", "window"])
-def test_every_store_serves_them(table, features):
-    system = gathering(table, settings={"features": features}, max_batches=4)
+def test_every_store_serves_them(table, features, schedule):
+    settings = {"features": features, "schedule": schedule}
+    system = gathering(table, settings=settings, max_batches=4)
     assert system.check().ok
     report = run(system)
     assert report.ok and report.seeds == 4 * 64

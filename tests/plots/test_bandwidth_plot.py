@@ -109,6 +109,24 @@ def test_what_stands_alone_has_bars(run):
     assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
 
 
+def test_rates_by_the_share_of_the_multiprocessors(run):
+    """Fig. 10: all of them are a level line beside those of so many."""
+    cells = [
+        cell(n, device="cuda", recipe=json.dumps({
+            "features": {"name": "uva"}, "schedule": {"name": "prefetch", "sms": sms},
+        }))
+        for n, sms in enumerate([0, 16, 8])
+    ]  # fmt: skip
+    metrics = [m for n, r in enumerate([50.0, 48.0, 30.0]) for m in told(n, r, 55.0, "zero_copy")]
+    (ax,) = bandwidth.figure(run(cells, metrics)).axes
+    assert ax.get_xlabel() == "multiprocessors of the gather"
+    assert lines(ax) == {
+        "baseline": ([8, 16], [30.0, 48.0]),
+        "baseline, on all": ([0, 1], [50.0, 50.0]),
+        "copy over the link": ([8, 16], [55.0, 55.0]),
+    }
+
+
 def test_devices_have_panels_of_their_own(run):
     cells = [cell(1), cell(2, device="cuda")]
     figure = bandwidth.figure(run(cells, [*told(1, 4.0, 5.0), *told(2, 20.0, 55.0, "host_copy")]))

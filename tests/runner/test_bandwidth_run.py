@@ -52,7 +52,7 @@ def test_rows_and_copies_are_told_of_every_cell(tmp_path, observer):
 def test_every_profile_can_be_planned(tmp_path):
     """Fields of stores that only some have, datasets' names, sizes of gathers and tables."""
     for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-width",
-                    "gpu-gather", "gpu-table"):  # fmt: skip
+                    "gpu-gather", "gpu-table", "gpu-share"):  # fmt: skip
         plan = request(tmp_path, profile=profile).plan
         assert plan.cells and all(c.gathers and c.until == "memory_io" for c in plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
