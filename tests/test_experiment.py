@@ -392,4 +392,4 @@ def test_shipped_defaults_take_what_every_machine_can_make(name):
     """No real graph is asked for unless its profile is."""
     found = ex.resolve(ex.load(name), "").axis("dataset")
     assert found
-    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat"}
+    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat", "rows"}
