@@ -45,6 +45,7 @@ class PygSampler(SamplerSpec):
     summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler, on the CPU"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
+    loads: ClassVar[bool] = True
     extension: str = option(
         DEFAULT,
         "whose sampler: default: pyg-lib where it is installed, else torch-sparse",
