@@ -81,7 +81,10 @@ int main() {
   all(Stores::kCached, "cached");
   if (gnnbench::can_store(Stores::kAvx2)) all(Stores::kAvx2, "avx2");
   if (gnnbench::can_store(Stores::kAvx512)) all(Stores::kAvx512, "avx512");
-  expect(gnnbench::best_stores(0) == Stores::kCached, "small results stay in the caches");
-  expect(gnnbench::can_store(gnnbench::best_stores(int64_t{1} << 40)), "large ones go as can be");
+  const Stores large = gnnbench::best_stores(1 << 20, 512);
+  expect(gnnbench::can_store(large), "what is chosen can be done");
+  expect(gnnbench::best_stores(1000, 512) == Stores::kCached, "small results stay in the caches");
+  expect(gnnbench::best_stores(1 << 20, 100) == Stores::kCached, "and so do narrow rows");
+  expect(gnnbench::best_stores(1 << 20, 400) == large, "others are collected to whole lines");
   return failed();
 }

@@ -37,7 +37,7 @@ def test_bits_are_those_of_the_table(
 @pytest.mark.parametrize("skip", [0, 1, 16])
 def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int) -> None:
     """They are written past the caches; ``out`` begins at any element, and nothing else changes."""
-    rows, n = 5000, (9 << 20) // (dim * dtype.itemsize)
+    rows, n = 5000, (17 << 20) // (dim * dtype.itemsize)
     table = torch.randint(-(2**7), 2**7, (rows, dim), dtype=torch.int8).to(dtype)
     ids = torch.randint(0, rows, (n,))
     memory = torch.full((skip + n * dim + 99,), 77, dtype=dtype)

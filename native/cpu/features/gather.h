@@ -20,7 +20,7 @@ int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id
 template <class Id>
 int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id* ids, int64_t n,
                     char* out) {
-  return gather_rows(table, rows, row_bytes, ids, n, out, best_stores(n * row_bytes));
+  return gather_rows(table, rows, row_bytes, ids, n, out, best_stores(n, row_bytes));
 }
 
 }  // namespace gnnbench

@@ -16,9 +16,9 @@ enum class Stores { kCached, kAvx2, kAvx512 };
 // Whether this machine can.
 bool can_store(Stores stores);
 
-// The best that this machine can for a result of so many bytes: a small one stays in the caches for
-// whoever reads it next.
-Stores best_stores(int64_t bytes);
+// The best that this machine can for n rows of row_bytes: a small result stays in the caches for
+// whoever reads it next, and narrow rows that end inside lines cost more to collect than is saved.
+Stores best_stores(int64_t n, int64_t row_bytes);
 
 #ifdef GNNBENCH_X86
 // A line to where one begins, past the caches. Others see it after _mm_sfence() only.
