@@ -21,12 +21,11 @@ _NO_ACCESS, _FIXED, _NORESERVE = 0, 0x10, 0x4000
 
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
-    ]  # fmt: skip
-    for call in (libc.munmap, libc.mprotect, libc.madvise):
-        call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int][: 3 - (call is libc.munmap)]
+    address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+    libc.mmap.restype = address
+    libc.mmap.argtypes = (address, size, number, number, number, ctypes.c_long)
+    libc.munmap.argtypes = (address, size)
+    libc.mprotect.argtypes = libc.madvise.argtypes = (address, size, number)
     return libc
 
 

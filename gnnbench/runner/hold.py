@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 
 from gnnbench import pages
+from gnnbench.data.store import layout
 from gnnbench.measure import machine
 
 PIECE_BYTES = 1 << 26
@@ -90,6 +91,29 @@ def hold_file(file: Path) -> int:
                 done += got
 
         return hold(file.name, os.fstat(number).st_size, read)
+
+
+def hold_array(folder: Path, array: str) -> int:
+    """Descriptor of an array of a prepared graph: of a copy of its file, or made where it has none.
+
+    Raises as :func:`hold` and :func:`hold_file`, and ``DataError`` where nothing makes it.
+    """
+    meta = layout.read_meta(folder)
+    entry = meta["arrays"][array]
+    if not layout.is_made(entry):
+        return hold_file(layout.file_of(folder, array))
+    import torch
+
+    from gnnbench.data.generators.made import filler
+
+    torch.set_num_threads(1)  # of each of the threads that fill
+    row = entry["bytes"] // max(entry["shape"][0], 1)
+    return hold(array, entry["bytes"], filler(meta, array), unit=max(row, 1))
+
+
+def told(descriptor: int) -> dict[str, int]:
+    """What a run tells of the memory: ``bytes``, and how many lie in huge pages."""
+    return {"bytes": os.fstat(descriptor).st_size, "huge_bytes": pages.huge_bytes(descriptor)}
 
 
 def address_of(descriptor: int) -> str:
