@@ -8,7 +8,7 @@ namespace {
 
 // Measured on two cores with 2 MiB of second cache each: what is read at once by all threads breaks
 // even at 4 MiB, and gains a sixth at 16; rows that are no whole lines break even at 192 bytes.
-constexpr int64_t kStreamFrom = int64_t{8} << 20;
+constexpr int64_t kStreamFrom = int64_t{4} << 20;
 constexpr int64_t kCollectFrom = 192;
 
 #ifdef GNNBENCH_X86
