@@ -85,17 +85,21 @@ def view(address: int, size: int) -> Iterator[memoryview]:
         whole.release()
 
 
-def make_huge(address: int, size: int) -> bool:
-    """Huge pages for the bytes of a shared mapping that fill some, before they are written.
+def make_huge(address: int, size: int) -> None:
+    """Ask for huge pages for the bytes of a shared mapping, before they are written.
 
-    False where the kernel has none to give (before Linux 6.1, or memory in too small pieces): small
-    pages are right as well.
+    Where the kernel has none to give (before Linux 6.1 and not advised either, or memory in too
+    small pieces) they stay small, which is right as well: :func:`huge_bytes` tells.
     """
     end = (address + size) // HUGE_BYTES * HUGE_BYTES
     begin = -(-address // HUGE_BYTES) * HUGE_BYTES
+    if begin >= end:
+        return
+    madvise = _libc().madvise
+    madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
     for at in range(begin, end, HUGE_BYTES):
-        ctypes.c_char.from_address(at).value = b"\0"  # one small page is made, the rest follows
-    return begin >= end or _libc().madvise(begin, end - begin, _COLLAPSE) == 0
+        ctypes.c_char.from_address(at).value = b"\0"  # one page is made, the rest of 2 MiB follows
+    madvise(begin, end - begin, _COLLAPSE)
 
 
 def huge_bytes(descriptor: int) -> int:
