@@ -101,7 +101,7 @@ def _map_tensor(folder: Path, array: str, meta: dict[str, Any], held: str | None
     if layout.is_made(entry):
         from gnnbench.data.generators.made import make
 
-        return make(meta, array)
+        return make(folder, meta, array)
     size = int(np.prod(shape, dtype=np.int64))
     if size == 0:
         return torch.empty(shape, dtype=dtype)

@@ -108,7 +108,7 @@ def hold_array(folder: Path, array: str) -> int:
 
     torch.set_num_threads(1)  # of each of the threads that fill
     row = entry["bytes"] // max(entry["shape"][0], 1)
-    return hold(array, entry["bytes"], filler(meta, array), unit=max(row, 1))
+    return hold(array, entry["bytes"], filler(folder, meta, array), unit=max(row, 1))
 
 
 def told(descriptor: int) -> dict[str, int]:

@@ -23,13 +23,13 @@ TWIN = "products~twin@0.001"
 @pytest.fixture
 def in_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
-    monkeypatch.setenv("GNNBENCH_TWIN_FEATURES", "memory")
+    monkeypatch.setenv("GNNBENCH_FEATURES", "memory")
     return tmp_path
 
 
 def on_disk(tmp_path, name=TWIN):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GNNBENCH_TWIN_FEATURES", "disk")
+        patch.setenv("GNNBENCH_FEATURES", "disk")
         return load_dataset(name, root=tmp_path / "disk")
 
 
@@ -48,9 +48,9 @@ def test_a_graph_without_a_file_of_features_has_the_same(in_memory, name):
 
 def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
     made = prepare(TWIN)
-    monkeypatch.setenv("GNNBENCH_TWIN_FEATURES", "disk")
+    monkeypatch.setenv("GNNBENCH_FEATURES", "disk")
     assert prepare(TWIN) == made
-    monkeypatch.setenv("GNNBENCH_TWIN_FEATURES", "tape")
+    monkeypatch.setenv("GNNBENCH_FEATURES", "tape")
     with pytest.raises(UsageError, match="it is disk or memory"):
         prepare(f"{TWIN.partition('@')[0]}@0.002")
 

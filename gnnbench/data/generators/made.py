@@ -1,10 +1,14 @@
-"""Arrays of a prepared graph that have no file: made from its ``meta.json``, piece by piece."""
+"""Features of a prepared graph that have no file (``drawn``), made from its metadata and labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gnnbench.data.store import layout
 from gnnbench.errors import DataError
 
 if TYPE_CHECKING:
@@ -13,14 +17,19 @@ if TYPE_CHECKING:
 Fill = Callable[[memoryview, int], None]  # (a piece of whole rows, its offset in bytes)
 
 
-def filler(meta: dict[str, Any], array: str) -> Fill:
+def filler(folder: Path, meta: dict[str, Any], array: str) -> Fill:
     """What writes any rows of an array, each by itself; several may be at work at once.
 
     Raises ``DataError`` where nothing here makes it.
     """
     entry = meta["arrays"][array]
-    if (array, entry["made"]) != ("features", "twin"):
+    makers = {"twin": _twin, "seeded": _seeded}
+    if array != "features" or entry["made"] not in makers:
         raise DataError(f"'{array}' is made by '{entry['made']}', which this gnnbench has not")
+    return makers[entry["made"]](folder, meta)
+
+
+def _twin(folder: Path, meta: dict[str, Any]) -> Fill:
     import torch
 
     from gnnbench.data.generators.recipe import TwinRecipe
@@ -36,13 +45,26 @@ def filler(meta: dict[str, Any], array: str) -> Fill:
     return fill
 
 
-def make(meta: dict[str, Any], array: str) -> torch.Tensor:
+def _seeded(folder: Path, meta: dict[str, Any]) -> Fill:
+    from gnnbench.data.generators.seeded import SeededFeatures
+
+    labels, width = meta["arrays"]["labels"], int(meta["feature_dim"])
+    known = layout.map_array(folder, "labels", labels["dtype"], tuple(labels["shape"]))
+    features = SeededFeatures(known, width, int(meta["seed"]))
+
+    def fill(part: memoryview, start: int) -> None:
+        features.fill(np.frombuffer(part, "<f4").reshape(-1, width), start // (4 * width))
+
+    return fill
+
+
+def make(folder: Path, meta: dict[str, Any], array: str) -> torch.Tensor:
     """The whole array, in memory of this process. Raises as :func:`filler`, and ``RuntimeError``
     where it cannot be allocated."""
     import torch
 
     entry = meta["arrays"][array]
-    fill = filler(meta, array)
+    fill = filler(folder, meta, array)
     made = torch.empty(tuple(entry["shape"]), dtype=getattr(torch, entry["dtype"]))
     if made.numel() > 0:
         fill(made.numpy().data.cast("B"), 0)

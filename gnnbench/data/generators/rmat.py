@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gnnbench import rng
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.seeded import seeded_features, seeded_labels
 from gnnbench.data.generators.twin import making_device, share_of_65536
 
@@ -112,7 +113,7 @@ def generate(scale: int, seed: int, out: GraphWriter) -> dict[str, Any]:
         out.write(split, "int64", (0,), [])
     out.write("labels", "int64", (nodes,), seeded_labels(nodes, NUM_CLASSES, seed))
     rows = seeded_features(out.read("labels"), FEATURE_DIM, seed)
-    out.write("features", "float32", (nodes, FEATURE_DIM), rows)
+    write_features(out, (nodes, FEATURE_DIM), "seeded", rows)
     return {
         "num_classes": NUM_CLASSES,
         "symmetric": False,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.errors import MissingError, UsageError
 
@@ -159,19 +160,6 @@ def making_device() -> str:
     return device
 
 
-def features_place() -> str:
-    """Where twins' features are: ``GNNBENCH_TWIN_FEATURES``, ``disk`` (default) or ``memory``.
-
-    In memory they have no file: a run makes them once, in the memory that its workers share; a
-    graph that is opened by itself makes its own. The bits are the same. Raises ``UsageError`` for
-    another value.
-    """
-    place = os.environ.get("GNNBENCH_TWIN_FEATURES", "disk")
-    if place not in ("disk", "memory"):
-        raise UsageError(f"GNNBENCH_TWIN_FEATURES is '{place}'; it is disk or memory")
-    return place
-
-
 def feature_pieces(spec: TwinSpec, device: str = "cpu") -> Iterator[np.ndarray]:
     """The feature table from top to bottom in float32 pieces of about 64 MiB."""
     from gnnbench.ops.twin import features
@@ -233,10 +221,7 @@ def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> d
     if not out.done("labels", "train_idx", "val_idx", "test_idx"):
         for name, values in _labels_and_splits(scaled, spec, device).items():
             out.write(name, "int64", (len(values),), [values])
-    if features_place() == "disk":
-        out.write("features", "float32", (n, spec.feature_dim), feature_pieces(spec, device))
-    else:
-        out.declare("features", "float32", (n, spec.feature_dim), "twin")
+    write_features(out, (n, spec.feature_dim), "twin", feature_pieces(spec, device))
     return {
         "num_classes": scaled.num_classes,
         "symmetric": scaled.symmetric,
