@@ -33,7 +33,7 @@ def on_disk(tmp_path, name=TWIN):
         return load_dataset(name, root=tmp_path / "disk")
 
 
-@pytest.mark.parametrize("name", [TWIN, f"{TWIN}+sym"])
+@pytest.mark.parametrize("name", [TWIN, f"{TWIN}+sym", "rmat@9x3x7", "rmat@9x3x128+sym"])
 def test_a_graph_without_a_file_of_features_has_the_same(in_memory, name):
     right, made = on_disk(in_memory, name), load_dataset(name)
     assert not layout.file_of(made.path, "features").exists()
@@ -55,8 +55,9 @@ def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
         prepare(f"{TWIN.partition('@')[0]}@0.002")
 
 
-def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch):
-    right, folder = on_disk(in_memory), prepare(TWIN)
+@pytest.mark.parametrize("name", [TWIN, "rmat@12x2x7"])
+def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch, name):
+    right, folder = on_disk(in_memory, name), prepare(name)
     monkeypatch.setattr(hold, "PIECE_BYTES", 1 << 16)
     threads = torch.get_num_threads()
     descriptor = hold.hold_array(folder, "features")
