@@ -121,8 +121,9 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
     (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes),
-    ``rmat@27x12x128`` (of 2^27 nodes, mean degree 12, features 128 wide), the name of an imported graph (below ``root``) or of an ``.npz`` in a raw folder, a path to an
-    ``.npz`` or to a prepared folder.
+    ``rmat@27x12x128`` (2^27 nodes of mean degree 12, features 128 wide), the name of an imported
+    graph (below ``root``) or of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared
+    folder.
     Raises ``UsageError`` for anything else and suggests the nearest.
     """
     match = _NAME.fullmatch(name.strip())

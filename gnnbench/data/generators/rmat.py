@@ -132,9 +132,9 @@ def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:
 
     nodes, edges = counts(size.scale, size.degree)
     if not out.done("indptr", "indices", "train_idx"):
-        indptr, indices = (
-            t.cpu().numpy() for t in graph(size.scale, seed, making_device(), size.degree)
-        )
+        made = graph(size.scale, seed, making_device(), size.degree)
+        indptr, indices = (t.cpu().numpy() for t in made)
+        del made
         out.write("indptr", "int64", (nodes + 1,), [indptr])
         out.write("indices", "int32", (edges,), [indices])
         able = np.flatnonzero(np.diff(indptr))

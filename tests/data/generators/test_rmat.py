@@ -114,7 +114,7 @@ def test_another_degree_and_width(root: Path) -> None:
     assert (graph.num_nodes, graph.num_edges) == (512, 3 * 512)
     assert graph.features.shape == (512, 20)
     assert graph.features.unique().numel() > 100
-    src, dst = rmat.edge_chunk(rng.key(0, 0, "rmat"), 9, 0, 3 * 512)  # the first of the same edges
+    _, dst = rmat.edge_chunk(rng.key(0, 0, "rmat"), 9, 0, 3 * 512)  # the first of the same edges
     names = rng.permutation(512, rng.key(0, 0, "rmat-names"))
     assert torch.equal(graph.indptr.diff(), torch.bincount(names[dst], minlength=512))
     assert info("rmat@9x3x20").summary.state == "prepared"
