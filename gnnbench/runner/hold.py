@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -93,22 +95,23 @@ def hold_file(file: Path) -> int:
         return hold(file.name, os.fstat(number).st_size, read)
 
 
-def hold_array(folder: Path, array: str) -> int:
-    """Descriptor of an array of a prepared graph: of a copy of its file, or made where it has none.
+def array_holder(folder: Path, array: str) -> Callable[[], int]:
+    """What holds an array of a prepared graph: a copy of its file, or made where it has none.
 
-    Raises as :func:`hold` and :func:`hold_file`, and ``DataError`` where nothing makes it.
+    What makes it is imported by then. Raises ``DataError`` where nothing does; the holder raises as
+    :func:`hold` and :func:`hold_file`.
     """
     meta = layout.read_meta(folder)
     entry = meta["arrays"][array]
     if not layout.is_made(entry):
-        return hold_file(layout.file_of(folder, array))
-    import torch
-
+        return partial(hold_file, layout.file_of(folder, array))
     from gnnbench.data.generators.made import filler
 
-    torch.set_num_threads(1)  # of each of the threads that fill
+    fill = filler(folder, meta, array)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)  # of each of the threads that fill
     row = entry["bytes"] // max(entry["shape"][0], 1)
-    return hold(array, entry["bytes"], filler(folder, meta, array), unit=max(row, 1))
+    return partial(hold, array, entry["bytes"], fill, unit=max(row, 1))
 
 
 def told(descriptor: int) -> dict[str, int]:

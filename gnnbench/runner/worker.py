@@ -89,13 +89,14 @@ class Worker:
         Returns their addresses by array, and what they are like.
         """
         from gnnbench.data.store.reader import stamp
-        from gnnbench.runner.hold import address_of, hold_array, told
+        from gnnbench.runner.hold import address_of, array_holder, told
 
         folder = Path(command["folder"])
         found, facts = {}, {}
         for array in command["arrays"]:
+            holder = array_holder(folder, array)
             begin = time.perf_counter()
-            descriptor = hold_array(folder, array)
+            descriptor = holder()
             found[array] = address_of(descriptor)
             facts[array] = {**told(descriptor), "seconds": time.perf_counter() - begin}
         if stamp(folder) != command["verified"]:

@@ -60,7 +60,7 @@ def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch, name):
     right, folder = on_disk(in_memory, name), prepare(name)
     monkeypatch.setattr(hold, "PIECE_BYTES", 1 << 16)
     threads = torch.get_num_threads()
-    descriptor = hold.hold_array(folder, "features")
+    descriptor = hold.array_holder(folder, "features")()
     torch.set_num_threads(threads)
     held = os.pread(descriptor, right.features.numel() * 4 + 1, 0)
     assert held == right.features.numpy().tobytes()
@@ -78,7 +78,7 @@ def test_what_nobody_here_makes_is_refused(in_memory):
     meta["arrays"]["features"]["made"] = "hand"
     (folder / layout.META).write_text(layout.meta_text(meta))
     with pytest.raises(DataError, match="made by 'hand', which this gnnbench has not"):
-        hold.hold_array(folder, "features")
+        hold.array_holder(folder, "features")()
 
 
 def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
