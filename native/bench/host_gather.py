@@ -57,7 +57,8 @@ def arguments() -> argparse.Namespace:
 
 
 def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
-    """int8 ``[rows, row_bytes]``, each word the hash of its place, and the bytes in huge pages."""
+    """A table, float32 where the width allows, each word the hash of its place; and how many of its
+    bytes are in huge pages."""
     rows = options.table_bytes // options.row_bytes
     size = rows * options.row_bytes
 
@@ -81,7 +82,13 @@ def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
         table = torch.frombuffer(memory, dtype=torch.uint8)
         smaps = Path("/proc/self/smaps").read_text().splitlines()
         huge = 1024 * sum(int(one.split()[1]) for one in smaps if one.startswith("AnonHuge"))
-    return table.view(rows, options.row_bytes), huge
+    whole = torch.float32 if options.row_bytes % 4 == 0 else torch.uint8
+    return table.view(whole).view(rows, -1), huge
+
+
+def bits(rows: Tensor) -> Tensor:
+    """Bytes, for rows hold what is no number, too."""
+    return rows.view(torch.uint8)
 
 
 def on_host(table: Tensor, n: int) -> dict[str, Call]:
@@ -130,7 +137,7 @@ def main() -> None:
     table, huge = make_table(options)
     rows, n, threads = len(table), options.rows, torch.get_num_threads()
     facts = {
-        "torch": torch.__version__, "threads": threads, "table_bytes": table.numel(),
+        "torch": torch.__version__, "threads": threads, "table_bytes": bits(table).numel(),
         "huge_bytes": huge, "pages": options.pages, "row_bytes": options.row_bytes, "rows": n,
         "load_1min": os.getloadavg()[0],
     }  # fmt: skip
@@ -153,7 +160,7 @@ def main() -> None:
             times[name].append(took)
             continue
         right = table[ids] if "copy" not in name or "+" in name else table[first : first + n]
-        if name != "pinned copy" and not torch.equal(found.cpu(), right):
+        if name != "pinned copy" and not torch.equal(bits(found.cpu()), bits(right)):
             sys.exit(f"NOT EQUAL: {name}")
     size = n * options.row_bytes
     results = []

@@ -106,6 +106,29 @@ def test_what_a_filler_raises_leaves_nothing_held():
     assert Path("/proc/self/maps").read_text().count("/memfd:gnnbench:") == mapped
 
 
+FILLER = """
+import time
+from gnnbench.runner import hold
+def fill(part, start):
+    print("filling", flush=True)
+    time.sleep(600)
+hold.hold("table", 8 << 20, fill)
+"""
+
+
+def test_a_kill_amid_filling_leaves_nothing():
+    filler = subprocess.Popen([sys.executable, "-c", FILLER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert filler.stdout.readline() == "filling\n"
+        links = list(Path(f"/proc/{filler.pid}/fd").iterdir())
+        inode = next(one.stat().st_ino for one in links if "gnnbench:table" in str(one.readlink()))
+        assert users(inode) == {filler.pid}
+    finally:
+        filler.kill()
+        filler.wait()
+    assert wait_until(lambda: users(inode) == set())
+
+
 def test_a_generator_fills_a_table_in_pieces(monkeypatch):
     monkeypatch.setattr(hold, "PIECE_BYTES", 80)
 
