@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from gnnbench.errors import GnnbenchError, MissingError
@@ -21,6 +22,7 @@ def examine() -> dict[str, list[Entry]]:
         _installed(),
         _threads(),
         _memory(),
+        _shared_memory(),
         _noise(),
         *_native(),
         _gpu(),
@@ -55,6 +57,28 @@ def _memory() -> Entry:
         free >= 2,
         f"{free:.1f} GiB free of {machine.memory_limit_bytes() / 2**30:.1f} GiB",
         "close other programs: the laptop profile wants 2 GiB",
+    )
+
+
+def _shared_memory() -> Entry:
+    from gnnbench import pages
+    from gnnbench.runner import hold
+
+    size = 2 * pages.HUGE_BYTES
+
+    def fill(part: memoryview, start: int) -> None:
+        part[:] = bytes(len(part))
+
+    descriptor = hold.hold("doctor", size, fill)
+    try:
+        huge = pages.huge_bytes(descriptor)
+    finally:
+        os.close(descriptor)
+    return _entry(
+        "shared tables",
+        huge == size,
+        f"in pages of {'2 MiB' if huge == size else '4 KiB, which cores read more slowly'}",
+        "use Linux 6.1 or later, with /sys/kernel/mm/transparent_hugepage/shmem_enabled not 'deny'",
     )
 
 

@@ -129,7 +129,7 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     manifest = ref.manifest
     description = manifest.description if manifest else "graph from an .npz file"
     if ref.kind == "rmat":
-        description = f"R-MAT of scale {int(ref.scale)}, for sampling"
+        description = f"R-MAT of scale {ref.size}, for sampling"
     if ref.kind == "rows":
         description = "rows of features without a graph, for gathers"
     if ref.kind == "store":
@@ -149,7 +149,7 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     if ref.kind in ("npz", "store"):
         return DatasetInfo(ref.name, ref.kind, "source", description, ref.path)
     if ref.kind == "rmat":
-        nodes, edges = rmat.counts(int(ref.scale))
+        nodes, edges = rmat.counts(ref.size.scale, ref.size.degree)
         return DatasetInfo(
             ref.name,
             "rmat",
@@ -157,7 +157,7 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
             description,
             num_nodes=nodes,
             num_edges=0 if ref.sym else edges,
-            feature_dim=rmat.FEATURE_DIM,
+            feature_dim=ref.size.dims,
             num_classes=rmat.NUM_CLASSES,
             symmetric=ref.sym,
             licence="generated",

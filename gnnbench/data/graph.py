@@ -25,7 +25,7 @@ class Graph:
     self-loops allowed). ``features`` float32 ``[num_nodes, feature_dim]``; ``labels`` int64
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
-    ``meta`` is the store's ``meta.json``.
+    ``meta`` is the store's ``meta.json``, ``held`` says where another process holds arrays.
 
     Sent to another process, a graph of the store is its ``path`` and is mapped there again, which
     raises ``DataError`` where another graph has taken its place.
@@ -43,6 +43,7 @@ class Graph:
     weights: Tensor | None = None
     path: Path | None = None
     meta: dict[str, Any] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def num_nodes(self) -> int:
@@ -69,31 +70,38 @@ class Graph:
         """
         wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
         tensors = {
-            array: _map_tensor(folder, array, meta["arrays"][array], (held or {}).get(array))
-            for array in wanted
+            array: _map_tensor(folder, array, meta, (held or {}).get(array)) for array in wanted
         }
-        classes = int(meta["num_classes"])
-        return cls(name=meta["name"], num_classes=classes, path=folder, meta=meta, **tensors)
+        classes, name = int(meta["num_classes"]), meta["name"]
+        return cls(
+            name=name, num_classes=classes, path=folder, meta=meta, held=held or {}, **tensors
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.path is None:
             return super().__reduce_ex__(protocol)
-        return _mapped_again, (self.path, self.meta)
+        made = {a: at for a, at in self.held.items() if layout.is_made(self.meta["arrays"][a])}
+        return _mapped_again, (self.path, self.meta, made)
 
 
-def _mapped_again(folder: Path, meta: dict[str, Any]) -> Graph:
+def _mapped_again(folder: Path, meta: dict[str, Any], held: Mapping[str, str]) -> Graph:
     """A graph that was opened, and so checked, in another process."""
     if layout.read_meta(folder) != meta:
         raise DataError(f"{folder} holds another graph than when it was opened; open it anew")
     layout.check_sizes(folder, meta)
-    return Graph.mapped(folder, meta)
+    return Graph.mapped(folder, meta, held)
 
 
-def _map_tensor(folder: Path, array: str, entry: dict[str, Any], held: str | None) -> Tensor:
+def _map_tensor(folder: Path, array: str, meta: dict[str, Any], held: str | None) -> Tensor:
+    entry = meta["arrays"][array]
     dtype = {"int32": torch.int32, "int64": torch.int64, "float32": torch.float32}[entry["dtype"]]
     shape = tuple(entry["shape"])
     if held is not None:
         return map_shared(held, dtype, shape)
+    if layout.is_made(entry):
+        from gnnbench.data.generators.made import make
+
+        return make(folder, meta, array)
     size = int(np.prod(shape, dtype=np.int64))
     if size == 0:
         return torch.empty(shape, dtype=dtype)

@@ -44,6 +44,13 @@ class DatasetRef:
         return manifests().get(self.base) if self.kind in ("real", "twin") else None
 
     @property
+    def size(self) -> rmat.Size:
+        """Of an R-MAT graph."""
+        found = rmat.Size.parse(self.name.removesuffix("+sym").removeprefix(f"{RMAT}@"))
+        assert found is not None
+        return found
+
+    @property
     def without_sym(self) -> DatasetRef:
         """The graph that is made symmetric."""
         return DatasetRef(
@@ -115,9 +122,10 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
     (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes),
-    ``rows@2Mx128`` (two million rows of 128 features, no edges), the name of an imported graph
-    (below ``root``) or of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared
-    folder. Raises ``UsageError`` for anything else and suggests the nearest.
+    ``rmat@27x12x128`` (2^27 nodes of mean degree 12, features 128 wide), ``rows@2Mx128`` (two
+    million rows of 128 features, no edges), the name of an imported graph (below ``root``) or of an
+    ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared folder. Raises ``UsageError``
+    for anything else and suggests the nearest.
     """
     match = _NAME.fullmatch(name.strip())
     assert match is not None
@@ -127,8 +135,8 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
         return ref
     if _plain(base) == RMAT and not twin:
-        size = _rmat_scale(name, match["scale"])
-        return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size, sym)
+        size = _rmat_size(name, match["scale"])
+        return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size.scale, sym)
     if _plain(base) == ROWS and not twin:
         shape = _rows_shape(name, match["scale"], sym)
         return DatasetRef(f"{ROWS}@{rows.short(*shape)}", "rows", ROWS, shape=shape)
@@ -165,13 +173,14 @@ def _scale(name: str, text: str | None) -> float:
     return scale
 
 
-def _rmat_scale(name: str, text: str | None) -> int:
-    size = rmat.DEFAULT_SCALE if text is None else int(text) if text.isdecimal() else -1
-    if size not in rmat.SCALES:
+def _rmat_size(name: str, text: str | None) -> rmat.Size:
+    size = rmat.Size() if text is None else rmat.Size.parse(text)
+    if size is None:
         low, high = rmat.SCALES[0], rmat.SCALES[-1]
         raise UsageError(
             f"the scale of '{name}' must be the log of its nodes, {low} to {high}, as in"
-            f" rmat@{rmat.DEFAULT_SCALE}"
+            f" rmat@{rmat.DEFAULT_SCALE}, or that, their mean degree (up to {rmat.DEGREES[-1]})"
+            f" and the features' width (up to {rmat.DIMS[-1]}), as in rmat@27x12x128"
         )
     return size
 

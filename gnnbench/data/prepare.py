@@ -134,7 +134,7 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
     if ref.kind == "twin" and ref.manifest is not None:
         identity["recipe"] = ref.manifest.twin_recipe().model_dump(mode="json")
     if ref.kind == "rmat":
-        identity["recipe"] = rmat.recipe(int(ref.scale))
+        identity["recipe"] = rmat.recipe(ref.size)
     if ref.kind == "rows":
         identity["recipe"] = rows.recipe(*ref.shape)
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
@@ -258,7 +258,7 @@ def _generated(
 ) -> Path:
     with GraphWriter(final, identity, progress) as out:
         if ref.kind == "rmat":
-            about = rmat.generate(int(ref.scale), seed, out)
+            about = rmat.generate(ref.size, seed, out)
         elif ref.kind == "rows":
             about = rows.generate(*ref.shape, seed, out)
         else:

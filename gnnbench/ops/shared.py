@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gnnbench import pages
+
 
 @dataclass
 class Region:
@@ -30,11 +32,7 @@ class Region:
             self._protect(mmap.PROT_READ)
 
     def _protect(self, how: int) -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        address = ctypes.c_void_p(self.whole.data_ptr())
-        if libc.mprotect(address, ctypes.c_size_t(self.whole.numel()), how) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, f"mprotect: {os.strerror(code)}")
+        pages.protect(self.whole.data_ptr(), self.whole.numel(), how)
 
 
 # A mapping lasts as long as the process, so that an address never comes to mean another one.
@@ -55,7 +53,7 @@ def map_shared(address: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tens
             raise ValueError(f"{address} holds {held} bytes where {size} are expected")
         if size == 0:
             return torch.empty(shape, dtype=dtype)
-        memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        memory = (ctypes.c_ubyte * size).from_address(pages.map_file(descriptor, size))
     finally:
         os.close(descriptor)
     region = Region(torch.frombuffer(memory, dtype=torch.uint8))

@@ -123,16 +123,21 @@ def features(spec: TwinSpec, first: int, rows: int, device: Device = "cpu") -> T
     Every value is a multiple of 1/256: noise, uniform over the odd ones in (-1, 1), plus or minus
     the signal by class and column.
     """
-    load_native()
     out = torch.empty((rows, spec.feature_dim), dtype=torch.float32, device=device)
+    fill_features(spec, first, out)
+    return out
+
+
+def fill_features(spec: TwinSpec, first: int, out: Tensor) -> None:
+    """:func:`features` into ``out`` float32 ``[rows, feature_dim]``, contiguous."""
+    load_native()
     with native_errors():
         torch.ops.gnnbench.twin_features(
             spec.key,
             spec.num_nodes,
-            spec.community_ptr.to(device),
+            spec.community_ptr.to(out.device),
             spec.num_classes,
             spec.signal,
             first,
             out,
         )
-    return out

@@ -151,6 +151,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
+            "held": keeper.facts,
         },
     )
     named_absent = bool(plan.absent & request.named_datasets)

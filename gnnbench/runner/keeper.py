@@ -20,15 +20,17 @@ class Keeper:
 
     A dataset is prepared, and every byte of it checked, once and in a process of its own; workers
     are told where it lies and map its files. Arrays that a cell's stages ask for
-    (``Spec.shared``) are copied into memory by another process, which holds those of one dataset
-    at a time; workers map them, and lock them in place. Should that process be killed, workers
-    keep what they have mapped, and the next one that asks has it filled anew. Its own processes run
-    in the run's own environment, workers in that of ``environments`` that their cell names.
+    (``Spec.shared``) are copied into memory by another process, which makes those that have no
+    file; it holds those of one dataset at a time. Workers map them, and lock them in place. Should
+    that process be killed, workers keep what they have mapped, and the next one that asks has it
+    filled anew. Its own processes run in the run's own environment, workers in that of
+    ``environments`` that their cell names.
     """
 
     logs: Path
     timeout_s: float
     environments: Environments = HERE
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # of what was held, by dataset
     _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _holder: WorkerProcess | None = None
     _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
@@ -58,8 +60,10 @@ class Keeper:
         Raises ``WorkerFailed`` where what the cell asks for cannot be held.
         """
         graph = self._graphs.get(cell.dataset)
-        arrays = shared(cell) if graph is not None else ()
-        if graph is None or not arrays:
+        if graph is None:
+            return None
+        arrays = tuple(dict.fromkeys((*graph["made"], *shared(cell))))
+        if not arrays:
             return graph
         held = self._hold(cell, graph, arrays)
         return {**graph, "held": {array: held[array] for array in arrays}}
@@ -76,6 +80,7 @@ class Keeper:
                 self.close()
                 raise
             self._held |= answer["held"]
+            self.facts.setdefault(cell.dataset, {}).update(answer["facts"])
         return self._held
 
     def worker(self, cell: Cell, memory_limit_gib: float = 0.0) -> WorkerProcess:

@@ -68,6 +68,7 @@ class Worker:
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Make a dataset ready on disk and check every byte, so that workers only map it."""
         from gnnbench.data.prepare import prepare
+        from gnnbench.data.store.layout import is_made, read_meta
         from gnnbench.data.store.reader import stamp, verify
 
         try:
@@ -78,22 +79,29 @@ class Worker:
                 raise DataError(report.message)
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
-        return {"graph": {"folder": str(folder), "verified": verified}}
+        made = [a for a, entry in read_meta(folder)["arrays"].items() if is_made(entry)]
+        return {"graph": {"folder": str(folder), "verified": verified, "made": made}}
 
     def hold(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Copy files of a verified graph into memory that lasts as long as this process.
+        """Copy files of a verified graph into memory that lasts as long as this process, or make
+        what has no file there.
 
-        Returns their addresses by array.
+        Returns their addresses by array, and what they are like.
         """
-        from gnnbench.data.store import layout
         from gnnbench.data.store.reader import stamp
-        from gnnbench.runner.hold import address_of, hold_file
+        from gnnbench.runner.hold import address_of, array_holder, told
 
         folder = Path(command["folder"])
-        found = {a: address_of(hold_file(layout.file_of(folder, a))) for a in command["arrays"]}
+        found, facts = {}, {}
+        for array in command["arrays"]:
+            holder = array_holder(folder, array)
+            begin = time.perf_counter()
+            descriptor = holder()
+            found[array] = address_of(descriptor)
+            facts[array] = {**told(descriptor), "seconds": time.perf_counter() - begin}
         if stamp(folder) != command["verified"]:
             raise DataError(f"{folder} changed while its graph was in use; run again")
-        return {"held": found}
+        return {"held": found, "facts": facts}
 
     def ask(self, command: dict[str, Any]) -> dict[str, Any]:
         """What a plan asks of the environment that this process runs in."""

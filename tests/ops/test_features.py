@@ -32,6 +32,25 @@ def test_bits_are_those_of_the_table(
     assert torch.equal(bits(out), bits(reference.gather(table, ids)))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int8])
+@pytest.mark.parametrize("dim", [1, 25, 128, 301])
+@pytest.mark.parametrize("skip", [0, 1, 16])
+def test_results_larger_than_the_caches(dtype: torch.dtype, dim: int, skip: int) -> None:
+    """They are written past the caches; ``out`` begins at any element, and nothing else changes."""
+    rows, n = 5000, (17 << 20) // (dim * dtype.itemsize)
+    table = torch.randint(-(2**7), 2**7, (rows, dim), dtype=torch.int8).to(dtype)
+    ids = torch.randint(0, rows, (n,))
+    memory = torch.full((skip + n * dim + 99,), 77, dtype=dtype)
+    out = memory[skip : skip + n * dim].view(n, dim)
+    features.gather(table, ids, out)
+    assert torch.equal(out, table[ids])
+    assert (memory[:skip] == 77).all() and (memory[-99:] == 77).all()
+    ids[n // 2] = rows
+    ids[n // 2 + 1] = -1
+    with pytest.raises(UsageError, match=f"ids holds {rows} at position {n // 2},"):
+        features.gather(table, ids, out)
+
+
 def test_nan_payloads_survive() -> None:
     table = torch.tensor([0x7FC00001, 0x7F800123, -1, 0], dtype=torch.int32).view(torch.float32)
     out = features.gather(table, torch.tensor([2, 1, 0]))

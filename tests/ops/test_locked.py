@@ -2,6 +2,7 @@
 tests/gpu has the real one."""
 
 import os
+import weakref
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,8 +12,18 @@ import torch
 from gnnbench.errors import HostMemoryError
 from gnnbench.ops import locked, shared
 from gnnbench.ops.locked import LockedTensor
+from gnnbench.ops.shared import region_of
 from gnnbench.runner import hold
 from gnnbench.runner.failures import Failure, from_exception
+
+
+def permission_of(memory):
+    address = memory.data_ptr()
+    return next(
+        line.split()[1]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if int(line.split("-")[0], 16) <= address < int(line.split()[0].split("-")[1], 16)
+    )
 
 
 @pytest.fixture
@@ -22,12 +33,7 @@ def driver(monkeypatch):
 
     def register(memory):
         address, size = memory.data_ptr(), memory.numel() * memory.element_size()
-        permission = next(
-            line.split()[1]
-            for line in Path("/proc/self/maps").read_text().splitlines()
-            if int(line.split("-")[0], 16) <= address < int(line.split()[0].split("-")[1], 16)
-        )
-        if address in ranges or not permission.startswith("rw"):
+        if address in ranges or not permission_of(memory).startswith("rw"):
             return 1
         ranges[address] = size
         return 0
@@ -80,11 +86,18 @@ def test_anything_else_is_locked_in_a_copy(driver, table, view):
 
 def test_a_refused_lock_is_an_error_and_counts_nothing(driver, table, monkeypatch):
     register = locked.lock
-    monkeypatch.setattr(locked, "lock", lambda memory: 2)
     words = "240 bytes of features cannot be locked for the GPU .CUDA error 2.; free memory, raise"
+    refused = []
+    monkeypatch.setattr(locked, "lock", lambda memory: refused.append(weakref.ref(memory)) or 2)
     with pytest.raises(HostMemoryError, match=words) as found:
         LockedTensor(table, "cuda", "features")
     assert from_exception(found.value) == Failure("oom_host", str(found.value))
+    assert permission_of(table) == "r--s"
+    assert region_of(table).locks == 0
+    with pytest.raises(HostMemoryError, match="240 bytes of features cannot be locked"):
+        LockedTensor(table.clone(), "cuda", "features")
+    assert refused[1]() is None  # the copy is freed
+    assert driver == {}
     monkeypatch.setattr(locked, "lock", register)
     made = LockedTensor(table, "cuda", "features")
     assert driver == {table.data_ptr(): 240}

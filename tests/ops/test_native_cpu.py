@@ -14,6 +14,11 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
     ("source", "parts", "line"),
     [
         ("test_arena.cpp", ["arena.cpp"], "ok   a large piece takes the room of others"),
+        (
+            "test_gather.cpp",
+            ["gather.cpp", "stream.cpp"],
+            "ok   cached: the first wrong id is told",
+        ),
         ("test_pgsampler.cpp", ["pgsampler.cpp"], "ok   allocations failed and the caller was"),
     ],
 )

@@ -48,6 +48,19 @@ def users(inode):
     return found
 
 
+def holders():
+    """Files without a name that this process or one below it has open."""
+    found = set()
+    me = psutil.Process()
+    for process in (me, *me.children(recursive=True)):
+        with suppress(OSError):
+            for link in Path(f"/proc/{process.pid}/fd").iterdir():
+                with suppress(OSError):
+                    if "/memfd:gnnbench:" in str(link.readlink()):
+                        found.add(link.stat().st_ino)
+    return found
+
+
 def wait_until(holds):
     deadline = time.monotonic() + 20
     while not holds() and time.monotonic() < deadline:
@@ -84,11 +97,36 @@ def test_what_a_filler_raises_leaves_nothing_held():
     def fail(part, start):
         raise OSError("the source ended")
 
+    mapped = Path("/proc/self/maps").read_text().count("/memfd:gnnbench:")
     with pytest.raises(OSError, match="the source ended"):
-        hold.hold("table", 1 << 16, fail)
-    with pytest.raises(MemoryError, match="bytes of table are to be held"):
+        hold.hold("table", 8 << 20, fail)
+    with pytest.raises(MemoryError, match=r"of table are to be held, [0-9]+ are free; take a"):
         hold.hold("table", 1 << 60, fail)
     assert open_files() == before
+    assert Path("/proc/self/maps").read_text().count("/memfd:gnnbench:") == mapped
+
+
+FILLER = """
+import time
+from gnnbench.runner import hold
+def fill(part, start):
+    print("filling", flush=True)
+    time.sleep(600)
+hold.hold("table", 8 << 20, fill)
+"""
+
+
+def test_a_kill_amid_filling_leaves_nothing():
+    filler = subprocess.Popen([sys.executable, "-c", FILLER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert filler.stdout.readline() == "filling\n"
+        links = list(Path(f"/proc/{filler.pid}/fd").iterdir())
+        inode = next(one.stat().st_ino for one in links if "gnnbench:table" in str(one.readlink()))
+        assert users(inode) == {filler.pid}
+    finally:
+        filler.kill()
+        filler.wait()
+    assert wait_until(lambda: users(inode) == set())
 
 
 def test_a_generator_fills_a_table_in_pieces(monkeypatch):
@@ -102,6 +140,34 @@ def test_a_generator_fills_a_table_in_pieces(monkeypatch):
     table = shared.map_shared(hold.address_of(descriptor), torch.int64, (77, 13))
     os.close(descriptor)
     assert torch.equal(table, torch.arange(1001).view(77, 13))
+
+
+def test_shared_memory_begins_with_a_huge_page_and_may_have_them(monkeypatch):
+    size = (5 << 20) + 12345
+    content = np.random.default_rng(0).integers(0, 256, size, dtype=np.uint8)
+
+    def fill(part, start):
+        part[:] = content[start : start + len(part)].tobytes()
+
+    for possible in (True, False):
+        if not possible:  # a kernel that has none: small pages hold the same
+            monkeypatch.setattr(hold.pages, "make_huge", lambda address, size: None)
+        descriptor = hold.hold("table", size, fill, threads=2)
+        told = hold.told(descriptor)
+        table = shared.map_shared(hold.address_of(descriptor), torch.uint8, (size,))
+        os.close(descriptor)
+        assert table.data_ptr() % hold.pages.HUGE_BYTES == 0
+        assert np.array_equal(table.numpy(), content)
+        assert told["bytes"] == size
+        assert told["huge_bytes"] in ((0, 4 << 20) if possible else (0,))
+
+
+def test_pieces_are_of_whole_units(monkeypatch):
+    monkeypatch.setattr(hold, "PIECE_BYTES", 1000)
+    seen = []
+    descriptor = hold.hold("table", 7 * 300, lambda p, s: seen.append((s, len(p))), unit=300)
+    os.close(descriptor)
+    assert sorted(seen) == [(0, 900), (900, 900), (1800, 300)]
 
 
 def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path):
@@ -255,7 +321,10 @@ def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch):
         file.truncate(1 << 30)  # a hole: nothing of it is read
     monkeypatch.setattr(keeper, "WorkerProcess", Limited)
     try:
-        with pytest.raises(WorkerFailed, match="the host's memory is exhausted"):
+        before = holders()
+        with pytest.raises(WorkerFailed, match="memory is exhausted; take a smaller @scale"):
             kept.graph(cell_of(tmp_path, "cuda"))
+        assert kept._holder is None
+        assert wait_until(lambda: holders() <= before)
     finally:
         kept.close()

@@ -18,7 +18,10 @@ from gnnbench.runner.start import FRAMEWORKS
 
 ROOT = Path(__file__).parents[2]
 # Reached from a worker's module, but done by the run's own helpers alone.
-OWN_ENVIRONMENT = ("gnnbench.data.prepare", "gnnbench.runner.hold", "gnnbench.measure.throttle")
+OWN_ENVIRONMENT = (
+    "gnnbench.data.prepare", "gnnbench.data.generators.made", "gnnbench.runner.hold",
+    "gnnbench.measure.throttle",
+)  # fmt: skip
 # New in the standard library after OLDEST, of what a worker might want.
 NEWER = {
     "tomllib", "typing.Self", "typing.Never", "typing.LiteralString", "typing.Required",

@@ -1,4 +1,5 @@
-"""R-MAT graphs: ``rmat@<scale>``, 2^scale nodes, the same bits on every machine and device.
+"""R-MAT graphs: ``rmat@<scale>``, 2^scale nodes, the same bits on every machine and device;
+``rmat@<scale>x<degree>x<dims>`` with another mean degree, and features as wide as one likes.
 
 Chakrabarti, Zhan and Faloutsos, "R-MAT: A Recursive Model for Graph Mining", SDM'04, with the
 Graph500's probabilities and permuted ids; parallel edges and self-loops are kept. An edge source ->
@@ -11,9 +12,11 @@ target falls, bit by bit from the lowest, into one of four quadrants:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gnnbench import rng
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.seeded import seeded_features, seeded_labels
 from gnnbench.data.generators.twin import making_device, share_of_65536
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 VERSION = 1  # another one may give other bits
 DEFAULT_SCALE = 21
 SCALES = range(4, 31)
+DEGREES = range(1, 1 << 10)
+DIMS = range(1, 1 << 14)
 FULL_EDGES = 123_000_000  # at the default scale; others keep the mean degree
 FEATURE_DIM = 1  # these graphs are for sampling
 NUM_CLASSES = 2
@@ -35,18 +40,42 @@ _BITS_PER_BLOCK = 8  # a block of the generator is 128 bits, 16 for each bit of 
 _CHUNK = 1 << 22  # edges
 
 
-def counts(scale: int) -> tuple[int, int]:
+@dataclass(frozen=True)
+class Size:
+    """What a name says after its ``@``; ``degree`` 0 is the mean degree of the default."""
+
+    scale: int = DEFAULT_SCALE
+    degree: int = 0
+    dims: int = FEATURE_DIM
+
+    @classmethod
+    def parse(cls, text: str) -> Size | None:
+        """``27`` or ``27x12x128``; None for anything else."""
+        parts = text.split("x")
+        if len(parts) not in (1, 3) or not all(part.isdecimal() for part in parts):
+            return None
+        numbers = [int(part) for part in parts]
+        legal = zip(numbers, (SCALES, DEGREES, DIMS), strict=False)
+        return cls(*numbers) if all(number in known for number, known in legal) else None
+
+    def __str__(self) -> str:
+        return f"{self.scale}x{self.degree}x{self.dims}" if self.degree else f"{self.scale}"
+
+
+def counts(scale: int, degree: int = 0) -> tuple[int, int]:
     """Nodes and edges at a scale."""
     shift = DEFAULT_SCALE - scale
+    if degree:
+        return 1 << scale, degree << scale
     return 1 << scale, FULL_EDGES >> shift if shift >= 0 else FULL_EDGES << -shift
 
 
-def recipe(scale: int) -> dict[str, Any]:
+def recipe(size: Size) -> dict[str, Any]:
     """What decides every bit, besides the seed."""
-    nodes, edges = counts(scale)
+    nodes, edges = counts(size.scale, size.degree)
     return {
-        "generator": VERSION, "scale": scale, "nodes": nodes, "edges": edges,
-        "ends": list(_ENDS), "feature_dim": FEATURE_DIM, "num_classes": NUM_CLASSES,
+        "generator": VERSION, "scale": size.scale, "nodes": nodes, "edges": edges,
+        "ends": list(_ENDS), "feature_dim": size.dims, "num_classes": NUM_CLASSES,
     }  # fmt: skip
 
 
@@ -77,11 +106,11 @@ def edge_chunk(
     return src, dst
 
 
-def graph(scale: int, seed: int, device: str = "cpu") -> tuple[Tensor, Tensor]:
+def graph(scale: int, seed: int, device: str = "cpu", degree: int = 0) -> tuple[Tensor, Tensor]:
     """CSC of in-neighbours on the device: int64 ``indptr``, int32 ``indices``, rows sorted."""
     import torch
 
-    nodes, edges = counts(scale)
+    nodes, edges = counts(scale, degree)
     names = rng.permutation(nodes, rng.key(seed, 0, "rmat-names"), device)
     key = rng.key(seed, 0, "rmat")
     both = torch.empty(edges, dtype=torch.int64, device=device)  # target's name, then source's
@@ -94,16 +123,18 @@ def graph(scale: int, seed: int, device: str = "cpu") -> tuple[Tensor, Tensor]:
     return indptr, (both & (nodes - 1)).int()
 
 
-def generate(scale: int, seed: int, out: GraphWriter) -> dict[str, Any]:
+def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:
     """Generate straight into the store, where ``making_device`` says.
 
     Every node with an in-neighbour is a training node. Returns what ``out.finish`` is told.
     """
     import numpy as np
 
-    nodes, edges = counts(scale)
+    nodes, edges = counts(size.scale, size.degree)
     if not out.done("indptr", "indices", "train_idx"):
-        indptr, indices = (t.cpu().numpy() for t in graph(scale, seed, making_device()))
+        made = graph(size.scale, seed, making_device(), size.degree)
+        indptr, indices = (t.cpu().numpy() for t in made)
+        del made
         out.write("indptr", "int64", (nodes + 1,), [indptr])
         out.write("indices", "int32", (edges,), [indices])
         able = np.flatnonzero(np.diff(indptr))
@@ -111,15 +142,15 @@ def generate(scale: int, seed: int, out: GraphWriter) -> dict[str, Any]:
     for split in ("val_idx", "test_idx"):
         out.write(split, "int64", (0,), [])
     out.write("labels", "int64", (nodes,), seeded_labels(nodes, NUM_CLASSES, seed))
-    rows = seeded_features(out.read("labels"), FEATURE_DIM, seed)
-    out.write("features", "float32", (nodes, FEATURE_DIM), rows)
+    rows = seeded_features(out.read("labels"), size.dims, seed)
+    write_features(out, (nodes, size.dims), "seeded", rows)
     return {
         "num_classes": NUM_CLASSES,
         "symmetric": False,
-        "source": f"R-MAT, generator {VERSION}, scale {scale}",
+        "source": f"R-MAT, generator {VERSION}, scale {size}",
         "licence": "none: generated",
         "features": "generated",
         "labels": "generated",
         "split": "every node with an in-neighbour is a training node",
-        "recipe": recipe(scale),
+        "recipe": recipe(size),
     }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.data.generators.twin import feature_pieces, make_spec, making_device
 
@@ -52,7 +53,7 @@ def recipe(count: int, width: int) -> dict[str, Any]:
 def _twin(count: int, width: int) -> TwinRecipe:
     return TwinRecipe(
         num_nodes=count, num_edges=0, feature_dim=width, num_classes=1, train=count, symmetric=False
-    )
+    ).scaled(1.0)
 
 
 def generate(count: int, width: int, seed: int, out: GraphWriter) -> dict[str, Any]:
@@ -66,8 +67,8 @@ def generate(count: int, width: int, seed: int, out: GraphWriter) -> dict[str, A
     out.write("train_idx", "int64", (count,), _counting(count))
     for split in ("val_idx", "test_idx"):
         out.write(split, "int64", (0,), [])
-    spec = make_spec(_twin(count, width).scaled(1.0), seed)
-    out.write("features", "float32", (count, width), feature_pieces(spec, making_device()))
+    spec = make_spec(_twin(count, width), seed)
+    write_features(out, (count, width), "rows", feature_pieces(spec, making_device()))
     return {
         "num_classes": 1,
         "symmetric": True,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.errors import MissingError, UsageError
 
@@ -220,7 +221,7 @@ def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> d
     if not out.done("labels", "train_idx", "val_idx", "test_idx"):
         for name, values in _labels_and_splits(scaled, spec, device).items():
             out.write(name, "int64", (len(values),), [values])
-    out.write("features", "float32", (n, spec.feature_dim), feature_pieces(spec, device))
+    write_features(out, (n, spec.feature_dim), "twin", feature_pieces(spec, device))
     return {
         "num_classes": scaled.num_classes,
         "symmetric": scaled.symmetric,

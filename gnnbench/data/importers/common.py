@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gnnbench.data.generators.drawn import write_features
 from gnnbench.data.generators.seeded import (
     DEFAULT_CLASSES,
     DEFAULT_WIDTH,
@@ -131,7 +132,7 @@ def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptio
     """Write features drawn around a centre per class; call it after ``write_labels``."""
     width = options.feature_dim or DEFAULT_WIDTH
     pieces = seeded_features(out.read("labels"), width, options.seed)
-    out.write("features", "float32", (num_nodes, width), pieces)
+    write_features(out, (num_nodes, width), "seeded", pieces)
     return "seeded"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,20 @@ def map_array(folder: Path, array: str, dtype: str, shape: tuple[int, ...]) -> n
     if nbytes(dtype, shape) == 0:  # an empty file cannot be mapped
         return np.empty(shape, little_endian(dtype))
     return np.memmap(file_of(folder, array), little_endian(dtype), "r", shape=shape)
+
+
+def is_made(entry: Mapping[str, Any]) -> bool:
+    """Whether an array has no file: its bytes are made from the recipe whenever they are needed
+    (``gnnbench.data.generators.made``)."""
+    return "made" in entry
+
+
+def checked_array(folder: Path, array: str, entry: Mapping[str, Any]) -> np.ndarray:
+    """A stored array as :func:`map_array`; of one without a file only shape and dtype are right."""
+    shape = tuple(entry["shape"])
+    if is_made(entry):
+        return np.broadcast_to(np.zeros((), little_endian(entry["dtype"])), shape)
+    return map_array(folder, array, entry["dtype"], shape)
 
 
 def row_chunks(array: np.ndarray, chunk_bytes: int = 0) -> Iterator[np.ndarray]:
@@ -133,6 +147,8 @@ def check_sizes(folder: Path, meta: dict[str, Any]) -> None:
                 f"'{array}' in {folder} has shape {entry['shape']} instead of {shapes[array]}; "
                 f"{again}"
             )
+        if is_made(entry):
+            continue
         path = file_of(folder, array)
         want = nbytes(entry["dtype"], tuple(entry["shape"]))
         have = path.stat().st_size if path.is_file() else -1

@@ -48,7 +48,8 @@ def stamp(path: str | Path) -> dict[str, list[int]]:
     ``DataError`` where a file is missing.
     """
     folder = Path(path)
-    names = [layout.file_of(folder, array) for array in layout.read_meta(folder)["arrays"]]
+    entries = layout.read_meta(folder)["arrays"]
+    names = [layout.file_of(folder, a) for a, e in entries.items() if not layout.is_made(e)]
     found = {}
     for file in (folder / layout.META, *names):
         try:
@@ -82,8 +83,7 @@ def open_graph(
     if held:
         raise DataError(f"{folder} changed while its graph was in use; run again")
     mapped = {
-        array: layout.map_array(folder, array, entry["dtype"], tuple(entry["shape"]))
-        for array, entry in meta["arrays"].items()
+        array: layout.checked_array(folder, array, entry) for array, entry in meta["arrays"].items()
     }
     again = "delete the folder and prepare the dataset again"
     classes = int(meta["num_classes"])
@@ -102,7 +102,8 @@ def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
     except DataError:
         return VerifyReport(folder, 1, 0, (f"{layout.META} changed or cannot be read",))
     problems, size = [], (folder / layout.META).stat().st_size
-    for array, entry in meta["arrays"].items():
+    stored = {a: e for a, e in meta["arrays"].items() if not layout.is_made(e)}
+    for array, entry in stored.items():
         file = layout.file_of(folder, array)
         if not file.is_file():
             problems.append(f"{file.name} is missing")
@@ -115,4 +116,4 @@ def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
             problems.append(f"{file.name} changed")
         if progress is not None:
             progress(f"verify {array}", have, have)
-    return VerifyReport(folder, 1 + len(meta["arrays"]), size, tuple(problems))
+    return VerifyReport(folder, 1 + len(stored), size, tuple(problems))

@@ -121,7 +121,9 @@ class GraphWriter:
             if state["fingerprint"] == self._fingerprint:
                 for name, entry in state["arrays"].items():
                     path = layout.file_of(self.folder, name)
-                    if path.is_file() and layout.sha256_file(path) == entry["sha256"]:
+                    if layout.is_made(entry) or (
+                        path.is_file() and layout.sha256_file(path) == entry["sha256"]
+                    ):
                         self._arrays[name] = entry
         except (OSError, ValueError, KeyError, TypeError):
             self._arrays = {}
@@ -137,9 +139,8 @@ class GraphWriter:
         self._arrays.pop(name, None)
 
     def read(self, name: str) -> np.ndarray:
-        """Read-only view of a complete array."""
-        entry = self._arrays[name]
-        return layout.map_array(self.folder, name, entry["dtype"], tuple(entry["shape"]))
+        """Read-only view of a complete array; of one that is made, shape and dtype alone."""
+        return layout.checked_array(self.folder, name, self._arrays[name])
 
     def write(
         self,
@@ -196,10 +197,18 @@ class GraphWriter:
         self._complete(name, dtype, shape, layout.sha256_file(layout.file_of(self.folder, name)))
         self._tell(name, size, size)
 
+    def declare(self, name: str, dtype: str, shape: tuple[int, ...], maker: str) -> None:
+        """An array without a file, which ``maker`` makes from ``meta.json`` when it is needed."""
+        self._check_name(name, dtype)
+        size = layout.nbytes(dtype, shape)
+        self._note(name, {"dtype": dtype, "shape": list(shape), "bytes": size, "made": maker})
+
     def link(self, name: str, source: Path, entry: Mapping[str, Any]) -> None:
         """Take over an array of another prepared graph, without a copy where the disk allows."""
         if self.done(name):
             return
+        if layout.is_made(entry):
+            return self.declare(name, entry["dtype"], tuple(entry["shape"]), entry["made"])
         self._check_name(name, entry["dtype"])
         origin, target = layout.file_of(source, name), layout.file_of(self.folder, name)
         target.unlink(missing_ok=True)
@@ -222,7 +231,8 @@ class GraphWriter:
         kept = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if self.done(array))]
         arrays = {array: self.read(array) for array in kept}
         self._tell("check", 0, 1)
-        validate(name, arrays, num_classes)
+        made = layout.is_made(self._arrays["features"])
+        validate(name, arrays, num_classes, contents_of_features=not made)
         if about.get("symmetric") is None:
             about["symmetric"] = is_symmetric(arrays["indptr"], arrays["indices"])
         about.setdefault("source", "")
@@ -282,13 +292,17 @@ class GraphWriter:
                 file.close()
 
     def _complete(self, name: str, dtype: str, shape: tuple[int, ...], digest: str) -> None:
-        self._arrays[name] = {
+        entry = {
             "file": f"{name}.bin",
             "dtype": dtype,
             "shape": list(shape),
             "bytes": layout.nbytes(dtype, shape),
             "sha256": digest,
         }
+        self._note(name, entry)
+
+    def _note(self, name: str, entry: dict[str, Any]) -> None:
+        self._arrays[name] = entry
         self._writing = None
         state = {"fingerprint": self._fingerprint, "arrays": self._arrays}
         with writing_to(self.final.parent):

@@ -1,15 +1,15 @@
-"""Gather on the host by all cores; for a GPU into locked memory, then one copy."""
+"""Gather on the host by all cores; for a GPU into locked memory, and copies out of it."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnnbench.errors import HostMemoryError
 from gnnbench.ops.features import gather
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.features.ring import RowRing
+from gnnbench.stages.features.staging import StagedChunks, copy_on
 from gnnbench.stages.job import Job
 
 
@@ -29,26 +29,35 @@ class HostGather(RowStore):
 
 
 class StagedGather(RowStore):
-    """Host gather into locked memory, then one asynchronous copy to the device.
+    """Host gather into locked memory and asynchronous copies to the device, chunk by chunk.
 
-    Two staging buffers take turns, so that gathering the next batch does not wait for the copy of
-    the last one; a buffer is written again only when its own copy is done. Buffers grow by a
-    quarter beyond the largest batch seen. The ids come from the device: reading them waits for the
-    sampler, nothing else waits. Raises ``torch.OutOfMemoryError`` where the device is full.
+    Gathering a chunk does not wait for the copies of those before it, nor for those of the batch
+    before (``StagedChunks``). The ids come from the device: reading them waits for the sampler,
+    nothing else waits. Raises ``HostMemoryError`` where the host's memory cannot be locked,
+    ``torch.OutOfMemoryError`` where the device is full.
     """
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._table = job.graph.features
         self._device = job.device
-        self._rows = [self._locked((0, self._table.shape[1]), self._table.dtype) for _ in range(2)]
-        self._copied: list[Any] = [None, None]
+        self._chunks: StagedChunks | None = StagedChunks(
+            self._table,
+            lambda rows: self._locked((rows, self._table.shape[1]), self._table.dtype),
+            copy_on(self._device),
+        )
         self._ids: Tensor | None = None
-        self._turn = 0
 
     @staticmethod
     def _locked(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        return torch.empty(shape, dtype=dtype, pin_memory=True)
+        try:
+            return torch.empty(shape, dtype=dtype, pin_memory=True)
+        except RuntimeError as error:  # which torch calls an error of the GPU
+            size = torch.Size(shape).numel() * dtype.itemsize
+            raise HostMemoryError(
+                f"{size} bytes for staging cannot be locked for the GPU; free memory, raise the"
+                " limit of locked memory (ulimit -l), or take smaller batches"
+            ) from error
 
     def _to_host(self, ids: Tensor) -> Tensor:
         if not ids.is_cuda:
@@ -62,20 +71,14 @@ class StagedGather(RowStore):
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
+        assert self._chunks is not None
         here = self._to_host(ids)
-        n = here.numel()
-        turn, self._turn = self._turn, 1 - self._turn
-        if self._copied[turn] is not None:
-            self._copied[turn].synchronize()
-        if n > self._rows[turn].shape[0]:
-            self._rows[turn] = self._locked((n + n // 4, self._table.shape[1]), self._table.dtype)
-        self.count(n, "host_copy")
-        rows = gather(self._table, here, out=self._rows[turn][:n])
-        there = rows.to(self._device, non_blocking=True)
-        self._copied[turn] = torch.cuda.Event()
-        self._copied[turn].record(torch.cuda.current_stream(self._device))
+        shape = (here.numel(), self._table.shape[1])
+        there = torch.empty(shape, dtype=self._table.dtype, device=self._device)
+        self.count(here.numel(), "host_copy")
+        self._chunks.send(here, there)
         return there
 
     def close(self) -> None:
         """Free the staging buffers."""
-        self._rows, self._copied, self._ids = [], [], None
+        self._chunks, self._ids = None, None

@@ -6,6 +6,7 @@
 #define GNNBENCH_X86 1
 #include <immintrin.h>
 #define GNNBENCH_AVX2 __attribute__((target("avx2")))
+#define GNNBENCH_AVX512 __attribute__((target("avx512f")))
 #endif
 
 #if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)

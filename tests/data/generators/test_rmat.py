@@ -94,13 +94,31 @@ def test_names(root: Path) -> None:
     assert (summary.state, summary.num_nodes, summary.num_edges) == (
         "generated", 2_097_152, 123_000_000,
     )  # fmt: skip
-    for wrong in ("rmat@3", "rmat@31", "rmat@0.5", "rmat@", "rmat@x"):
+    for wrong in (
+        "rmat@3", "rmat@31", "rmat@0.5", "rmat@", "rmat@x", "rmat@9x3", "rmat@9x0x4", "rmat@9x3x0",
+        "rmat@9x3x4x5", "rmat@31x3x4", "rmat@9x1024x4",
+    ):  # fmt: skip
         with pytest.raises(UsageError, match="log of its nodes, 4 to 30"):
             resolve(wrong)
     with pytest.raises(UsageError, match="unknown dataset"):
         resolve("rmat~twin")
     with pytest.raises(UsageError, match="another dataset"):
         check_new_name("rmat")
+
+
+def test_another_degree_and_width(root: Path) -> None:
+    assert resolve("rmat@9x3x20+sym").name == "rmat@9x3x20+sym"
+    summary = info("rmat@27x12x128").summary
+    assert (summary.num_nodes, summary.num_edges, summary.feature_dim) == (1 << 27, 12 << 27, 128)
+    graph = load_dataset("rmat@9x3x20")
+    assert (graph.num_nodes, graph.num_edges) == (512, 3 * 512)
+    assert graph.features.shape == (512, 20)
+    assert graph.features.unique().numel() > 100
+    _, dst = rmat.edge_chunk(rng.key(0, 0, "rmat"), 9, 0, 3 * 512)  # the first of the same edges
+    names = rng.permutation(512, rng.key(0, 0, "rmat-names"))
+    assert torch.equal(graph.indptr.diff(), torch.bincount(names[dst], minlength=512))
+    assert info("rmat@9x3x20").summary.state == "prepared"
+    assert info("rmat@9").summary.state == "generated"
 
 
 def test_made_symmetric(root: Path) -> None:

@@ -1,0 +1,75 @@
+"""Features of a prepared graph that have no file (``drawn``), made from its metadata and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gnnbench.data.store import layout
+from gnnbench.errors import DataError
+
+if TYPE_CHECKING:
+    import torch
+
+Fill = Callable[[memoryview, int], None]  # (a piece of whole rows, its offset in bytes)
+
+
+def filler(folder: Path, meta: dict[str, Any], array: str) -> Fill:
+    """What writes any rows of an array, each by itself; several may be at work at once.
+
+    Raises ``DataError`` where nothing here makes it.
+    """
+    entry = meta["arrays"][array]
+    makers = {"twin": _twin, "rows": _rows, "seeded": _seeded}
+    if array != "features" or entry["made"] not in makers:
+        raise DataError(f"'{array}' is made by '{entry['made']}', which this gnnbench has not")
+    return makers[entry["made"]](folder, meta)
+
+
+def _twin(folder: Path, meta: dict[str, Any]) -> Fill:
+    import torch
+
+    from gnnbench.data.generators.recipe import TwinRecipe
+    from gnnbench.data.generators.twin import make_spec
+    from gnnbench.ops.twin import fill_features
+
+    spec = make_spec(TwinRecipe(**meta["recipe"]), int(meta["seed"]))
+
+    def fill(part: memoryview, start: int) -> None:
+        rows = torch.frombuffer(part, dtype=torch.float32).view(-1, spec.feature_dim)
+        fill_features(spec, start // (4 * spec.feature_dim), rows)
+
+    return fill
+
+
+def _rows(folder: Path, meta: dict[str, Any]) -> Fill:
+    return _twin(folder, {**meta, "recipe": meta["recipe"]["features"]})
+
+
+def _seeded(folder: Path, meta: dict[str, Any]) -> Fill:
+    from gnnbench.data.generators.seeded import SeededFeatures
+
+    labels, width = meta["arrays"]["labels"], int(meta["feature_dim"])
+    known = layout.map_array(folder, "labels", labels["dtype"], tuple(labels["shape"]))
+    features = SeededFeatures(known, width, int(meta["seed"]))
+
+    def fill(part: memoryview, start: int) -> None:
+        features.fill(np.frombuffer(part, "<f4").reshape(-1, width), start // (4 * width))
+
+    return fill
+
+
+def make(folder: Path, meta: dict[str, Any], array: str) -> torch.Tensor:
+    """The whole array, in memory of this process. Raises as :func:`filler`, and ``RuntimeError``
+    where it cannot be allocated."""
+    import torch
+
+    entry = meta["arrays"][array]
+    fill = filler(folder, meta, array)
+    made = torch.empty(tuple(entry["shape"]), dtype=getattr(torch, entry["dtype"]))
+    if made.numel() > 0:
+        fill(made.numpy().data.cast("B"), 0)
+    return made

@@ -1,0 +1,186 @@
+"""The host gather beside copies of as many bytes, and with a GPU the way of rows to it.
+
+Rounds alternate: in each every contender has its turn, with ids of its own, so that no rows are
+still in the caches, and what disturbs the machine disturbs all. Times are those of the wall and of
+the CPU over the threads (which waiting for others' processes is no part of); ratios are taken round
+by round. JSON goes to --out. Exit code 1 where rows differ from the table's.
+
+    python native/bench/host_gather.py --pages held --out host_gather.json
+
+Tables: ``small`` pages (4 KiB), ``huge`` ones (2 MiB, where the kernel has them), or ``held``, as a
+run's keeper holds tables for its workers. Contenders: ``copy``, torch's copy of consecutive rows;
+``streamed copy``, our gather of consecutive rows, which writes past the caches; ``gather`` and
+torch's ``index_select`` of random rows. With a GPU: ``pinned copy`` alone, torch's index_select
+into pinned memory and then its copy, and our gather and copies in chunks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops import shared
+from gnnbench.ops.features import gather
+from gnnbench.runner import hold
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.host import StagedGather
+
+Call = Callable[[Tensor, int], Tensor]  # (ids, first of as many consecutive rows) -> rows
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--table-bytes", type=int, default=1 << 32)
+    parser.add_argument("--row-bytes", type=int, default=512)
+    parser.add_argument("--rows", type=int, default=275_000, help="rows of one gather, distinct")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--threads", type=int, default=0, help="0: all usable cores")
+    parser.add_argument("--pages", choices=("small", "huge", "held"), default="huge")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("host_gather.json"))
+    return parser.parse_args()
+
+
+def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
+    """A table, float32 where the width allows, each word the hash of its place; and how many of its
+    bytes are in huge pages."""
+    rows = options.table_bytes // options.row_bytes
+    size = rows * options.row_bytes
+
+    def fill(part: memoryview, start: int) -> None:
+        whole = torch.frombuffer(part, dtype=torch.uint8)
+        words = whole[: len(part) // 8 * 8].view(torch.int64)
+        torch.arange(start // 8, start // 8 + len(words), out=words)
+        words.mul_(-7046029254386353131)  # odd, so that no two are equal
+
+    if options.pages == "held":
+        descriptor = hold.hold("table", size, fill)
+        table = shared.map_shared(hold.address_of(descriptor), torch.uint8, (size,))
+        huge = hold.told(descriptor)["huge_bytes"]
+        os.close(descriptor)
+    else:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(mmap.MADV_HUGEPAGE if options.pages == "huge" else mmap.MADV_NOHUGEPAGE)
+        view = memoryview(memory)
+        for start in range(0, size, hold.PIECE_BYTES):
+            fill(view[start : start + hold.PIECE_BYTES], start)
+        table = torch.frombuffer(memory, dtype=torch.uint8)
+        smaps = Path("/proc/self/smaps").read_text().splitlines()
+        huge = 1024 * sum(int(one.split()[1]) for one in smaps if one.startswith("AnonHuge"))
+    whole = torch.float32 if options.row_bytes % 4 == 0 else torch.uint8
+    return table.view(whole).view(rows, -1), huge
+
+
+def bits(rows: Tensor) -> Tensor:
+    """Bytes, for rows hold what is no number, too."""
+    return rows.view(torch.uint8)
+
+
+def on_host(table: Tensor, n: int) -> dict[str, Call]:
+    """The contenders without a GPU; all write to one result."""
+    out = torch.empty((n, table.shape[1]), dtype=table.dtype)
+    consecutive = torch.arange(len(table))
+    return {
+        "copy": lambda ids, first: out.copy_(table[first : first + n]),
+        "streamed copy": lambda ids, first: gather(table, consecutive[first : first + n], out),
+        "gather": lambda ids, first: gather(table, ids, out),
+        "index_select": lambda ids, first: torch.index_select(table, 0, ids, out=out),
+    }
+
+
+def to_gpu(table: Tensor, n: int) -> dict[str, Call]:
+    """The contenders with one; each is waited for."""
+    device = torch.device("cuda", 0)
+    locked = torch.empty((n, table.shape[1]), dtype=table.dtype, pin_memory=True)
+    there = torch.empty((n, table.shape[1]), dtype=table.dtype, device=device)
+    job: Any = SimpleNamespace(
+        graph=SimpleNamespace(features=table), device=device, counts=Counts()
+    )
+    store = StagedGather(job)
+
+    def waited(rows: Tensor) -> Tensor:
+        torch.cuda.synchronize()
+        return rows
+
+    def selected(ids: Tensor) -> Tensor:
+        torch.index_select(table, 0, ids, out=locked)
+        return waited(there.copy_(locked, non_blocking=True))
+
+    return {
+        "pinned copy": lambda ids, first: waited(there.copy_(locked, non_blocking=True)),
+        "index_select + pinned copy": lambda ids, first: selected(ids),
+        "gather + copy in chunks": lambda ids, first: waited(store.fetch(ids)),
+    }
+
+
+def main() -> None:
+    """Check and time everything."""
+    options = arguments()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    begin = time.perf_counter()
+    table, huge = make_table(options)
+    rows, n, threads = len(table), options.rows, torch.get_num_threads()
+    facts = {
+        "torch": torch.__version__, "threads": threads, "table_bytes": bits(table).numel(),
+        "huge_bytes": huge, "pages": options.pages, "row_bytes": options.row_bytes, "rows": n,
+        "load_1min": os.getloadavg()[0],
+    }  # fmt: skip
+    print(f"{facts} (made in {time.perf_counter() - begin:.1f} s)", flush=True)
+    calls = on_host(table, n)
+    if torch.cuda.is_available():
+        facts["device"] = torch.cuda.get_device_name()
+        calls |= to_gpu(table, n)
+    draws = torch.Generator().manual_seed(options.seed)
+    order = torch.randperm(rows, generator=draws)
+    sets = [order[k * n : (k + 1) * n].contiguous() for k in range(rows // n)]
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in calls}
+    for turn in range(-len(calls), options.rounds * len(calls)):  # a round to warm up
+        name = list(calls)[turn % len(calls)]
+        ids, first = sets[turn % len(sets)], (turn * 7919) % (rows // n) * n
+        wall, cpu = time.perf_counter(), time.process_time()
+        found = calls[name](ids, first)
+        took = time.perf_counter() - wall, (time.process_time() - cpu) / threads
+        if turn >= 0:
+            times[name].append(took)
+            continue
+        right = table[ids] if "copy" not in name or "+" in name else table[first : first + n]
+        if name != "pinned copy" and not torch.equal(bits(found.cpu()), bits(right)):
+            sys.exit(f"NOT EQUAL: {name}")
+    size = n * options.row_bytes
+    results = []
+    for name, took in times.items():
+        row: dict[str, Any] = {"name": name}
+        for which, clock in enumerate(("wall", "cpu")):
+            own = sorted(t[which] for t in took)
+            row[f"{clock}_ms"] = statistics.median(own) * 1e3
+            row[f"{clock}_min_ms"] = own[0] * 1e3
+            row[f"{clock}_gb_per_s"] = size / statistics.median(own) / 1e9
+            for other in ("copy", "streamed copy", "index_select + pinned copy"):
+                if other in times:
+                    pairs = zip(times[other], took, strict=True)
+                    ratio = statistics.median(o[which] / t[which] for o, t in pairs)
+                    row[f"{clock}_rate_over {other}"] = ratio
+        results.append(row)
+        told = ", ".join(f"{k} {v:.3g}" for k, v in row.items() if k != "name")
+        print(f"{name:<28} {told}", flush=True)
+    options.out.write_text(json.dumps({**facts, "results": results}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+// Host-only test of the gather: every way to write that this machine has gives the same bytes.
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/features/gather.h"
+#include "expect.h"
+#include "workers.h"
+
+using gnnbench::gather_rows;
+using gnnbench::Stores;
+
+namespace {
+
+constexpr int64_t kRows = 1000;
+constexpr char kGuard = 0x5A;
+
+// Gathers to `offset` bytes behind a line's begin; whether rows and what lies around them are
+// right.
+template <class Id>
+bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937& random) {
+  std::vector<char> table(kRows * bytes);
+  for (char& byte : table) byte = static_cast<char>(random());
+  std::vector<Id> ids(n);
+  for (Id& id : ids) id = static_cast<Id>(random() % kRows);
+  std::vector<char> memory(n * bytes + 256, kGuard);
+  char* begin = memory.data();
+  while (reinterpret_cast<uintptr_t>(begin) % gnnbench::kLine != 0) ++begin;
+  char* const out = begin + offset;
+  std::vector<char> expected(memory);
+  char* const there = expected.data() + (out - memory.data());
+  for (int64_t i = 0; i < n; ++i) {
+    if (bytes > 0) std::memcpy(there + i * bytes, &table[ids[i] * bytes], bytes);
+  }
+  const int64_t wrong = gather_rows(table.data(), kRows, bytes, ids.data(), n, out, stores);
+  return wrong == -1 && memory == expected;
+}
+
+// The first of several wrong ids, in chunks that several threads take.
+template <class Id>
+bool tells_the_first(Stores stores, int64_t bytes, int64_t n) {
+  const std::vector<char> table(kRows * bytes);
+  std::vector<char> out(n * bytes);
+  bool ok = true;
+  for (const int64_t first : {int64_t{0}, n / 3, n - 3}) {
+    std::vector<Id> ids(n, 7);
+    ids[first] = static_cast<Id>(-1);
+    ids[first + 1] = static_cast<Id>(kRows);
+    ids[n - 1] = static_cast<Id>(kRows);
+    ok &= gather_rows(table.data(), kRows, bytes, ids.data(), n, out.data(), stores) == first;
+  }
+  return ok;
+}
+
+void all(Stores stores, const std::string& name) {
+  std::mt19937 random(1);
+  bool widths = true, places = true;
+  for (const int64_t bytes :
+       {0, 1, 2, 4, 7, 60, 64, 68, 100, 128, 192, 400, 512, 2408, 4096, 5000}) {
+    for (const int64_t n : {0, 1, 2, 65, 700}) {
+      widths &= right<int32_t>(stores, bytes, n, 0, random);
+      widths &= right<int64_t>(stores, bytes, n, 4, random);
+    }
+  }
+  for (int64_t offset = 0; offset < gnnbench::kLine; ++offset) {
+    places &= right<int64_t>(stores, 3, 5, offset, random);
+    places &= right<int32_t>(stores, 512, 3000, offset, random);
+    places &= right<int64_t>(stores, 400, 3000, offset, random);
+  }
+  expect(widths, (name + ": rows of any width").c_str());
+  expect(places, (name + ": results at any address, and nothing beside them").c_str());
+  const bool told =
+      tells_the_first<int32_t>(stores, 512, 5000) && tells_the_first<int64_t>(stores, 100, 50000);
+  expect(told, (name + ": the first wrong id is told").c_str());
+}
+
+}  // namespace
+
+int main() {
+  all(Stores::kCached, "cached");
+  if (gnnbench::can_store(Stores::kAvx2)) all(Stores::kAvx2, "avx2");
+  if (gnnbench::can_store(Stores::kAvx512)) all(Stores::kAvx512, "avx512");
+  const Stores large = gnnbench::best_stores(1 << 20, 512);
+  expect(gnnbench::can_store(large), "what is chosen can be done");
+  expect(gnnbench::best_stores(1000, 512) == Stores::kCached, "small results stay in the caches");
+  expect(gnnbench::best_stores(1 << 20, 100) == Stores::kCached, "and so do narrow rows");
+  expect(gnnbench::best_stores(1 << 20, 400) == large, "others are collected to whole lines");
+  return failed();
+}
