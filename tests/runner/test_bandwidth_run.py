@@ -62,14 +62,16 @@ def test_every_profile_can_be_planned(tmp_path):
 def test_stores_on_a_gpu_have_each_way_once(tmp_path):
     cells = request(tmp_path, profile="gpu").plan.cells
     ways = [
-        (c.system, f["name"], f.get("access", ""), f.get("table", ""))
+        (c.system, *(f.get(key, "") for key in ("name", "access", "memory", "table")))
         for c in cells
         for f in [c.recipe["features"]]
     ]
     assert len(ways) == len(set(ways))
     assert {w[1:] for w in ways if w[0] == "baseline"} == {
-        ("host", "", ""), ("gpu", "", ""), ("uva", "naive", ""), ("uva", "aligned", ""),
-        ("uva", "page-ordered", ""), ("dgl", "", "host"), ("dgl", "", "uva"), ("dgl", "", "gpu"),
+        ("host", "", "", ""), ("gpu", "", "", ""), ("uva", "naive", "registered", ""),
+        ("uva", "aligned", "registered", ""), ("uva", "page-ordered", "registered", ""),
+        ("uva", "page-ordered", "vmm", ""), ("dgl", "", "", "host"), ("dgl", "", "", "uva"),
+        ("dgl", "", "", "gpu"),
     }  # fmt: skip
 
 
