@@ -25,10 +25,12 @@ class Graph:
     self-loops allowed). ``features`` float32 ``[num_nodes, feature_dim]``; ``labels`` int64
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
-    ``meta`` is the store's ``meta.json``.
+    ``meta`` is the store's ``meta.json``, ``held`` has the addresses of arrays that a process holds
+    in memory (``gnnbench.ops.shared``).
 
-    Sent to another process, a graph of the store is its ``path`` and is mapped there again, which
-    raises ``DataError`` where another graph has taken its place.
+    Sent to another process, a graph of the store is its ``path`` and is mapped there again, as is
+    what is held; that raises ``DataError`` where another graph has taken its place, and ``OSError``
+    where nothing is held any more.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Graph:
     weights: Tensor | None = None
     path: Path | None = None
     meta: dict[str, Any] = field(default_factory=dict)
+    held: dict[str, str] = field(default_factory=dict)
 
     @property
     def num_nodes(self) -> int:
@@ -73,20 +76,23 @@ class Graph:
             for array in wanted
         }
         classes = int(meta["num_classes"])
-        return cls(name=meta["name"], num_classes=classes, path=folder, meta=meta, **tensors)
+        return cls(
+            name=meta["name"], num_classes=classes, path=folder, meta=meta,
+            held=dict(held or {}), **tensors,
+        )  # fmt: skip
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.path is None:
             return super().__reduce_ex__(protocol)
-        return _mapped_again, (self.path, self.meta)
+        return _mapped_again, (self.path, self.meta, self.held)
 
 
-def _mapped_again(folder: Path, meta: dict[str, Any]) -> Graph:
+def _mapped_again(folder: Path, meta: dict[str, Any], held: Mapping[str, str]) -> Graph:
     """A graph that was opened, and so checked, in another process."""
     if layout.read_meta(folder) != meta:
         raise DataError(f"{folder} holds another graph than when it was opened; open it anew")
     layout.check_sizes(folder, meta)
-    return Graph.mapped(folder, meta)
+    return Graph.mapped(folder, meta, held)
 
 
 def _map_tensor(folder: Path, array: str, entry: dict[str, Any], held: str | None) -> Tensor:
