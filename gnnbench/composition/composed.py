@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,7 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.base import Schedule, Stages
 
 FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
@@ -52,6 +52,7 @@ class Composed(System):
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
+        self._schedule: Schedule = self.recipe.schedule
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before a verification epoch
 
@@ -61,24 +62,19 @@ class Composed(System):
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
+        self._schedule = recipe.schedule.build(job)
         sampler = recipe.sampler.build(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
             self.stages.store = store = recipe.features.build(job)
-            spent = store.prepare(self._footprint)
+            spent = store.prepare(self.stages.footprint)
             self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
             self.counts.clear()
         if until >= Until.COMPUTE:
             assert recipe.aggregate is not None
             self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
-
-    def _footprint(self, epoch: int) -> Iterator[Tensor]:
-        """Input nodes of each of an epoch's batches, drawn as they are when it is run."""
-        seeds = self._seeds(epoch)
-        self.stages.sampler.expect(epoch, seeds)
-        for number, few in enumerate(seeds):
-            yield self.stages.sampler.sample(few, epoch, number).input_nodes
+        self._schedule.ready()
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -121,7 +117,7 @@ class Composed(System):
         self.stages.sampler.expect(epoch, seeds)
         if self.stages.store is not None:
             self.stages.store.forget()
-        self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+        self._schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def _seeds(self, epoch: int) -> list[Tensor]:
         """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
@@ -133,7 +129,8 @@ class Composed(System):
     def foresee(self, epoch: int) -> None:
         """Fill the cache of an oracle for the epoch that is timed next."""
         assert self.stages.store is not None
-        self.stages.store.foresee(self._footprint, epoch)
+        self.stages.store.foresee(self.stages.footprint, epoch)
+        self._schedule.foresee(epoch)
         self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
@@ -142,7 +139,7 @@ class Composed(System):
         verifier = self._verifier = Verifier(
             self.graph, sampler.law, self.cell.fanouts, sampler.frontier
         )
-        self._peak = self._peak_bytes()
+        self._peak = self._own_peak()
         try:
             self.run_epoch(epoch, timeline)
         finally:
@@ -182,7 +179,7 @@ class Composed(System):
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
-        peak = self._peak_bytes()
+        peak = self._own_peak() + self._schedule.peak_bytes
         run, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
@@ -220,7 +217,8 @@ class Composed(System):
             param_moved=moved,
         )
 
-    def _peak_bytes(self) -> int:
+    def _own_peak(self) -> int:
+        """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
             return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -242,11 +240,12 @@ class Composed(System):
             facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
             self.counts.clear()
             return {"facts": [dict(zip(FACT, fact, strict=True)) for fact in facts]}
-        curves = store.curves(self._footprint, epoch)
+        curves = store.curves(self.stages.footprint, epoch)
         return {"curves": curves} if curves else {}
 
     def close(self) -> None:
-        """Give back the memory of the sampler and of the feature store."""
+        """Give back the memory of the sampler and of the feature store, and end the schedule."""
+        self._schedule.close()
         if hasattr(self, "stages"):
             self.stages.sampler.close()
             if self.stages.store is not None:
