@@ -42,7 +42,7 @@ def test_hits_of_an_epoch_are_exactly_those_of_its_trace(small_graph, policy, ra
     (told,) = (r for r in rows if r["policy"] == policy and r["ratio"] == ratio)
     assert told["hit_ratio"] == hits / (hits + misses)
     assert told["missed_bytes"] == pytest.approx(misses * 96 / 4)  # 4 batches
-    trace = Trace.record(small_graph.num_nodes, system._footprint(EPOCH))
+    trace = Trace.record(small_graph.num_nodes, system.stages.footprint(EPOCH))
     dynamic = [r["hit_ratio"] for r in rows if r["policy"] == "sieve"]
     assert dynamic == trace.sieve_hit_ratios()
 
@@ -108,7 +108,7 @@ def test_presampled_batches_count_in_no_epoch(small_graph):
     assert system.counts.rows() == []
     drawn = []
     system.stages.sampler.sample = partial(_noting, system.stages.sampler.sample, drawn)
-    system.stages.store.prepare(system._footprint)
+    system.stages.store.prepare(system.stages.footprint)
     assert drawn == [PRESAMPLED] * 4 + [PRESAMPLED + 1] * 4
 
 

@@ -32,7 +32,7 @@ from gnnbench.ops.interprocess import (
 )
 
 ALIGN = 256
-LEAST_BYTES = 1 << 16
+LEAST_BYTES = 1 << 12
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Buffers that two processes share: what lies where, and what is left of what was replaced."""
 
-import os
 import pickle
+from pathlib import Path
 
 import pytest
 import torch
@@ -117,11 +117,11 @@ def test_a_larger_batch_gets_larger_memory_and_the_old_is_given_back(out, nodes,
     wide = torch.rand(4, 9000)
     word = out.write(batch_of(nodes), wide)
     assert out.grown == 2 and word.size >= (2304 + wide.numel() * 4) * 5 // 4
-    assert os.path.exists(first.address)  # the consumer may not have heard of it
+    assert Path(first.address).exists()  # the consumer may not have heard of it
     buffer.open(word)
     assert torch.equal(buffer.batch(word)[1], wide)
     out.done(buffer.done(1))
-    assert not os.path.exists(first.address) and os.path.exists(word.address)
+    assert not Path(first.address).exists() and Path(word.address).exists()
 
 
 def test_no_rows_and_no_edges(out):

