@@ -117,8 +117,9 @@ class Recipe:
 
     def on(self, device: str) -> Recipe:
         """The same with the store that it has on a device."""
-        own = self.on_cpu if device == "cpu" else None
-        return replace(self, features=own or self.features, on_cpu=None)
+        if self.features is None or device in self.features.devices or device != "cpu":
+            return self
+        return replace(self, features=self.on_cpu or self.features)
 
     def options(self) -> dict[str, Option]:
         """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""

@@ -131,7 +131,7 @@ def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_
 
 
 def test_spans_are_told_on_a_lane_of_the_producers(two, small_graph):
-    system = two(**SMALL)
+    system = two(system="zero-copy", **SMALL)
     serial = make(small_graph, **SMALL)
     timelines = [Timeline.on("cpu"), Timeline.on("cpu")]
     for one, timeline in zip((system, serial), timelines, strict=True):
