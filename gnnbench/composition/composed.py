@@ -139,7 +139,7 @@ class Composed(System):
         verifier = self._verifier = Verifier(
             self.graph, sampler.law, self.cell.fanouts, sampler.frontier
         )
-        self._peak = self._own_peak()
+        self._peak = self._peak_bytes()
         try:
             self.run_epoch(epoch, timeline)
         finally:
@@ -179,7 +179,7 @@ class Composed(System):
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
-        peak = self._own_peak() + self._schedule.peak_bytes
+        peak = self._peak_bytes() + self._schedule.peak_bytes
         run, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
@@ -217,7 +217,7 @@ class Composed(System):
             param_moved=moved,
         )
 
-    def _own_peak(self) -> int:
+    def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
             return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))

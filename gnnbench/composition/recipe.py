@@ -137,8 +137,8 @@ class Recipe:
         stages = self.on(device).stages(until)
         made: dict[str, Any] = {k: s.resolved(device) for k, s in stages.items()}
         recipe: Recipe = replace(self, **made)
-        recipe.schedule.check(recipe.sampler)
         if until > Until.SAMPLE:
+            recipe.schedule.check(recipe.sampler, recipe.features)
             recipe._check_foresight(list(made.values()))
         return recipe
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
     from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
     from gnnbench.stages.order import Order
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
@@ -71,12 +72,17 @@ class Stages:
         return self.store.load(drawn[nth])
 
     def footprint(self, epoch: int) -> Iterator[Tensor]:
-        """Input nodes of each of an epoch's batches, drawn as they are when it is run."""
+        """Input nodes of an epoch's batches, drawn and ordered as they are when it is run."""
         assert self.order is not None
         seeds = self.order.batches(epoch, self.sampler.job.device)
         self.sampler.expect(epoch, seeds)
-        for number, few in enumerate(seeds):
-            yield self.sampler.sample(few, epoch, number).input_nodes
+        last: Batch | None = None
+        for first in range(0, len(seeds), self.ahead):
+            few = seeds[first : first + self.ahead]
+            drawn = [self.sampler.sample(s, epoch, n) for n, s in enumerate(few, first)]
+            drawn = self.arranged(drawn, last)
+            last = drawn[-1]
+            yield from (batch.input_nodes for batch in drawn)
 
 
 class Schedule(ABC):
@@ -114,8 +120,8 @@ class ScheduleSpec(Spec, Schedule):
 
     kind: ClassVar[str] = "schedule"
 
-    def check(self, sampler: SamplerSpec) -> None:
-        """Raise ``UnsupportedError`` where it cannot run with a sampler."""
+    def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
+        """Raise ``UnsupportedError`` where it cannot run with the other stages."""
 
     def build(self, job: Job) -> Schedule:
         """What runs the epochs of a cell."""

@@ -43,7 +43,8 @@ class Consumer(Schedule):
 
     An exception in the producer is raised here, with its type and text where this process knows it.
     Where its process has died ``ProducerDiedError`` is, or ``MemoryError`` where the kernel killed
-    it for lack of memory. ``buffers`` and ``share`` are those of the spec.
+    it for lack of memory. ``buffers`` and ``share`` are those of the spec. The producer lives no
+    longer than the thread that made the object.
     """
 
     def __init__(self, job: Job, buffers: int, share: int) -> None:

@@ -74,7 +74,7 @@ class Producer:
         job = self._job = Job(start.cell, start.graph, self._counts)
         self._timeline = Timeline.on(str(job.device))
         self._buffers = [OutBuffer(place, job.device) for place in range(start.buffers)]
-        self._next = 0
+        self._next = self._place = 0  # the next buffer, and the next batch's place in its epoch
         specs: dict[str, Any] = of_cell(start.cell)
         sampler, order = specs["sampler"].build(job), specs["order"].build(job)
         self._stages = Stages(sampler, None, None, self._hand_over, order)
@@ -84,8 +84,11 @@ class Producer:
 
     def epoch(self, word: Epoch) -> None:
         """Run an epoch and hand over each of its batches; then say what was counted and timed."""
-        for buffer in self._buffers:  # of an epoch that was given up nobody says that it is done
+        self._counts.clear()  # of an epoch that failed
+        self._place = 0
+        for buffer in self._buffers:  # of one that was given up nobody says that it is done
             buffer.free = True
+            buffer.written = buffer.grown = 0
         self._timeline.start()
         seeds = list(torch.from_numpy(word.seeds).to(self._job.device).split(word.lengths))
         self._stages.sampler.expect(word.number, seeds)
@@ -98,7 +101,6 @@ class Producer:
             self._counts.add("schedule", HANDED_BYTES, buffer.written)
             self._counts.add("schedule", BUFFER_BYTES, buffer.size)
             self._counts.add("schedule", BUFFERS_GROWN, buffer.grown)
-            buffer.written = buffer.grown = 0
         counts = self._counts.rows()
         self._counts.clear()
         send(self._connection, Over(counts, spans, self._peak_bytes()))
@@ -134,8 +136,9 @@ class Producer:
         while not buffer.free or self._connection.poll():
             self.hear(receive(self._connection))
         buffer.await_reader()
-        with self._timeline.span("memory_io", batch.number):
+        with self._timeline.span("memory_io", self._place):
             word = buffer.write(batch, rows)
+        self._place += 1
         send(self._connection, word)
 
     def _peak_bytes(self) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
     from gnnbench.stages.sampler.base import SamplerSpec
     from gnnbench.stages.schedule.base import Stages
@@ -54,7 +55,7 @@ class ProducerConsumer(ScheduleSpec):
             )
         return super().resolved(device)
 
-    def check(self, sampler: SamplerSpec) -> None:
+    def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """Another process takes no batch that a foreign framework holds."""
         if not sampler.mini_batches:
             raise UnsupportedError(

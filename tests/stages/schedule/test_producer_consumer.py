@@ -185,7 +185,8 @@ def test_errors_cross_with_type_and_text_and_the_next_epoch_runs(planted, two, s
     with pytest.raises(RuntimeError, match="OwnError: this and that"):
         timed(system, 0)
     system.audit(0)
-    assert run(system, 1).ok
+    report = run(system, 1)
+    assert report.ok and without_own(report) == counted(run(make(small_graph, **SMALL), 1))
     for _ in range(2):
         with pytest.raises(ProducerDiedError, match="the producer's process died by SIGKILL; run"):
             timed(system, 2)
@@ -311,6 +312,7 @@ def test_one_that_only_samples_is_serial(small_graph):
 
 
 def test_batches_of_a_foreign_framework_stay_where_they_are():
+    assert not find("dgl").resolved(TWO, "cpu", Until.SAMPLE).unsupported
     found = find("dgl").resolved(TWO, "cpu", Until.COMPUTE)
     assert "sampler 'dgl' draws others; take another, or schedule=serial" in found.unsupported
 
