@@ -61,7 +61,9 @@ class PlantedStore(FeatureStore):
 
     def load(self, batch):
         self._loaded += 1
-        if self._fault == "slow" and random.random() < 0.1:
+        if self._fault == "late":
+            delay(self.job.device, 0.01)
+        elif self._fault == "slow" and random.random() < 0.1:
             delay(self.job.device, random.random() * 0.02)
         elif self._fault == "hasty" and self._loaded == HASTY_BATCHES:
             Path(os.environ[MARK]).touch()

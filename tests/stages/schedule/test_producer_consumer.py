@@ -130,10 +130,12 @@ def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_
     assert ours.peak_alloc_bytes > theirs.peak_alloc_bytes  # the producer's is in it
 
 
-def test_spans_are_told_on_a_lane_of_the_producers(two, small_graph):
-    system = two(system="zero-copy", **SMALL)
+def test_spans_are_told_on_a_lane_of_the_producers(planted, two, small_graph):
+    system = two(planted("late"), system="zero-copy", **SMALL)
     serial = make(small_graph, **SMALL)
     timelines = [Timeline.on("cpu"), Timeline.on("cpu")]
+    step = system.trainer.step
+    system.trainer.step = lambda batch, rows: (time.sleep(0.02), step(batch, rows))
     for one, timeline in zip((system, serial), timelines, strict=True):
         timeline.start()
         one.run_epoch(0, timeline)
@@ -145,6 +147,7 @@ def test_spans_are_told_on_a_lane_of_the_producers(two, small_graph):
         found = [s.batch for s in spans if s.phase == phase]
         assert found == [s.batch for s in others if s.phase == phase] == list(range(10))
     timeline = timelines[0]
+    assert timeline.sweep().overlap > 0 == timelines[1].sweep().overlap
     assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
     # A batch is handed over, and then trained on.
     for number in range(10):
