@@ -70,9 +70,11 @@ class Consumer(Schedule):
             processors = torch.cuda.get_device_properties(device).multi_processor_count
         number = device.index if on_gpu else None
         threads = torch.get_num_threads()
-        self._running = False  # an epoch, of which the producer has not said that it is over
+        self._built = False  # as far as the producer has said
+        self._unbuilt: Exception | None = None  # why not
+        self._owes = False  # the word that what it was asked for is over, or has failed
         self._say(sys.path)
-        self._say(Start(job.cell, job.graph, threads, number, processors, buffers, share))
+        self._ask(Start(job.cell, job.graph, threads, number, processors, buffers, share))
 
     @property
     def pid(self) -> int:
@@ -80,12 +82,21 @@ class Consumer(Schedule):
         return self._process.pid
 
     def ready(self) -> None:
-        """Wait until the producer is built."""
-        self._heard()
+        """Wait until the producer is built. Raises what it could not be built for, each time."""
+        if self._unbuilt is not None:
+            raise self._unbuilt
+        if not self._built:
+            try:
+                self._heard()
+            except Exception as error:
+                self._unbuilt = error
+                raise
+            self._built = True
 
     def foresee(self, epoch: int) -> None:
         """Tell the producer's store, too, which epoch is run next."""
-        self._say(Foresee(epoch))
+        self._give_up()
+        self._ask(Foresee(epoch))
         self._heard()
 
     def epoch(
@@ -105,8 +116,7 @@ class Consumer(Schedule):
             return
         self._give_up()
         seeds = torch.cat(batches).cpu().numpy()
-        self._say(Epoch(epoch, seeds, [b.numel() for b in batches]))
-        self._running = True
+        self._ask(Epoch(epoch, seeds, [b.numel() for b in batches]))
         place = 0
         try:
             while isinstance(word := self._heard(), Handed):
@@ -142,13 +152,18 @@ class Consumer(Schedule):
             return buffer.batch(word)
 
     def _give_up(self) -> None:
-        """Have the producer end an epoch that goes on, whatever it has handed over meanwhile."""
-        if not self._running:
+        """Have the producer end what it is at, whatever it has handed over meanwhile."""
+        self.ready()
+        if not self._owes:
             return
         with suppress(Exception):  # whatever it fails by is not why the epoch is given up
             self._say(Stop())
             while isinstance(word := self._heard(), Handed):
                 self._buffers[word.place].open(word)
+
+    def _ask(self, word: Any) -> None:
+        self._say(word)
+        self._owes = True
 
     def _say(self, word: Any) -> None:
         try:
@@ -163,10 +178,10 @@ class Consumer(Schedule):
         except GoneError:
             raise self._death() from None
         if isinstance(word, Failed):
-            self._running = False
+            self._owes = False
             raise word.exception()
         if isinstance(word, Over):
-            self._running = False
+            self._owes = False
             self.peak_bytes = max(self.peak_bytes, word.peak_bytes)
             return word
         assert isinstance(word, Handed)
@@ -174,7 +189,7 @@ class Consumer(Schedule):
 
     def _death(self) -> Exception:
         """What to raise where the producer has ended by itself."""
-        self._running = False
+        self._owes = False
         try:
             code = self._process.wait(END_S)
         except subprocess.TimeoutExpired:

@@ -199,9 +199,10 @@ def test_errors_cross_with_type_and_text_and_the_next_epoch_runs(planted, two, s
 def test_a_producer_that_cannot_be_built_says_why(planted, small_graph):
     system = make(small_graph, settings=planted(), setup=False, **SMALL)
     system.cell.recipe["sampler"]["pick"] = "weighted_alias"
-    with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
-        system._schedule = system.recipe.schedule.build(system.job)
-        system._schedule.ready()
+    system._schedule = system.recipe.schedule.build(system.job)
+    for call in (system._schedule.ready, lambda: system._schedule.foresee(0)):
+        with pytest.raises(UnsupportedError, match="needs edge weights, and 'small' stores none"):
+            call()
     system.close()
 
 
@@ -221,7 +222,7 @@ def test_an_epoch_that_the_consumer_gives_up(two, small_graph):
         )
         with pytest.raises(ValueError, match="enough"):
             timed(system, 1)
-        assert not schedule._running
+        assert not schedule._owes
     system.trainer.step = step
     system.audit(1)
     for epoch in (4, 5):
