@@ -66,6 +66,7 @@ OURS: dict[str, dict[str, str]] = {
     },
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",
+        "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
     },
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from gnnbench.cell import Cell, Until
 from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.schedule.threads import NAME
 
 SYSTEMS = ["baseline", "dgl", "fastsample", "pgsampler", "pyg", "pyg-native-sampler"]
 
@@ -49,6 +52,11 @@ def run(system, epoch=0):
     """Run and audit an epoch."""
     timed(system, epoch)
     return system.audit(epoch)
+
+
+def assert_no_thread_is_left():
+    """Of those that a schedule starts."""
+    assert [t for t in threading.enumerate() if t.name == NAME] == []
 
 
 def counted(report):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
@@ -67,9 +69,7 @@ def check(system: Gated) -> CheckReport:
                 ) from None
             report.details["batches"] = nth + 1
         if store is not None:
-            store.forget()
-            for nth, batch in enumerate(batches):
-                gate.check_features(graph, batch.input_nodes, system.stages.load(batches, nth))
+            _check_rows(system, batches)
         sampler.check(all_seeds[0])
         if trainer is not None:
             fixed = layers.FixedBlock.of(
@@ -89,6 +89,30 @@ def check(system: Gated) -> CheckReport:
     report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
     report.digest = sampler.digest(all_hops)
     return report
+
+
+def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
+    """Raise ``gate.Fault`` unless the rows of all batches are the table's.
+
+    Each is looked at as late as a schedule may use it: when as many are valid as it holds.
+    """
+    held: deque[tuple[Batch, Tensor]] = deque()
+
+    def look() -> None:
+        batch, rows = held.popleft()
+        gate.check_features(system.job.graph, batch.input_nodes, rows)
+
+    assert system.stages.store is not None
+    system.stages.store.forget()
+    most = system.job.held
+    for _ in range(-(-(most - 1) // len(batches)) + 1):  # so that a window, too, ends meanwhile
+        for nth, batch in enumerate(batches):
+            if len(held) == most:
+                look()
+            held.append((batch, system.stages.load(batches, nth)))
+        batches = batches[::-1]  # else the same rows would be written to the same place
+    while held:
+        look()
 
 
 def glance(system: Gated) -> tuple[str, str]:

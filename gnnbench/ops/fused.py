@@ -232,22 +232,26 @@ class CapturedFusedMap:
                 with_positions=self._with_positions,
             )
             return mini
-        return mini_batch(
-            self._trimmed(count, took), seeds, self._pick, self._frontier, self._with_positions
-        )
+        flat = trimmed(self._flat[:-1], count, took, self._frontier)  # the sizes are the last
+        return mini_batch(flat, seeds, self._pick, self._frontier, self._with_positions)
 
-    def _trimmed(self, count: int, took: list[int]) -> list[Tensor]:
-        stride = 4 if self._with_positions or self._pick.gives_weights else 3
-        out = []
-        rows, edges = count, 0
-        for hop in range(len(self._fanouts)):
-            nodes, drawn = took[2 * hop : 2 * hop + 2]
-            edges = drawn + (edges if self._frontier == "new" else 0)
-            indptr, indices, src_nodes, *rest = self._flat[stride * hop : stride * (hop + 1)]
-            out += [indptr[: rows + 1], indices[:edges], src_nodes[:nodes]]
-            out += [t[:edges] for t in rest]
-            rows = nodes
-        return out
+
+def trimmed(
+    padded: Sequence[Tensor], seeds: int, took: Sequence[int], frontier: str
+) -> list[Tensor]:
+    """The answer of ``fused_map_padded``, its sizes apart, cut to what the batch took."""
+    hops = len(took) // 2
+    stride = len(padded) // hops
+    out = []
+    rows, edges = seeds, 0
+    for hop in range(hops):
+        nodes, drawn = took[2 * hop : 2 * hop + 2]
+        edges = drawn + (edges if frontier == "new" else 0)
+        indptr, indices, src_nodes, *rest = padded[stride * hop : stride * (hop + 1)]
+        out += [indptr[: rows + 1], indices[:edges], src_nodes[:nodes]]
+        out += [t[:edges] for t in rest]
+        rows = nodes
+    return out
 
 
 def _taken(flat: Sequence[Tensor], hops: int, frontier: str) -> list[int]:

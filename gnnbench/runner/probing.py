@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-Record = Mapping[str, Any]
+from gnnbench.cell import PHASES
 
+Record = Mapping[str, Any]
 
 SHARE = 0.5  # of what the phase takes by itself
 SLACK_S = 0.0005  # an epoch: the clock itself
@@ -17,13 +18,14 @@ SLOWEST = 0.5  # the machine itself may have been so much slower when it was pro
 def probe_fault(samples: Sequence[Record], alone: Mapping[str, float]) -> str:
     """Whether a phase is told at less than half of what it takes by itself.
 
-    ``alone`` are seconds per batch by phase, empty where nobody could look. Where the whole epoch
-    took less than its phases one by one, the machine was slower meanwhile, by up to a half.
+    ``alone`` are seconds per batch by phase, empty where nobody could look. Where the epoch's
+    phases and what lay between them took less than the phases one by one, the machine was slower
+    meanwhile, by up to a half. The wall time would not tell: phases may lie beside one another.
     """
     if not alone or not samples:
         return ""
-    wall = statistics.median(s["wall_s"] / s["batches"] for s in samples)
-    slower = min(max(wall / sum(alone.values()), SLOWEST), 1.0)
+    spent = statistics.median(_spent(s) / s["batches"] for s in samples)
+    slower = min(max(spent / sum(alone.values()), SLOWEST), 1.0)
     for phase, right in alone.items():
         told = statistics.median((s[f"{phase}_time_s"] or 0.0) / s["batches"] for s in samples)
         count = statistics.median(s["batches"] for s in samples)
@@ -33,3 +35,8 @@ def probe_fault(samples: Sequence[Record], alone: Mapping[str, float]) -> str:
                 " by itself: the phase is booked elsewhere, or not done"
             )
     return ""
+
+
+def _spent(sample: Record) -> float:
+    """Seconds of all phases of an epoch, and of none."""
+    return float(sum(sample[f"{phase}_time_s"] or 0.0 for phase in PHASES) + sample["idle_s"])

@@ -174,12 +174,9 @@ class Sampler(ABC):
             DataError: the graph's offsets or ids are out of range.
         """
         setting = self.setting
-        epoch = whole("epoch", epoch, 0)
-        if epoch != self._key[0]:
-            self._key = (epoch, rng.key(setting.seed, epoch, "sample"))
         drawn = self.draw(
             seed_tensor(seeds, self._sampled_on),
-            key=self._key[1],
+            key=self._key_of(epoch),
             batch=whole("batch", batch, 0, 2**32 - 1),
             with_positions=(
                 setting.with_positions
@@ -189,6 +186,30 @@ class Sampler(ABC):
         )
         drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
+
+    def _key_of(self, epoch: int) -> int:
+        epoch = whole("epoch", epoch, 0)
+        if epoch != self._key[0]:
+            self._key = (epoch, rng.key(self.setting.seed, epoch, "sample"))
+        return self._key[1]
+
+    @property
+    def asks(self) -> bool:
+        """Whether ``begin`` waits for nothing: then the next batch may be begun before ``end``."""
+        return False
+
+    def begin(self, seeds: Tensor, epoch: int, batch: int) -> Any:
+        """Ask for a batch as :meth:`sample` draws it; the ticket for :meth:`end`.
+
+        Raises as :meth:`sample`, or leaves that to :meth:`end`.
+        """
+        return self.sample(seeds, epoch, batch)
+
+    def end(self, ticket: Any) -> MiniBatch:
+        """The batch of a ticket, in the order of :meth:`begin`. All of it was enqueued there, or is
+        done on return."""
+        drawn: MiniBatch = ticket
+        return drawn
 
     @abstractmethod
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:

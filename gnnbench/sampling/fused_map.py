@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater, fused_map
+from gnnbench.ops.fused_asked import AskedFusedMap
 from gnnbench.ops.picks import PICKS
+from gnnbench.sampling.arguments import seed_tensor, whole
 from gnnbench.sampling.base import Sampler, Setting
 
 
@@ -40,4 +44,38 @@ class FusedMap(Sampler):
             capacity=self._high_water.capacity,
         )
         self._high_water.see(took)
+        return drawn
+
+    @property
+    def asks(self) -> bool:
+        """On a GPU: sizes are read when the batch is fetched."""
+        return self._sampled_on.type == "cuda"
+
+    def begin(self, seeds: Tensor, epoch: int, batch: int) -> Any:
+        """All kernels of a batch; one before which nothing is known of sizes is drawn at once."""
+        capacity = self._high_water.capacity
+        if not self.asks or not capacity or not seeds.numel():
+            return self.sample(seeds, epoch, batch)
+        asked = AskedFusedMap(
+            self._indptr,
+            self._indices,
+            seed_tensor(seeds, self._sampled_on),
+            self.fanouts,
+            pick=self._pick,
+            frontier=self.frontier,
+            key=self._key_of(epoch),
+            batch=whole("batch", batch, 0, 2**32 - 1),
+            with_positions=self.setting.with_positions,
+            capacity=capacity,
+        )
+        return asked, batch
+
+    def end(self, ticket: Any) -> MiniBatch:
+        """The batch, once its sizes are known."""
+        if isinstance(ticket, MiniBatch):
+            return ticket
+        asked, batch = ticket
+        drawn, took = asked.read()
+        self._high_water.see(took)
+        drawn.frontier, drawn.number = self.frontier, batch
         return drawn

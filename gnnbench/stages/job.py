@@ -17,11 +17,15 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 @dataclass(frozen=True)
 class Job:
-    """A cell's settings, its graph, and where its stages count what they do."""
+    """A cell's settings, its graph, and where its stages count what they do.
+
+    ``held`` is how many results of its feature store must be valid at a time.
+    """
 
     cell: Cell
     graph: Graph
     counts: Counts
+    held: int = 1
 
     @cached_property
     def device(self) -> torch.device:

@@ -8,7 +8,7 @@ ALONE = {"sample": 0.02, "memory_io": 0.01, "compute": 0.01}
 def epochs(sample=0.08, memory_io=0.04, compute=0.04, wall=0.16):
     one = {
         "batches": 4, "wall_s": wall, "sample_time_s": sample, "memory_io_time_s": memory_io,
-        "compute_time_s": compute,
+        "compute_time_s": compute, "idle_s": wall - sum(filter(None, (sample, memory_io, compute))),
     }  # fmt: skip
     return [one] * 3
 
@@ -35,6 +35,15 @@ def test_a_machine_that_became_slower_is_no_fault():
     assert "of 'compute'" in probe_fault(epochs(0.045, 0.018, 0.009, 0.072), ALONE)
     # By more than a half it does not.
     assert "of 'sample'" in probe_fault(epochs(0.016, 0.008, 0.008, 0.032), ALONE)
+
+
+def test_phases_beside_one_another_say_nothing_of_the_machine():
+    """An epoch as long as its longest phase: each is as long as by itself, or is not."""
+    beside = {**epochs()[0], "wall_s": 0.08, "idle_s": 0.0}
+    assert probe_fault([beside] * 3, ALONE) == ""
+    # By the wall time the machine would have been slower by a half.
+    told = {**beside, "memory_io_time_s": 0.015}
+    assert "of 'memory_io'" in probe_fault([told] * 3, ALONE)
 
 
 def test_very_short_phases_and_unknown_ones_tell_nothing():

@@ -34,7 +34,11 @@ class FeatureStore(ABC):
     @abstractmethod
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes ``[n, feature_dim]`` on the compute device, bit-equal to
-        the feature table's; valid until the next call."""
+        the feature table's; valid until ``job.held`` calls later.
+
+        On a GPU the work that they are read by is over, in the order of streams, before what that
+        call enqueues.
+        """
 
     def forget(self) -> None:  # noqa: B027
         """An epoch begins: nothing that an earlier batch left may be used."""
@@ -72,7 +76,7 @@ class RowStore(FeatureStore):
     @abstractmethod
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows of ``ids`` int32 or int64 ``[n]``, which are on the compute device or the host:
-        ``[n, feature_dim]`` on the compute device, valid until the next call."""
+        ``[n, feature_dim]`` on the compute device, valid as those of ``load``."""
 
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes."""

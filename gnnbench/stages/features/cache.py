@@ -20,6 +20,7 @@ from gnnbench.ops.features import gather
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import FeatureStore, RowStore
 from gnnbench.stages.features.over import OverKept
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
@@ -46,7 +47,7 @@ class CachedRows(FeatureStore):
         self._over: OverKept | None = None
         if isinstance(misses, ZeroCopyGather):
             self._over = OverKept(self, misses, "cache")
-        self._rows = torch.empty((0, *shape[1:]), dtype=self._table.dtype, device=job.device)
+        self._ring = RowRing(job, job.device)
         self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
@@ -115,20 +116,13 @@ class CachedRows(FeatureStore):
             return self._over.rows(self._cache, self._lookup, ids, remember=False)
         slots = self._lookup.find(ids)
         hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
-        rows = self._buffer(ids.numel())
+        rows = self._ring.rows(ids.numel())
         self.count(hit.numel(), "cache")
         rows.index_copy_(0, hit, gather(self._cache, slots[hit]))
         rows.index_copy_(0, missed, self._misses.fetch(ids[missed]))
         return rows
 
-    def _buffer(self, n: int) -> Tensor:
-        """Rows to write to; it grows by a quarter beyond the largest batch seen."""
-        if n > self._rows.shape[0]:
-            shape = (n + n // 4, *self._rows.shape[1:])
-            self._rows = torch.empty(shape, dtype=self._rows.dtype, device=self._rows.device)
-        return self._rows[:n]
-
     def close(self) -> None:
         """Free the cache, and what fetches its misses."""
         self._misses.close()
-        del self._cache, self._lookup, self._rows, self._over
+        del self._cache, self._lookup, self._ring, self._over

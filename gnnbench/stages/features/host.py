@@ -9,28 +9,23 @@ from torch import Tensor
 
 from gnnbench.ops.features import gather
 from gnnbench.stages.features.base import RowStore
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 
 
 class HostGather(RowStore):
-    """Gather into a staging buffer that is reused from batch to batch.
-
-    The buffer grows by a quarter beyond the largest batch seen. The rows returned are a view of
-    it: they are valid until the next ``load``.
-    """
+    """Gather into buffers that take turns; the rows returned are a view of one."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
         self._table = job.graph.features
-        self._staging = torch.empty((0, self._table.shape[1]), dtype=self._table.dtype)
+        self._ring = RowRing(job, self._table.device)
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``."""
         n = ids.numel()
-        if n > self._staging.shape[0]:
-            self._staging = torch.empty((n + n // 4, self._table.shape[1]), dtype=self._table.dtype)
         self.count(n, "host")
-        return gather(self._table, ids, out=self._staging[:n])
+        return gather(self._table, ids, out=self._ring.rows(n))
 
 
 class StagedGather(RowStore):

@@ -157,6 +157,10 @@ class OverHost(StoreSpec):
     def _under(self) -> Host | Uva:
         return Uva() if self.table == "uva" else Host()
 
+    def _fetching(self, job: Job) -> RowStore:
+        """The store that fetches; what it fetched is copied on before it is asked again."""
+        return self._under.build(replace(job, held=1))
+
 
 @dataclass(frozen=True)
 class Cache(OverHost):
@@ -181,7 +185,7 @@ class Cache(OverHost):
         from gnnbench.stages.features.cache import CachedRows
 
         policy = Policy.named(self.policy)
-        return CachedRows(job, policy, self.ratio, self._under.build(job))
+        return CachedRows(job, policy, self.ratio, self._fetching(job))
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ class Match(OverHost):
         """Over the store that fetches."""
         from gnnbench.stages.features.match import MatchStore
 
-        return MatchStore(job, self._under.build(job))
+        return MatchStore(job, self._fetching(job))
 
 
 @dataclass(frozen=True)
@@ -210,7 +214,7 @@ class Window(OverHost):
         """Over the store that fetches."""
         from gnnbench.stages.features.window import WindowStore
 
-        return WindowStore(job, self._under.build(job), self.window)
+        return WindowStore(job, self._fetching(job), self.window)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.spec import Spec, option
@@ -93,6 +93,25 @@ class SamplerStage(ABC):
     @abstractmethod
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
         """Draw one batch, as timed; ``number`` is its place in the epoch."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether ``begin`` enqueues a batch and waits for nothing, so that it pays to begin the
+        next one before ``end``."""
+        return False
+
+    def begin(self, seeds: Tensor, epoch: int, number: int) -> Any:
+        """Ask for a batch as ``sample`` draws it; the ticket for ``end``. One that waits draws."""
+        return self.sample(seeds, epoch, number)
+
+    def end(self, ticket: Any) -> Batch:
+        """The batch of a ticket, in the order of ``begin``.
+
+        Its work was enqueued there, or is done on return: what is enqueued between the two does not
+        come before it.
+        """
+        batch: Batch = ticket
+        return batch
 
     def checked(self, seeds: Tensor, number: int) -> Batch:
         """Draw a batch of epoch 0 for the gate, with whatever its neutral form needs."""

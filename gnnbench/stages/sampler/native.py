@@ -144,6 +144,20 @@ class NativeStage(SamplerStage):
         """One dispatch for all hops."""
         return self.sampler.sample(seeds, epoch, number)
 
+    @property
+    def asks(self) -> bool:
+        """As the library's sampler; a stage derived from this one draws by its own ``sample``."""
+        return self.sampler.asks and type(self).sample is NativeStage.sample
+
+    def begin(self, seeds: Tensor, epoch: int, number: int) -> Any:
+        """Nothing is waited for where ``asks``."""
+        draw = self.sampler.begin if self.asks else self.sample
+        return draw(seeds, epoch, number)
+
+    def end(self, ticket: Any) -> MiniBatch:
+        """The batch, its sizes read."""
+        return self.sampler.end(ticket)
+
     def checked(self, seeds: Tensor, number: int) -> MiniBatch:
         """The same draw, with the edges' positions; random walks have visits instead."""
         walks = self.pick == "random_walk"

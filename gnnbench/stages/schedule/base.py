@@ -99,6 +99,11 @@ class Schedule(ABC):
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 
+    @property
+    def held(self) -> int:
+        """Results of the feature store that it holds at a time, the one being loaded included."""
+        return 1
+
     @abstractmethod
     def epoch(
         self,

@@ -89,6 +89,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // device.
   m.def("trace(Tensor like, bool on) -> Tensor");
 
+  // A stream whose kernels run on at least `sms` of the multiprocessors of the device of `like`, and
+  // on few more; CUDA only -> int64 [3] on the CPU: 0 or the driver's error (CUresult), the stream
+  // (cudaStream_t), its multiprocessors.
+  m.def("limited_stream(Tensor like, int sms) -> Tensor");
+
   // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");

@@ -1,0 +1,32 @@
+"""Buffers for feature rows that take turns, as many as results must stay valid at a time."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.stages.job import Job
+
+
+class RowRing:
+    """``job.held`` buffers for rows of the job's table on ``device``.
+
+    A call gets the buffer that was handed out longest ago: what was written to it is valid until
+    ``job.held`` calls later. A buffer grows by a quarter beyond the largest batch that it has seen.
+    """
+
+    def __init__(self, job: Job, device: torch.device | str) -> None:
+        table = job.graph.features
+        self._row, self._dtype, self._device = table.shape[1:], table.dtype, device
+        self._buffers = [self._new(0) for _ in range(job.held)]
+        self._turn = 0
+
+    def _new(self, rows: int) -> Tensor:
+        return torch.empty((rows, *self._row), dtype=self._dtype, device=self._device)
+
+    def rows(self, n: int) -> Tensor:
+        """Rows ``[n, feature_dim]`` to write to, a view of the next buffer."""
+        turn, self._turn = self._turn, (self._turn + 1) % len(self._buffers)
+        if n > self._buffers[turn].shape[0]:
+            self._buffers[turn] = self._new(n + n // 4)
+        return self._buffers[turn][:n]

@@ -1,0 +1,214 @@
+"""Prefetched epochs are the serial ones: batches, rows, losses, counts and what is looked at."""
+
+import _thread
+from dataclasses import replace
+
+import pytest
+import torch
+from compose import SYSTEMS, assert_no_thread_is_left, counted, make, run, timed
+
+from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.window import WindowStore
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
+STAGES = {
+    "host": {},
+    "cache": {"features": "cache", "features.policy": "degree", "features.ratio": 0.3},
+    "optimal": {"features": "cache", "features.policy": "optimal"},
+    "match": {"features": "match"},
+    "window": {"features": "window", "features.window": 3},
+    "greedy": {"order": "greedy", "order.window": 4},
+    "greedy-carried-match": {
+        "features": "match", "order": "greedy", "order.window": 3, "order.start": "carried",
+    },
+    "greedy-window": {
+        "features": "window", "features.window": 2, "order": "greedy", "order.window": 3,
+    },
+}  # fmt: skip
+DEPTHS = [1, 2, 5, 12]
+
+
+def prefetch(depth=1, **settings):
+    return {"schedule": "prefetch", "schedule.depth": depth, **settings}
+
+
+def lives(system, epochs=3):
+    """Losses of every batch, counts and the parameters' norm of some epochs."""
+    found = []
+    for epoch in range(epochs):
+        if system.recipe.features.foresees:
+            system.foresee(epoch)
+        timed(system, epoch)
+        losses = torch.stack(system.trainer.losses).tolist()
+        report = system.audit(epoch)
+        assert report.ok, report.reason
+        found.append((losses, counted(report), report.param_norm, report.param_moved))
+    return found
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("stages", STAGES)
+def test_losses_and_counts_are_serials_bit_for_bit(stages, depth, small_graph, one_thread):
+    serial = make(small_graph, settings=STAGES[stages], **SMALL)
+    ahead = make(small_graph, settings=prefetch(depth, **STAGES[stages]), **SMALL)
+    assert lives(serial) == lives(ahead)
+
+
+def test_so_they_are_with_as_many_threads(small_graph):
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        serial, ahead = (make(small_graph, settings=s) for s in ({}, prefetch(2)))
+        assert lives(serial) == lives(ahead)
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("until", ["memory_io", "compute"])
+@pytest.mark.parametrize("stages", STAGES)
+def test_it_is_looked_at_as_any_other(stages, until, small_graph, one_thread):
+    settings = prefetch(3, **STAGES[stages])
+    system = make(small_graph, settings=settings, until=until, **SMALL)
+    serial = make(small_graph, settings=STAGES[stages], until=until, **SMALL)
+    gate, right = system.check(), serial.check()
+    assert gate.ok, gate.reason
+    assert gate.digest == right.digest and gate.details == right.details
+    assert system.glance() == serial.glance()
+    for one in (system, serial):
+        if one.recipe.features.foresees:
+            one.foresee(5)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    report = system.verify(5, timeline)
+    timeline.stop()
+    assert report.ok, report.reason
+    assert report.digest == serial.verify(5, Timeline.on("cpu")).digest
+    assert {s.lane for s in timeline.spans()} >= {"sample", "memory_io"}
+    assert system.recheck(7) == ""
+    alone, fault = system.probe([8, 9])
+    assert fault == "" and set(alone) == {"sample", "memory_io", "compute"} - (
+        {"compute"} if until == "memory_io" else set()
+    )
+    assert system.profile(11) == serial.profile(11) or "curves" in system.profile(11)
+    system.close()
+
+
+@pytest.mark.parametrize("stages", ["host", "match", "greedy"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_sampler_may_draw_on_a_thread(system, stages, small_graph, one_thread):
+    """DGL's and PyG's own among them, before our stores and theirs."""
+    settings = {} if stages == "host" else STAGES[stages]
+    made = make(small_graph, system, prefetch(2, **settings), **SMALL)
+    assert made.check().ok
+    for epoch in range(3):
+        report = run(made, epoch)
+        assert report.ok, report.reason
+    report = made.verify(4, Timeline.on("cpu"))
+    assert report.ok, report.reason
+    made.close()
+
+
+def test_pygs_processes_may_be_asked_by_a_thread(small_graph, one_thread):
+    settings = prefetch(2, **{"sampler.workers": 2, "sampler.extension": "torch-sparse"})
+    made = make(small_graph, "pyg", settings, **SMALL)
+    for epoch in range(2):
+        report = run(made, epoch)
+        assert report.ok, report.reason
+    made.close()
+
+
+@pytest.mark.parametrize("stage", ["sampler", "store", "trainer"])
+def test_an_interrupt_ends_the_epoch_wherever_it_comes(stage, small_graph, one_thread):
+    system = make(small_graph, settings=prefetch(), **SMALL)
+    name = {"sampler": "sample", "store": "load", "trainer": "step"}[stage]
+    what = getattr(system.stages, stage)
+    right, calls = getattr(what, name), []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:
+            _thread.interrupt_main()
+        return right(*args)
+
+    setattr(what, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        timed(system, 0)
+    assert_no_thread_is_left()
+    setattr(what, name, right)
+    system.audit(0)
+    system.counts.clear()
+    timed(system, 1)
+    assert system.audit(1).ok
+
+
+class OneShort(HostGather):
+    """Hands out each buffer one call too early."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        self._ring._buffers.pop()
+
+
+class OneShortLater(HostGather):
+    """The same, once the gate is over: of batches as timed."""
+
+    def load(self, batch):
+        rows = super().load(batch)
+        if batch.blocks[0].positions is None:
+            self._ring._turn = 0
+        return rows
+
+
+def spoilt(store, graph, depth, **changes):
+    system = make(graph, settings=prefetch(depth), **SMALL | changes)
+    system.stages.store = store(system.job)
+    return system
+
+
+@pytest.mark.parametrize("depth", [1, 4, 9])
+def test_a_buffer_reused_too_early_does_not_pass_the_gate(depth, small_graph, one_thread):
+    assert spoilt(HostGather, small_graph, depth).check().ok
+    assert "feature rows differ" in spoilt(OneShort, small_graph, depth).check().reason
+
+
+@pytest.mark.parametrize("until", ["memory_io", "compute"])
+def test_one_that_is_reused_later_is_found_when_every_batch_is_looked_at(
+    until, small_graph, one_thread
+):
+    system = spoilt(OneShortLater, small_graph, 2, until=until)
+    assert system.check().ok
+    report = system.verify(3, Timeline.on("cpu"))
+    assert not report.ok and "feature rows differ" in report.reason
+
+
+def test_where_only_samples_are_drawn_it_is_serial(small_graph, one_thread):
+    systems = [make(small_graph, settings=s, until="sample") for s in ({}, prefetch(4))]
+    assert [run(s).sampled_edges for s in systems] == [run(systems[0]).sampled_edges] * 2
+    assert timed(systems[1], 2).overlap == 0
+
+
+class OneUnion(WindowStore):
+    """Writes every window's rows to the same memory, and hands out views of it."""
+
+    def _fetch(self):
+        super()._fetch()
+        ids = [batch.input_nodes for batch in self._waiting]
+        if not hasattr(self, "_one"):
+            self._one = self._union.new_empty((8 * len(torch.cat(ids)), self._union.shape[1]))
+        self._parts = self._one[: len(torch.cat(ids))].split([len(one) for one in ids])
+        for part, batch in zip(self._parts, self._waiting, strict=True):
+            part.copy_(self._union.index_select(0, self._places[id(batch)]))
+
+    def load(self, batch):
+        super().load(batch)
+        return next(p for p, b in zip(self._parts, self._waiting, strict=True) if b is batch)
+
+
+def test_memory_of_a_window_is_not_the_next_ones_while_its_rows_are_held(small_graph, one_thread):
+    settings = prefetch(**{"features": "window", "features.window": 8})
+    system = make(small_graph, settings=settings, **SMALL)
+    assert system.check().ok
+    under = HostGather(replace(system.job, held=1))
+    system.stages.store = OneUnion(system.job, under, 8)
+    assert "feature rows differ" in system.check().reason

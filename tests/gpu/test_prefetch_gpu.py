@@ -1,0 +1,212 @@
+"""Prefetched epochs on streams of their own: rows when they are read, losses, spans and memory."""
+
+import random
+
+import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench.measure.timeline import STREAM, Timeline
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+LATE = 2_000_000  # cycles, about a millisecond: longer than anything of a small batch
+STORES = {
+    "host": {"features": "host"},
+    "uva": {"features": "uva"},
+    "gpu": {"features": "gpu"},
+    "cache-host": {
+        "features": "cache", "features.policy": "degree", "features.ratio": 0.3,
+        "features.table": "host",
+    },
+    "cache-uva": {
+        "features": "cache", "features.policy": "degree", "features.ratio": 0.3,
+        "features.table": "uva",
+    },
+    "match-host": {"features": "match", "features.table": "host"},
+    "match-uva": {"features": "match", "features.table": "uva"},
+    "window-host": {"features": "window", "features.window": 3, "features.table": "host"},
+    "window-uva": {"features": "window", "features.window": 3, "features.table": "uva"},
+}  # fmt: skip
+GREEDY = {"order": "greedy", "order.window": 4}
+SAMPLERS = ["hop-by-hop", "fused-map", "fastsample", "gnnlab", "pgsampler"]
+
+
+def prefetch(depth, **settings):
+    return {"schedule": "prefetch", "schedule.depth": depth, **settings}
+
+
+def delay():
+    torch.cuda._sleep(LATE)
+
+
+class Watched:
+    """A system some of whose phases are late on their streams; its rows are looked at there.
+
+    What the look found stays on the device until the epoch is over: nothing here waits.
+    """
+
+    def __init__(self, system, late, chance=0.3):
+        self.system, self._late, self._random = system, late, random.Random(5)
+        self._chance, self.wrong = chance, []
+        self._table = system.graph.features.to("cuda")
+        stages = system.stages
+        stages.sampler.sample = self._after("sample", stages.sampler.sample)
+        stages.store.load = self._after("load", stages.store.load)
+        self._step, stages.trainer = stages.trainer.step, self
+
+    def _after(self, phase, right):
+        def call(*args):
+            self._dawdle(phase)
+            return right(*args)
+
+        return call
+
+    def _dawdle(self, phase):
+        if phase in self._late and self._random.random() < self._chance:
+            delay()
+
+    def step(self, batch, rows):
+        """Late, then a look, then late again before the rows are used, and one more look."""
+        self._dawdle("step")
+        self._look(batch, rows)
+        self._step(batch, rows)
+        self._dawdle("step")
+        self._look(batch, rows)
+
+    def _look(self, batch, rows):
+        right = self._table[batch.input_nodes.long()]
+        self.wrong.append((rows.view(torch.int32) != right.view(torch.int32)).any())
+
+    def found(self):
+        torch.cuda.synchronize()
+        return int(torch.stack(self.wrong).sum())
+
+
+@pytest.mark.parametrize("late", ["load", "step", "all"])
+@pytest.mark.parametrize("order,depth", [({}, 1), (GREEDY, 3)], ids=["drawn", "greedy"])
+@pytest.mark.parametrize("store", STORES)
+def test_rows_are_right_when_they_are_read_whoever_is_late(
+    store, order, depth, late, small_graph, one_thread
+):
+    system = make(small_graph, settings=prefetch(depth, **STORES[store], **order), **SMALL)
+    assert system.check().ok
+    watched = Watched(system, ("sample", "load", "step") if late == "all" else (late,))
+    for epoch in range(20):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+    assert len(watched.wrong) == 2 * 20 * 10 and watched.found() == 0
+    system.close()
+
+
+def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
+    """The same look finds a store that has one buffer less than it is to hold."""
+    system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
+    system.stages.store._ring._buffers.pop()
+    watched = Watched(system, ("step",), chance=1.0)
+    run(system, 3)
+    assert watched.found() > 0
+    system.close()
+    system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
+    system.stages.store._ring._buffers.pop()
+    assert "feature rows differ" in system.check().reason
+    system.close()
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("depth", [1, 4])
+def test_losses_are_serials(sampler, depth, small_graph, one_thread):
+    """Local ids come in any order in some samplers, and sums with them."""
+    found = []
+    for settings in ({}, prefetch(depth)):
+        system = make(small_graph, settings={"sampler": sampler, **settings}, **SMALL)
+        assert system.check().ok
+        reports = [run(system, epoch) for epoch in range(4)]
+        assert all(r.ok for r in reports), [r.reason for r in reports]
+        verified = system.verify(9, Timeline.on("cuda"))
+        assert verified.ok, verified.reason
+        found.append((reports, verified.digest))
+        assert system.recheck(11) == ""
+        system.close()
+    (serial, one), (ahead, other) = found
+    assert one == other
+    for right, report in zip(serial, ahead, strict=True):
+        assert report.loss == pytest.approx(right.loss, rel=1e-4)
+        assert counted(report) == counted(right)
+        assert report.unique_nodes == right.unique_nodes
+
+
+def test_phases_of_different_batches_overlap_on_lanes_of_their_own(small_graph, one_thread):
+    system = make(small_graph, settings=prefetch(1, features="uva"), **SMALL)
+    Watched(system, ("sample", "load", "step"), chance=1.0)
+    timeline = Timeline.on("cuda")
+    for epoch in range(2):
+        timeline.start()
+        system.run_epoch(epoch, timeline)
+        timeline.stop()
+        system.audit(epoch)
+    sweep = timeline.sweep()
+    assert sweep.wall == pytest.approx(sweep.idle + sweep.overlap + sum(sweep.alone.values()))
+    assert {(s.phase, s.lane) for s in timeline.spans()} == {
+        ("sample", "sample"), ("memory_io", "memory_io"), ("compute", STREAM),
+    }  # fmt: skip
+    assert sweep.overlap > sweep.wall / 4  # each phase is a delay, about as long as the others
+    for phase in ("sample", "memory_io", "compute"):
+        spans = sorted(s for s in timeline.spans() if s.phase == phase)
+        assert all(timeline.begin <= s.begin <= s.end <= timeline.end + 1e-6 for s in spans)
+    # Rows of a batch are loaded once its nodes are drawn, and used once they are there.
+    at = {(s.phase, s.batch): s for s in timeline.spans()}
+    for number in range(10):
+        assert at["sample", number].end <= at["memory_io", number].begin + 1e-6
+        assert at["memory_io", number].end <= at["compute", number].begin + 1e-6
+        if number >= 2:  # two results are held
+            assert at["compute", number - 2].end <= at["memory_io", number].begin + 1e-6
+    system.close()
+
+
+@pytest.mark.parametrize("store", ["uva", "cache-host", "match-uva", "window-uva"])
+def test_memory_is_the_same_after_every_epoch(store, small_graph, one_thread):
+    system = make(small_graph, settings=prefetch(2, **STORES[store]), **SMALL)
+    found = []
+    for _ in range(6):
+        assert run(system, 3).ok
+        found.append(torch.cuda.memory_allocated())
+    assert len(set(found[2:])) == 1
+    system.close()
+
+
+@pytest.mark.parametrize("stage", ["sampler", "store", "trainer"])
+def test_an_error_ends_the_epoch_and_the_next_is_right(stage, small_graph, one_thread):
+    system = make(small_graph, settings=prefetch(2, features="uva"), **SMALL)
+    name = {"sampler": "sample", "store": "load", "trainer": "step"}[stage]
+    what = getattr(system.stages, stage)
+    right, calls, error = getattr(what, name), [], ValueError("mine")
+
+    def broken(*args):
+        calls.append(args)
+        if len(calls) == 5:
+            raise error
+        return right(*args)
+
+    setattr(what, name, broken)
+    with pytest.raises(ValueError, match="mine") as raised:
+        system.run_epoch(0, Timeline.on("cuda"))
+    assert raised.value is error
+    setattr(what, name, right)
+    system.audit(0)
+    for epoch in range(3):
+        assert run(system, epoch).ok
+    system.close()
+
+
+@pytest.mark.parametrize("system", ["dgl", "pyg"])
+def test_foreign_samplers_are_asked_by_a_thread(system, small_graph, one_thread):
+    made = make(small_graph, system, prefetch(2), **SMALL)
+    assert made.check().ok
+    for epoch in range(5):
+        report = run(made, epoch)
+        assert report.ok, report.reason
+    verified = made.verify(7, Timeline.on("cuda"))
+    assert verified.ok, verified.reason
+    made.close()
