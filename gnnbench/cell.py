@@ -107,12 +107,17 @@ class Cell:
 
 
 def flat(recipe: dict[str, Any]) -> dict[str, Any]:
-    """A resolved recipe by paths: ``{"sampler": "fused-map", "sampler.pick": "floyd", ...}``."""
+    """A resolved recipe by paths: ``{"sampler": "fused-map", "sampler.pick": "floyd", ...}``.
+
+    A field that is a stage is told as a stage is: ``"features.table": "cache"``, then
+    ``"features.table.ratio": 0.1``.
+    """
     found: dict[str, Any] = {}
     for stage, value in recipe.items():
         if not isinstance(value, dict):
             found[stage] = value
             continue
+        fields = flat({k: v for k, v in value.items() if k != "name"})
         found[stage] = value["name"]
-        found |= {f"{stage}.{k}": v for k, v in value.items() if k != "name"}
+        found |= {f"{stage}.{k}": v for k, v in fields.items()}
     return found

@@ -43,5 +43,13 @@ class DataError(MissingError):
     """A dataset that is there but broken: truncated, flipped, out of range, of the wrong type."""
 
 
+class GpuMemoryError(GnnbenchError):
+    """What was asked for does not fit into the GPU's memory; a cell's status is ``oom_gpu``."""
+
+
+class HostMemoryError(GnnbenchError, MemoryError):
+    """The host's memory is short, or cannot be locked; a cell's status is ``oom_host``."""
+
+
 class UnsupportedError(UsageError):
     """A system cannot do what was asked of it; in a run this is a row, not an end."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gnnbench import names
 from gnnbench.cell import Cell, Until
-from gnnbench.errors import UsageError
+from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
@@ -49,22 +50,27 @@ class Resolution(Protocol):
 
 
 Resolver = Callable[[str, Raw, str, Until], Resolution]
+Known = Callable[[str, Raw], Collection[str]]
 
 
-def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
+def expand(
+    experiment: Experiment, resolve: Resolver, env: str = "", known: Known | None = None
+) -> Grid:
     """Cells of a resolved definition, in an environment.
 
-    ``resolve`` makes a recipe of (system, settings by path, device, until). Raises ``UsageError``
-    where it does.
+    ``resolve`` makes a recipe of (system, settings by path, device, until), ``known`` gives the
+    paths of a system with the stages that are set for it: where axes vary a stage, a field goes to
+    those that have it. Raises ``UsageError`` where none has, and where ``resolve`` does.
     """
     grid = Grid([], {}, {})
+    fields = Fields(known)
     for combination in _combinations(experiment):
         if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
             continue
         includes = [c for c in experiment.constraints if c.include is not None]
         if includes and not any(c.keeps(combination) for c in includes):
             continue
-        cell, unsupported = _cell(experiment, combination, resolve, env)
+        cell, unsupported = _cell(experiment, combination, resolve, fields, env)
         grid.asked.append(cell.id)
         names_of = grid.names.setdefault(cell.id, [])
         if not names_of:
@@ -73,14 +79,48 @@ def expand(experiment: Experiment, resolve: Resolver, env: str = "") -> Grid:
             names_of.append(cell.system)
         if unsupported:
             grid.unsupported[cell.id] = unsupported
+    fields.check()
     return grid
 
 
+class Fields:
+    """Settings of stages that vary: which of them have them, and that one of them has."""
+
+    def __init__(self, known: Known | None) -> None:
+        self._known = known
+        self._taken: dict[tuple[str, str], bool] = {}
+        self._paths: dict[str, set[str]] = {}
+
+    def of(self, system: str, settings: Raw, varied: Collection[str]) -> Raw:
+        """``settings`` without fields of stages in ``varied`` that the one at hand lacks."""
+        below = [path for path in settings if path.startswith(tuple(f"{v}." for v in varied))]
+        if self._known is None or not below:
+            return settings
+        try:
+            paths = self._known(system, settings)
+        except MissingError:  # nobody knows what it is: its cells say so
+            return settings
+        self._paths.setdefault(system, set()).update(paths)
+        for path in below:
+            self._taken[system, path] = self._taken.get((system, path), False) or path in paths
+        return {p: v for p, v in settings.items() if p not in below or p in paths}
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for a setting that no stage has."""
+        for (system, path), taken in self._taken.items():
+            if not taken:
+                raise UsageError(
+                    f"system '{system}' has no setting '{path}', whichever stage it takes;"
+                    f" {names.suggestion(path, self._paths[system])}"
+                )
+
+
 def _cell(
-    experiment: Experiment, combination: Raw, resolve: Resolver, env: str
+    experiment: Experiment, combination: Raw, resolve: Resolver, fields: Fields, env: str
 ) -> tuple[Cell, str]:
     system = combination["system"]
     settings = dict(experiment.systems.get(system, {}))
+    varied: list[str] = []
     values: Raw = {}
     for axis, value in combination.items():
         if axis in SAMPLERS:
@@ -90,6 +130,7 @@ def _cell(
             values[axis] = tuple(value) if axis == "fanouts" else value
         elif axis.partition(".")[0] == system:
             settings[axis.partition(".")[2]] = value
+            varied.append(axis.partition(".")[2])
     if "learning_rate" in values:  # 1 and 1.0 are one cell
         values["learning_rate"] = float(values["learning_rate"])
     until = Until.of(values.setdefault("until", Until.COMPUTE.word))
@@ -97,6 +138,7 @@ def _cell(
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    settings = fields.of(system, settings, varied)
     found = resolve(system, settings, values.get("device", "cpu"), until)
     cell = Cell(
         experiment=experiment.name,

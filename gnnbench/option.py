@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,32 +12,45 @@ from gnnbench.errors import UsageError
 
 @dataclass(frozen=True)
 class Interval:
-    """Numbers from ``low`` to ``high``, both included."""
+    """Numbers from ``low`` to ``high``, both included, or one of ``words``."""
 
     low: float
     high: float
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Option:
     """One option: its default, a line of help and what it may be (None: anything).
 
-    A number of an interval is a float, however it was typed.
+    A number of an interval is a float, however it was typed. ``stages``: the choices of one that is
+    a stage, by their names; such a value may be a name, a mapping of ``name`` and fields, or made.
     """
 
     name: str
     default: Any
     help: str
     choices: Collection[Any] | Interval | None = None
+    stages: Mapping[str, Callable[..., Any]] | None = None
 
     def check(self, owner: str, value: Any) -> Any:
         """``value`` where it is legal. Raises ``UsageError``; ``true`` is not 1."""
         if self.choices is None:
             return value
-        if isinstance(self.choices, Interval):
+        if self.stages is not None and not isinstance(value, str):
+            if isinstance(value, Mapping) and value.get("name") in self.stages:
+                given = {k: v for k, v in value.items() if k != "name"}
+                return self.stages[value["name"]](**given)
+            if type(value) in self.stages.values():
+                return value
+        elif isinstance(self.choices, Interval):
             number = type(value) in (int, float)
             if number and self.choices.low <= value <= self.choices.high:
                 return float(value)
+            if isinstance(value, str) and value in self.choices.words:
+                return value
+        elif self.stages is not None and value in self.stages:
+            return self.stages[value]()
         elif any(type(value) is type(c) and value == c for c in self.choices):
             return value
         raise UsageError(f"{owner}.{self.name} cannot be {plain_text(value)}; it is {self.legal}")
@@ -48,7 +61,8 @@ class Option:
         if self.choices is None:
             return "anything"
         if isinstance(self.choices, Interval):
-            return f"a number from {self.choices.low:g} to {self.choices.high:g}"
+            number = f"a number from {self.choices.low:g} to {self.choices.high:g}"
+            return " or ".join([number, *self.choices.words])
         if isinstance(self.choices, range):
             return f"{self.choices[0]} to {self.choices[-1]}"
         shown = [plain_text(c) for c in self.choices]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from gnnbench import names, registry
@@ -104,19 +106,15 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
             raise UsageError(_unknown(key, systems, known))
         system, path = systems[0], key
     given = raw.get("systems", {}).get(system, {})
-    # The stages that an axis varies are not known one by one: any of them may know the path.
+    # Of the stages that axes vary any may know the path: it goes to those that do (``grid``).
     axes = {**varied, **raw["axes"]}
-    choices = [{**given, stage: v} for stage, v in _stages_varied(axes, system)] or [given]
-    paths = {p for choice in choices for p in known(system, choice)}
+    paths = {
+        p
+        for stages in _stages_varied(axes, system, path)
+        for p in known(system, {**given, **stages})
+    }
     if path not in paths:
-        kind = path.partition(".")[0]
-        owners = [
-            name for name in registry.OURS.get(kind, {})
-            if "." in path and path in known(system, {**given, kind: name})
-        ]  # fmt: skip
-        hint = names.suggestion(path, paths)
-        if owners:
-            hint = f"{kind}={' or '.join(owners)} has it: add -o {system}.{kind}={owners[0]}"
+        hint = _owners(path, system, given, known) or names.suggestion(path, paths)
         raise UsageError(f"system '{system}' has no setting '{path}'; {hint}")
     if isinstance(value, list) or f"{system}.{path}" in varied:
         values = value if isinstance(value, list) else [value]
@@ -124,10 +122,30 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     return {"systems": {system: {path: value}}}
 
 
-def _stages_varied(axes: Raw, system: str) -> list[tuple[str, Any]]:
-    """(stage, name) for every stage of a system that an axis varies."""
-    found = [(axis.split("."), values) for axis, values in axes.items()]
-    return [(p[1], v) for p, values in found if len(p) == 2 and p[0] == system for v in values]
+def _stages_varied(axes: Raw, system: str, path: str) -> list[Raw]:
+    """What axes make of the stages of a system that ``path`` leads through: all combinations."""
+    inner = {axis.partition(".")[2]: v for axis, v in axes.items() if axis.startswith(f"{system}.")}
+    above = {stage: values for stage, values in inner.items() if path.startswith(f"{stage}.")}
+    return [dict(zip(above, values, strict=True)) for values in product(*above.values())]
+
+
+def _owners(path: str, system: str, given: Raw, known: Known) -> str:
+    """Which other stages on the way to a path would have it, the fewest, in words; or ""."""
+    parts = path.split(".")
+    way = [".".join(parts[:depth]) for depth in range(1, len(parts))]
+    ours = registry.OURS.get(parts[0], {})
+    for changed in (way[at:] for at in reversed(range(len(way)))):
+        found: list[Raw] = []
+        for choice in product(ours, repeat=len(changed)):
+            stages = dict(zip(changed, choice, strict=True))
+            with suppress(UsageError):
+                if path in known(system, {**given, **stages}):
+                    found.append(stages)
+        if found:
+            last = " or ".join(dict.fromkeys(stages[changed[-1]] for stages in found))
+            add = " ".join(f"-o {system}.{stage}={name}" for stage, name in found[0].items())
+            return f"{changed[-1]}={last} has it: add {add}"
+    return ""
 
 
 def _unknown(key: str, systems: list[str], known: Known) -> str:

@@ -68,6 +68,11 @@ def test_paths_of_a_recipe():
     }  # fmt: skip
     assert flat(RECIPE)["sampler.pick"] == "floyd" and flat(RECIPE)["features"] == "host"
     assert flat({}) == {}
+    table = {"name": "cache", "ratio": 0.1, "table": {"name": "uva", "access": "naive"}}
+    assert flat({"features": {"name": "match", "table": table}}) == {
+        "features": "match", "features.table": "cache", "features.table.ratio": 0.1,
+        "features.table.table": "uva", "features.table.table.access": "naive",
+    }  # fmt: skip
 
 
 SAME = [

@@ -19,12 +19,16 @@ def resolve(system, settings, device, until):
     return find(system).resolved(settings, device, until)
 
 
+def known(system, settings):
+    return find(system).options(settings)
+
+
 @pytest.fixture
 def grid(tmp_path):
     def make(systems, text, over=None):
         path = tmp_path / "mine.toml"
         path.write_text(HEAD.format(systems) + textwrap.dedent(text))
-        return expand(ex.resolve(ex.load(str(path)), "", over), resolve)
+        return expand(ex.resolve(ex.load(str(path)), "", over), resolve, known=known)
 
     return make
 
@@ -69,6 +73,36 @@ def test_a_stage_that_varies_with_a_field_of_it(grid):
     assert paths(grid(["baseline"], text), "sampler", "sampler.fetch_size") == [
         ("baseline", "pgsampler", 3), ("baseline", "pgsampler", 5),
     ]  # fmt: skip
+
+
+def test_a_field_goes_to_those_stages_of_an_axis_that_have_it(grid):
+    text = "until = ['memory_io']\n'baseline.features' = ['host', 'match', 'window']\n"
+    table = "'baseline.features.table' = ['default', 'cache']\n"
+    more = "'baseline.features.table.ratio' = [0.1, 0.2]\n'baseline.features.window' = [4]\n"
+    found = grid(["baseline"], text + table + more)
+    wanted = ("features", "features.table", "features.table.ratio", "features.window")
+    assert paths(found, *wanted) == [
+        ("baseline", "host", None, None, None),
+        ("baseline", "match", "host", None, None), ("baseline", "match", "cache", 0.1, None),
+        ("baseline", "match", "cache", 0.2, None),
+        ("baseline", "window", "host", None, 4), ("baseline", "window", "cache", 0.1, 4),
+        ("baseline", "window", "cache", 0.2, 4),
+    ]  # fmt: skip
+    text += "[systems.baseline]\n'features.window' = 16\n"
+    assert [p[1:] for p in paths(grid(["baseline"], text), "features", "features.window")] == [
+        ("host", None), ("match", None), ("window", 16),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("field", "hint"),
+    [("features.windw", "features.window"), ("features.table.ratio", "features.table")],
+)
+def test_a_field_that_no_stage_of_an_axis_has_is_named(grid, field, hint):
+    text = "until = ['memory_io']\n'baseline.features' = ['host', 'match', 'window']\n"
+    words = rf"'baseline' has no setting '{field}', whichever stage .*; did you mean '{hint}'"
+    with pytest.raises(UsageError, match=words):
+        grid(["baseline"], text + f"'baseline.{field}' = [4]\n")
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,13 @@ def test_legal_values_come_back_as_they_are(option, value):
     assert option.check("x", value) is value
 
 
+def test_an_interval_may_have_words_beside_its_numbers():
+    size = Option("size", 0.5, "how much", Interval(0, 1, ("auto",)))
+    assert (size.check("x", "auto"), size.check("x", 1)) == ("auto", 1.0)
+    with pytest.raises(UsageError, match=r"cannot be all; it is a number from 0 to 1 or auto"):
+        size.check("x", "all")
+
+
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [

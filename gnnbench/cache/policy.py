@@ -1,4 +1,4 @@
-"""Policies of a static cache, each a ranking of all nodes: a cache of k rows holds the first k.
+"""Policies of a cache. Those of a static one rank all nodes: a cache of k rows holds the first k.
 
 Ties are broken by id, so that a ranking is the same on every machine.
 """
@@ -18,10 +18,11 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
     from gnnbench.data.graph import Graph
 
-DEGREE, RANDOM, PRESC, OPTIMAL = "degree", "random", "presc", "optimal"
-LEGAL = "degree, random, presc#K (K epochs of pre-sampling, as presc#1) or optimal"
+DEGREE, RANDOM, PRESC, OPTIMAL, SIEVE = "degree", "random", "presc", "optimal", "sieve"
+LEGAL = "degree, random, presc#K (K epochs of pre-sampling, as presc#1), optimal or sieve"
 # The first epoch of pre-sampling; a harness numbers the epochs that it times below.
 PRESAMPLED = 2**32
+PROBED = 2**33  # the epoch whose peak of memory is measured before anything is timed
 CHUNK = 1 << 24  # edges of which degrees are counted at a time
 
 Footprint = Callable[[int], "Iterable[Tensor]"]  # an epoch's number to each batch's input nodes
@@ -36,8 +37,8 @@ class Policy:
 
     @classmethod
     def named(cls, text: str) -> Policy:
-        """``degree``, ``random``, ``presc#K`` or ``optimal``. Raises ``UsageError``."""
-        if text in (DEGREE, RANDOM, OPTIMAL):
+        """``degree``, ``random``, ``presc#K``, ``optimal`` or ``sieve``. Raises ``UsageError``."""
+        if text in (DEGREE, RANDOM, OPTIMAL, SIEVE):
             return cls(text)
         found = re.fullmatch(f"{PRESC}#([1-9][0-9]*)", text) if isinstance(text, str) else None
         if found is None:

@@ -59,26 +59,29 @@ class Trace:
         torch.cumsum(self.visits[ranking], 0, out=found[1:])
         return found
 
-    def hit_ratios(self, ranking: Tensor, ratios: Iterable[float]) -> list[float]:
-        """Hits per request of static caches of ``ratios`` of all nodes; nan of an empty trace."""
+    def hits_at(self, ranking: Tensor, ratios: Iterable[float]) -> list[int]:
+        """Hits of static caches of ``ratios`` of all nodes."""
         hits = self.hits(ranking)
-        return [
-            _ratio(int(hits[cached_rows(ratio, self.num_nodes)]), self.requests) for ratio in ratios
-        ]
+        return [int(hits[cached_rows(ratio, self.num_nodes)]) for ratio in ratios]
 
-    @cached_property
-    def _dense(self) -> tuple[int, list[np.ndarray]]:
-        """The batches with ids of their own, as many as nodes that were met; memory is theirs."""
+    def sieve_hits(
+        self, ratios: Iterable[float] = RATIOS, before: Trace | None = None
+    ) -> list[int]:
+        """Hits of SIEVE caches of ``ratios`` of all nodes, simulated one by one.
+
+        Each is as the batches of ``before`` have left it, which was empty before those; without it
+        empty. Memory goes with the nodes that are met.
+        """
+        earlier = [] if before is None else list(before.batches)
         met = self.visits > 0
+        if before is not None:
+            met |= before.visits > 0
         number = torch.cumsum(met, 0, dtype=torch.int64).sub_(1)
-        return int(met.sum()), [number[ids.long()].numpy() for ids in self.batches]
+        few = int(met.sum())
 
-    def sieve_hit_ratios(self, ratios: Iterable[float] = RATIOS) -> list[float]:
-        """Hits per request of SIEVE caches, simulated one by one from an empty cache on."""
-        met, batches = self._dense
-        rows = (cached_rows(ratio, self.num_nodes) for ratio in ratios)
-        return [_ratio(sieve_hits(batches, met, count), self.requests) for count in rows]
+        def hits(ratio: float) -> int:
+            room = min(few, cached_rows(ratio, self.num_nodes))
+            batches = (number[ids.long()] for ids in (*earlier, *self.batches))
+            return sum(sieve_hits(batches, few, room)[len(earlier) :])
 
-
-def _ratio(hits: int, requests: int) -> float:
-    return hits / requests if requests else float("nan")
+        return [hits(ratio) for ratio in ratios]

@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from gnnbench import registry
+from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.curves import look_at_curves
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -67,14 +69,38 @@ class Composed(System):
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
-            self.stages.store = store = recipe.features.build(job)
-            spent = store.prepare(self.stages.footprint)
+            self.stages.store = recipe.features.build(job)
+        self._begin_training()
+        if (store := self.stages.store) is not None:
+            spent = store.fit(self._peak_of_an_epoch) | store.prepare(self.stages.footprint)
             self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
             self.counts.clear()
-        if until >= Until.COMPUTE:
-            assert recipe.aggregate is not None
-            self.trainer = self.stages.trainer = Trainer(job, recipe.aggregate.build())
         self._schedule.ready()
+
+    def _begin_training(self) -> None:
+        """The model as it is at first."""
+        if self.until >= Until.COMPUTE:
+            assert self.recipe.aggregate is not None
+            self.trainer = Trainer(self.job, self.recipe.aggregate.build())
+            self.stages.trainer = self.trainer
+
+    def _peak_of_an_epoch(self) -> int:
+        """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.
+
+        The model is made anew: it has not seen that epoch.
+        """
+        device = self.job.device
+        torch.cuda.reset_peak_memory_stats(device)
+        timeline = Timeline.on(self.cell.device)
+        timeline.start()
+        self.run_epoch(PROBED, timeline)
+        torch.cuda.synchronize(device)
+        self._kept, self._last = [], None
+        self.trainer = self.stages.trainer = None
+        peak = int(torch.cuda.max_memory_allocated(device))
+        torch.cuda.reset_peak_memory_stats(device)
+        self._begin_training()
+        return peak
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -225,7 +251,7 @@ class Composed(System):
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """What was not timed: stages by hop, memory and kernels of a cell that only samples; of one
-        that ends with memory IO a cache's curves, or the overlap of its batches."""
+        that ends with memory IO a cache's curves, and the overlap of its batches."""
         if self.until is Until.COMPUTE:
             return {}
         if self.until is Until.SAMPLE:
@@ -234,14 +260,16 @@ class Composed(System):
             return profile_samples(self.job, self.stages.sampler, self.order, epoch)
         store = self.stages.store
         assert store is not None
+        found: dict[str, list[dict[str, Any]]] = {}
         if store.overlaps:
             from gnnbench.composition.overlap import look_at_overlap
 
             facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
-            self.counts.clear()
-            return {"facts": [dict(zip(FACT, fact, strict=True)) for fact in facts]}
-        curves = store.curves(self.stages.footprint, epoch)
-        return {"curves": curves} if curves else {}
+            found["facts"] = [dict(zip(FACT, fact, strict=True)) for fact in facts]
+        if curves := look_at_curves(store, self.stages.footprint, epoch, self.graph):
+            found["curves"] = curves
+        self.counts.clear()
+        return found
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store, and end the schedule."""

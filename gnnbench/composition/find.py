@@ -74,8 +74,7 @@ class Named:
     def options(self, given: Mapping[str, Any] | None = None) -> dict[str, Option]:
         """What ``-o SYSTEM.PATH=VALUE`` may set, with the stages that ``given`` names."""
         if isinstance(self.what, Recipe):
-            stages = {k: v for k, v in (given or {}).items() if "." not in k}
-            return self.what.changed(stages).options()
+            return self.what.staged(given or {}).options()
         return dict(self.what.options)
 
     def resolved(self, given: Mapping[str, Any], device: str, until: Until) -> Resolved:

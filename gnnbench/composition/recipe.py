@@ -121,6 +121,18 @@ class Recipe:
             return self
         return replace(self, features=self.on_cpu or self.features)
 
+    def staged(self, settings: Mapping[str, Any]) -> Recipe:
+        """The same with those of ``settings`` that name a stage of it, and no other.
+
+        Raises ``UsageError`` for an unknown stage.
+        """
+        recipe = self
+        for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
+            known = recipe.options().get(path)
+            if path in NEEDED or (known is not None and known.stages is not None):
+                recipe = recipe.changed({path: value})
+        return recipe
+
     def options(self) -> dict[str, Option]:
         """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""
         found = {DTYPE.name: DTYPE}
@@ -129,7 +141,7 @@ class Recipe:
             default = None if spec is None else spec.name
             found[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
             if spec is not None:
-                found |= {f"{kind}.{name}": s for name, s in spec.options().items()}
+                found |= {f"{kind}.{name}": s for name, s in spec.settings().items()}
         return found
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:

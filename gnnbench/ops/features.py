@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -62,6 +64,26 @@ def gather_zero_copy(
         else:
             rows = ops.gather_zero_copy(table, ids, access == ALIGNED)
     return rows
+
+
+def gather_once(
+    table: Tensor, batches: Sequence[Tensor], distinct: Tensor, out: Tensor, blocks: int = READERS
+) -> Tensor:
+    """Rows of several batches out of locked host memory, each row of the table read once.
+
+    ``table`` as in :func:`gather_zero_copy`; ``batches``: at least one, ids as there, any of them
+    in several batches or more than once in one. Fills and returns ``out`` ``[m, ...]`` on the
+    device, in the table's dtype: the rows of all, one batch behind the other, bit for bit. Rows are
+    read in the order of their ids and written wherever they are wanted. ``distinct`` int64 ``[1]``
+    there grows by the number of rows read. The host waits for nothing. Raises ``UsageError`` as
+    :func:`gather_zero_copy`.
+    """
+    if not batches or not all(ids.is_cuda for ids in batches):
+        raise UsageError("batches must be at least one, on a CUDA device, which reads the table")
+    load_native()
+    with native_errors():
+        torch.ops.gnnbench.gather_once(table, list(batches), distinct, out, blocks)
+    return out
 
 
 def gather_over(

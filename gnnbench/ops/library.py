@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
-from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.errors import DataError, HostMemoryError, MissingError, UsageError
 
 _CPU = "libgnnbench_cpu.so"
 _CUDA = "libgnnbench_cuda.so"
 _USAGE = "gnnbench: "
 _DATA = "gnnbench data: "
+_MEMORY = "gnnbench memory: "
 
 
 def _folders() -> list[Path]:
@@ -85,7 +86,8 @@ def native_info() -> dict[str, Any]:
 
 @contextmanager
 def native_errors() -> Iterator[None]:
-    """Turn an operator's error into ``UsageError`` or, for a broken graph, ``DataError``."""
+    """Turn an operator's error into ``UsageError`` or, for a broken graph, ``DataError``, for host
+    memory that is not to be had ``HostMemoryError``."""
     try:
         yield
     except RuntimeError as error:
@@ -94,4 +96,6 @@ def native_errors() -> Iterator[None]:
             raise UsageError(text.removeprefix(_USAGE)) from None
         if text.startswith(_DATA):
             raise DataError(text.removeprefix(_DATA)) from None
+        if text.startswith(_MEMORY):
+            raise HostMemoryError(text.removeprefix(_MEMORY)) from None
         raise

@@ -9,8 +9,11 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from gnnbench.errors import HostMemoryError
+from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.shared import Region, region_of
 
+REGISTERED, VMM = MEMORIES = ("registered", "vmm")
 _PORTABLE = 1  # cudaHostRegisterPortable: for every GPU of the process
 
 
@@ -21,15 +24,23 @@ class LockedTensor:
     GPUs read ``tensor`` by the same address. Torch's own pinned memory comes in powers of two, up
     to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
     nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
-    contents in the error. Raises ``MemoryError`` where the host's memory cannot be locked.
+    contents in the error. ``memory=vmm``: always a copy, in memory that the driver makes
+    (:func:`vmm_memory`), which ``device`` alone reads. Raises ``HostMemoryError`` where the host's
+    memory cannot be locked, ``UsageError`` where the driver makes none.
     """
 
-    def __init__(self, source: Tensor, device: torch.device | str, what: str) -> None:
+    def __init__(
+        self, source: Tensor, device: torch.device | str, what: str, memory: str = REGISTERED
+    ) -> None:
+        self._tensor: Tensor | None
+        if memory == VMM:
+            self._tensor = vmm_copy(source, device)  # freed with the last tensor over it
+            return
         region = region_of(source) if source.is_contiguous() else None
         copy = source
         if region is None:
             copy = torch.empty_like(source, memory_format=torch.contiguous_format).copy_(source)
-        self._tensor: Tensor | None = copy
+        self._tensor = copy
         size = copy.numel() * copy.element_size()
         if size == 0:
             return
@@ -37,9 +48,10 @@ class LockedTensor:
             code = lock(copy) if region is None else lock_region(region)
         if code != 0:
             self._tensor = None
-            raise MemoryError(
-                f"cannot allocate memory: {size} bytes of {what} cannot be locked (CUDA error"
-                f" {code})"
+            raise HostMemoryError(
+                f"{size} bytes of {what} cannot be locked for the GPU (CUDA error {code}); free"
+                " memory, raise the limit of locked memory (ulimit -l), or have the GPU not read"
+                " them (features.table=host, sampler.topology=gpu)"
             )
         undo = partial(unlock, copy) if region is None else partial(unlock_region, region)
         self._unlock = weakref.finalize(self, undo)
@@ -56,6 +68,36 @@ class LockedTensor:
         self._tensor = None
         if hasattr(self, "_unlock"):
             self._unlock()
+
+
+def vmm_copy(source: Tensor, device: torch.device | str) -> Tensor:
+    """A copy in :func:`vmm_memory`, filled by all threads."""
+    if source.nbytes == 0:
+        return torch.empty_like(source, memory_format=torch.contiguous_format)
+    memory = vmm_memory(source.nbytes, device)
+    return memory.view(source.dtype).view(source.shape).copy_(source)
+
+
+def vmm_memory(size: int, device: torch.device | str) -> Tensor:
+    """Host memory in pages of 2 MiB, made and locked by the driver for the CUDA ``device``.
+
+    By cuMemCreate on the NUMA node next to the device: uint8 ``[size]`` on the CPU, contents zero
+    or undefined. It is given back with the last tensor over it, once the device has done its work.
+    Raises ``HostMemoryError`` where there is not that much, ``UsageError`` where the driver makes
+    none.
+    """
+    import psutil
+
+    available = psutil.virtual_memory().available
+    if size > available:  # asked for it, the driver would have other processes killed
+        raise HostMemoryError(
+            f"{size} bytes are to be locked for the GPU, {available} are free; free memory, or have"
+            " the GPU not read them (features.table=host)"
+        )
+    load_native()
+    with native_errors():
+        memory: Tensor = torch.ops.gnnbench.vmm_memory(torch.empty(0, device=device), size)
+    return memory
 
 
 def lock(memory: Tensor) -> int:

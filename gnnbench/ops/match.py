@@ -1,22 +1,23 @@
 """What batches have in common: overlaps of their nodes, match degrees, and the order that they
 suggest (Zhu et al., FastGL, ASPLOS '24, section 4.1 and Algorithm 1).
-
-A kernel may take the place of ``by_sorting``: bits by node and batch, set by atomics.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from gnnbench.ops.id_set import union_ids
+
 # Entries of a matrix of zeros and ones that are multiplied at once: below 2^24 every sum is a
 # float32, whatever the precision of the product.
 ONES_AT_ONCE = 1 << 24
 RANGE_BYTES = 1 << 20  # of masks: half of a core's second-level cache
+WIDTH = 2048  # entries of a row of ones: the highest integer below which float16 has them all
+TILE_BYTES = 1 << 31  # of rows of ones at a time
 SPARSE = 64  # of as many ids of the graph or fewer one is given, else ids are numbered anew
 
 
@@ -30,7 +31,7 @@ def overlaps(batches: Sequence[Tensor]) -> Tensor:
     filled = [b for b in batches if b.numel()]
     if len(filled) < 2:
         return found
-    shared = by_sorting(filled) if filled[0].is_cuda else by_masks(filled)
+    shared = by_products(filled) if filled[0].is_cuda else by_masks(filled)
     at = found.diagonal().nonzero()[:, 0]
     found[at[:, None], at] = shared.cpu().fill_diagonal_(0) + torch.diag(found.diagonal()[at])
     return found
@@ -42,12 +43,8 @@ def by_masks(batches: Sequence[Tensor]) -> Tensor:
     A range of ids after the other, so that a bit for each of its ids and batches stays in a core's
     cache.
     """
-    given = [b.numpy() for b in batches]
-    n, count = len(given), sum(b.size for b in given)
-    if count * SPARSE < max(int(b.max()) for b in given):
-        ranks = np.unique(np.concatenate(given), return_inverse=True)[1]
-        given = np.split(ranks, np.cumsum([b.size for b in given])[:-1])
-    given = [np.sort(b) for b in given]
+    given = [b.sort().values.numpy() for b in numbered(batches)[0]]
+    n = len(given)
     width = max(RANGE_BYTES // (8 * -(-n // 64)), 1)
     starts = np.arange(0, max(int(b[-1]) for b in given) + 1 + width, width)
     bounds = [np.searchsorted(b, starts) for b in given]
@@ -67,29 +64,42 @@ def by_masks(batches: Sequence[Tensor]) -> Tensor:
     return torch.from_numpy(shared)
 
 
-def by_sorting(batches: Sequence[Tensor]) -> Tensor:
-    """The same by one sort of all ids, in operators that every device has."""
-    n = len(batches)
-    bits = (n - 1).bit_length()
-    keys = torch.cat([(b.long() << bits) | i for i, b in enumerate(batches)]).sort().values
-    again = (keys[1:] >> bits) == (keys[:-1] >> bits)
-    none = again.new_zeros(1)
-    keys = keys[torch.cat([none, again]) | torch.cat([again, none])]
-    shared = torch.zeros((n, n), dtype=torch.int64, device=keys.device)
-    if not keys.numel():
-        return shared
-    ids, batch = keys >> bits, keys & ((1 << bits) - 1)
-    row = torch.cat([none.long(), (ids[1:] != ids[:-1]).long()]).cumsum(0)
-    height = max(1, ONES_AT_ONCE // n)
-    starts = torch.arange(0, int(row[-1]) + 1 + height, height, device=row.device)
-    bounds = torch.searchsorted(row, starts).tolist()
-    for nth, (begin, end) in enumerate(pairwise(bounds)):
-        if begin == end:
-            break
-        ones = torch.zeros((height, n), dtype=torch.float32, device=row.device)
-        ones[row[begin:end] - nth * height, batch[begin:end]] = 1.0
-        shared += (ones.T @ ones).long()
+def by_products(batches: Sequence[Tensor]) -> Tensor:
+    """The same on any device, for a GPU: products of float16 matrices of ones, exact.
+
+    Nodes in one batch only are left out, the others numbered by their place among themselves
+    (``union_ids``); then so many places at a time as ``TILE_BYTES`` hold are written as ones, by
+    batch and place, and multiplied in pieces of ``WIDTH``: no sum of a piece exceeds 2048, up to
+    which float16 has every integer, and none of a tile 2^24, up to which float32 has. Nothing is
+    sorted, and a node that is in all batches costs no more than another.
+
+    1,000 batches of 300 k out of 100 M ids: 80 M nodes are shared, 1.6e14 operations (0.3 s of the
+    H200's tensor cores at float16; counting pairs by atomics is 3e11 of them where all batches
+    have 300 k hubs in common), 160 GB of ones written and read (0.1 s), and for each of 75 tiles
+    300 M reads of a set of 25 MB in the second-level cache (4 ms): near 1 s. Larger tiles look
+    places up less often.
+    """
+    batches, num_nodes = numbered(batches)
+    several = union_ids(batches, num_nodes, shared=True)
+    n, device = len(batches), batches[0].device
+    shared = torch.zeros((n, n), dtype=torch.int64, device=device)
+    most = min(TILE_BYTES // (2 * n * WIDTH), ONES_AT_ONCE // WIDTH)
+    pieces = max(1, min(most, -(-several.ids.numel() // WIDTH)))
+    ones = torch.empty((pieces, n, WIDTH), dtype=torch.float16, device=device)
+    for first in range(0, several.ids.numel(), pieces * WIDTH):
+        several.ones(batches, first, ones.zero_())
+        shared += (ones @ ones.mT).sum(0, dtype=torch.float32).long()
     return shared
+
+
+def numbered(batches: Sequence[Tensor]) -> tuple[Sequence[Tensor], int]:
+    """Filled batches and a bound of their ids; where these are few, numbered anew."""
+    count = sum(b.numel() for b in batches)
+    bound = int(torch.stack([b.max() for b in batches]).max()) + 1
+    if count * SPARSE >= bound:
+        return batches, bound
+    ids, places = torch.cat(list(batches)).unique(return_inverse=True)
+    return places.split([b.numel() for b in batches]), ids.numel()
 
 
 def match_degrees(overlaps: Tensor) -> Tensor:

@@ -24,8 +24,8 @@ MARKS = ((counts.MATCH_DRAWN, "o", "as drawn"), (counts.MATCH_RUN, "D", "as run"
 def figure(run: Run) -> Figure | None:
     """For each dataset a box over all pairs of an epoch's batches, and what every cell loads.
 
-    Above the bar of a cell stands the share of its rows that it did not find in an earlier batch;
-    markers are the mean match degree of neighbours. None where no cell knows a match degree.
+    Above the bar of a cell stands the share of its rows that it found in no earlier batch and no
+    cache; markers are the mean match degree of neighbours. None where no cell knows a match degree.
     """
     known = Metrics(run.metrics)
     rows = [r for r in run.cells if r["status"] != "incorrect" and loaded_bytes(r, known)]
@@ -55,10 +55,11 @@ def loaded_bytes(row: Row, known: Metrics) -> dict[str, float]:
 
 
 def loaded_share(row: Row, known: Metrics) -> float:
-    """Rows that were loaded over all that the batches need; 1 where none is reused."""
+    """Rows that were loaded over all that the batches need; 1 where none was there already."""
     served = loaded_bytes(row, known)
     whole = sum(served.values())
-    return 1 - served.get("reused", 0.0) / whole if whole else 1.0
+    there = served.get("reused", 0.0) + served.get("cache", 0.0)
+    return 1 - there / whole if whole else 1.0
 
 
 def _degree(row: Row, known: Metrics, what: counts.Measure) -> float | None:

@@ -21,7 +21,7 @@ from gnnbench.results.units import (
     seconds,
 )
 from gnnbench.results.units import times as ratio
-from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
+from gnnbench.stages.counts import CACHE_RATIO, DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
 
 Row = dict[str, Any]
 Line = dict[str, str]
@@ -65,7 +65,17 @@ def _loaded(row: Row, known: Metrics) -> str:
     return percent(1 - there / whole) if {"reused", "cache"} & served.keys() and whole else ""
 
 
-ROWS: dict[str, Text] = {"hits": _hits, "match degree": _match, "rows loaded": _loaded}
+def _cached(row: Row, known: Metrics) -> str:
+    """How much a cache holds, where that was derived."""
+    return percent(known.value(row["id"], "features", CACHE_RATIO))
+
+
+ROWS: dict[str, Text] = {
+    "cached": _cached,
+    "hits": _hits,
+    "match degree": _match,
+    "rows loaded": _loaded,
+}
 _PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
 TIMES: dict[Until, dict[str, Text]] = {
     Until.SAMPLE: {

@@ -90,7 +90,7 @@ def make_request(wish: Wish, out: Path) -> Request:
         )
     raw["measure"] = {**raw.get("measure", {}), **fixed}
     resolved = definitions.resolve(loaded, "smoke", raw)
-    base, *others = grid.expand(resolved, available.resolve).cells
+    base, *others = grid.expand(resolved, available.resolve, known=environment.known_paths).cells
     if others:
         raise UsageError(f"a calibration is of one cell, and {1 + len(others)} are named; give one")
     failure = available.state(base).failure or environment.dataset_state(base.dataset)

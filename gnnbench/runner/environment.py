@@ -54,8 +54,8 @@ def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
     given: dict[str, Any] = {}
     if name == cell.system and cell.composed:
         given = flat(cell.recipe)
-        other = {k for k, v in settings.items() if "." not in k and v != given.get(k)}
-        given = {k: v for k, v in given.items() if k.partition(".")[0] not in other}
+        other = tuple(f"{k}." for k, v in settings.items() if v != given.get(k))
+        given = {k: v for k, v in given.items() if not k.startswith(other)}
     found = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
     made = replace(cell, system=name, recipe=found.recipe, composed=found.composed)
     return made, Failure("unsupported", found.unsupported) if found.unsupported else None

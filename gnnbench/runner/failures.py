@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gnnbench.errors import DataError, GnnbenchError, MissingError, UsageError
+from gnnbench.errors import (
+    DataError,
+    GnnbenchError,
+    GpuMemoryError,
+    HostMemoryError,
+    MissingError,
+    UsageError,
+)
 
 FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
 HOST_MEMORY = ("can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory")
@@ -44,6 +51,10 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("missing_dep", str(error))
     if isinstance(error, UsageError):
         return Failure("unsupported", str(error))
+    if isinstance(error, GpuMemoryError):
+        return Failure("oom_gpu", str(error))
+    if isinstance(error, HostMemoryError):
+        return Failure("oom_host", str(error))
     if isinstance(error, GnnbenchError):
         return Failure("crash", str(error))
     if isinstance(error, ImportError):

@@ -89,9 +89,9 @@ def _changed(resolved: Experiment) -> list[str]:
 
 def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere = NOWHERE) -> Plan:
     """Cells and pairs of a resolved definition, here and elsewhere. Raises ``UsageError``."""
-    here = grid.expand(resolved, available.resolve)
+    here = grid.expand(resolved, available.resolve, known=others.known_paths)
     there = {
-        name: (grid.expand(resolved, other.resolve, name), other.state)
+        name: (grid.expand(resolved, other.resolve, name, others.known_paths), other.state)
         for name, other in others.there.items()
     }
     plan = make_plan(

@@ -86,7 +86,17 @@ DEVICE_TIME = measure("device_time_s", "s", "time between events around an epoch
 HOTNESS_TIME = measure("hotness_time_s", "s", "counting what a cache's policy ranks by")
 RANK_TIME = measure("rank_time_s", "s", "ranking all nodes by it")
 FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
-CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache holds")
+CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache has room for")
+CACHE_RATIO = measure("cache_ratio", "1", "the same over all rows, where derived (ratio=auto)")
+PEAK_WITHOUT = measure(
+    "uncached_peak_bytes", "B", "peak of the device's memory in an epoch with an empty cache"
+)
+PEAK_TIME = measure("uncached_time_s", "s", "running that epoch before any other")
+LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
+# Of a window, in an epoch.
+WINDOW_BYTES = measure(
+    "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"
+)
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(
     "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"

@@ -47,8 +47,8 @@ class GreedyOrder(Permuted):
     def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
         """Places of a window's batches in the order in which they are to be run.
 
-        ``last`` is the batch that is run before them. On a GPU the ids are sorted there and the
-        overlaps are read by the host, once a window.
+        ``last`` is the batch that is run before them. On a GPU the overlaps are counted there; once
+        a window the host waits for them, and for the number of nodes that batches share.
         """
         from gnnbench.ops.match import greedy_order, match_degrees, overlaps
 

@@ -31,6 +31,16 @@ class IdLookup:
         self.slots[at] = torch.arange(ids.numel(), dtype=torch.int32, device=ids.device)
         self.generations[at] = self.generation
 
+    def put(self, ids: Tensor, slots: Tensor) -> None:
+        """Know ``ids`` as well, under ``slots`` (int32 ``[n]``), beside those that are known."""
+        at = ids.long()
+        self.slots[at] = slots
+        self.generations[at] = self.generation
+
+    def drop(self, ids: Tensor) -> None:
+        """Know all but ``ids``."""
+        self.generations[ids.long()] = 0
+
     def forget(self) -> None:
         """Know no id; once in 2^31 calls the table is cleared."""
         if self.generation == LAST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,7 @@ from gnnbench.option import Interval, Option
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
-HELP, CHOICES = "help", "choices"
+HELP, CHOICES, STAGES = "help", "choices", "stages"
 
 
 def option(default: Any, help: str, choices: Collection[Any] | Interval | None = None) -> Any:
@@ -23,12 +23,22 @@ def option(default: Any, help: str, choices: Collection[Any] | Interval | None =
     return field(default=default, metadata={HELP: help, CHOICES: choices})
 
 
+def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> Any:
+    """A field that is a stage itself, one of ``stages`` by their names.
+
+    ``default`` is the word for one that ``resolved`` puts in.
+    """
+    metadata = {HELP: help, CHOICES: (default, *stages), STAGES: stages}
+    return field(default=default, metadata=metadata)
+
+
 @dataclass(frozen=True)
 class Spec:
     """One stage as a recipe names it. Values are checked when the object is made.
 
     ``kind`` is the recipe's field (``sampler`` ...); ``name`` is what ``-o SYSTEM.KIND=NAME`` says;
-    the fields are what ``-o SYSTEM.KIND.FIELD=VALUE`` sets. A subclass says how it is built.
+    the fields are what ``-o SYSTEM.KIND.FIELD=VALUE`` sets. A field may be a stage in its turn, of
+    which the same holds one dot further on. A subclass says how it is built.
     """
 
     kind: ClassVar[str]
@@ -63,18 +73,42 @@ class Spec:
     def options(cls) -> dict[str, Option]:
         """The spec's fields by name."""
         return {
-            f.name: Option(f.name, f.default, f.metadata.get(HELP, ""), f.metadata.get(CHOICES))
+            f.name: Option(
+                f.name, f.default, f.metadata.get(HELP, ""), f.metadata.get(CHOICES),
+                f.metadata.get(STAGES),
+            )
             for f in fields(cls)
             if f.init and f.default is not dataclasses.MISSING
-        }
+        }  # fmt: skip
+
+    def settings(self) -> dict[str, Option]:
+        """What ``changed`` may set: the fields, and by ``FIELD.NAME`` those of fields that are
+        stages."""
+        found: dict[str, Option] = {}
+        for name, known in self.options().items():
+            found[name] = known
+            inner = getattr(self, name)
+            if isinstance(inner, Spec):
+                found |= {f"{name}.{path}": o for path, o in inner.settings().items()}
+        return found
 
     def changed(self, name: str, value: Any) -> Self:
-        """The same with another value of one field. Raises ``UsageError``."""
-        if name not in self.options():
-            known = names.suggestion(name, self.options())
-            raise UsageError(f"{self.kind} '{self.name}' has no setting '{name}'; {known}")
+        """The same with another value of one field, or of a field's. Raises ``UsageError``."""
+        known = self.settings()
+        if name not in known:
+            hint = names.suggestion(name, known)
+            raise UsageError(f"{self.kind} '{self.name}' has no setting '{name}'; {hint}")
+        name, dot, path = name.partition(".")
+        if dot:
+            value = getattr(self, name).changed(path, value)
         return replace(self, **{name: value})
 
     def plain(self) -> dict[str, Any]:
-        """Name and fields as plain values."""
-        return {"name": self.name} | {k: getattr(self, k) for k in self.options()}
+        """Name and fields as plain values; of a field without fields of its own the name."""
+        found: dict[str, Any] = {"name": self.name}
+        for name in self.options():
+            value = getattr(self, name)
+            if isinstance(value, Spec):
+                value = value.plain() if value.options() else value.name
+            found[name] = value
+        return found

@@ -1,6 +1,6 @@
 // Argument checks shared by the bindings. A failed check throws one sentence that names the
 // argument; gnnbench/ops turns the prefix "gnnbench: " into a UsageError, "gnnbench data: " into a
-// DataError.
+// DataError, "gnnbench memory: " into a MemoryError.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
@@ -31,6 +31,12 @@ template <class... Parts>
 template <class... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   fail_as("gnnbench: ", parts...);
+}
+
+// Memory of the host that is not to be had.
+template <class... Parts>
+[[noreturn]] void fail_memory(const Parts&... parts) {
+  fail_as("gnnbench memory: ", parts...);
 }
 
 // A broken graph.
@@ -83,6 +89,13 @@ inline void check_csc(const Tensor& indptr, const Tensor& indices) {
   if (indptr.numel() < 1) fail("indptr must hold num_nodes + 1 offsets, it is empty");
   check_layout(indices, "indices", 1);
   check_ids(indices, "indices");
+}
+
+// Of a table of any shape [n, ...].
+inline int64_t row_bytes_of(const Tensor& table) {
+  int64_t bytes = static_cast<int64_t>(table.element_size());
+  for (int64_t d = 1; d < table.dim(); ++d) bytes *= table.size(d);
+  return bytes;
 }
 
 // Block offsets and local ids are int32, so a hop is bounded.

@@ -7,6 +7,7 @@
 #include "expect.h"
 #include "gnnbench/csc.h"
 #include "gnnbench/fault.h"
+#include "gnnbench/id_set.h"
 #include "gnnbench/pick.h"
 #include "gnnbench/rng.h"
 
@@ -175,6 +176,29 @@ void random_walks() {
          "random_walk over a row that is not within indices");
 }
 
+// Ids 3, 40, 41 and 95 of 97: the last word holds none of them.
+void sets_of_ids() {
+  using gnnbench::place_of;
+  const gnnbench::IdWord words[] = {{1u << 3, 0}, {1u << 8 | 1u << 9, 1}, {1u << 31, 3}, {0, 4}};
+  expect(gnnbench::id_words(97) == 4 && gnnbench::id_words(96) == 3 && gnnbench::id_words(0) == 0,
+         "words of nodes");
+  expect(place_of(words, 4, 3) == 0 && place_of(words, 4, 40) == 1 && place_of(words, 4, 41) == 2 &&
+             place_of(words, 4, 95) == 3,
+         "places in a set");
+  for (const int64_t id : {0, 2, 4, 42, 94, 96, 127}) {
+    expect(place_of(words, 4, id) == -1, "an id that is not in the set");
+  }
+  expect(place_of(words, 4, -1) == -1 && place_of(words, 4, 128) == -1 &&
+             place_of(words, 4, int64_t{1} << 40) == -1,
+         "an id that is none of the words'");
+  const gnnbench::Ones ones{nullptr, 10, 3, 2, 4};  // places 10 to 21 of two batches
+  expect(ones.offset(0, 10) == 0 && ones.offset(1, 10) == 4 && ones.offset(0, 14) == 8 &&
+             ones.offset(1, 21) == 23,
+         "offsets of ones");
+  expect(ones.offset(0, 9) == -1 && ones.offset(0, 22) == -1 && ones.offset(1, -1) == -1,
+         "places beyond the ones");
+}
+
 }  // namespace
 
 int main() {
@@ -186,5 +210,6 @@ int main() {
   rows();
   faults();
   random_walks();
+  sets_of_ids();
   return failed();
 }

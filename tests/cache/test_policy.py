@@ -89,7 +89,7 @@ def test_presampled_epochs_are_none_that_a_run_times():
 
 @pytest.mark.parametrize("text", ["presc", "presc#0", "presc#01", "presc#-1", "lru", "", 3])
 def test_what_is_no_policy_is_refused(text):
-    with pytest.raises(UsageError, match=r"it is degree, random, presc#K .* or optimal"):
+    with pytest.raises(UsageError, match=r"it is degree, random, presc#K .* optimal or sieve"):
         Policy.named(text)
 
 

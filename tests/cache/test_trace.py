@@ -1,7 +1,5 @@
 """Hits by hand, and against a cache that is asked node by node."""
 
-import math
-
 import pytest
 import torch
 from hypothesis import given
@@ -24,18 +22,26 @@ def test_hits_of_every_size_by_hand(dtype):
     assert made.optimal.tolist() == [2, 0, 1, 3, 4]
     assert made.hits(made.optimal).tolist() == [0, 3, 5, 6, 7, 7]
     assert made.hits(torch.tensor([4, 3, 1, 0, 2])).tolist() == [0, 0, 1, 2, 4, 7]
-    assert made.hit_ratios(made.optimal, [0, 0.2, 0.4, 1]) == [0, 3 / 7, 5 / 7, 1]
+    assert made.hits_at(made.optimal, [0, 0.2, 0.4, 1]) == [0, 3, 5, 7]
 
 
 def test_sieve_by_hand():
     # With room for one: 2 stands in for 0, is met again in the next batch and once more.
-    assert trace([[0], [2], [2], [2]]).sieve_hit_ratios([0, 0.2, 1]) == [0, 0.5, 0.5]
+    assert trace([[0], [2], [2], [2]]).sieve_hits([0, 0.2, 1]) == [0, 2, 2]
 
 
-def test_an_empty_trace_has_no_ratio():
+def test_sieve_goes_on_from_what_an_earlier_trace_has_left():
+    before = trace([[0, 1], [0, 3]])
+    assert trace([[2], [1]]).sieve_hits([0.4, 1]) == [0, 0]
+    # 1 was evicted where there is room for two, 0 and 3 are there.
+    assert trace([[0, 2], [1]]).sieve_hits([0, 0.4, 1], before) == [0, 1, 2]
+    assert trace([[0, 3]]).sieve_hits([0.4], before) == [2]
+
+
+def test_an_empty_trace_hits_nothing():
     made = trace([])
     assert made.hits(torch.arange(5)).tolist() == [0] * 6
-    assert all(map(math.isnan, made.hit_ratios(torch.arange(5), [0, 1])))
+    assert made.hits_at(torch.arange(5), [0, 1]) == made.sieve_hits([0, 1]) == [0, 0]
 
 
 def test_a_recorded_trace_is_a_copy():
@@ -48,8 +54,8 @@ def test_a_recorded_trace_is_a_copy():
 def test_the_order_within_a_batch_is_no_matter_and_that_of_batches_is():
     one, other = trace([[0, 1], [2, 0], [0, 1]]), trace([[1, 0], [0, 2], [1, 0]])
     assert [b.tolist() for b in one.batches] == [b.tolist() for b in other.batches]
-    assert one.sieve_hit_ratios([0.4]) == other.sieve_hit_ratios([0.4])
-    assert one.sieve_hit_ratios([0.4]) != trace([[2, 0], [0, 1], [0, 1]]).sieve_hit_ratios([0.4])
+    assert one.sieve_hits([0.4]) == other.sieve_hits([0.4])
+    assert one.sieve_hits([0.4]) != trace([[2, 0], [0, 1], [0, 1]]).sieve_hits([0.4])
 
 
 batches = st.lists(st.lists(st.integers(0, 8), unique=True, max_size=9), max_size=8)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from compose import counted, make, run, timed
 
-from gnnbench.cache.policy import PRESAMPLED
+from gnnbench.cache.policy import PRESAMPLED, PROBED
 from gnnbench.cache.trace import Trace
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
@@ -42,9 +42,70 @@ def test_hits_of_an_epoch_are_exactly_those_of_its_trace(small_graph, policy, ra
     (told,) = (r for r in rows if r["policy"] == policy and r["ratio"] == ratio)
     assert told["hit_ratio"] == hits / (hits + misses)
     assert told["missed_bytes"] == pytest.approx(misses * 96 / 4)  # 4 batches
-    trace = Trace.record(small_graph.num_nodes, system.stages.footprint(EPOCH))
+    before, trace = traces(system, PRESAMPLED, EPOCH)
     dynamic = [r["hit_ratio"] for r in rows if r["policy"] == "sieve"]
-    assert dynamic == trace.sieve_hit_ratios()
+    assert dynamic == [n / trace.requests for n in trace.sieve_hits(before=before)]
+
+
+def traces(system, *epochs):
+    return [
+        Trace.record(system.graph.num_nodes, system.stages.footprint(epoch)) for epoch in epochs
+    ]
+
+
+@pytest.mark.parametrize("ratio", [0.0, 0.03, 0.1, 0.5, 1.0])
+def test_a_dynamic_cache_hits_what_is_simulated_in_the_first_epoch_and_in_later_ones(
+    small_graph, ratio
+):
+    """Empty at first, then as the epochs before have left it: that of the curve, a warm one."""
+    system = cached(small_graph, "sieve", ratio)
+    first, second, later = traces(system, PRESAMPLED, EPOCH, 5)
+    assert rows_by_path(system, PRESAMPLED)[0] == first.sieve_hits([ratio])[0]
+    hits, misses = rows_by_path(system)
+    assert hits == second.sieve_hits([ratio], first)[0]
+    told = {r["ratio"]: r["hit_ratio"] for r in system.profile(EPOCH)["curves"]}
+    assert ratio not in told or told[ratio] == hits / (hits + misses)
+    both = replace(first, batches=[*first.batches, *second.batches])
+    assert rows_by_path(system, 5)[0] == later.sieve_hits([ratio], both)[0]
+
+
+@pytest.mark.parametrize("order", ["as-drawn", "greedy"])
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "optimal", "sieve"])
+@pytest.mark.parametrize("store", ["match", "window"])
+def test_a_cache_below_is_told_what_it_is_asked(small_graph, store, policy, order):
+    """What a store over a cache hits there is what the cache's own curve says, to the row."""
+    settings = {"features": store, "features.table": "cache", "features.table.policy": policy,
+                "features.table.ratio": 0.1, "order": order}  # fmt: skip
+    settings |= {"order.window": 3} if order == "greedy" else {}
+    system = make(small_graph, "baseline", settings, "memory_io", batch_size=20, fanouts=(3, 2))
+    assert system.check().ok
+    system = make(small_graph, "baseline", settings, "memory_io", batch_size=20, fanouts=(3, 2))
+    run(system, PRESAMPLED)
+    system.foresee(EPOCH)
+    report = run(system, EPOCH)
+    assert report.ok, report.reason
+    found = counted(report)
+    rows = {w: found["features", "feature_bytes", w] // 96 for w in ("cache", "host", "reused")}
+    assert sum(rows.values()) == report.unique_nodes and min(rows.values()) > 0
+    profile = system.profile(EPOCH)
+    (told,) = (r for r in profile["curves"] if (r["policy"], r["ratio"]) == (policy, 0.1))
+    assert told["hit_ratio"] == rows["cache"] / report.unique_nodes
+    assert told["missed_bytes"] == pytest.approx(rows["host"] * 96 / report.batches)
+    assert {f["name"] for f in profile["facts"]} >= {"match_degree", "match_degree_run"}
+
+
+@pytest.mark.parametrize("order", ["as-drawn", "greedy"])
+@pytest.mark.parametrize("store", ["match", "window"])
+def test_an_oracle_below_knows_what_it_will_be_asked(small_graph, store, order):
+    """No cache of its size, filled by what the batches hold, hits more than the oracle."""
+    hits = {}
+    for policy in ("optimal", "presc#1", "presc#3", "degree", "random"):
+        settings = {"features": store, "features.table": "cache", "order": order,
+                    "features.table.policy": policy, "features.table.ratio": 0.15}  # fmt: skip
+        system = make(small_graph, "baseline", settings, "memory_io", batch_size=20, fanouts=(3, 2))
+        system.foresee(EPOCH)
+        hits[policy] = counted(run(system, EPOCH))["features", "feature_bytes", "cache"]
+    assert max(hits.values()) == hits["optimal"] > hits["random"]
 
 
 def test_the_optimum_hits_most_at_every_ratio(small_graph):
@@ -115,6 +176,32 @@ def test_presampled_batches_count_in_no_epoch(small_graph):
 def _noting(sample, drawn, seeds, epoch, number):
     drawn.append(epoch)
     return sample(seeds, epoch, number)
+
+
+def test_a_derived_ratio_is_told_with_what_setup_took(small_graph):
+    settings = {"features": "match", "features.table": "cache", "features.table.ratio": "auto",
+                "features.table.memory_gib": 100 * 96 / 2**30}  # fmt: skip
+    system = make(small_graph, "baseline", settings, "memory_io")
+    told = {name: value for stage, name, where, value in system.setup_counts}
+    assert (told["cache_ratio"], told["cache_rows"]) == (0.25, 100)
+    assert system.check().ok and run(system).ok
+
+
+def test_the_epoch_whose_peak_is_measured_leaves_nothing_behind(small_graph, monkeypatch):
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+    plain, other = make(small_graph), make(small_graph)
+    heard = []
+    epoch = other.recipe.schedule.epoch
+    other.recipe.schedule.__dict__["epoch"] = lambda *args: (heard.append(args[0]), epoch(*args))
+    assert other._peak_of_an_epoch() == 77
+    del other.recipe.schedule.__dict__["epoch"]
+    assert heard == [PROBED]
+    other.counts.clear()
+    right, found = run(plain, 3), run(other, 3)
+    assert found.ok and (found.loss, found.param_norm) == (right.loss, right.param_norm)
+    assert found.batches == right.batches and found.counts == right.counts
 
 
 def test_tsota_is_the_baseline_with_gnnlabs_sampler_and_a_cache_by_degree(small_graph):

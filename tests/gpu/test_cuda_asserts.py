@@ -17,6 +17,8 @@ ops = torch.ops.gnnbench
 def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")
 rows = torch.ones(3, 4, device="cuda")
 HOW = ([1], "floyd", [], [], "new", 1, 0, False, [])
+def of_set(rows, i): return ops.gather_of_set(rows, ops.union_ids([ints(1, 5)], 40, False)[1], i)
+def once(i): ops.gather_once(rows.cpu().pin_memory(), [ints(0), i], ints(0).long(), rows[:2], 16)
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)
@@ -31,6 +33,12 @@ CALLS = {
     # The kernels that were to tell the sizes are enqueued, and never run.
     "waiting": "late(lambda: ops.id_map(ints(1, 2), ints(3)))",
     "waiting-batch": "late(lambda: ops.fused_map(ints(0, 1).long(), ints(0), ints(0), *HOW))",
+    "union": "ops.union_ids([ints(0), ints(40)], 40, False)",
+    "union-negative": "ops.union_ids([ints(-1)], 40, True)",
+    "no-row-in-the-set": "of_set(rows, ints(2))",
+    "beyond-the-set": "of_set(rows, ints(64))",
+    "fewer-rows": "of_set(rows[:1], ints(5))",
+    "once": "once(ints(3))",
     "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
 }
 

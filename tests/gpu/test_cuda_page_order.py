@@ -5,7 +5,14 @@ import torch
 from gpu_graphs import assert_same
 
 from gnnbench.errors import UsageError
-from gnnbench.ops.features import ACCESSES, PAGE_ORDERED, gather_over, gather_zero_copy
+from gnnbench.ops.features import (
+    ACCESSES,
+    PAGE_ORDERED,
+    gather_once,
+    gather_over,
+    gather_zero_copy,
+)  # fmt: skip
+from gnnbench.reference import features as reference
 
 pytestmark = pytest.mark.gpu
 
@@ -98,3 +105,74 @@ def test_rows_over_a_cache():
     same_bits(rows, table[ids])
     assert int(hits) == 4
     assert torch.equal(slots, before[0]) and torch.equal(generations, before[1])
+
+
+def none_read():
+    return torch.zeros(1, dtype=torch.int64, device="cuda")
+
+
+def at_once(table, batches, read, blocks=16):
+    """Rows of batches on the host, read once by the GPU, into memory that holds something else."""
+    given = [b.cuda() for b in batches]
+    n, width = sum(b.numel() for b in batches), table.shape[1]
+    out = torch.full((n, width), 77, dtype=table.dtype, device="cuda")
+    found = gather_once(table, given, read, out, blocks)
+    assert found is out
+    return found
+
+
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 100, 128, 261, 602, 1025])
+def test_rows_of_several_batches_are_read_once(width, dtype, ids_dtype):
+    """Bits and the number of rows read, as by reference; ids in one batch, in some, in all."""
+    table, draw = made(700, width, dtype), torch.Generator().manual_seed(width)
+    batches = [torch.randperm(700, generator=draw)[:n].to(ids_dtype) for n in (300, 0, 699, 1, 40)]
+    batches.append(torch.tensor([9, 9, 699, 9], dtype=ids_dtype))
+    right, distinct = reference.gather_once(table, batches)
+    read = none_read()
+    for blocks in (1, 16):
+        read.zero_()
+        same_bits(at_once(table, batches, read, blocks), right)
+        assert int(read) == distinct
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 255, 256, 257, 65536, 100_000])
+def test_tables_of_any_length_are_read_once(rows):
+    """As many bits are sorted as ids have; a run of one id may be as long as the request."""
+    table = made(rows, 4, torch.float32)
+    batches = [torch.arange(rows), torch.full((3000,), rows - 1), torch.arange(rows).flip(0)]
+    read = none_read()
+    same_bits(at_once(table, batches, read), table[torch.cat(batches)])
+    assert int(read) == rows
+    at_once(table, batches[1:2], read)
+    assert int(read) == rows + 1  # it grows
+
+
+def test_nothing_is_read_once():
+    empty, read = torch.empty(0, dtype=torch.int64), none_read()
+    assert at_once(made(5, 4, torch.float32), [empty, empty], read).shape == (0, 4)
+    assert int(read) == 0
+    assert at_once(torch.empty(5, 0).pin_memory(), [torch.tensor([1, 0, 1])], read).shape == (3, 0)
+    assert int(read) == 2
+
+
+def test_what_is_not_read_once():
+    table, ids = made(5, 4, torch.float32), torch.tensor([1], device="cuda")
+    out = torch.empty(1, 4, device="cuda")
+    with pytest.raises(UsageError, match="distinct must be int64, it is int32"):
+        gather_once(table, [ids], none_read().int(), out)
+    with pytest.raises(UsageError, match="batches must be at least one, on a CUDA device"):
+        gather_once(table, [ids, ids.cpu()], none_read(), out)
+    with pytest.raises(UsageError, match="blocks must be 1 to 65535"):
+        gather_once(table, [ids], none_read(), out, 0)
+    with pytest.raises(UsageError, match="out must have one row"):
+        gather_once(table, [ids, ids], none_read(), out)
+    with pytest.raises(UsageError, match="out must be float32, it is float16"):
+        gather_once(table, [ids], none_read(), out.half())
+    with pytest.raises(UsageError, match="out must be on a CUDA device"):
+        gather_once(table, [ids], none_read(), out.cpu())
+    with pytest.raises(UsageError, match="locked for CUDA"):
+        gather_once(torch.ones(5, 4), [ids], none_read(), out)
+    with pytest.raises(UsageError, match="on the CPU, in locked memory"):
+        gather_once(torch.ones(5, 4, device="cuda"), [ids], none_read(), out)

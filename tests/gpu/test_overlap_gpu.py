@@ -9,6 +9,7 @@ from compose import counted, run
 
 from gnnbench.cell import Cell
 from gnnbench.measure.timeline import Timeline
+from gnnbench.ops import match
 from gnnbench.ops.match import match_degrees, overlaps
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.features import Match, Window
@@ -46,15 +47,21 @@ def test_match_for_hundreds_of_steps(path, dtype, width):
 
 
 @pytest.mark.parametrize("order", [{}, {"order": "greedy", "order.window": 3}], ids=["", "greedy"])
-@pytest.mark.parametrize("path", ["host", "uva"])
-@pytest.mark.parametrize("store", ["match", "window"])
-def test_an_epoch_is_the_cpus(store, path, order, small_graph):
+@pytest.mark.parametrize(
+    "store,how",
+    [
+        ("match", {"table": "host"}), ("match", {"table": "uva"}), ("window", {"table": "host"}),
+        ("window", {"table": "uva", "holds": "union"}), ("window", {"table": "uva"}),
+    ],
+)  # fmt: skip
+def test_an_epoch_is_the_cpus(store, how, order, small_graph):
     """The same numbers draw the same batches: digests and rows loaded are those of a CPU."""
-    settings = {"features": store, **order}
+    settings, path = {"features": store, **order}, how["table"]
     here = compose.make(small_graph, settings=settings, until="memory_io", **SMALL)
     there = compose.make(
-        small_graph, settings={**settings, "features.table": path, "sampler.pick": "floyd"},
-        until="memory_io", device="cuda", **SMALL,
+        small_graph, until="memory_io", device="cuda", **SMALL,
+        settings={**settings, **{f"features.{k}": v for k, v in how.items()},
+                  "sampler.pick": "floyd"},
     )  # fmt: skip
     assert there.check().ok
     for epoch in range(3):
@@ -77,21 +84,143 @@ def clock():
     return timeline
 
 
-def test_overlaps_are_the_hosts():
-    batches = [torch.randperm(5000)[: 100 * (i + 1)] for i in range(30)]
+@pytest.mark.parametrize("sizes", [[100 * (i + 1) for i in range(30)], [0, 7, 0, 900], [5000] * 3])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_overlaps_are_the_hosts(sizes, dtype):
+    draw = torch.Generator().manual_seed(7)
+    batches = [torch.randperm(5000, generator=draw)[:n].to(dtype) for n in sizes]
     here, there = overlaps(batches), overlaps([b.cuda() for b in batches])
     assert torch.equal(here, there)
     assert torch.equal(match_degrees(here), match_degrees(there))
 
 
-def test_a_window_is_fetched_once(small_graph):
-    graph = SimpleNamespace(name="t", features=small_graph.features, num_nodes=400)
+@pytest.mark.parametrize("tile_bytes", [1, 40_000_000, 1 << 31])
+def test_overlaps_in_tiles_of_any_size(tile_bytes, monkeypatch):
+    """More batches than bits in a word, hubs in all of them, ids far apart."""
+    monkeypatch.setattr(match, "TILE_BYTES", tile_bytes)
+    draw = torch.Generator().manual_seed(8)
+    nodes = torch.randint(0, 1 << 40, (30_000,), generator=draw).unique()
+    hubs = nodes[:2500]
+    batches = []
+    for _ in range(150):
+        some = nodes[2500:][torch.randperm(nodes.numel() - 2500, generator=draw)[:1500]]
+        batches.append(torch.cat([some, hubs]))
+    found = overlaps([b.cuda() for b in batches])
+    assert torch.equal(found, overlaps(batches))
+    assert int(found.min()) >= 2500
+
+
+def test_overlaps_of_as_many_batches_as_an_epoch_has():
+    """A thousand: pairs are held against Python's sets."""
+    draw = torch.Generator(device="cuda").manual_seed(9)
+    batches = [
+        torch.randint(0, 3_000_000, (30_000,), generator=draw, device="cuda").unique().int()
+        for _ in range(1000)
+    ]
+    found = overlaps(batches)
+    assert torch.equal(found, found.T)
+    assert found.diagonal().tolist() == [b.numel() for b in batches]
+    for i, j in ((0, 1), (0, 999), (500, 731), (998, 999)):
+        shared = set(batches[i].tolist()) & set(batches[j].tolist())
+        assert int(found[i, j]) == len(shared)
+
+
+def window_store(features, **settings):
+    """A store over a table that stands for a graph's, and the rows that it counts by path."""
+    graph = SimpleNamespace(name="t", features=features, num_nodes=features.shape[0])
     job = Job(Cell("e", "s", "t", "", device="cuda"), graph, Counts())
-    store = Window(window=2).build(job)
+    store = Window(**settings).resolved("cuda").build(job)
+    row = features.shape[1] * features.element_size()
+
+    def counted():
+        rows = job.counts.rows()
+        return {where: n // row for _, name, where, n in rows if name == "feature_bytes"}
+
+    return store, counted
+
+
+WAYS = [("host", "union"), ("uva", "union"), ("uva", "batches")]
+
+
+@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("width", [1, 7, 128])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("path,holds", WAYS)
+def test_windows_for_hundreds_of_steps(path, holds, dtype, width, ids):
+    """Windows of any length, one cut short at each epoch's end, empty batches among them."""
+    bits = torch.Generator().manual_seed(2)
+    size = NODES * width * dtype.itemsize
+    raw = torch.randint(0, 256, (size,), dtype=torch.uint8, generator=bits)
+    features = raw.view(dtype).view(NODES, width)
+    store, counted = window_store(features, table=path, holds=holds)
+    loaded = served = steps = 0
+    for nth in range(60):
+        length = 8 if nth % 10 else int(torch.randint(1, 8, (1,), generator=bits))
+        batches = []
+        for _ in range(length):
+            some = torch.randperm(NODES, generator=bits)
+            some = some[: int(torch.randint(0, NODES, (1,), generator=bits))]
+            batches.append((some, SimpleNamespace(input_nodes=some.to(ids).cuda())))
+        if nth % 10 == 0:
+            store.forget()
+        store.announce([one for _, one in batches])
+        for some, one in batches:
+            rows = store.load(one)
+            assert rows.dtype is dtype and rows.shape == (some.numel(), width)
+            assert torch.equal(rows.cpu().view(torch.uint8), features[some].view(torch.uint8))
+        loaded += len({i for some, _ in batches for i in some.tolist()})
+        served += sum(some.numel() for some, _ in batches)
+        steps += length
+    assert steps > 400
+    assert counted() == {WHERE[path]: loaded, "reused": served - loaded}
+    store.close()
+
+
+@pytest.mark.parametrize("path,holds", WAYS)
+def test_a_window_is_fetched_once(small_graph, path, holds):
+    features = small_graph.features
+    store, counted = window_store(features, table=path, holds=holds, window=2)
     one, other = (SimpleNamespace(input_nodes=torch.tensor(i).cuda()) for i in ([4, 2], [9, 4]))
     store.announce([one, other])
-    assert torch.equal(store.load(one).cpu(), small_graph.features[[4, 2]])
-    assert torch.equal(store.load(other).cpu(), small_graph.features[[9, 4]])
-    rows = {where: n for _, name, where, n in job.counts.rows() if name == "feature_bytes"}
-    assert rows == {"host_copy": 3 * 24 * 4, "reused": 24 * 4}
+    assert torch.equal(store.load(one).cpu(), features[[4, 2]])
+    assert torch.equal(store.load(other).cpu(), features[[9, 4]])
+    assert counted() == {WHERE[path]: 3, "reused": 1}
+    stranger = SimpleNamespace(input_nodes=torch.tensor([4]))  # on the host, not announced
+    assert torch.equal(store.load(stranger).cpu(), features[[4]])
+    assert counted() == {WHERE[path]: 4, "reused": 1}
+    store.close()
+
+
+@pytest.mark.parametrize("path,holds", WAYS[1:])
+def test_the_memory_of_a_window_is_told(small_graph, path, holds):
+    """What it holds, to the byte."""
+    features = small_graph.features
+    store, _ = window_store(features, table=path, holds=holds, window=2)
+    given = [torch.tensor(i, dtype=torch.int32).cuda() for i in ([4, 2], [9, 4])]
+    batches = [SimpleNamespace(input_nodes=ids) for ids in given]
+    store.announce(batches)
+    for one in batches:
+        store.load(one)
+    known = {name: n for _, name, _, n in store.job.counts.rows()}
+    row, words = 24 * 4, 8 * -(-400 // 32)
+    with_room = 5 * row  # a quarter more than is wanted
+    assert known["window_bytes"] == (with_room if holds == "batches" else 3 * row + 3 * 4 + words)
+    store.close()
+
+
+def test_no_window_that_holds_batches_makes_the_host_wait(small_graph):
+    store, counted = window_store(small_graph.features, table="uva", holds="batches", window=2)
+    ids = [torch.tensor(i).cuda() for i in ([4, 2], [9, 4])]
+    batches = [SimpleNamespace(input_nodes=one) for one in ids]
+    for asleep in (False, True):  # what a first call loads and locks is there
+        torch.cuda.synchronize()
+        if asleep:
+            torch.cuda._sleep(1_000_000_000)
+        store.announce(batches)
+        rows = [store.load(one) for one in batches]
+        if asleep:
+            assert not torch.cuda.current_stream().query()
+    for one, found in zip(ids, rows, strict=True):
+        assert torch.equal(found.cpu(), small_graph.features[one.cpu()])
+    assert counted() == {"zero_copy": 6, "reused": 2}
     store.close()

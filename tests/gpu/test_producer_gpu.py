@@ -9,6 +9,7 @@ import torch
 from compose import counted, make, run, timed
 
 from gnnbench import registry
+from gnnbench.errors import UnsupportedError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.ops.interprocess import DeviceMemory
 from gnnbench.stages.schedule.producer_consumer import ProducerConsumer
@@ -154,10 +155,13 @@ def test_device_memory_that_does_not_fit():
     assert float((torch.ones(3, device="cuda") + 1).sum()) == 6
 
 
+def test_a_ratio_is_not_derived_for_two_processes(two):
+    with pytest.raises(UnsupportedError, match="does not derive a cache"):
+        two({"features": "cache", "features.ratio": "auto"}, **SMALL)
+
+
 def test_a_share_is_in_force_or_refused(two, small_graph):
     """With the daemon the producer has its processors, else the recipe is refused in a sentence."""
-    from gnnbench.errors import UnsupportedError
-
     try:
         system = two({"schedule.share": 10, "features": "uva"}, **SMALL)
     except UnsupportedError as error:

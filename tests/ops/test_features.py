@@ -87,3 +87,14 @@ def test_bad_arguments(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         features.gather(table, ids, out)
+
+
+def test_once_by_reference():
+    table = torch.arange(10.0).view(5, 2)
+    rows, read = reference.gather_once(table, [torch.tensor([4, 0]), torch.tensor([0, 0, 2])])
+    assert torch.equal(rows, table[[4, 0, 0, 0, 2]]) and read == 3
+    count, out = torch.zeros(1, dtype=torch.int64), torch.empty(1, 2)
+    with pytest.raises(UsageError, match="batches must be at least one, on a CUDA device"):
+        features.gather_once(table, [], count, out)
+    with pytest.raises(UsageError, match="on a CUDA device, which reads the table"):
+        features.gather_once(table, [torch.tensor([1])], count, out)

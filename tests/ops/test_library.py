@@ -49,6 +49,8 @@ def test_errors_of_operators_are_translated() -> None:
         raise RuntimeError("gnnbench: fanout is wrong")
     with pytest.raises(DataError, match=r"^indptr is broken$"), library.native_errors():
         raise RuntimeError("gnnbench data: indptr is broken")
+    with pytest.raises(MemoryError, match=r"^8 bytes$"), library.native_errors():
+        raise RuntimeError("gnnbench memory: 8 bytes")
     with pytest.raises(RuntimeError, match="another"), library.native_errors():
         raise RuntimeError("another")
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from gnnbench.errors import HostMemoryError
 from gnnbench.ops import locked, shared
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.runner import hold
+from gnnbench.runner.failures import Failure, from_exception
 
 
 @pytest.fixture
@@ -79,10 +81,48 @@ def test_anything_else_is_locked_in_a_copy(driver, table, view):
 def test_a_refused_lock_is_an_error_and_counts_nothing(driver, table, monkeypatch):
     register = locked.lock
     monkeypatch.setattr(locked, "lock", lambda memory: 2)
-    with pytest.raises(MemoryError, match="240 bytes of features cannot be locked"):
+    words = "240 bytes of features cannot be locked for the GPU .CUDA error 2.; free memory, raise"
+    with pytest.raises(HostMemoryError, match=words) as found:
         LockedTensor(table, "cuda", "features")
+    assert from_exception(found.value) == Failure("oom_host", str(found.value))
     monkeypatch.setattr(locked, "lock", register)
     made = LockedTensor(table, "cuda", "features")
     assert driver == {table.data_ptr(): 240}
     made.close()
     assert driver == {}
+
+
+@pytest.fixture
+def vmm(monkeypatch):
+    """Sizes that the driver was asked for; what it gives holds no zeros."""
+    asked = []
+
+    def memory(size, device):
+        asked.append((size, device))
+        return torch.full((size,), 255, dtype=torch.uint8)
+
+    monkeypatch.setattr(locked, "vmm_memory", memory)
+    return asked
+
+
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t[:, :3], lambda t: t.t()])
+def test_memory_of_the_driver_is_a_copy(driver, vmm, table, view):
+    source = view(table)
+    made = LockedTensor(source, "cuda", "features", locked.VMM)
+    assert vmm == [(source.numel() * 2, "cuda")] and driver == {}
+    assert made.tensor.is_contiguous() and made.tensor.data_ptr() != source.data_ptr()
+    assert made.tensor.dtype is source.dtype and torch.equal(made.tensor, source)
+    made.close()
+    made.close()
+    assert driver == {}
+
+
+def test_an_empty_table_asks_for_no_memory(driver, vmm):
+    made = LockedTensor(torch.empty(5, 0), "cuda", "features", locked.VMM)
+    assert made.tensor.shape == (5, 0) and vmm == []
+    made.close()
+
+
+def test_more_memory_than_there_is_is_not_asked_for():
+    with pytest.raises(MemoryError, match=f"{1 << 60} bytes are to be locked for"):
+        locked.vmm_memory(1 << 60, "cuda")

@@ -74,12 +74,14 @@ def test_against_sets(sets, start, base):
         assert order == reference.greedy_order(degrees, start)
 
 
-@pytest.mark.parametrize("how", [match.by_masks, match.by_sorting], ids=["masks", "sorting"])
-@pytest.mark.parametrize("pieces", [(150, 800), (1 << 24, 1 << 20)])
+@pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
+@pytest.mark.parametrize("pieces", [(150, 800, 7, 5000), (1 << 24, 1 << 20, 2048, 1 << 31)])
 @pytest.mark.parametrize("most", [300, 1 << 40])
 def test_more_batches_than_bits_in_a_word_in_pieces_of_any_size(how, pieces, most, monkeypatch):
-    monkeypatch.setattr(match, "ONES_AT_ONCE", pieces[0])
-    monkeypatch.setattr(match, "RANGE_BYTES", pieces[1])
+    for name, size in zip(
+        ("ONES_AT_ONCE", "RANGE_BYTES", "WIDTH", "TILE_BYTES"), pieces, strict=True
+    ):
+        monkeypatch.setattr(match, name, size)
     rng = np.random.default_rng(2)
     nodes = rng.choice(most, 300, replace=False) if most == 300 else rng.integers(0, most, 300)
     sets = [rng.choice(nodes, rng.integers(1, 40), replace=False) for _ in range(70)]
@@ -96,3 +98,18 @@ def test_more_batches_than_bits_in_a_word_in_pieces_of_any_size(how, pieces, mos
 def test_ids_as_large_as_they_get():
     batches = ids([[2**40, 3], [2**40 + 1, 2**40]], torch.int64)
     assert match.overlaps(batches).tolist() == [[2, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("how", [match.by_masks, match.by_products], ids=["masks", "products"])
+def test_sums_beyond_the_integers_of_a_half(how):
+    """Batches that share more nodes than float16 counts one by one, in several pieces."""
+    draw = torch.Generator().manual_seed(3)
+    batches = [torch.randperm(9001, generator=draw).int() for _ in range(2)]
+    batches.append(batches[0][:4097])
+    assert how(batches).tolist() == [[9001, 9001, 4097], [9001, 9001, 4097], [4097, 4097, 4097]]
+
+
+def test_products_leave_out_what_one_batch_has_alone():
+    batches = ids([[1, 2, 3], [3, 4], [5]])
+    assert match.by_products(batches).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
+    assert match.by_products(ids([[1], [2]])).tolist() == [[0, 0], [0, 0]]

@@ -14,6 +14,7 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
     ("source", "line"),
     [
         ("test_headers.cpp", "ok   floyd 9 of 20"),
+        ("test_headers.cpp", "ok   places in a set"),
         ("test_rooms.cpp", "ok   one hop more fits each time"),
     ],
 )

@@ -77,7 +77,7 @@ def test_lines_are_the_traces_and_marks_what_was_measured(run):
         *curve(2, "sieve", 0, 0.5, 0.9),
     ]  # fmt: skip
     figure = cache.figure(run(cells, told, curves))
-    hits, missed = figure.axes
+    hits, missed, times = figure.axes
     lines, marks = shown(hits)
     assert lines == {
         "degree": [0, 61, 100], "sieve": [0, 50, 90], "presc#1": [0, 79, 100],
@@ -87,17 +87,56 @@ def test_lines_are_the_traces_and_marks_what_was_measured(run):
     lines, marks = shown(missed)
     assert lines["degree"] == pytest.approx([8, 3.12, 0])
     assert [m[1] for m in marks] == [3, 2, 2]  # MB of a batch: what no cache had
+    lines, marks = shown(times)
+    assert marks == [] and times.get_ylabel() == "memory IO per epoch [s]"
 
 
-def test_two_panels_for_each_graph_and_way_to_draw(run):
+def features_of(before, policy, ratio):
+    table = {"name": "cache", "policy": policy, "ratio": ratio, "table": "host"}
+    return {"features": {"name": before, "table": table}, "order": {"name": "greedy", "window": 8}}
+
+
+def test_a_cache_behind_a_store_has_lines_of_its_own(run):
+    """The same policy is asked for other rows there; what is reused is not missed."""
+    cells = [
+        cell(0, "", 0, memory_io_time_s=4.0), cell(1, "presc#1", 0.5, memory_io_time_s=2.0),
+        cell(2, "presc#1", 0.1, memory_io_time_s=3.0),
+        cell(3, "", 0, recipe=json.dumps(features_of("match", "presc#1", 0.5)),
+             memory_io_time_s=1.0),
+    ]  # fmt: skip
+    told = [
+        *metrics(1, 0.7, cache=9.0, host=8e6),
+        *metrics(3, 0.2, cache=9.0, reused=5e9, host=4e6),
+    ]
+    curves = [*curve(1, "presc#1", 0, 0.7, 1), *curve(3, "presc#1", 0, 0.2, 0.3)]
+    hits, missed, times = cache.figure(run(cells, told, curves)).axes
+    lines, marks = shown(hits)
+    behind = "presc#1 behind match, greedy order"
+    assert lines == {"presc#1": [0, 70, 100], behind: [0, 20, 30]}
+    assert [m[:2] for m in marks] == [(50, 70), (50, 20)]
+    assert [m[1] for m in shown(missed)[1]] == [2, 1]
+    seen = {line.get_label(): list(map(float, line.get_ydata())) for line in times.lines}
+    assert seen == {"presc#1": [3, 2], behind: [1], "tsota features=host": [4, 4]}
+
+
+def test_a_derived_ratio_is_where_it_was_measured_to_be(run):
+    told = [
+        *metrics(1, 0.5), {"id": "1", "stage": "features", "name": "cache_ratio", "value": 0.3},
+    ]  # fmt: skip
+    cells = [cell(1, "degree", "auto"), cell(2, "degree", "auto")]  # the other was not measured
+    hits = cache.figure(run(cells, told)).axes[0]
+    assert [m[:2] for m in shown(hits)[1]] == [(30, 50)]
+
+
+def test_three_panels_for_each_graph_and_way_to_draw(run):
     cells = [cell(1, "degree", 0.1), cell(2, "degree", 0.1, dataset="e"),
              cell(3, "degree", 0.1, pick="reservoir")]  # fmt: skip
     titles = [ax.get_title() for ax in cache.figure(run(cells)).axes]
     assert (
         titles
-        == ["d, 15/10/5, batch 8000"] * 2
-        + ["e, 15/10/5, batch 8000"] * 2
-        + ["d, 15/10/5, batch 8000"] * 2
+        == ["d, 15/10/5, batch 8000"] * 3
+        + ["e, 15/10/5, batch 8000"] * 3
+        + ["d, 15/10/5, batch 8000"] * 3
     )
 
 

@@ -20,22 +20,30 @@ def outcome(tmp_path, observer):
 
 def test_measured_hits_agree_with_the_curve_within_a_point(outcome):
     run = reader.read(outcome.folder)
-    assert [r["status"] for r in run.cells] == ["ok"] * 3, [r["reason"] for r in run.cells]
+    assert [r["status"] for r in run.cells] == ["ok"] * 6, [r["reason"] for r in run.cells]
     known = {(r["id"], r["name"], r["where"]): r["value"] for r in run.metrics}
     measured = {}
-    for row in run.cells[1:]:
-        policy = paths_of(row)["features.policy"]
+    caches = [(r, p) for r in run.cells if "cache" in (p := paths_of(r)).values()]
+    assert len(caches) == 4
+    for row, paths in caches:
+        policy = paths.get("features.policy") or paths["features.table.policy"]
         (exact,) = (
             c["hit_ratio"]
             for c in run.curves
             if (c["id"], c["policy"], c["ratio"]) == (row["id"], policy, 0.1)
         )
-        measured[policy] = known[row["id"], "hit_ratio", ""]
-        assert abs(measured[policy] - exact) < POINT
+        found = known[row["id"], "hit_ratio", ""]
+        assert abs(found - exact) < POINT
+        measured[paths["features"], policy] = found
         assert known[row["id"], "cache_rows", ""] == round(0.1 * row["nodes"])
-        rows = [known[row["id"], "feature_bytes", where] for where in ("cache", "host")]
+        where = ["cache", "host", *(["reused"] if paths["features"] == "match" else [])]
+        rows = [known[row["id"], "feature_bytes", w] for w in where]
         assert sum(rows) == pytest.approx(row["unique_nodes"] * row["feature_dim"] * 4, rel=1e-3)
-    assert 0.1 < measured["presc#1"] < measured["optimal"]  # it was told each epoch that it ran
-    assert len(figure(run).axes) == 2
-    known = {r["name"]: r["value"] for r in run.metrics if r["id"] == run.cells[1]["id"]}
+    plain = measured["cache", "presc#1"]
+    assert 0.1 < plain < measured["cache", "optimal"]  # it was told each epoch that it ran
+    assert 0 < measured["match", "presc#1"] < plain  # what is reused is not asked for
+    assert measured["cache", "sieve"] > 0.1
+    assert len(figure(run).axes) == 3
+    (id_of,) = (r["id"] for r, p in caches if p.get("features.policy") == "presc#1")
+    known = {r["name"]: r["value"] for r in run.metrics if r["id"] == id_of}
     assert all(known[f"{part}_time_s"] > 0 for part in ("hotness", "rank", "fill"))

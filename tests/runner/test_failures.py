@@ -2,7 +2,13 @@ import signal
 
 import pytest
 
-from gnnbench.errors import DataError, MissingError, UnsupportedError
+from gnnbench.errors import (
+    DataError,
+    GpuMemoryError,
+    HostMemoryError,
+    MissingError,
+    UnsupportedError,
+)
 from gnnbench.results.schema import STATUSES
 from gnnbench.runner import failures
 
@@ -63,5 +69,9 @@ def test_what_torch_raises_where_the_gpu_is_full():
     error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has ...")
     assert failures.from_exception(error).status == "oom_gpu"
     assert failures.from_exception(RuntimeError("CUDA error: out of memory")).status == "oom_gpu"
-    locked = MemoryError("cannot allocate memory: 9 bytes of features cannot be locked")
-    assert failures.from_exception(locked).status == "oom_host"
+
+
+def test_a_sentence_about_memory_is_told_as_it_is():
+    for error, status in ((GpuMemoryError, "oom_gpu"), (HostMemoryError, "oom_host")):
+        found = failures.from_exception(error("it does not fit; take less"))
+        assert (found.status, found.reason) == (status, "it does not fit; take less")

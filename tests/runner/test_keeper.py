@@ -128,6 +128,7 @@ def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path)
         ("cpu", {}, ()),
         ("cuda", {}, ("features",)),
         ("cuda", {"features": {"name": "uva"}}, ("features",)),
+        ("cuda", {"features": {"name": "uva", "memory": "vmm"}}, ()),
         ("cuda", {"features": {"name": "gpu"}}, ()),
         (
             "cuda",

@@ -12,7 +12,7 @@ from gnnbench.stages.features.spec import Host, Uva
 from gnnbench.stages.find import stage
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
-from gnnbench.stages.spec import Spec, option
+from gnnbench.stages.spec import Spec, option, stage_option
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,14 @@ class Kept(Spec):
     share: float = option(0.5, "of the rows")
     window: int = option(4, "batches", range(1, 9))
     policy: str = option("lru", "who goes", ("lru", "static"))
+
+
+@dataclass(frozen=True)
+class Nothing(Spec):
+    """A stage without options."""
+
+    kind: ClassVar[str] = "order"
+    name: ClassVar[str] = "none"
 
 
 def test_fields_are_options_with_their_defaults():
@@ -54,6 +62,47 @@ def test_values_are_checked_when_it_is_made_and_when_it_is_changed(values, words
     ((name, value),) = values.items()
     with pytest.raises(UsageError, match=words):
         Kept().changed(name, value)
+
+
+@dataclass(frozen=True)
+class Held(Spec):
+    """A stage with a field that is a stage."""
+
+    kind: ClassVar[str] = "order"
+    name: ClassVar[str] = "held"
+    below: Spec | str = stage_option("own", "what is below", {"kept": Kept, "none": Nothing})
+
+
+def test_a_field_may_be_a_stage():
+    """By its name, by name and fields, or as it is; its fields are one dot further on."""
+    assert Held().plain() == {"name": "held", "below": "own"}
+    assert list(Held().settings()) == ["below"]
+    made = Held(below="kept")
+    assert made.below == Kept() and made == Held(below=Kept()) == Held().changed("below", "kept")
+    assert list(made.settings()) == ["below", "below.share", "below.window", "below.policy"]
+    other = made.changed("below.window", 8)
+    assert other.below == Kept(window=8) and made.below.window == 4
+    assert other.plain()["below"] == {"name": "kept", "share": 0.5, "window": 8, "policy": "lru"}
+    assert Held(below=other.plain()["below"]) == other
+    assert Held(below="none").plain() == {"name": "held", "below": "none"}  # it has no fields
+    assert other.changed("below", "kept") == made  # a new one begins with its defaults
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("below", "keptt"), r"order 'held'\.below cannot be keptt; it is own, kept or none"),
+        (("below", 3), r"below cannot be 3; it is own, kept or none"),
+        (("below", {"name": "lost"}), r"it is own, kept or none"),
+        (("below.windw", 3), "'held' has no setting 'below.windw'; did you mean 'below.window'"),
+        (("below.window", 9), r"order 'kept'\.window cannot be 9; it is 1 to 8"),
+    ],
+)
+def test_what_a_field_that_is_a_stage_cannot_be(change, words):
+    with pytest.raises(UsageError, match=words):
+        Held(below="kept").changed(*change)
+    with pytest.raises(UsageError, match=r"has no setting 'below\.window'"):
+        Held().changed("below.window", 3)
 
 
 def test_changed_makes_another_one():

@@ -47,10 +47,17 @@ KERNELS: tuple[Column, ...] = (
 CURVES: tuple[Column, ...] = (
     Column("id", "str", "", "cell whose sampler and ranking it is of"),
     Column("cell", "str", "", "system and what sets it apart in the run"),
-    Column("policy", "str", "", "policy of the cache; sieve: dynamic, simulated, empty at first"),
+    Column(
+        "policy", "str", "", "policy of the cache; sieve: simulated, after an epoch that warmed it"
+    ),
     Column("ratio", "float", "1", "cached rows over all rows of the feature table"),
-    Column("hit_ratio", "float", "1", "rows of the trace found in such a cache over all: exact"),
-    Column("missed_bytes", "float", "B", "bytes of rows that a batch would miss, mean"),
+    Column(
+        "hit_ratio",
+        "float",
+        "1",
+        "rows found in such a cache over all that the batches need: exact",
+    ),
+    Column("missed_bytes", "float", "B", "bytes of rows that a batch would have fetched, mean"),
 )
 
 STAGE_NAMES = {

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.stages.counts import CALLS, FEATURE_BYTES, Measure
 
@@ -14,6 +15,20 @@ if TYPE_CHECKING:
     from gnnbench.cache.policy import Footprint
     from gnnbench.minibatch import Batch
     from gnnbench.stages.job import Job
+
+
+@dataclass(frozen=True)
+class Point:
+    """Rows that a cache of ``policy`` and ``ratio`` finds and misses in an epoch.
+
+    Both are of the rows that are asked of it: what stands before it may ask for fewer than the
+    batches need.
+    """
+
+    policy: str
+    ratio: float
+    hits: int
+    missed: int
 
 
 class FeatureStore(ABC):
@@ -41,7 +56,10 @@ class FeatureStore(ABC):
         """
 
     def forget(self) -> None:  # noqa: B027
-        """An epoch begins: nothing that an earlier batch left may be used."""
+        """An epoch begins: no row that a batch of an earlier one left behind may be reused.
+
+        What a cache holds stays: it is there from epoch to epoch.
+        """
 
     def announce(self, batches: Sequence[Batch]) -> None:  # noqa: B027
         """Hear, where ``window`` is above 1, which batches are loaded next, in their order."""
@@ -50,6 +68,14 @@ class FeatureStore(ABC):
         """Count rows served ``where`` (``gnnbench.stages.counts.WHERE``) by so many calls."""
         self._counts.add("features", FEATURE_BYTES, rows * self._row_bytes, where)
         self._counts.add("features", CALLS, calls, where)
+
+    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+        """Take as much memory as there is to take, once all stages are there; what that took.
+
+        ``peak`` runs an epoch as the store stands and gives the most bytes of the device's memory
+        that were in use. Called before ``prepare``.
+        """
+        return {}
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Get ready once the sampler is there, before any batch; what that took and holds.
@@ -61,9 +87,9 @@ class FeatureStore(ABC):
     def foresee(self, footprint: Footprint, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next; told only where the spec ``foresees``."""
 
-    def curves(self, footprint: Footprint, epoch: int) -> list[dict[str, Any]]:
-        """What caches of other sizes would have hit in ``epoch``: rows of ``curves.csv`` without
-        the cell; asked where the spec is ``traced``."""
+    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
+        """What caches of other sizes would have hit in ``epoch``; asked where the spec is
+        ``traced``."""
         return []
 
     def close(self) -> None:  # noqa: B027
@@ -81,3 +107,45 @@ class RowStore(FeatureStore):
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes."""
         return self.fetch(batch.input_nodes)
+
+
+class Over(FeatureStore):
+    """A store before another, ``under``, which it asks for the rows that it lacks.
+
+    What is asked of it is asked of both. The one below is told of the epochs what it will be asked.
+    """
+
+    def __init__(self, job: Job, under: RowStore) -> None:
+        super().__init__(job)
+        self._under = under
+
+    def lacking(self, batches: Iterable[Tensor]) -> Iterable[Tensor]:
+        """Ids that are asked of the store below while an epoch's ``batches`` are loaded."""
+        return batches
+
+    def _below(self, footprint: Footprint) -> Footprint:
+        return lambda epoch: self.lacking(footprint(epoch))
+
+    def forget(self) -> None:
+        """An epoch begins for the store below as well."""
+        self._under.forget()
+
+    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+        """As the store below."""
+        return self._under.fit(peak)
+
+    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+        """As the store below."""
+        return self._under.prepare(self._below(footprint))
+
+    def foresee(self, footprint: Footprint, epoch: int) -> None:
+        """As the store below."""
+        self._under.foresee(self._below(footprint), epoch)
+
+    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
+        """Those of the store below."""
+        return self._under.curves(self._below(footprint), epoch)
+
+    def close(self) -> None:
+        """Give back what the store below took."""
+        self._under.close()

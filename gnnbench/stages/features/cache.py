@@ -1,5 +1,5 @@
-"""A static cache before another store (GNNLab, EuroSys 2022; PaGraph, SoCC 2020): the hottest rows
-lie in the device's memory, what a batch misses is fetched from where the table is.
+"""A cache on the device before another store: rows that it holds are read there, others are
+fetched from where the table is.
 
 On a CPU the cache is a second table in memory: its counts are facts, its times are not a GPU's.
 """
@@ -7,21 +7,40 @@ On a CPU the cache is a second table in memory: its counts are facts, its times 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 from torch import Tensor
 
-from gnnbench.cache.policy import OPTIMAL, Footprint, Policy, cached_rows, hotness, ranking
+from gnnbench.cache.policy import (
+    OPTIMAL,
+    PRESAMPLED,
+    SIEVE,
+    Footprint,
+    Policy,
+    cached_rows,
+    hotness,
+    ranking,
+)
+from gnnbench.cache.size import AUTO, fitting_rows
 from gnnbench.cache.trace import RATIOS, Trace
-from gnnbench.minibatch import Batch
+from gnnbench.errors import UnsupportedError
 from gnnbench.ops.features import gather
-from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
-from gnnbench.stages.features.base import FeatureStore, RowStore
-from gnnbench.stages.features.over import OverKept
+from gnnbench.stages.counts import (
+    CACHE_RATIO,
+    CACHE_ROWS,
+    FILL_TIME,
+    HOTNESS_TIME,
+    PEAK_TIME,
+    PEAK_WITHOUT,
+    RANK_TIME,
+    Measure,
+)
+from gnnbench.stages.features.base import Over, Point, RowStore
+from gnnbench.stages.features.memory import GIB, taking
+from gnnbench.stages.features.over import OverKept, in_one_pass
 from gnnbench.stages.features.ring import RowRing
-from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
@@ -29,32 +48,115 @@ CURVE = tuple(percent / 100 for percent in range(101))
 CHUNK_BYTES = 1 << 26  # of the rows that are gathered at a time to fill the cache
 
 
-class CachedRows(FeatureStore):
-    """Rows of the policy's first ``ratio`` of all nodes from the cache, others from ``misses``.
+class CacheStore(Over, RowStore):
+    """Rows from the cache where it holds them, else from the store ``under``.
 
-    ``optimal`` holds nothing until it is told an epoch. Raises ``torch.OutOfMemoryError`` where the
-    cache does not fit.
+    ``ratio`` is of all nodes, or ``auto``: what an epoch without the cache leaves of the device's
+    memory, and of ``limit`` bytes (0: no limit). Raises ``UnsupportedError`` for a cache above the
+    limit, ``GpuMemoryError`` or ``HostMemoryError`` for one that does not fit.
     """
 
-    def __init__(self, job: Job, policy: Policy, ratio: float, misses: RowStore) -> None:
-        super().__init__(job)
-        self._policy, self._misses = policy, misses
-        self._table = job.graph.features
+    def __init__(self, job: Job, ratio: float | str, limit: int, under: RowStore) -> None:
+        super().__init__(job, under)
+        self._table, self._limit = job.graph.features, limit
+        self._auto = ratio == AUTO
         nodes = job.graph.num_nodes
-        shape = (cached_rows(ratio, nodes), *self._table.shape[1:])
-        self._cache = torch.empty(shape, dtype=self._table.dtype, device=job.device)
+        self._cache = self._allocated(0 if isinstance(ratio, str) else cached_rows(ratio, nodes))
         self._lookup = IdLookup(nodes, job.device)
-        self._over: OverKept | None = None
-        if isinstance(misses, ZeroCopyGather):
-            self._over = OverKept(self, misses, "cache")
         self._ring = RowRing(job, job.device)
+
+    def _allocated(self, rows: int) -> Tensor:
+        size = rows * self._row_bytes
+        what = f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
+        if self._limit and size > self._limit:
+            raise UnsupportedError(
+                f"{what} takes {size / GIB:.3g} GiB, more than memory_gib={self._limit / GIB:.3g};"
+                f" give a smaller ratio, or ratio={AUTO}"
+            )
+        with taking(what, size, f"give a smaller ratio, or ratio={AUTO}"):
+            return self._table.new_empty((rows, *self._table.shape[1:]), device=self.job.device)
+
+    def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
+        """Derive the number of rows where the ratio is ``auto``."""
+        if not self._auto:
+            return {}
+        nodes, device = self.job.graph.num_nodes, self.job.device
+        limit = self._limit or None
+        found: dict[Measure, float] = {}
+        room, taken = None, 0
+        if device.type == "cuda":
+            begin = time.perf_counter()
+            taken = peak()
+            # What torch holds and has not given out is free to the process as well.
+            room = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
+            found = {PEAK_WITHOUT: taken, PEAK_TIME: time.perf_counter() - begin}
+        rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # one piece is wanted
+        self._cache = self._allocated(rows)
+        return {**found, CACHE_RATIO: rows / nodes}
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device.
+
+        The slow, obvious way: the split waits for the device, and each row is written twice.
+        """
+        ids = ids.to(self._cache.device)  # a foreign sampler's may be on the host
+        slots = self._lookup.find(ids)
+        hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
+        rows = self._ring.rows(ids.numel())
+        self.count(hit.numel(), "cache")
+        rows.index_copy_(0, hit, gather(self._cache, slots[hit]))
+        fetched = self._under.fetch(ids[missed])
+        rows.index_copy_(0, missed, fetched)
+        self.served(slots[hit], ids[missed], fetched)
+        return rows
+
+    @abstractmethod
+    def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
+        """Hear which slots a batch found, int32 ``[hits]``, and which ids it missed, ``[n]``, with
+        the ``rows`` ``[n, feature_dim]`` that were fetched for them."""
+
+    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
+        """Exact hits of SIEVE at every tenth, of a cache that an epoch apart has warmed."""
+        nodes = self.job.graph.num_nodes
+        before, trace = (Trace.record(nodes, footprint(e)) for e in (PRESAMPLED, epoch))
+        return self._points(SIEVE, RATIOS, trace, trace.sieve_hits(RATIOS, before))
+
+    @staticmethod
+    def _points(
+        policy: str, ratios: Sequence[float], trace: Trace, hits: Sequence[int]
+    ) -> list[Point]:
+        pairs = zip(ratios, hits, strict=True)
+        return [Point(policy, ratio, found, trace.requests - found) for ratio, found in pairs]
+
+    def close(self) -> None:
+        """Free the cache, and what fetches its misses."""
+        super().close()
+        del self._cache, self._lookup, self._ring
+
+
+class StaticCache(CacheStore):
+    """The rows of the policy's first nodes (GNNLab, EuroSys 2022; PaGraph, SoCC 2020).
+
+    ``optimal`` holds nothing until it is told an epoch. Where a GPU reads the table itself, page by
+    page, kernels do all in one pass (``OverKept``).
+    """
+
+    def __init__(
+        self, job: Job, policy: Policy, ratio: float | str, limit: int, under: RowStore
+    ) -> None:
+        super().__init__(job, ratio, limit, under)
+        self._policy = policy
+        self._over: OverKept | None = in_one_pass(self, under, "cache")
         self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Rank and fill; the seconds of each part."""
+        below = super().prepare(footprint)
         if self._policy.name == OPTIMAL:
-            return {CACHE_ROWS: self._cache.shape[0]}
-        return self._refill(footprint, ())
+            return {**below, CACHE_ROWS: self._cache.shape[0]}
+        return {**below, **self._refill(footprint, ())}
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:
         """Fill the cache of ``optimal`` for ``epoch`` by its recorded footprint, before it runs.
@@ -64,22 +166,13 @@ class CachedRows(FeatureStore):
         if self._policy.name == OPTIMAL:
             self._refill(footprint, (epoch,))
 
-    def curves(self, footprint: Footprint, epoch: int) -> list[dict[str, Any]]:
-        """Exact hit ratios of this policy at every hundredth and of SIEVE at every tenth."""
+    def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
+        """Exact hits of this policy at every hundredth, and those of SIEVE."""
         self.foresee(footprint, epoch)
         assert self.ranking is not None, "prepared before"
         trace = Trace.record(self.job.graph.num_nodes, footprint(epoch))
-        found = zip(CURVE, trace.hit_ratios(self.ranking, CURVE), strict=True)
-        dynamic = zip(RATIOS, trace.sieve_hit_ratios(RATIOS), strict=True)
-        batch_bytes = trace.requests * self._row_bytes / max(1, len(trace.batches))
-        return [
-            {
-                "policy": policy, "ratio": ratio, "hit_ratio": hits,
-                "missed_bytes": (1 - hits) * batch_bytes,
-            }
-            for policy, points in ((self._policy.text, found), ("sieve", dynamic))
-            for ratio, hits in points
-        ]  # fmt: skip
+        own = self._points(self._policy.text, CURVE, trace, trace.hits_at(self.ranking, CURVE))
+        return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
         begin = time.perf_counter()
@@ -105,24 +198,17 @@ class CachedRows(FeatureStore):
         if self._cache.is_cuda:
             torch.cuda.synchronize(self._cache.device)  # the seconds are to be those of the work
 
-    def load(self, batch: Batch) -> Tensor:
-        """Rows ``[n, feature_dim]``, on the device.
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        if self._over is None:
+            return super().fetch(ids)
+        ids = ids.to(self._cache.device)
+        return self._over.rows(self._cache, self._lookup, ids, remember=False)
 
-        Where a GPU reads the table itself, kernels do it in one pass (``OverKept``). Else the slow,
-        obvious way: the split waits for the device, and each row is written twice.
-        """
-        ids = batch.input_nodes.to(self._cache.device)  # a foreign sampler's may be on the host
-        if self._over is not None:
-            return self._over.rows(self._cache, self._lookup, ids, remember=False)
-        slots = self._lookup.find(ids)
-        hit, missed = (torch.nonzero(m).squeeze(1) for m in (slots >= 0, slots < 0))
-        rows = self._ring.rows(ids.numel())
-        self.count(hit.numel(), "cache")
-        rows.index_copy_(0, hit, gather(self._cache, slots[hit]))
-        rows.index_copy_(0, missed, self._misses.fetch(ids[missed]))
-        return rows
+    def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
+        """What a static cache holds stays as it is."""
 
     def close(self) -> None:
-        """Free the cache, and what fetches its misses."""
-        self._misses.close()
-        del self._cache, self._lookup, self._ring, self._over
+        """Free all of it."""
+        super().close()
+        self._over = None

@@ -26,7 +26,7 @@ class IndexSelect(FeatureStore):
 
 
 class DeviceSelect(DeviceGather):
-    """The same on the device. Raises ``torch.OutOfMemoryError`` where the table does not fit."""
+    """The same on the device. Raises ``GpuMemoryError`` where the table does not fit."""
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by torch's kernel."""

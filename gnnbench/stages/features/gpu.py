@@ -7,15 +7,19 @@ from torch import Tensor
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
 from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.memory import taking
 from gnnbench.stages.job import Job
 
 
 class DeviceGather(FeatureStore):
-    """Gather on the device. Raises ``torch.OutOfMemoryError`` where the table does not fit."""
+    """Gather on the device. Raises ``GpuMemoryError`` where the table does not fit."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._table: Tensor | None = job.graph.features.to(job.device)
+        table = job.graph.features
+        instead = "give -o SYSTEM.features=cache, or leave the table on the host"
+        with taking("the feature table", table.numel() * table.element_size(), instead):
+            self._table: Tensor | None = table.to(job.device)
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

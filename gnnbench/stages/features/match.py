@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import torch
 from torch import Tensor
 
-from gnnbench.stages.features.base import RowStore
-from gnnbench.stages.features.over import OverKept
-from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.stages.features.base import Over, RowStore
+from gnnbench.stages.features.over import in_one_pass
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
 
-class MatchStore(RowStore):
+class MatchStore(Over, RowStore):
     """Rows kept from the last batch; the others come from the store ``under``.
 
     The last batch's rows stay on the device as they were served: nobody may write to them. Two
     batches of rows are held at a time, as where each is fetched whole while the last is still in
-    use. Where a GPU reads the table itself, kernels do it in one pass (``OverKept``); else the
-    numbers of hits and of misses are read by the host.
+    use. Where a GPU reads the table itself, page by page, kernels do it in one pass (``OverKept``);
+    else the numbers of hits and of misses are read by the host.
     """
 
     overlaps = True
 
     def __init__(self, job: Job, under: RowStore) -> None:
-        super().__init__(job)
-        self._under = under
+        super().__init__(job, under)
         self._lookup = IdLookup(job.graph.num_nodes, job.device)
         self._last: Tensor | None = None
-        self._over = OverKept(self, under, "reused") if isinstance(under, ZeroCopyGather) else None
+        self._over = in_one_pass(self, under, "reused")
 
     def forget(self) -> None:
         """The next batch finds nothing to reuse."""
+        super().forget()
         self._lookup.forget()
         self._last = None
+
+    def lacking(self, batches: Iterable[Tensor]) -> Iterator[Tensor]:
+        """What the batch before did not have, of each."""
+        last: Tensor | None = None
+        for ids in batches:
+            yield ids if last is None else ids[~torch.isin(ids, last)]
+            last = ids
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device; the next call reads them again."""
@@ -67,4 +75,4 @@ class MatchStore(RowStore):
     def close(self) -> None:
         """Free the rows and the look-up, and what the store below took."""
         self._last = None
-        self._under.close()
+        super().close()

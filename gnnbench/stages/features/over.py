@@ -5,10 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.ops.features import gather_over
+from gnnbench.ops.features import PAGE_ORDERED, gather_over
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.lookup import IdLookup
+
+
+def in_one_pass(store: FeatureStore, under: FeatureStore, where: str) -> OverKept | None:
+    """The one pass of ``store`` over ``under``; None where a GPU does not read a table page by
+    page."""
+    if isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED:
+        return OverKept(store, under, where)
+    return None
 
 
 class OverKept:
@@ -19,7 +27,7 @@ class OverKept:
     """
 
     def __init__(self, store: FeatureStore, under: ZeroCopyGather, where: str) -> None:
-        self._store, self._table, self._where = store, under.table, where
+        self._store, self._under, self._where = store, under, where
         self._hits = torch.zeros(1, dtype=torch.int64, device=store.job.device)
         self._asked = self._calls = 0
         store.job.counts.settled_by(self._settle)
@@ -29,7 +37,7 @@ class OverKept:
         if remember and lookup.last:
             lookup.forget()
         rows = gather_over(
-            self._table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
+            self._under.table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
             self._hits, remember,
         )  # fmt: skip
         if remember:

@@ -6,14 +6,15 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.cache.policy import LEGAL, OPTIMAL, Policy
+from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
+from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import gpu_missing, native_missing
 from gnnbench.option import Interval
-from gnnbench.stages.spec import Spec, option
+from gnnbench.stages.spec import Spec, option, stage_option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from typing import Self
@@ -23,6 +24,8 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
+PAGE_ORDERED, REGISTERED = "page-ordered", "registered"
+UNION, BATCHES = "union", "batches"  # what a window holds
 
 
 @dataclass(frozen=True)
@@ -77,10 +80,16 @@ class Uva(StoreSpec):
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
 
     access: str = option(
-        "page-ordered",
+        PAGE_ORDERED,
         "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
         " page-ordered: rows of 2 MiB together",
-        ("naive", "aligned", "page-ordered"),
+        ("naive", "aligned", PAGE_ORDERED),
+    )
+    memory: str = option(
+        REGISTERED,
+        "registered: the table that all lives of a run share, locked in place; vmm: pages of 2 MiB"
+        " made by the driver and filled anew, a copy for each process",
+        (REGISTERED, "vmm"),
     )
 
     @classmethod
@@ -89,14 +98,14 @@ class Uva(StoreSpec):
         return native_missing(device)
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """The table: it is locked in place."""
-        return ("features",)
+        """The table, where it is locked in place: a copy is filled once, from the disk."""
+        return ("features",) if self.memory == REGISTERED else ()
 
     def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job, self.access)
+        return ZeroCopyGather(job, self.access, self.memory)
 
 
 @dataclass(frozen=True)
@@ -123,98 +132,160 @@ def _table(asked: str, device: str) -> str:
     """Where a table is, the default put in. Raises ``UnsupportedError``."""
     if asked == DEFAULT:
         return "host" if device == "cpu" else "uva"
-    if device == "cpu" and asked != "host":
+    if device == "cpu" and asked in ("uva", "gpu"):
         raise UnsupportedError(f"features.table={asked} needs a GPU; give --device cuda, or host")
     return asked
 
 
+FETCHING = (
+    "where missing rows come from: host: gathered by the cores (default on a CPU), for a GPU then"
+    " copied; uva: read by the GPU (default there)"
+)
+HOSTS = {"host": Host, "uva": Uva}
+
+
 @dataclass(frozen=True)
-class OverHost(StoreSpec):
-    """A store before one of the host's, which fetches the rows that it lacks."""
+class Over(StoreSpec):
+    """A store before another, ``table``, which fetches the rows that it lacks."""
 
     traced: ClassVar[bool] = True
-    table: str = option(
-        DEFAULT,
-        "where missing rows come from: host: gathered by the cores (default on a CPU), for a GPU"
-        " then copied; uva: read by the GPU (default there)",
-        (DEFAULT, "host", "uva"),
-    )
+    table: StoreSpec | str = stage_option(DEFAULT, FETCHING, HOSTS)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
 
+    @property
+    def foresees(self) -> bool:
+        """As the store that fetches."""
+        return isinstance(self.table, StoreSpec) and self.table.foresees
+
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, as of the store that fetches."""
-        return self._under.shared(device)
+        return self.under(device).shared(device)
 
     def resolved(self, device: str) -> Self:
         """The same with the default put in."""
-        return replace(super().resolved(device), table=_table(self.table, device))
+        return replace(super().resolved(device), table=self.under(device).resolved(device))
 
-    @property
-    def _under(self) -> Host | Uva:
-        return Uva() if self.table == "uva" else Host()
+    def under(self, device: str) -> StoreSpec:
+        """The store that fetches. Raises ``UnsupportedError``."""
+        name = self.table if isinstance(self.table, str) else self.table.name
+        found = _table(name, device)
+        return HOSTS[found]() if isinstance(self.table, str) else self.table
 
-    def _fetching(self, job: Job) -> RowStore:
-        """The store that fetches; what it fetched is copied on before it is asked again."""
-        return self._under.build(replace(job, held=1))
+    def fetching(self, job: Job) -> RowStore:
+        """The store that fetches, built; what it fetched is copied on before it is asked again."""
+        from gnnbench.stages.features.base import RowStore
+
+        made = self.under(job.device.type).build(replace(job, held=1))
+        assert isinstance(made, RowStore)
+        return made
 
 
 @dataclass(frozen=True)
-class Cache(OverHost):
-    """The hottest rows on the device, others fetched from the host (GNNLab, PaGraph)."""
+class Cache(Over):
+    """Some rows on the device, others fetched from the host (GNNLab, PaGraph; GraphBolt)."""
 
     name: ClassVar[str] = "cache"
-    summary: ClassVar[str] = "the hottest rows in device memory, misses from the host's"
+    summary: ClassVar[str] = (
+        "the hottest rows in device memory, misses from the host's; of policy sieve those asked for"
+        " lately (its queue is the host's, which waits once a batch)"
+    )
     policy: str = option("presc#1", f"what is cached: {LEGAL}")
-    ratio: float = option(0.1, "cached rows over all rows of the table", Interval(0, 1))
+    ratio: float | str = option(
+        0.1,
+        "cached rows over all rows of the table; auto: what an epoch without the cache leaves of"
+        " the GPU's memory",
+        Interval(0, 1, (AUTO,)),
+    )
+    memory_gib: float = option(
+        0.0, "the most that the cache may take, in GiB; 0: no limit", Interval(0, 1 << 20)
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         Policy.named(self.policy)
+
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in. On a CPU nobody knows what ``auto`` may take."""
+        if device == "cpu" and self.ratio == AUTO and not self.memory_gib:
+            raise UnsupportedError(
+                "features 'cache': ratio=auto is derived from a GPU's memory; on a CPU give"
+                " memory_gib, or a ratio"
+            )
+        return super().resolved(device)
 
     @property
     def foresees(self) -> bool:
         """``optimal`` is told an epoch before it runs."""
         return self.policy == OPTIMAL
 
-    def build(self, job: Job) -> FeatureStore:
+    def build(self, job: Job) -> RowStore:
         """The cache before the store that fetches its misses."""
-        from gnnbench.stages.features.cache import CachedRows
+        from gnnbench.stages.features.cache import StaticCache
+        from gnnbench.stages.features.sieve import SieveCache
 
-        policy = Policy.named(self.policy)
-        return CachedRows(job, policy, self.ratio, self._fetching(job))
+        policy, limit = Policy.named(self.policy), int(self.memory_gib * 2**30)
+        under = self.fetching(job)
+        if policy.name == SIEVE:
+            return SieveCache(job, self.ratio, limit, under)
+        return StaticCache(job, policy, self.ratio, limit, under)
+
+
+CACHED = FETCHING + "; cache: out of a cache before one of these (its settings: table.ratio ...)"
+STORES = {**HOSTS, "cache": Cache}
 
 
 @dataclass(frozen=True)
-class Match(OverHost):
+class Match(Over):
     """FastGL's Match: rows of the last batch are kept, only those that it lacks are fetched."""
 
     name: ClassVar[str] = "match"
     summary: ClassVar[str] = "rows of the last batch reused, the others fetched (FastGL's Match)"
+    table: StoreSpec | str = stage_option(DEFAULT, CACHED, STORES)
 
     def build(self, job: Job) -> FeatureStore:
         """Over the store that fetches."""
         from gnnbench.stages.features.match import MatchStore
 
-        return MatchStore(job, self._fetching(job))
+        return MatchStore(job, self.fetching(job))
 
 
 @dataclass(frozen=True)
-class Window(OverHost):
-    """The union of several batches' nodes, fetched once; each batch's rows are copied out of it."""
+class Window(Over):
+    """The union of several batches' nodes, fetched once."""
 
     name: ClassVar[str] = "window"
     summary: ClassVar[str] = "rows of several batches' union fetched once, in ascending order"
+    table: StoreSpec | str = stage_option(DEFAULT, CACHED, STORES)
     window: int = option(8, "batches whose rows are fetched together", range(1, 1025))
+    holds: str = option(
+        DEFAULT,
+        "what is held of a window: union: each row once, copied for every batch that has it;"
+        " batches (uva alone, the default there): the rows of every batch, written there as they"
+        " are read: more memory, no copy",
+        (DEFAULT, UNION, BATCHES),
+    )
+
+    def resolved(self, device: str) -> Self:
+        """The same with the defaults put in."""
+        made = super().resolved(device)
+        once = isinstance(made.table, Uva) and made.table.access == PAGE_ORDERED
+        if self.holds == BATCHES and not once:
+            raise UnsupportedError(
+                "features 'window': holds=batches needs a table that the GPU reads itself, page by"
+                " page; give table=uva, or holds=union"
+            )
+        default = BATCHES if once else UNION
+        return replace(made, holds=default if self.holds == DEFAULT else self.holds)
 
     def build(self, job: Job) -> FeatureStore:
         """Over the store that fetches."""
         from gnnbench.stages.features.window import WindowStore
 
-        return WindowStore(job, self._fetching(job), self.window)
+        return WindowStore(job, self.fetching(job), self.window, self.holds == BATCHES)
 
 
 @dataclass(frozen=True)

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import time
+
 from torch import Tensor
 
+from gnnbench.cache.policy import Footprint
 from gnnbench.ops.features import PAGE_ORDERED, gather_zero_copy
-from gnnbench.ops.locked import LockedTensor
+from gnnbench.ops.locked import REGISTERED, LockedTensor
+from gnnbench.stages.counts import LOCK_TIME, Measure
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 
 class ZeroCopyGather(RowStore):
-    """Rows over the link. Raises ``MemoryError`` where the host's memory cannot be locked.
+    """Rows over the link. Raises ``HostMemoryError`` where the host's memory cannot be locked.
 
-    ``access`` is one of ``gnnbench.ops.features.ACCESSES``.
+    ``access`` is one of ``gnnbench.ops.features.ACCESSES``, ``memory`` one of
+    ``gnnbench.ops.locked.MEMORIES``.
     """
 
-    def __init__(self, job: Job, access: str = PAGE_ORDERED) -> None:
+    def __init__(self, job: Job, access: str = PAGE_ORDERED, memory: str = REGISTERED) -> None:
         super().__init__(job)
-        self._access = access
-        self._table = LockedTensor(job.graph.features, job.device, "features")
+        self.access = access
+        begin = time.perf_counter()
+        self._table = LockedTensor(job.graph.features, job.device, "features", memory)
+        self._seconds = time.perf_counter() - begin
+
+    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+        """The seconds that locking took."""
+        return {LOCK_TIME: self._seconds}
 
     @property
     def table(self) -> Tensor:
@@ -29,7 +40,7 @@ class ZeroCopyGather(RowStore):
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self.table, ids, self._access)
+        return gather_zero_copy(self.table, ids, self.access)
 
     def close(self) -> None:
         """Unlock and free the table."""

@@ -155,6 +155,8 @@ class _Epoch:
                     self._items[last].batch = self._items[last].before = None
                 with self.timeline.span("sample", number, lane.name):
                     ticket = sampler.begin(seeds, self.epoch, number)
+                    if not sampler.asks:
+                        ticket = sampler.end(ticket)
                 asked.append((number, ticket, lane.mark()))
                 del ticket
                 hand_over(1 if sampler.asks else 0)
@@ -163,7 +165,8 @@ class _Epoch:
     def _drawn_by(self, sampler: SamplerStage, ticket: Any, number: int) -> Batch:
         """The batch of a ticket; what is enqueued for it now is the phase's as well."""
         if not sampler.asks:
-            return sampler.end(ticket)
+            batch: Batch = ticket
+            return batch
         with self.timeline.span("sample", number, self._sampling.name):
             return sampler.end(ticket)
 

@@ -79,6 +79,7 @@ class Producer:
         sampler, order = specs["sampler"].build(job), specs["order"].build(job)
         self._stages = Stages(sampler, None, None, self._hand_over, order)
         self._store = self._stages.store = specs["features"].build(job)
+        self._store.fit(_not_measured)
         self._store.prepare(self._stages.footprint)
         self._counts.clear()
 
@@ -149,6 +150,14 @@ class Producer:
             return peak + sum(buffer.size for buffer in self._buffers)
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
+
+
+def _not_measured() -> int:
+    """No epoch is run to see how much memory it leaves to a process that does not train."""
+    raise UnsupportedError(
+        "schedule=producer-consumer does not derive a cache's ratio from memory; give"
+        " features.ratio a number, or take schedule=serial"
+    )
 
 
 def _check_share(start: Start) -> None:

@@ -61,7 +61,7 @@ class Progress:
             while thread.is_alive():
                 try:
                     thread.join()
-                except KeyboardInterrupt as error:  # it waits for a batch, not for an epoch
+                except BaseException as error:  # a signal; what is waited for is a batch's end
                     self._end(error)
         first, self._error = self._error, None
         if first is not None:

@@ -102,14 +102,40 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of
   // 1024 threads. Over: rows of `kept` where slots int32 [num_rows] know the id, which is where its
   // generation int32 [num_rows] is the present one; hits int64 [1] is raised by their number, and
-  // with `remember` each id is left its place under the next generation.
+  // with `remember` each id is left its place under the next generation. Once: into out, rows of
+  // all batches' ids, one batch behind the other; each row is read once and written to all its
+  // places, and distinct int64 [1] is raised by the number of rows read.
   m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
+  m.def("gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks) -> Tensor");
   m.def(
-      "gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks) -> Tensor");
+      "gather_once(Tensor table, Tensor[] batches, Tensor(a!) distinct, Tensor(b!) out, "
+      "int blocks) -> ()");
   m.def(
       "gather_over(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks) -> "
       "Tensor");
+
+  // Host memory made by the driver (VMM) in pages of 2 MiB next to the device of `like`, mapped for
+  // the host and that device -> uint8 [bytes] on the CPU, unmapped with the last tensor over it
+  // once the device has done its work; CUDA only.
+  m.def("vmm_memory(Tensor like, int bytes) -> Tensor");
+
+  // Ids that are in one of the batches, or, shared, there at least twice: ascending, and the set of
+  // them, int32 [ceil(num_nodes / 32), 2] (layout: gnnbench/id_set.h). On a GPU the host waits for
+  // their number. ids and all batches int32|int64, one dtype.
+  m.def("union_ids(Tensor[] batches, int num_nodes, bool shared) -> (Tensor ids, Tensor id_set)");
+
+  // Of rows [count, ...] of a set's ids in ascending order those of ids [n] -> [n, ...].
+  m.def("gather_of_set(Tensor rows, Tensor id_set, Tensor ids) -> Tensor");
+
+  // ones float16 [pieces, batches, width]: 1 for each id of a batch whose place in the set, less
+  // `first`, lies in the pieces, one after the other; others are left alone.
+  m.def("ones_of_set(Tensor[] batches, Tensor id_set, int first, Tensor(a!) ones) -> ()");
+  // Insertions into SIEVE's queue (cpu/sieve/sieve.h), whose tensors are changed: nodes int64,
+  // newer int32, visited uint8 [capacity], state int64 [5]; ids int64 [n], none in it. CPU only.
+  m.def(
+      "sieve_insert(Tensor(a!) nodes, Tensor(b!) newer, Tensor(c!) visited, Tensor(d!) state, "
+      "Tensor ids) -> (Tensor slots, Tensor evicted)");
 
   // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
   // dim]; the backward takes the gradient of that and gives the one of x.

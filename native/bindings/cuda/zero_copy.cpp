@@ -9,13 +9,8 @@
 namespace gnnbench::cuda {
 namespace {
 
+constexpr int64_t kAnyPage = 1;                  // where the order is that of the ids
 constexpr int64_t kMostRows = int64_t{1} << 31;  // so that no id is kNowhere
-
-int64_t row_bytes_of(const Tensor& table) {
-  int64_t bytes = static_cast<int64_t>(table.element_size());
-  for (int64_t d = 1; d < table.dim(); ++d) bytes *= table.size(d);
-  return bytes;
-}
 
 void check(const Tensor& table, const Tensor& ids) {
   if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
@@ -26,9 +21,9 @@ void check(const Tensor& table, const Tensor& ids) {
   if (!table.is_cpu()) fail("table must be on the CPU, in locked memory");
 }
 
-void check_pages(const Tensor& table, const Tensor& ids, int64_t page_bytes, int64_t blocks) {
+void check_pages(const Tensor& table, int64_t n, int64_t page_bytes, int64_t blocks) {
   if (table.size(0) > kMostRows) fail("table must have at most 2^31 rows to be read page by page");
-  if (ids.numel() >= kMostRows) fail("ids must be fewer than 2^31 to be read page by page");
+  if (n >= kMostRows) fail("ids must be fewer than 2^31 to be read page by page");
   if (page_bytes < 1) fail("page_bytes must be at least 1, it is ", page_bytes);
   if (blocks < 1 || blocks > 65535) fail("blocks must be 1 to 65535, it is ", blocks);
 }
@@ -73,7 +68,7 @@ Tensor gather_zero_copy_cuda(Tensor table, Tensor ids, bool aligned) {
 
 Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, int64_t blocks) {
   check(table, ids);
-  check_pages(table, ids, page_bytes, blocks);
+  check_pages(table, ids.numel(), page_bytes, blocks);
   const OnDevice on(ids, "gather_page_ordered");
   const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table),
                     page_bytes, static_cast<int>(blocks)};
@@ -81,17 +76,50 @@ Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, in
   Tensor out = rows_for(on, table, n);
   const Order order(on, n);
   with_ids(ids, [&](const auto* which) {
-    page_keys(on.launch(), which, nullptr, n, pages.num_rows, order.order.keys);
+    page_keys(on.launch(), which, 0, n, pages.num_rows, order.order.keys);
   });
   gather_keys(on.launch(), pages, order.order, n, out.data_ptr());
   return out;
+}
+
+void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct, Tensor out,
+                      int64_t blocks) {
+  if (batches.empty()) fail("batches is empty; give at least one");
+  int64_t n = 0;
+  for (const Tensor& ids : batches) {
+    check(table, ids);
+    check_cuda({{distinct, "distinct"}, {ids, "batches"}});
+    n += ids.numel();
+  }
+  check_pages(table, n, kAnyPage, blocks);
+  check_layout(distinct, "distinct", 1);
+  check_dtype(distinct, "distinct", ScalarType::Long);
+  if (distinct.numel() != 1) fail("distinct must have 1 element, it has ", distinct.numel());
+  check_cuda({{distinct, "distinct"}, {out, "out"}});
+  check_layout(out, "out", table.dim());
+  check_dtype(out, "out", table.scalar_type());
+  bool same = out.size(0) == n;
+  for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
+  if (!same) fail("out must have one row of the table's shape for each of the ids");
+  const OnDevice on(distinct, "gather_once");
+  const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table), kAnyPage,
+                    static_cast<int>(blocks)};
+  const Order order(on, n);
+  int64_t first = 0;
+  for (const Tensor& ids : batches) {
+    with_ids(ids, [&](const auto* which) {
+      page_keys(on.launch(), which, first, ids.numel(), pages.num_rows, order.order.keys + first);
+    });
+    first += ids.numel();
+  }
+  gather_once(on.launch(), pages, order.order, n, data<int64_t>(distinct), out.data_ptr());
 }
 
 Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generations,
                         int64_t generation, bool remember, Tensor ids, Tensor hits,
                         int64_t page_bytes, int64_t blocks) {
   check(table, ids);
-  check_pages(table, ids, page_bytes, blocks);
+  check_pages(table, ids.numel(), page_bytes, blocks);
   check_layout(kept, "kept", table.dim());
   check_dtype(kept, "kept", table.scalar_type());
   check_layout(slots, "slots", 1);
@@ -100,7 +128,10 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
   check_dtype(generations, "generations", ScalarType::Int);
   check_layout(hits, "hits", 1);
   check_dtype(hits, "hits", ScalarType::Long);
-  check_cuda({{ids, "ids"}, {kept, "kept"}, {slots, "slots"}, {generations, "generations"},
+  check_cuda({{ids, "ids"},
+              {kept, "kept"},
+              {slots, "slots"},
+              {generations, "generations"},
               {hits, "hits"}});
   if (slots.numel() != table.size(0) || generations.numel() != table.size(0)) {
     fail("slots and generations must have one entry for each of the table's rows");
@@ -128,6 +159,7 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
   m.impl("gather_zero_copy", TORCH_BOX(&gather_zero_copy_cuda));
   m.impl("gather_page_ordered", TORCH_BOX(&gather_page_ordered_cuda));
+  m.impl("gather_once", TORCH_BOX(&gather_once_cuda));
   m.impl("gather_over", TORCH_BOX(&gather_over_cuda));
 }
 

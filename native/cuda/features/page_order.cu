@@ -1,8 +1,8 @@
-#include "cuda/features/page_order.h"
-
+#include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
 
 #include "cuda/common/device_assert.h"
+#include "cuda/features/page_order.h"
 #include "cuda/features/rows.cuh"
 
 namespace gnnbench::cuda {
@@ -13,14 +13,13 @@ constexpr int kReaders = 1024;
 
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
-    keys_kernel(const Id* __restrict__ ids, const int64_t* __restrict__ places, int64_t n,
-                int64_t num_rows, uint64_t* __restrict__ keys) {
+    keys_kernel(const Id* __restrict__ ids, int64_t first, int64_t n, int64_t num_rows,
+                uint64_t* __restrict__ keys) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (i >= n) return;
   const int64_t id = static_cast<int64_t>(ids[i]);
   assert(id >= 0 && id < num_rows && "gnnbench gather: an id is outside the table");
-  const int64_t place = places == nullptr ? i : places[i];
-  keys[i] = static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(place);
+  keys[i] = static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(first + i);
 }
 
 // Groups of lanes take consecutive keys, so that what is read at a time lies in few pages.
@@ -38,6 +37,39 @@ __global__ void __launch_bounds__(kReaders)
   }
 }
 
+// The same over keys in the order of the ids: the group of an id's first key reads the row, and
+// writes it to the places of all keys that follow with that id; the groups of those pass on.
+template <class Unit>
+__global__ void __launch_bounds__(kReaders)
+    once_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
+                RowShape<Unit> shape, int64_t* __restrict__ distinct, Unit* __restrict__ out) {
+  __shared__ int found;  // of this block
+  if (threadIdx.x == 0) found = 0;
+  __syncthreads();
+  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kReaders + threadIdx.x;
+  const int64_t groups = (static_cast<int64_t>(gridDim.x) * kReaders) >> shape.lanes_log2;
+  int rows = 0;
+  for (int64_t i = thread >> shape.lanes_log2; i < n; i += groups) {
+    const uint64_t id = keys[i] >> 32;
+    if (i > 0 && keys[i - 1] >> 32 == id) continue;
+    int64_t end = i + 1;
+    while (end < n && keys[end] >> 32 == id) ++end;
+    shape.read(table, static_cast<int64_t>(id), static_cast<int>(thread),
+               [&](int64_t at, Unit unit) {
+                 for (int64_t k = i; k < end; ++k) {
+                   out[static_cast<int64_t>(keys[k] & 0xFFFFFFFFu) * shape.units + at] = unit;
+                 }
+               });
+    ++rows;
+  }
+  if ((thread & ((1 << shape.lanes_log2) - 1)) == 0 && rows > 0) atomicAdd(&found, rows);
+  __syncthreads();
+  if (threadIdx.x == 0 && found > 0) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(distinct),
+              static_cast<unsigned long long>(found));
+  }
+}
+
 int log2_floor(int64_t n) {
   int bits = 0;
   while (bits < 62 && (int64_t{2} << bits) <= n) ++bits;
@@ -50,6 +82,22 @@ cudaError_t sort(const PageOrder& order, size_t& bytes, int64_t n, int first, in
                                         last, stream);
 }
 
+// The keys in the order of their bits from `first` on.
+const uint64_t* sorted(const Launch& launch, const Pages& pages, const PageOrder& order, int64_t n,
+                       int first) {
+  // One bit above the ids', which only kNowhere has set.
+  const int last = 32 + log2_floor(pages.num_rows) + 2;
+  if (first >= last) return order.keys;
+  size_t bytes = order.scratch_bytes;
+  GNNBENCH_CUDA_CALL(launch, sort(order, bytes, n, first, last < 64 ? last : 64, launch.stream));
+  return order.sorted;
+}
+
+template <class Unit>
+int64_t blocks_of(const Pages& pages, int64_t n, const RowShape<Unit>& shape) {
+  return std::min<int64_t>(blocks_for(n << shape.lanes_log2, kReaders), pages.blocks);
+}
+
 }  // namespace
 
 size_t page_order_scratch_bytes(Launch launch, int64_t n) {
@@ -59,39 +107,41 @@ size_t page_order_scratch_bytes(Launch launch, int64_t n) {
 }
 
 template <class Id>
-void page_keys(Launch launch, const Id* ids, const int64_t* places, int64_t n, int64_t num_rows,
+void page_keys(Launch launch, const Id* ids, int64_t first, int64_t n, int64_t num_rows,
                uint64_t* keys) {
   if (n == 0) return;
-  keys_kernel<<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(ids, places, n, num_rows,
+  keys_kernel<<<blocks_for(n, kThreads), kThreads, 0, launch.stream>>>(ids, first, n, num_rows,
                                                                        keys);
   GNNBENCH_CUDA_LAUNCHED(launch, "keys_kernel");
 }
 
 void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int64_t n, void* out) {
   if (n == 0 || pages.row_bytes == 0) return;
-  // One bit above the ids', which only kNowhere has set.
-  const int last = 32 + log2_floor(pages.num_rows) + 2;
   const int first = 32 + log2_floor(pages.page_bytes / pages.row_bytes);
-  const uint64_t* keys = order.keys;
-  if (first < last) {
-    size_t bytes = order.scratch_bytes;
-    GNNBENCH_CUDA_CALL(launch,
-                       sort(order, bytes, n, first, last < 64 ? last : 64, launch.stream));
-    keys = order.sorted;
-  }
+  const uint64_t* const keys = sorted(launch, pages, order, n, first);
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(pages.row_bytes);
-    const int64_t most = blocks_for(n << shape.lanes_log2, kReaders);
-    read_kernel<Unit><<<most < pages.blocks ? most : pages.blocks, kReaders, 0, launch.stream>>>(
+    read_kernel<Unit><<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
         static_cast<const Unit*>(pages.table), keys, n, shape, static_cast<Unit*>(out));
     GNNBENCH_CUDA_LAUNCHED(launch, "read_kernel");
   });
 }
 
-template void page_keys<int32_t>(Launch, const int32_t*, const int64_t*, int64_t, int64_t,
-                                 uint64_t*);
-template void page_keys<int64_t>(Launch, const int64_t*, const int64_t*, int64_t, int64_t,
-                                 uint64_t*);
+void gather_once(Launch launch, const Pages& pages, const PageOrder& order, int64_t n,
+                 int64_t* distinct, void* out) {
+  if (n == 0) return;  // rows without bytes are counted
+  const uint64_t* const keys = sorted(launch, pages, order, n, 32);
+  with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
+    using Unit = decltype(unit);
+    const RowShape<Unit> shape(pages.row_bytes);
+    once_kernel<Unit><<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
+        static_cast<const Unit*>(pages.table), keys, n, shape, distinct, static_cast<Unit*>(out));
+    GNNBENCH_CUDA_LAUNCHED(launch, "once_kernel");
+  });
+}
+
+template void page_keys<int32_t>(Launch, const int32_t*, int64_t, int64_t, int64_t, uint64_t*);
+template void page_keys<int64_t>(Launch, const int64_t*, int64_t, int64_t, int64_t, uint64_t*);
 
 }  // namespace gnnbench::cuda

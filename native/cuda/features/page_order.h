@@ -35,12 +35,22 @@ struct Pages {
 
 size_t page_order_scratch_bytes(Launch launch, int64_t n);
 
-// keys[i] = ids[i], places[i]; places may be null: i. An id out of range fails a device assert.
+// keys[i] = ids[i], first + i. An id out of range fails a device assert.
 template <class Id>
-void page_keys(Launch launch, const Id* ids, const int64_t* places, int64_t n, int64_t num_rows,
+void page_keys(Launch launch, const Id* ids, int64_t first, int64_t n, int64_t num_rows,
                uint64_t* keys);
 
 // out row (place) = table row (id), page by page; keys are overwritten.
 void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int64_t n, void* out);
+
+// The same of ids that are there several times: each row is read once, in the order of the ids
+// (page_bytes does not matter), and written to all its places, so that nothing is copied later.
+// distinct [1] is raised by the number of rows read.
+//
+// For 8 batches of 1.26 M ids with a union of 5.4 M, 512 B a row, on an H200: 2.8 GB over the link
+// (58 ms) while 5.2 GB go to DRAM (2 ms of its time); before it the sort of 10 M keys by 28 bits,
+// four passes of 160 MB (0.3 ms).
+void gather_once(Launch launch, const Pages& pages, const PageOrder& order, int64_t n,
+                 int64_t* distinct, void* out);
 
 }  // namespace gnnbench::cuda

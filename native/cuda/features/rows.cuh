@@ -23,12 +23,19 @@ struct RowShape {
     while (lanes_log2 < 5 && (int64_t{1} << lanes_log2) < units) ++lanes_log2;
   }
 
-  // PyTorch-Direct's circular shift (Listing 2): lanes begin at the row's first line boundary, so
-  // that a warp asks for whole lines; what lies before it is read last.
   __device__ void copy(const Unit* __restrict__ table, int64_t row, Unit* __restrict__ out,
                        int64_t place, int thread) const {
-    const Unit* from = table + row * units;
     Unit* to = out + place * units;
+    read(table, row, thread, [to](int64_t at, Unit unit) { to[at] = unit; });
+  }
+
+  // PyTorch-Direct's circular shift (Listing 2): lanes begin at the row's first line boundary, so
+  // that a warp asks for whole lines; what lies before it is read last. Calls write(at, unit) with
+  // each unit of the row.
+  template <class Write>
+  __device__ void read(const Unit* __restrict__ table, int64_t row, int thread,
+                       const Write& write) const {
+    const Unit* from = table + row * units;
     int64_t shift = 0;
     if (shifted) {
       const int64_t off = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from) % kLineBytes);
@@ -37,7 +44,7 @@ struct RowShape {
     const int lanes = 1 << lanes_log2;
     for (int64_t u = thread & (lanes - 1); u < units; u += lanes) {
       const int64_t at = u + shift < units ? u + shift : u + shift - units;
-      to[at] = from[at];
+      write(at, from[at]);
     }
   }
 };

@@ -12,7 +12,7 @@ from gnnbench.cache.policy import PRESAMPLED
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.spec import Cache
+from gnnbench.stages.features.spec import Cache, Uva
 from gnnbench.stages.job import Job
 
 
@@ -154,4 +154,4 @@ def test_the_table_is_held_for_all_lives_where_a_gpu_reads_it():
     assert Cache().resolved("cpu").shared("cpu") == ()
     for table in ("host", "uva"):
         assert Cache(table=table).resolved("cuda").shared("cuda") == ("features",)
-    assert Cache().resolved("cuda").table == "uva"
+    assert Cache().resolved("cuda").table == Uva()

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features import Match, Window
+from gnnbench.ops.features import PAGE_ORDERED
+from gnnbench.reference import features as reference
+from gnnbench.stages.counts import LOCK_TIME, Counts
+from gnnbench.stages.features import Match, Uva, Window, window
+from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 NODES = 60
@@ -88,14 +91,14 @@ def test_match_for_hundreds_of_steps(width, dtype, ids):
     st.integers(1, 5),
 )
 @settings(max_examples=60)
-def test_a_windows_rows_are_loaded_once(batches, window):
+def test_a_windows_rows_are_loaded_once(batches, length):
     features = table()
-    store, counted = made(Window(window=window), features)
-    assert store.window == window
+    store, counted = made(Window(window=length), features)
+    assert store.window == length
     drawn, loaded, served = [batch(ids) for ids in batches], 0, 0
     for nth, one in enumerate(drawn):
-        if nth % window == 0:
-            announced = drawn[nth : nth + window]
+        if nth % length == 0:
+            announced = drawn[nth : nth + length]
             store.announce(announced)
             loaded += len({i for b in announced for i in b.input_nodes.tolist()})
             served += sum(b.input_nodes.numel() for b in announced)
@@ -116,8 +119,136 @@ def test_a_batch_that_was_not_announced_is_a_window_by_itself():
     assert counted() == {"host": 7, "reused": 0}
 
 
+def window_bytes(store):
+    rows = store.job.counts.rows()
+    return [n for stage, name, _, n in rows if (stage, name) == ("features", "window_bytes")]
+
+
+def test_the_memory_of_the_largest_window_is_told():
+    """The union's ids, its rows in a buffer with room for 5, and 8 bytes for every 32 nodes."""
+    features = table(torch.float16, 3)
+    store, _ = made(Window(window=2), features)
+    assert window_bytes(store) == []
+    words = 8 * -(-NODES // 32)
+    for ids in ([4, 2], [2, 9, 0]), ([1], []), ([5, 6], [6, 5]):
+        batches = [batch(one) for one in ids]
+        store.announce(batches)
+        for one in batches:
+            store.load(one)
+    assert window_bytes(store) == [4 * 4 + 5 * 6 + words]
+    store.job.counts.clear()
+    store.load(batch([1], torch.int64))
+    assert window_bytes(store) == [8 + 5 * 6 + words]
+    store.job.counts.clear()
+    assert window_bytes(store) == []
+
+
+@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [1, 7, 128])
+def test_windows_for_hundreds_of_steps(width, dtype, ids):
+    """Rows are the table's in every step; windows of any length, empty batches among them."""
+    features = table(dtype, width)
+    store, counted = made(Window(window=8), features)
+    draw, loaded, served = torch.Generator().manual_seed(6), 0, 0
+    for nth in range(60):
+        batches = []
+        for _ in range(int(torch.randint(1, 9, (1,), generator=draw))):
+            some = torch.randperm(NODES, generator=draw)
+            batches.append(batch(some[: int(torch.randint(0, NODES, (1,), generator=draw))], ids))
+        if nth % 20 == 19:
+            store.forget()
+        store.announce(batches)
+        for one in batches:
+            assert same(store.load(one), features[one.input_nodes.long()])
+        loaded += len({i for one in batches for i in one.input_nodes.tolist()})
+        served += sum(one.input_nodes.numel() for one in batches)
+        assert counted() == {"host": loaded, "reused": served - loaded}
+    store.close()
+
+
+@pytest.fixture
+def reads_itself(monkeypatch):
+    """A store whose table a GPU would read, on the CPU: windows hold the rows of batches."""
+
+    class Read(RowStore):
+        access = PAGE_ORDERED
+        table = None
+
+        def fetch(self, ids):
+            raise AssertionError("a window reads the table itself")
+
+    def gather_once(features, batches, distinct, out):
+        rows, read = reference.gather_once(features, batches)
+        distinct += read
+        return out.copy_(rows)
+
+    monkeypatch.setattr(window, "ZeroCopyGather", Read)
+    monkeypatch.setattr(window, "gather_once", gather_once)
+
+    def store(features, length, held=1):
+        graph = SimpleNamespace(name="t", features=features, num_nodes=features.shape[0])
+        job = Job(Cell("e", "s", "t", ""), graph, Counts(), held)
+        under = Read(job)
+        under.table = features
+        return window.WindowStore(job, under, length, holds_batches=True)
+
+    return store
+
+
+def test_a_window_that_holds_the_rows_of_its_batches(reads_itself):
+    """Rows, and what is counted once it is asked; an empty batch and one not announced."""
+    features = table(torch.bfloat16, 5)
+    store = reads_itself(features, 3)
+    first = [batch([4, 2, 9]), batch([]), batch([9, 0])]
+    for batches in first, [batch([1])]:
+        store.announce(batches)
+        for one in batches:
+            assert same(store.load(one), features[one.input_nodes.long()])
+    stranger = batch([2, 5], torch.int64)
+    assert same(store.load(stranger), features[[2, 5]])
+    assert same(store.load(stranger), features[[2, 5]])
+    rows = {(name, where): n for _, name, where, n in store.job.counts.rows()}
+    assert rows == {
+        ("feature_bytes", "zero_copy"): 7 * 10, ("feature_bytes", "reused"): 10,
+        ("calls", "zero_copy"): 3, ("calls", "reused"): 3,
+        ("window_bytes", ""): 6 * 10,  # a quarter more than the largest window takes
+    }  # fmt: skip
+    store.job.counts.clear()
+    assert store.job.counts.rows() == []
+    store.close()
+
+
+def test_rows_of_as_many_windows_as_are_held_stay(reads_itself):
+    features = table(torch.float32, 4)
+    store = reads_itself(features, 2, held=3)
+    served = []
+    for ids in [[1, 2], [3]], [[4], [5, 1]], [[6, 7, 8], []], [[9], [0]]:
+        batches = [batch(one) for one in ids]
+        store.announce(batches)
+        for one in batches:
+            served.append((store.load(one), features[one.input_nodes.long()]))
+            assert all(same(*pair) for pair in served[-3:])
+    store.close()
+
+
+def test_what_the_store_below_takes_is_told():
+    store, _ = made(Window(), table())
+    assert store.prepare(None) == {}
+    store._under.prepare = lambda footprint: {LOCK_TIME: 0.25}
+    assert store.prepare(None) == {LOCK_TIME: 0.25}
+
+
 def test_what_may_be_asked_for():
     assert Match().resolved("cpu") == Match(table="host")
+    assert Window().resolved("cpu") == Window(table="host", holds="union")
+    assert Window().resolved("cuda") == Window(table="uva", holds="batches")
+    assert Window(holds="union").resolved("cuda").holds == "union"
+    assert Window(table="host").resolved("cuda").holds == "union"
+    for device, where in (("cpu", "default"), ("cuda", "host")):
+        with pytest.raises(UnsupportedError, match="holds=batches needs a table that the GPU"):
+            Window(table=where, holds="batches").resolved(device)
+    assert Uva().shared("cuda") == ("features",) and Uva(memory="vmm").shared("cuda") == ()
     assert Match(table="uva").resolved("cuda").shared("cuda") == ("features",)
     assert Match().shared("cuda") == ("features",) and Match().shared("cpu") == ()
     with pytest.raises(UnsupportedError, match=r"features.table=uva needs a GPU"):

@@ -257,16 +257,22 @@ def test_buffers_grow_with_the_batches(two, small_graph):
     [
         {"features": "match", "order": "greedy", "order.window": 3},
         {"features": "window", "features.window": 3, "order": "greedy", "order.window": 2},
-        {"features": "cache", "features.policy": "optimal", "features.ratio": 0.2},
+        {
+            "features": "match",
+            "features.table": "cache",
+            "features.table.policy": "optimal",
+            "features.table.ratio": "auto",
+            "features.table.memory_gib": 1e-5,
+        },
     ],
-    ids=["match-greedy", "window-greedy", "optimal"],
+    ids=["match-greedy", "window-greedy", "match-optimal"],
 )
 def test_stores_and_orders_do_what_they_do_in_one_process(settings, two, small_graph):
     system, serial = two(settings, **SMALL), make(small_graph, settings=settings, **SMALL)
     assert system.check().digest == serial.check().digest
     for epoch in range(3):
         for one in (system, serial):
-            if settings["features"] == "cache":
+            if "features.table" in settings:
                 one.foresee(epoch)
         ours, theirs = (one.verify(epoch, Timeline.on("cpu")) for one in (system, serial))
         assert ours.ok and theirs.ok, ours.reason

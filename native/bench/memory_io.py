@@ -1,0 +1,202 @@
+"""Rates of reading rows of a large table in locked host memory, and the time of a match matrix.
+
+Batches of distinct ids, some of them hubs that many batches have, are read out of a table of rows
+whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
+``features=window`` does: each row read once and written to every batch (``batches``), or the union
+fetched and batches copied out of it (``union``). From registered memory and from the driver's
+(``vmm``), which takes seconds to make; told beside a pinned copy. Then overlaps of ``--matrix``
+batches. Rates are of distinct rows, ordering and copying out included; medians. What was read is
+held against the table's first bytes. Exit code 1 where it differs.
+
+    python native/bench/memory_io.py --table-gib 48 --out memory_io.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.ops.features import PAGE_ORDERED, READERS, gather_once, gather_zero_copy
+from gnnbench.ops.id_set import union_ids
+from gnnbench.ops.library import load_native
+from gnnbench.ops.locked import REGISTERED, VMM, lock, unlock, vmm_memory
+from gnnbench.ops.match import overlaps
+
+Row = dict[str, Any]
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--table-gib", type=float, default=48.0)
+    parser.add_argument("--row-bytes", type=int, default=512)
+    parser.add_argument("--rows", type=int, default=1_260_000, help="distinct rows of a batch")
+    parser.add_argument("--hubs", type=float, default=0.5, help="of a batch's rows: among the hubs")
+    parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 4, 8, 16])
+    parser.add_argument("--blocks", type=int, nargs="+", default=[READERS], help="of the reader")
+    parser.add_argument("--memory", nargs="+", default=[REGISTERED, VMM])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--matrix", type=int, nargs=3, default=[1000, 300_000, 100_000_000],
+                        metavar=("BATCHES", "IDS", "NODES"))  # fmt: skip
+    parser.add_argument("--out", type=Path, default=Path("memory_io.json"))
+    return parser.parse_args()
+
+
+def seconds(call: Callable[[], Any], repeats: int) -> float:
+    """Median of synchronised calls, after one."""
+    taken = []
+    for _ in range(repeats + 1):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        call()
+        torch.cuda.synchronize()
+        taken.append(time.perf_counter() - begin)
+    return statistics.median(taken[1:])
+
+
+def drawn(count: int, rows: int, nodes: int, hubs: float) -> list[Tensor]:
+    """Batches of distinct int32 ids in random order; a share of each is drawn of few nodes."""
+    draw = torch.Generator("cuda").manual_seed(1)
+    few = max(1, int(rows * 1.5))  # hubs: two thirds of them are in a batch where its share is 1
+    spread = torch.randperm(nodes, generator=draw, device="cuda", dtype=torch.int32)
+    found = []
+    for _ in range(count):
+        chosen = torch.randperm(few, generator=draw, device="cuda")[: int(rows * hubs)]
+        rest = torch.randint(few, nodes, (rows,), generator=draw, device="cuda").unique()
+        rest = rest[torch.randperm(rest.numel(), generator=draw, device="cuda")]
+        ids = spread[torch.cat([chosen, rest[: rows - chosen.numel()]])]
+        found.append(ids[torch.randperm(ids.numel(), generator=draw, device="cuda")])
+    return found
+
+
+def made(nodes: int, columns: int, memory: str) -> Tensor:
+    """A table of int32 ``[nodes, columns]`` that the GPU reads, registered in place or made so."""
+    if memory == VMM:
+        return vmm_memory(nodes * columns * 4, "cuda").view(torch.int32).view(nodes, columns)
+    table = torch.empty((nodes, columns), dtype=torch.int32).fill_(0)  # its pages are there
+    if code := lock(table):
+        sys.exit(f"the table cannot be locked (CUDA error {code})")
+    return table
+
+
+def require(rows: Tensor, ids: Tensor, what: str) -> None:
+    """End the program where a row does not begin with its number."""
+    if not torch.equal(rows[:, 0], ids):
+        sys.exit(f"NOT EQUAL: {what}")
+
+
+def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> list[Row]:
+    """Rates by the way of reading, window and number of blocks."""
+    nodes, row_bytes = table.shape[0], table.shape[1] * 4
+    found = []
+    for window in options.windows:
+        some = batches[:window]
+        union, asked = union_ids(some, nodes), sum(b.numel() for b in some)
+        distinct = union.ids.numel()
+        count = torch.zeros(1, dtype=torch.int64, device="cuda")
+        out = torch.empty((asked, table.shape[1]), dtype=torch.int32, device="cuda")
+        for blocks in options.blocks:
+
+            def once() -> Tensor:
+                return gather_once(table, some, count, out, blocks)  # noqa: B023
+
+            def copied() -> Tensor:
+                held = union_ids(some, nodes)  # noqa: B023
+                rows = gather_zero_copy(table, held.ids, PAGE_ORDERED, blocks=blocks)  # noqa: B023
+                for ids in some:  # noqa: B023
+                    batch = held.gather(rows, ids)
+                return batch
+
+            def one_by_one() -> Tensor:
+                for ids in some:  # noqa: B023
+                    rows = gather_zero_copy(table, ids, PAGE_ORDERED, blocks=blocks)  # noqa: B023
+                return rows
+
+            count.zero_()
+            require(once(), torch.cat(some), "gather_once")
+            if int(count) != distinct:
+                sys.exit("NOT EQUAL: rows read once")
+            require(copied(), some[-1], "union")
+            require(one_by_one(), some[-1], "page-ordered")
+            ways: dict[str, Callable[[], Any]] = {
+                "batches": once, "union": copied, "page-ordered": one_by_one,
+            }  # fmt: skip
+            for way, call in ways.items():
+                took = seconds(call, options.repeats)
+                loaded = asked if way == "page-ordered" else distinct
+                found.append({
+                    "way": way, "window": window, "blocks": blocks, "asked": asked,
+                    "share": loaded / asked, "ms": took * 1e3,
+                    "gb_per_s": loaded * row_bytes / took / 1e9,
+                })  # fmt: skip
+        set_ms = seconds(lambda: union_ids(some, nodes), options.repeats) * 1e3  # noqa: B023
+        found.append({"way": "union_ids alone", "window": window, "asked": asked, "ms": set_ms})
+    return found
+
+
+def matrix(batches: int, ids: int, nodes: int) -> Row:
+    """Overlaps of random batches; two pairs are counted again."""
+    draw = torch.Generator("cuda").manual_seed(2)
+    given = [
+        torch.randint(nodes, (ids,), generator=draw, device="cuda").unique().int()
+        for _ in range(batches)
+    ]
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    begin = time.perf_counter()
+    found = overlaps(given)
+    took = time.perf_counter() - begin
+    for i, j in ((0, 1), (0, batches - 1)):
+        if int(found[i, j]) != int(torch.isin(given[i], given[j]).sum()):
+            sys.exit("NOT EQUAL: overlaps")
+    peak = torch.cuda.max_memory_allocated() - before
+    return {"way": "overlaps", "batches": batches, "s": took, "bytes": peak}
+
+
+def main() -> None:
+    """Everything, shown as it comes and written after each part."""
+    options = arguments()
+    load_native()
+    columns = options.row_bytes // 4
+    nodes = int(options.table_gib * (1 << 30)) // (columns * 4)
+    results: list[Row] = []
+
+    def add(rows: Sequence[Row], **also: Any) -> None:
+        for row in rows:
+            results.append({**also, **row})
+            print(json.dumps(results[-1]), flush=True)
+        facts = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+                 "table_rows": nodes, "row_bytes": columns * 4}  # fmt: skip
+        options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
+
+    if options.matrix[0] > 1:
+        add([matrix(*options.matrix)])
+    pinned = torch.zeros(1 << 28, dtype=torch.uint8).pin_memory()
+    here = torch.empty_like(pinned, device="cuda")
+    took = seconds(lambda: here.copy_(pinned, non_blocking=True), options.repeats)
+    add([{"way": "pinned copy", "gb_per_s": pinned.numel() / took / 1e9}])
+    batches = drawn(max(options.windows), options.rows, nodes, options.hubs)
+    for memory in options.memory:
+        begin = time.perf_counter()
+        table = made(nodes, columns, memory)
+        add([{"way": "locking", "s": time.perf_counter() - begin}], memory=memory)
+        table[:, 0] = torch.arange(nodes, dtype=torch.int32)
+        add(read(table, batches, options), memory=memory)
+        if memory == REGISTERED:
+            unlock(table)
+        del table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Every store and composition on a GPU over hundreds of batches: bits, and rows by path."""
+
+from dataclasses import replace
+
+import pytest
+from compose import counted, make, run
+from stores import STORES, shapes, stress
+
+from gnnbench.errors import GpuMemoryError
+from gnnbench.stages.features import Host, Uva
+from gnnbench.stages.features.spec import Over
+
+pytestmark = pytest.mark.gpu
+PATHS = {"host": "host_copy", "uva": "zero_copy"}
+TABLES = {"host": Host(), "uva": Uva(), "naive": Uva(access="naive")}
+STEPS = {"host": 3, "uva": 2, "naive": 4}  # every so many of the shapes: each store has some
+
+
+def over(spec, table):
+    """The same composition above another store that fetches."""
+    if not isinstance(spec, Over):
+        return table
+    return replace(spec, table=over(spec.table, table))
+
+
+@pytest.mark.parametrize(
+    ("fetching", "name", "dtype", "width"),
+    [(fetching, *one) for fetching, step in STEPS.items() for one in shapes(STORES)[::step]],
+)
+def test_rows_and_counts_are_right_for_hundreds_of_batches(fetching, name, dtype, width):
+    table = TABLES[fetching]
+    stress(over(STORES[name], table), dtype, width, "cuda", PATHS[table.name])
+
+
+@pytest.mark.parametrize("table", PATHS)
+@pytest.mark.parametrize("above", ["", "match", "window"])
+def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):
+    """From an empty cache on, and from what the first epoch has left."""
+    prefix = "features.table" if above else "features"
+    settings = {"features": above, prefix: "cache", f"{prefix}.policy": "sieve"}
+    settings |= {f"{prefix}.ratio": 0.1, "sampler.pick": "floyd"}
+    here, there = (
+        make(
+            small_graph, settings=settings | ({f"{prefix}.table": table} if gpu else {}),
+            until="memory_io", device="cuda" if gpu else "cpu", batch_size=20, fanouts=(3, 2),
+        )
+        for gpu in (False, True)
+    )  # fmt: skip
+    for epoch in (3, 4):
+        right, found = counted(run(here, epoch)), counted(run(there, epoch))
+        key = ("features", "feature_bytes")
+        assert found[*key, "cache"] == right[*key, "cache"] > 0
+        assert found[*key, PATHS[table]] == right[*key, "host"]
+    there.close()
+
+
+@pytest.mark.parametrize("until", ["memory_io", "compute"])
+@pytest.mark.parametrize("policy", ["presc#1", "sieve"])
+def test_a_ratio_derived_from_measured_memory(small_graph, until, policy):
+    """A small table fits whole; within a limit as much as the limit says. Losses stay the same."""
+    settings = {"features": "cache", "features.policy": policy, "features.ratio": "auto"}
+    whole = make(small_graph, settings=settings, until=until, device="cuda")
+    told = {name: value for _, name, _, value in whole.setup_counts}
+    assert (told["cache_ratio"], told["cache_rows"]) == (1, 400)
+    assert told["uncached_peak_bytes"] > 0 and told["uncached_time_s"] > 0
+    limit = {"features.memory_gib": 100 * 96 / 2**30}
+    part = make(small_graph, settings=settings | limit, until=until, device="cuda")
+    told = {name: value for _, name, _, value in part.setup_counts}
+    assert (told["cache_ratio"], told["cache_rows"]) == (0.25, 100)
+    plain = make(small_graph, settings={"features": "host"}, until=until, device="cuda")
+    reports = [run(system, 5) for system in (plain, whole, part)]
+    assert all(r.ok for r in reports), [r.reason for r in reports]
+    assert len({r.unique_nodes for r in reports}) == 1
+    if until == "compute":
+        assert reports[1].loss == pytest.approx(reports[0].loss, rel=1e-4)
+    for system in (plain, whole, part):
+        system.close()
+
+
+def test_a_cache_that_does_not_fit_the_gpu(small_graph):
+    huge = replace(small_graph, features=small_graph.features[:, :1].expand(-1, 1 << 40))
+    with pytest.raises(GpuMemoryError, match=r"a feature cache of ratio 0\.5 takes .* the GPU has"):
+        make(
+            huge, settings={"features": "cache", "features.ratio": 0.5, "features.table": "host"},
+            until="memory_io", device="cuda",
+        )  # fmt: skip

@@ -1,0 +1,93 @@
+"""Pieces of memory that are not to be had: a sentence says what and what to do."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gnnbench.cell import Cell
+from gnnbench.errors import GpuMemoryError, HostMemoryError, UnsupportedError
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.memory import taking
+from gnnbench.stages.features.spec import Cache
+from gnnbench.stages.job import Job
+
+GIB = 1 << 30
+
+
+def build(spec, nodes, width=64):
+    """A store over a table; a large one takes no memory."""
+    few = torch.arange(min(nodes, 10_000) * width, dtype=torch.float32).view(-1, width)
+    table = few if few.shape[0] == nodes else few[:1].expand(nodes, width)
+    graph = SimpleNamespace(name="t", features=table, num_nodes=nodes)
+    return spec.resolved("cpu").build(Job(Cell("e", "s", "t", ""), graph, Counts()))
+
+
+def test_a_full_gpu_and_a_full_host_say_what_to_change():
+    words = r"^a table takes 3 GiB, more than the {} has free; take less$"
+    with (
+        pytest.raises(GpuMemoryError, match=words.format("GPU")),
+        taking("a table", 3 * GIB, "take less"),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3 GiB.")
+    with (
+        pytest.raises(HostMemoryError, match=words.format("host")),
+        taking("a table", 3 * GIB, "take less"),
+    ):
+        torch.empty(1 << 60, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="of another kind"), taking("a table", 3, "take less"):
+        raise RuntimeError("of another kind")
+
+
+@pytest.mark.parametrize("policy", ["degree", "sieve"])
+def test_a_cache_that_does_not_fit(policy):
+    words = r"^a feature cache of ratio 0.5 takes .* GiB, more than the host has free; give a sma"
+    with pytest.raises(HostMemoryError, match=words):
+        build(Cache(policy=policy, ratio=0.5), 1 << 52)
+
+
+def test_a_stated_limit_is_kept():
+    words = r"^a feature cache of ratio 0.5 takes 0\.00012 GiB, more than memory_gib=0\.0001; give"
+    with pytest.raises(UnsupportedError, match=words):
+        build(Cache(policy="random", ratio=0.5, memory_gib=1e-4), 1008)
+    within = build(Cache(policy="random", ratio=0.4, memory_gib=1e-4), 1000)
+    assert within.prepare(lambda epoch: []) and within._cache.shape == (400, 64)
+
+
+@pytest.mark.parametrize("policy", ["random", "sieve"])
+def test_auto_takes_what_is_stated_on_a_cpu(policy):
+    words = r"ratio=auto is derived from a GPU's memory; on a CPU give memory_gib, or a ratio"
+    with pytest.raises(UnsupportedError, match=words):
+        Cache(ratio="auto").resolved("cpu")
+    assert Cache(ratio="auto").resolved("cuda").ratio == "auto"
+    rows = 300
+    made = build(Cache(policy=policy, ratio="auto", memory_gib=rows * 256 / GIB), 1000)
+    assert made._cache.shape == (0, 64)  # until it is known
+    spent = made.fit(lambda: pytest.fail("a CPU has no peak to be measured"))
+    assert {m.name: v for m, v in spent.items()} == {"cache_ratio": 0.3}
+    told = {m.name: v for m, v in made.prepare(lambda epoch: []).items()}
+    assert told["cache_rows"] == rows and made._cache.shape == (rows, 64)
+    ids = torch.arange(0, 1000, 7)
+    for _ in range(2):
+        assert torch.equal(made.fetch(ids), made.job.graph.features[ids])
+
+
+def test_a_given_ratio_derives_nothing():
+    made = build(Cache(policy="random", ratio=0.3), 1000)
+    assert made.fit(lambda: pytest.fail("nothing is to be measured")) == {}
+
+
+def test_what_is_left_on_a_gpu(monkeypatch):
+    """Free and held by torch, less the peak of an epoch and the margin; the driver is faked."""
+    made = build(Cache(policy="random", ratio="auto", memory_gib=1), 1000)
+    free, held, peak = 2 * GIB, 3 * GIB, 4 * GIB
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 99 * GIB))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: held)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    made.job.__dict__["device"] = SimpleNamespace(type="cuda")
+    monkeypatch.setattr(made, "_allocated", lambda rows: torch.empty(rows, 64))
+    spent = {m.name: v for m, v in made.fit(lambda: peak).items()}
+    assert spent.keys() == {"cache_ratio", "uncached_peak_bytes", "uncached_time_s"}
+    assert (spent["cache_ratio"], spent["uncached_peak_bytes"]) == (0, peak)  # all is margin
+    peak = 2 * GIB
+    assert {m.name: v for m, v in made.fit(lambda: peak).items()}["cache_ratio"] == 1

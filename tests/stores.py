@@ -1,0 +1,177 @@
+"""Feature stores and their compositions under stress, and what they must have counted."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import SimpleNamespace
+
+import torch
+
+from gnnbench.cache.policy import Policy, cached_rows, hotness, ranking
+from gnnbench.cell import Cell
+from gnnbench.reference.sieve import Sieve
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features import Cache, Host, Match, Window
+from gnnbench.stages.greedy import Greedy
+from gnnbench.stages.job import Job
+from gnnbench.stages.order import AsDrawn
+from gnnbench.stages.schedule.base import Stages
+
+NODES, BATCHES, RATIO, HELD = 97, 50, 0.3, 3
+POLICIES = ("degree", "random", "presc#1", "optimal", "sieve")
+WIDTHS, DTYPES = (1, 3, 5, 100, 129), (torch.float32, torch.float16, torch.bfloat16)
+ORDERS = (AsDrawn(), Greedy(window=3))
+CACHES = {f"cache {policy}": Cache(policy=policy, ratio=RATIO) for policy in POLICIES}
+STORES = {
+    "host": Host(), **CACHES, "cache none": Cache(ratio=0), "cache all": Cache(ratio=1),
+    "match": Match(), "window": Window(window=4),
+    **{f"match over {name}": Match(table=spec) for name, spec in CACHES.items()},
+    **{f"window over {name}": Window(table=spec, window=4) for name, spec in CACHES.items()},
+}  # fmt: skip
+
+
+def shapes(names):
+    """Name, dtype and width: every width of every store, the types in turns."""
+    pairs = [(name, width) for name in names for width in WIDTHS]
+    return [(name, DTYPES[nth % len(DTYPES)], width) for nth, (name, width) in enumerate(pairs)]
+
+
+def table(dtype, width):
+    """Rows whose bits are any, infinities and not-a-numbers among them."""
+    bits = torch.Generator().manual_seed(1)
+    raw = torch.randint(
+        0, 256, (NODES * width * dtype.itemsize,), dtype=torch.uint8, generator=bits
+    )
+    return raw.view(dtype).view(NODES, width)
+
+
+def same(rows, right):
+    """Whether rows are equal bit by bit."""
+    return rows.dtype is right.dtype and torch.equal(
+        rows.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8)
+    )
+
+
+def footprint(epoch):
+    """Ids of an epoch's batches: of any number, none and all of them too, in any order."""
+    draw = torch.Generator().manual_seed(epoch + 17)
+    found = []
+    for _ in range(BATCHES):
+        n = int(torch.randint(0, NODES + 1, (), generator=draw))
+        # Some nodes are met more often than others, as in any graph.
+        liked = torch.rand(NODES, generator=draw) * torch.arange(1, NODES + 1)
+        found.append(liked.argsort(descending=True)[: n if n % 7 else n // 3].int())
+    return found
+
+
+class Model:
+    """What a store must load from where, of sets and lists."""
+
+    def __init__(self, spec, job):
+        self.spec, self.job = spec, job
+        self.window = getattr(spec, "window", 1)
+        own = spec if isinstance(spec, Cache) else getattr(spec, "table", None)
+        self.cache = own if isinstance(own, Cache) else None
+        self.sieve = Sieve(cached_rows(RATIO, NODES))
+        self.held, self.last = set(), set()
+        self.rows = {"host": 0, "cache": 0, "reused": 0}
+
+    def lacking(self, batches):
+        """What is asked of the cache, or of the host, for windows or batches one by one."""
+        last = set()
+        for first in range(0, len(batches), self.window):
+            found = set().union(*(b.tolist() for b in batches[first : first + self.window]))
+            yield torch.tensor(sorted(found - last), dtype=torch.int64)
+            last = found if isinstance(self.spec, Match) else set()
+
+    def fill(self, below, epochs=()):
+        """Which rows a static cache holds, ranked by what it is asked in ``below``."""
+        policy = Policy.named(self.cache.policy)
+        if policy.name == "sieve" or (policy.name == "optimal" and not epochs):
+            return
+        counted = hotness(policy, self.job.graph, below, epochs)
+        rows = cached_rows(self.cache.ratio, NODES)
+        self.held = set(ranking(counted, NODES, self.job.cell.seed)[:rows].tolist())
+
+    def begin(self):
+        self.last = set()
+
+    def load(self, batches):
+        """One batch, or a window's."""
+        asked, union = sum(b.numel() for b in batches), set().union(*(b.tolist() for b in batches))
+        here = union - self.last
+        self.last = union if isinstance(self.spec, Match) else set()
+        hits = len(here & self.held)
+        if self.cache is not None and self.cache.policy == "sieve":
+            hits = self.sieve.batch(sorted(here))
+        self.rows["reused"] += asked - len(here)
+        self.rows["cache"] += hits
+        self.rows["host"] += len(here) - hits
+
+
+def stress(spec, dtype, width, device="cpu", path="host"):
+    """Four epochs of a store, in either order: bits in every step, and of the results before that
+    must still be valid; rows by path after each group.
+
+    ``path`` is what the store that fetches calls itself in its counts.
+    """
+    features = table(dtype, width)
+    graph = SimpleNamespace(
+        name="t", features=features, num_nodes=NODES, train_idx=torch.arange(NODES),
+        indices=torch.arange(200, dtype=torch.int32) % 53,
+    )  # fmt: skip
+    job = Job(Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts(), HELD)
+    store = spec.resolved(device).build(job)
+    model = Model(spec, job)
+
+    def order_of(epoch):
+        return ORDERS[epoch % 2].build(job)
+
+    def arranged(epoch):
+        stages = Stages(None, store, None, None, order_of(epoch))
+        batches = [
+            SimpleNamespace(input_nodes=ids.to(device), number=nth)
+            for nth, ids in enumerate(footprint(epoch))
+        ]
+        last = None
+        for first in range(0, BATCHES, stages.ahead):
+            group = stages.arranged(batches[first : first + stages.ahead], last)
+            last = group[-1]
+            yield stages, group
+
+    def told(epoch):
+        return [b.input_nodes for _, group in arranged(epoch) for b in group]
+
+    def below(epoch):
+        return model.lacking([ids.cpu() for ids in told(epoch)])
+
+    store.prepare(told)
+    if model.cache is not None:
+        model.fill(below)
+    job.counts.clear()
+    asked = 0
+    for epoch in range(4):
+        store.foresee(told, epoch)
+        if model.cache is not None and model.cache.policy == "optimal":
+            model.fill(below, (epoch,))
+        store.forget()
+        model.begin()
+        valid = deque(maxlen=HELD)
+        for stages, group in arranged(epoch):
+            for nth, batch in enumerate(group):
+                ids = batch.input_nodes.cpu().long()
+                valid.append((stages.load(group, nth), features[ids]))
+                for rows, right in valid:
+                    assert same(rows.cpu(), right), (epoch, batch.number)
+                asked += ids.numel()
+                if nth % model.window == 0:
+                    model.load([b.input_nodes for b in group[nth : nth + model.window]])
+            row = width * dtype.itemsize
+            rows = {
+                ("host" if w == path else w): n // row
+                for _, name, w, n in job.counts.rows() if name == "feature_bytes"
+            }  # fmt: skip
+            assert rows == {w: n for w, n in model.rows.items() if n or w in rows}
+            assert sum(rows.values()) == asked
+    assert asked > 1000
+    store.close()

@@ -1,0 +1,55 @@
+"""Options of the command line that lead through stages: taken, or told how to get there."""
+
+import pytest
+
+from gnnbench import experiment as ex
+from gnnbench.errors import UsageError
+from gnnbench.overrides import Overrides, as_definition
+from gnnbench.runner.environment import known_paths
+
+MATCH = "baseline.features=match"
+CACHE = "baseline.features.table=cache"
+
+
+def settings(*options, experiment="breakdown"):
+    over = Overrides(systems=("baseline",), options=options)
+    return as_definition(over, ex.load(experiment), known_paths)["systems"]["baseline"]
+
+
+def test_a_path_leads_through_stages_in_whatever_order_it_is_typed():
+    ratio = "baseline.features.table.ratio=0.2"
+    for options in ((MATCH, CACHE, ratio), (ratio, CACHE, MATCH)):
+        assert settings(*options) == {
+            "features": "match", "features.table": "cache", "features.table.ratio": 0.2,
+        }  # fmt: skip
+    table = "baseline.features.table.table=host"
+    assert settings(MATCH, CACHE, table)["features.table.table"] == "host"
+
+
+@pytest.mark.parametrize("option", ["features.window=4", "features.table.ratio=0.3"])
+def test_a_path_of_one_of_the_stages_that_vary_is_taken(option):
+    """match-degree has an axis of host, match and window."""
+    path, _, value = option.partition("=")
+    options = [f"baseline.{option}", *([CACHE] if "table." in option else [])]
+    assert settings(*options, experiment="match-degree")[path] == float(value)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["features.table.ratio=1"], f"table=cache has it: add -o {MATCH} -o {CACHE}"),
+        ([MATCH, "features.table.ratio=1"], f"features.table=cache has it: add -o {CACHE}$"),
+        ([MATCH, CACHE, "features.table.ratoi=1"], r"did you mean 'features\.table\.ratio'"),
+        (["features.ratio=0.3"], "features=cache has it: add -o baseline.features=cache$"),
+    ],
+)
+def test_a_path_that_is_not_there_says_how_to_get_to_it(options, words):
+    with pytest.raises(UsageError, match=words):
+        settings(*options)
+
+
+@pytest.mark.parametrize("value", ["cach", "window", "gpu"])
+def test_a_stage_that_cannot_be_below_is_named(value):
+    words = rf"features 'match'\.table cannot be {value}; it is default, host, uva or cache"
+    with pytest.raises(UsageError, match=words):
+        settings(MATCH, f"baseline.features.table={value}", "baseline.features.table.ratio=1")
