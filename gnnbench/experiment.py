@@ -54,7 +54,7 @@ AXES: dict[str, Any] = {
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
     "batch_size": Positive,
-    "fanouts": Annotated[list[Positive], Field(min_length=1)],
+    "fanouts": list[Positive],
     "hidden": Positive,
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,

@@ -134,6 +134,11 @@ def _cell(
     if "learning_rate" in values:  # 1 and 1.0 are one cell
         values["learning_rate"] = float(values["learning_rate"])
     until = Until.of(values.setdefault("until", Until.COMPUTE.word))
+    if values.get("fanouts") == () and until is not Until.MEMORY_IO:
+        raise UsageError(
+            f"fanouts=[] has nothing to do until {until.word}: it gathers the rows of the seeds;"
+            " give until=memory_io, or fanouts"
+        )
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
     elif "model" not in values:

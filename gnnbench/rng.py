@@ -6,6 +6,7 @@ hash of (run seed, epoch, purpose), so that two purposes never share a stream.
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Set for all workers of a run where one of them has a torch that cannot load the native library.
 IN_NUMPY = "GNNBENCH_ORDER_IN_NUMPY"
+WORTH_SELECTING = 0.5  # of all elements: sorting more than these costs as much as sorting all
+_PIECE = 1 << 20  # elements whose keys stay in a cache
 _MASK = (1 << 64) - 1
 
 
@@ -40,24 +43,45 @@ def key(seed: int, epoch: int, purpose: str) -> int:
     return h >> 1
 
 
-def permutation(n: int, key: int, device: torch.device | str = "cpu") -> Tensor:
+def permutation(
+    n: int, key: int, device: torch.device | str = "cpu", first: int | None = None
+) -> Tensor:
     """A permutation of ``range(n)``, int64 ``[n]``, the same bits on every machine and device.
 
     Element i gets the 64-bit sort key (words 0 and 1 of the block with counter (i low, i high, 0,
-    0xFFFFFFFF)); equal sort keys keep their order. Drawn by the native library, or with
+    0xFFFFFFFF)); equal sort keys keep their order. ``first``: no more than so many elements of it,
+    on a CPU without sorting the others. Drawn by the native library, or with
     ``IN_NUMPY`` set by the reference in numpy: the same bits, later.
     """
     import torch
 
+    some = n if first is None else min(first, n)
     if os.environ.get(IN_NUMPY):
         from gnnbench.reference import rng as reference
 
-        return torch.from_numpy(reference.permutation(n, key)).to(device)
+        return torch.from_numpy(reference.permutation(n, key)[:some]).to(device)
+    if torch.device(device).type == "cpu" and some < n * WORTH_SELECTING:
+        # Keys are uniform: so many lie below the limit, but for six standard deviations.
+        limit = int((some + 6 * math.isqrt(some) + 36) / n * 2**63)
+        parts = []
+        for begin in range(0, n, _PIECE):
+            keys = _sort_keys(begin, min(begin + _PIECE, n), key, device)
+            near = (keys < limit).nonzero().flatten()
+            parts.append((near + begin, keys[near]))
+        near, keys = (torch.cat(p) for p in zip(*parts, strict=True))
+        if near.numel() >= some:
+            return near[torch.sort(keys, stable=True).indices[:some]]
+    return torch.sort(_sort_keys(0, n, key, device), stable=True).indices[:some]
+
+
+def _sort_keys(begin: int, end: int, key: int, device: torch.device | str) -> Tensor:
+    """Keys of elements ``begin`` to ``end``: 63 bits, for another would be a sign."""
+    import torch
+
     from gnnbench.ops.sampler import philox
 
-    i = torch.arange(n, dtype=torch.int64, device=device)
+    i = torch.arange(begin, end, dtype=torch.int64, device=device)
     zero = torch.zeros_like(i)
     counters = torch.stack([i & 0xFFFFFFFF, i >> 32, zero, zero + 0xFFFFFFFF], dim=1)
     words = philox(key, counters)
-    # Bit 63 would be a sign: 63 bits are enough of a sort key.
-    return torch.sort((words[:, 0] << 31) | (words[:, 1] >> 1), stable=True).indices
+    return (words[:, 0] << 31) | (words[:, 1] >> 1)

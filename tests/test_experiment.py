@@ -261,6 +261,7 @@ def knows(system, given):
         ("batch_size=[512, 1024]", {"axes": {"batch_size": [512, 1024]}}),
         ("fanouts=[10, 5]", {"axes": {"fanouts": [[10, 5]]}}),
         ("fanouts=10/5", {"axes": {"fanouts": [[10, 5]]}}),
+        ("fanouts=[]", {"axes": {"fanouts": [[]]}}),
         ("fanouts=15,10,5", {"axes": {"fanouts": [[15, 10, 5]]}}),
         ("fanouts=7", {"axes": {"fanouts": [[7]]}}),
         ("fanouts=[[10, 5], [3]]", {"axes": {"fanouts": [[10, 5], [3]]}}),
@@ -391,4 +392,4 @@ def test_shipped_defaults_take_what_every_machine_can_make(name):
     """No real graph is asked for unless its profile is."""
     found = ex.resolve(ex.load(name), "").axis("dataset")
     assert found
-    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat"}
+    assert {datasets.resolve(dataset).kind for dataset in found} <= {"twin", "rmat", "rows"}

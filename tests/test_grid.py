@@ -144,6 +144,16 @@ def test_constraints_by_path(grid):
     ]  # fmt: skip
 
 
+def test_without_fanouts_rows_of_the_seeds_are_gathered(grid):
+    text = "fanouts = [[], [5]]\nuntil = ['memory_io']\n"
+    gathers, samples = grid(["baseline"], text).cells
+    assert (gathers.fanouts, gathers.gathers, samples.gathers) == ((), True, False)
+    assert gathers.id != samples.id
+    for until in ("sample", "compute"):
+        with pytest.raises(UsageError, match=f"nothing to do until {until}.* give until=memory_io"):
+            grid(["baseline"], TRAIN + text.replace("memory_io", until))
+
+
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 def test_without_compute_the_model_tells_nothing_apart(grid, until):
     text = f"until = ['{until}']\nmodel = ['gcn', 'graphsage']\nhidden = [8, 16]\n"

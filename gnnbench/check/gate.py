@@ -12,7 +12,7 @@ from gnnbench.check.hops import Hop, frontier_fault, structural_fault
 from gnnbench.check.law import Law
 from gnnbench.check.same import same_work
 from gnnbench.data.graph import Graph
-from gnnbench.minibatch import MiniBatch
+from gnnbench.minibatch import MiniBatch, host_ids
 from gnnbench.ops.picks import PickSpec
 from gnnbench.reference import sampler as reference_sampler
 
@@ -53,6 +53,17 @@ def check_structure(
     fault = frontier_fault(hops, seeds.numpy(), frontier)
     if fault:
         raise Fault(fault)
+
+
+def check_inputs(seeds: Tensor, hops: Sequence[Hop], input_nodes: Tensor) -> None:
+    """Raise ``Fault`` unless a batch asks for the rows of its seeds and of what was drawn, each
+    once."""
+    ids = np.sort(host_ids(input_nodes))
+    right = np.unique(np.concatenate([host_ids(seeds), *(hop.edge_src for hop in hops)]))
+    if not np.array_equal(ids, right):
+        raise Fault(
+            f"the rows of {ids.size} nodes are asked for, which are not the {right.size} drawn"
+        )
 
 
 def check_against_reference(

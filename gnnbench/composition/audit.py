@@ -64,7 +64,7 @@ def recount(
         return f"{len(batches)} batches were run where the epoch has {len(seeds)}"
     for nth, (right, batch) in enumerate(zip(seeds, batches, strict=True)):
         hops = batch.hops
-        drawn_for = hops[0][0].long()
+        drawn_for = (hops[0][0] if hops else batch.seeds).long()
         if not torch.equal(drawn_for.sort().values, right.long().sort().values):
             return (
                 f"timed batch {nth + 1} was drawn for other seeds than its own:"

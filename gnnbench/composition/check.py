@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.check import gate, layers
+from gnnbench.check.hops import digest
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Batch, Hop
@@ -42,10 +43,9 @@ def check(system: Gated) -> CheckReport:
     sampler, job = system.stages.sampler, system.job
     cell, graph = job.cell, job.graph
     store, trainer = system.stages.store, system.trainer
-    report = CheckReport(
-        True, "", sampler.pick, sampler.frontier, sampler.law.name, "", 0.0, 0.0, {"batches": 0},
-        verified=True,
-    )  # fmt: skip
+    drawn = (sampler.pick, sampler.frontier, sampler.law.name)
+    told = ("", "", "") if cell.gathers else drawn
+    report = CheckReport(True, "", *told, "", 0.0, 0.0, {"batches": 0}, verified=True)
     all_seeds = gate.gate_seeds(system.order.batches(0))
     batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]
     sizes = [batch.sizes() for batch in batches]
@@ -87,7 +87,8 @@ def check(system: Gated) -> CheckReport:
     count = sum(seeds.numel() for seeds in all_seeds)
     report.edges_per_seed = sum(edges) / count
     report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
-    report.digest = sampler.digest(all_hops)
+    # A foreign sampler draws edges of its own, but none where there are none to draw.
+    report.digest = digest(all_hops) if cell.gathers else sampler.digest(all_hops)
     return report
 
 
@@ -131,6 +132,7 @@ def _look(system: Gated, seeds: Tensor, batch: Batch) -> list[Hop]:
     """The hops of a batch, found right. Raises ``gate.Fault``."""
     hops = batch.hops()
     check_structure(system, seeds, hops)
+    gate.check_inputs(seeds, hops, batch.input_nodes)
     return hops
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
@@ -56,7 +57,7 @@ class Composed(System):
         self._last: tuple[Batch, Tensor] | None = None
         self._schedule: Schedule = self.recipe.schedule
         self._verifier: Verifier | None = None
-        self._peak = 0  # of device memory, before a verification epoch
+        self._peak = 0  # of device memory, before the harness took some
 
     def setup(self) -> None:
         """Build the stages; on a GPU the peak of memory counts from here."""
@@ -65,7 +66,7 @@ class Composed(System):
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         self._schedule = recipe.schedule.build(job)
-        sampler = recipe.sampler.build(job)
+        sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
@@ -133,7 +134,8 @@ class Composed(System):
     @cached_property
     def _train(self) -> Tensor:
         """The training nodes, sorted."""
-        return self.graph.train_idx.sort().values
+        train = self.graph.train_idx  # of the store's graphs sorted already
+        return train if bool((train[1:] > train[:-1]).all()) else train.sort().values
 
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
@@ -242,6 +244,18 @@ class Composed(System):
             param_norm=norm,
             param_moved=moved,
         )
+
+    def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
+        """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""
+        self._peak = self._peak_bytes()
+        found = self._copies.counts(served, batches)
+        if self.job.device.type == "cuda":  # what a ceiling takes is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    @cached_property
+    def _copies(self) -> Copies:
+        return Copies(self.job)
 
     def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""

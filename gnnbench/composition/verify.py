@@ -40,8 +40,7 @@ class Verifier:
             return
         self._sha = hashlib.sha256()
         try:
-            blocks = list(reversed(batch.blocks))
-            self._blocks(blocks, batch.seeds.to(blocks[0].indptr.device))
+            self._blocks(list(reversed(batch.blocks)), batch)
             if rows is not None:
                 gate.check_features(self._graph, batch.input_nodes, rows)
         except gate.Fault as fault:
@@ -56,11 +55,12 @@ class Verifier:
         """
         return hashlib.sha256(b"".join(sorted(self._seen))).hexdigest()
 
-    def _blocks(self, blocks: list[Block], seeds: Tensor) -> None:
-        """From the seeds outwards, on the device that the blocks are on."""
+    def _blocks(self, blocks: list[Block], batch: Batch) -> None:
+        """From the seeds outwards, on the device that the nodes are on."""
         if len(blocks) != len(self._fanouts):
             raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
-        wanted, done_dst, done_edges = seeds.long(), 0, 0
+        asked = batch.input_nodes
+        wanted, done_dst, done_edges = batch.seeds.to(asked.device).long(), 0, 0
         for hop, (block, fanout) in enumerate(zip(blocks, self._fanouts, strict=True), start=1):
             if fault := _form_fault(block, wanted):
                 raise gate.Fault(f"hop {hop}: {fault}")
@@ -76,6 +76,10 @@ class Verifier:
             wanted = nodes
             if self._frontier == "new":
                 done_dst, done_edges = block.num_dst, block.num_edges
+        if not torch.equal(asked.long(), wanted):
+            raise gate.Fault("the rows asked for are not those of all nodes known, in their order")
+        if not blocks:  # there are no edges to tell batches apart by
+            self._sha.update(_multiset(wanted, wanted).to_bytes(8, "little"))
 
     def _hop_fault(self, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
         starts = counts.cumsum(0) - counts

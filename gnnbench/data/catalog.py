@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gnnbench.data.generators import rmat
 from gnnbench.data.manifest import Manifest, manifests
-from gnnbench.data.names import RMAT, DatasetRef, imported_graphs, npz_files, resolve
+from gnnbench.data.names import RMAT, ROWS, DatasetRef, imported_graphs, npz_files, resolve
 from gnnbench.data.paths import data_root
 from gnnbench.data.prepare import (
     find_source,
@@ -85,7 +85,7 @@ def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
     """Every known dataset: manifests, twins, R-MAT, imported graphs, ``.npz`` in raw folders."""
     names = [*manifests()]
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
-    names.append(RMAT)
+    names += [RMAT, ROWS]
     names += sorted({**npz_files(), **imported_graphs(root)})
     return [_summary(resolve(name, root), data_root(root), 0) for name in names]
 
@@ -130,6 +130,8 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     description = manifest.description if manifest else "graph from an .npz file"
     if ref.kind == "rmat":
         description = f"R-MAT of scale {int(ref.scale)}, for sampling"
+    if ref.kind == "rows":
+        description = "rows of features without a graph, for gathers"
     if ref.kind == "store":
         description = "prepared graph" if "/" in ref.name else "imported graph"
     path = prepared_path(ref, root, seed)
@@ -158,6 +160,19 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
             feature_dim=rmat.FEATURE_DIM,
             num_classes=rmat.NUM_CLASSES,
             symmetric=ref.sym,
+            licence="generated",
+        )
+    if ref.kind == "rows":
+        return DatasetInfo(
+            ref.name,
+            "rows",
+            "generated",
+            description,
+            num_nodes=ref.shape[0],
+            feature_dim=ref.shape[1],
+            num_classes=1,
+            train_size=ref.shape[0],
+            symmetric=True,
             licence="generated",
         )
     assert manifest is not None

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gnnbench.data.generators import rmat
+from gnnbench.data.generators import rmat, rows
 from gnnbench.data.manifest import Manifest, manifests
 from gnnbench.data.paths import imported_dir, raw_folders
 from gnnbench.data.store import layout
 from gnnbench.errors import UsageError
 
-Kind = Literal["real", "twin", "rmat", "npz", "store"]
-RMAT = "rmat"
+Kind = Literal["real", "twin", "rmat", "rows", "npz", "store"]
+RMAT, ROWS = "rmat", "rows"
 _NAME = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?(?P<sym>\+sym)?", re.S)
 
 
@@ -25,9 +25,9 @@ class DatasetRef:
     """A resolved name.
 
     ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``rmat`` (generated; ``scale``
-    is the log of its nodes), ``npz`` (a file), ``store`` (a folder that is already prepared, ``data
-    import``'s among them). ``name`` is canonical: equal names mean equal graphs. ``sym`` asks for
-    the union with the reversed edges.
+    is the log of its nodes), ``rows`` (generated; ``shape`` is that of the feature table), ``npz``
+    (a file), ``store`` (a folder that is already prepared, ``data import``'s among them). ``name``
+    is canonical: equal names mean equal graphs. ``sym`` asks for the union with the reversed edges.
     """
 
     name: str
@@ -36,6 +36,7 @@ class DatasetRef:
     scale: float = 1.0
     sym: bool = False
     path: Path | None = None
+    shape: tuple[int, int] = (0, 0)
 
     @property
     def manifest(self) -> Manifest | None:
@@ -104,7 +105,7 @@ def check_new_name(name: str) -> str:
         raise UsageError(
             f"'{name}' cannot name a graph; use letters, digits, '_', '-' and '.', as in 'my_graph'"
         )
-    if plain == RMAT or plain in known_names() or plain in npz_files():
+    if plain in (RMAT, ROWS) or plain in known_names() or plain in npz_files():
         raise UsageError(f"'{name}' is the name of another dataset; choose another name")
     return plain
 
@@ -113,10 +114,10 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     """What a dataset name means.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
-    (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes), the
-    name of an imported graph (below ``root``) or of an ``.npz`` in a raw folder, a path to an
-    ``.npz`` or to a prepared folder.
-    Raises ``UsageError`` for anything else and suggests the nearest.
+    (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes),
+    ``rows@2Mx128`` (two million rows of 128 features, no edges), the name of an imported graph
+    (below ``root``) or of an ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared
+    folder. Raises ``UsageError`` for anything else and suggests the nearest.
     """
     match = _NAME.fullmatch(name.strip())
     assert match is not None
@@ -128,6 +129,9 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     if _plain(base) == RMAT and not twin:
         size = _rmat_scale(name, match["scale"])
         return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size, sym)
+    if _plain(base) == ROWS and not twin:
+        shape = _rows_shape(name, match["scale"], sym)
+        return DatasetRef(f"{ROWS}@{rows.short(*shape)}", "rows", ROWS, shape=shape)
     canonical = known_names().get(_plain(base))
     if canonical is None:
         stem, files, stored = _plain(base), npz_files(), imported_graphs(root)
@@ -172,6 +176,18 @@ def _rmat_scale(name: str, text: str | None) -> int:
     return size
 
 
+def _rows_shape(name: str, text: str | None, sym: bool) -> tuple[int, int]:
+    if sym:
+        raise UsageError(f"'{name}' has no edges to reverse; leave +sym out")
+    shape = rows.shape(rows.EXAMPLE if text is None else text)
+    if shape is None:
+        raise UsageError(
+            f"'{name}' must say how many rows of how many features, up to 2^31 - 1 of"
+            f" {rows.WIDTHS[-1]}, as in {ROWS}@{rows.EXAMPLE}"
+        )
+    return shape
+
+
 def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
     path = Path(base).expanduser()
     if path.suffix == ".npz":
@@ -181,7 +197,7 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
     folder = Path(base if sym else name).expanduser()
-    if "/" not in name and _plain(base) in {*known_names(), RMAT}:
+    if "/" not in name and _plain(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
         full = folder.absolute()
@@ -193,7 +209,9 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
 
 def _unknown(name: str, base: str, files: set[str]) -> str:
     known = known_names()
-    choices = sorted({*known.values(), *files, f"{RMAT}@{rmat.DEFAULT_SCALE}"})
+    choices = sorted(
+        {*known.values(), *files, f"{RMAT}@{rmat.DEFAULT_SCALE}", f"{ROWS}@{rows.EXAMPLE}"}
+    )
     twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
     candidates = {**{file: file for file in files}, **known, **twins}
     near = difflib.get_close_matches(_plain(base), candidates, n=1, cutoff=0.5)

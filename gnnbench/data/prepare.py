@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.data.generators import rmat, twin
+from gnnbench.data.generators import rmat, rows, twin
 from gnnbench.data.importers.common import ImportOptions, naming
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.importers.loaders import LOADERS
@@ -124,7 +124,7 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
             return final
         if ref.sym:
             return _symmetric(ref, root, final, identity, seed, progress)
-        if ref.kind in ("twin", "rmat"):
+        if ref.kind in ("twin", "rmat", "rows"):
             return _generated(ref, final, identity, seed, progress)
         return _imported(ref, root, final, identity, seed, progress)
 
@@ -135,6 +135,8 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
         identity["recipe"] = ref.manifest.twin_recipe().model_dump(mode="json")
     if ref.kind == "rmat":
         identity["recipe"] = rmat.recipe(int(ref.scale))
+    if ref.kind == "rows":
+        identity["recipe"] = rows.recipe(*ref.shape)
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
         identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
@@ -257,6 +259,8 @@ def _generated(
     with GraphWriter(final, identity, progress) as out:
         if ref.kind == "rmat":
             about = rmat.generate(int(ref.scale), seed, out)
+        elif ref.kind == "rows":
+            about = rows.generate(*ref.shape, seed, out)
         else:
             assert ref.manifest is not None
             about = twin.generate(ref.manifest.twin_recipe(), ref.scale, seed, out)

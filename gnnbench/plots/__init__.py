@@ -11,7 +11,7 @@ from gnnbench import names
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = ("breakdown", "loss", "sampling", "cache", "match_degree")
+FIGURES = ("breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth")
 
 
 def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:

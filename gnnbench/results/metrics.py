@@ -31,6 +31,10 @@ SPEEDUP = measure(
 PER_EDGE = measure("speedup_per_edge", "1", "the same ratio per sampled edge, any work class")
 PER_BATCH = measure("speedup_per_batch", "1", "the same ratio per batch, any work class")
 HIT_RATIO = measure("hit_ratio", "1", "feature rows found in a cache over all that were needed")
+ROW_RATE = measure("row_rate", "B/s", "bytes of feature rows read, over memory IO time")
+COPY_RATE = measure("copy_rate", "B/s", "the same bytes copied in one piece, the same way")
+OF_COPY = measure("of_copy", "1", "time of that copy over memory IO time")
+REQUESTS = measure("requests_per_row", "1", "lines of 128 bytes that a GPU asks for, by the model")
 H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
 
 OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))

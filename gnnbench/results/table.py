@@ -14,6 +14,7 @@ from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.units import (
     edges_per_second,
+    gigabytes,
     half_width,
     milliseconds,
     per_batch,
@@ -70,12 +71,20 @@ def _cached(row: Row, known: Metrics) -> str:
     return percent(known.value(row["id"], "features", CACHE_RATIO))
 
 
+def _rate(row: Row, known: Metrics) -> str:
+    """Told where the rate of copies is: without it the number says little."""
+    rate = known.value(row["id"], "features", m.ROW_RATE)
+    return gigabytes(rate) if _of_copy(row, known) else ""
+
+
+def _of_copy(row: Row, known: Metrics) -> str:
+    return percent(known.value(row["id"], "features", m.OF_COPY))
+
+
 ROWS: dict[str, Text] = {
-    "cached": _cached,
-    "hits": _hits,
-    "match degree": _match,
-    "rows loaded": _loaded,
-}
+    "cached": _cached, "hits": _hits, "match degree": _match, "rows loaded": _loaded,
+    "GB/s": _rate, "of copy": _of_copy,
+}  # fmt: skip
 _PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
 TIMES: dict[Until, dict[str, Text]] = {
     Until.SAMPLE: {

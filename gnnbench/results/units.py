@@ -39,6 +39,11 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{value:.1%}"
 
 
+def gigabytes(value: float | None) -> str:
+    """Bytes a second in units of 10^9, three significant digits, without the unit."""
+    return "" if value is None else f"{value / 1e9:.3g}"
+
+
 def per_batch(row: Row, key: str = "judged_s") -> float | None:
     """A time of an epoch over its batches."""
     value, batches = row.get(key), row.get("batches")

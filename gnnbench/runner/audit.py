@@ -37,7 +37,8 @@ def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
         return f"the loss of epoch {epoch} is {answer['loss']}"
     if answer["wall_s"] <= 0:
         return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
-    if missing := [p for p in phases(cell.until) if not answer[f"{p}_time_s"]]:
+    ran = phases(cell.until)[1 if cell.gathers else 0 :]  # seeds are drawn in no time
+    if missing := [p for p in ran if not answer[f"{p}_time_s"]]:
         return f"epoch {epoch} has no span of the phase {missing[0]}"
     train = facts.get("train_nodes")
     if not train:
@@ -138,12 +139,18 @@ def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
     )
 
 
-def after_doubt(samples: Sequence[Record]) -> str:
-    """Whether a worker is long busy after an epoch or in its audit: more than in the epoch."""
+def after_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+    """Whether a worker is long busy after an epoch or in its audit: more than in the epoch.
+
+    What our audit does is known: it counts where a stage that is not ours might work in it.
+    """
+    known_audit = _spans_are_ours(cell)
     known = [s for s in samples if s.get("outer_s")]
     if not known:
         return ""
-    after = statistics.median(s["block_s"] - s["outer_s"] + s.get("audit_s", 0.0) for s in known)
+    after = statistics.median(
+        s["block_s"] - s["outer_s"] + (0.0 if known_audit else s.get("audit_s", 0.0)) for s in known
+    )
     wall = statistics.median(s["wall_s"] for s in known)
     if after <= wall or after <= AFTER_SLACK_S:
         return ""

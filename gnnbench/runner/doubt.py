@@ -65,6 +65,6 @@ def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
         clocks.parent_doubt(own),
         isolation.rest_doubt(own),
         audit.idle_doubt(cell, own),
-        audit.after_doubt(own),
+        audit.after_doubt(cell, own),
     ]
     return [text for text in found if text]

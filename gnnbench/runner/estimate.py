@@ -33,7 +33,7 @@ class Estimate:
 def estimate(pair: Pair, measure: Measure) -> Estimate:
     """Time of the pair and peak memory of its workers, the graph counted once."""
     cells = [c for c in (pair.reference, pair.system) if c is not None]
-    size = _size(pair.system.dataset)
+    size = _size(pair.system)
     if size is None:
         return Estimate(None, None)
     nodes, edges, width, _ = size
@@ -49,15 +49,16 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
 
 
-def _size(dataset: str) -> tuple[int, int, int, int] | None:
+def _size(cell: Cell) -> tuple[int, int, int, int] | None:
+    """Nodes, edges, width and training nodes; a gather needs no edges."""
     from gnnbench.data import catalog
 
     try:
-        s = catalog.info(dataset).summary
+        s = catalog.info(cell.dataset).summary
     except GnnbenchError:
         return None
-    size = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
-    return size if all(size) else None
+    known = s.num_nodes and s.feature_dim and s.train_size and (s.num_edges or cell.gathers)
+    return (s.num_nodes, s.num_edges, s.feature_dim, s.train_size) if known else None
 
 
 def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:

@@ -13,7 +13,7 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import work_class
-from gnnbench.runner import audit, clocks, isolation
+from gnnbench.runner import audit, clocks, gathers, isolation
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
@@ -217,6 +217,7 @@ class Life:
             start = time.monotonic()
             report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
             where["audit_s"] = time.monotonic() - start
+            report["counts"] = [*report["counts"], *self._copies(cell, worker, report)]
             sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
             self._left_behind(cell, worker)
@@ -225,6 +226,14 @@ class Life:
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
         return time.monotonic() - began
+
+    def _copies(self, cell: Cell, worker: WorkerProcess, report: Record) -> list[list[Any]]:
+        """After an epoch of gathers, and in turn as they are: what mere copying takes."""
+        if not (cell.gathers and cell.composed):
+            return []
+        asked = {"served": gathers.served(report), "batches": report["batches"]}
+        found: list[list[Any]] = self._ask(cell, lambda: worker.call("copies", **asked))["counts"]
+        return found
 
     def _foresee(self, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
         """Tell an oracle the epoch that comes next, before the clock runs."""

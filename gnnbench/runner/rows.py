@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.cell import PHASES, Cell, flat
+from gnnbench.cell import PHASES, Cell, Until, flat
 from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
@@ -20,6 +20,7 @@ from gnnbench.runner.compared import Value, compared, level, number, ratio, unst
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
+from gnnbench.runner.gathers import rate_rows, request_rows
 from gnnbench.stages.counts import FEATURE_BYTES
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def cell_rows(
             continue
         row = _identity(cell, plan, ledger)
         metrics += [*_before(cell, ledger), *_facts(cell, ledger)]
+        metrics += request_rows(cell, ledger.reports.get(cell.id, {}).get("facts", {}))
         pair = _pair_of(cell, plan, pairs, ledger)
         found, more = _measured(cell, ledger, pair)
         row |= found
@@ -220,7 +222,10 @@ def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[
     }
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
-    return row, [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    if cell.goes_until > Until.SAMPLE:
+        metrics += rate_rows(cell, lives)
+    return row, metrics
 
 
 def _time(lives: Sequence[Sequence[Record]], key: str) -> float | None:
@@ -281,14 +286,15 @@ def _comparison(
     by = judged.of(cell.until)
     beside = level(ledger.by_life(reference, pair), by.value)
     row: Row = {"work_class": work, "reference_s": number(beside.value)}
-    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in PHASES}}
+    ran = PHASES[1 if cell.gathers else 0 :]  # seeds are not sampled
+    times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in ran}}
 
     def per(key: str, time: str) -> Value:
         return lambda s: (s[time] or 0.0) / s[key] if s[key] else None
 
     metrics = [
         m.metric(cell.id, stage, what, ratio(ledger, pair, per(key, times[stage])))
-        for stage in (m.EPOCH, PHASES[0])
+        for stage in (() if cell.gathers else (m.EPOCH, PHASES[0]))
         for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
     ]
     found = compared(ledger, pair, measure, calibrations, doubtful=bool(doubtful))

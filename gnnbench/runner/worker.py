@@ -1,10 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``foresee``, ``epoch``, ``audit``, ``verify``, ``probe``, ``recheck``, ``profile``,
-``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false,
-"status", "reason"}``. Before that of ``epoch`` comes the word that its work has ended, by itself on
-a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``verify``, ``probe``, ``recheck``,
+``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
+``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word that its work has
+ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -143,6 +143,10 @@ class Worker:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
 
+    def copies(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Copy as much as the last epoch of gathers served: their ceiling, measured beside them."""
+        return {"counts": self.system.copies(command["served"], command["batches"])}
+
     def verify(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run an epoch as one that is timed and look at all of its batches."""
         from gnnbench.measure.timeline import Timeline
@@ -230,6 +234,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "foresee": worker.foresee,
         "epoch": worker.epoch,
         "audit": worker.audit,
+        "copies": worker.copies,
         "verify": worker.verify,
         "probe": worker.probe,
         "recheck": worker.recheck,

@@ -97,6 +97,8 @@ LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and
 WINDOW_BYTES = measure(
     "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"
 )
+# Of a gather alone, measured after each of its epochs.
+COPY_TIME = measure("copy_time_s", "s", "copying as many bytes in one piece, the same way")
 # What is known of an epoch's batches where overlap is made use of.
 MATCH_DEGREE = measure(
     "match_degree", "1", "nodes shared by two batches over the smaller one's, mean over pairs"

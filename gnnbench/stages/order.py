@@ -77,10 +77,11 @@ class Permuted(Order):
         from gnnbench import rng
 
         shuffled = rng.permutation(
-            self._train["cpu"].numel(), rng.key(self._seed, epoch, "batch-order"), device
+            self._train["cpu"].numel(),
+            rng.key(self._seed, epoch, "batch-order"),
+            device,
+            self._max_batches * self._batch_size or None,
         )
-        if self._max_batches:
-            shuffled = shuffled[: self._max_batches * self._batch_size]
         if str(device) not in self._train:
             self._train[str(device)] = self._train["cpu"].to(device)
         return list(self._train[str(device)][shuffled].split(self._batch_size))

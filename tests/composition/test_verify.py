@@ -65,6 +65,35 @@ def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
     assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
 
 
+def test_the_rows_asked_for_are_those_of_all_nodes_known():
+    class Fewer(MiniBatch):
+        @property
+        def input_nodes(self):
+            return super().input_nodes[:3]
+
+    right = batch()
+    fewer = Fewer(right.seeds, right.blocks, right.sampled_edges)
+    assert look(batch(), fewer).fault.startswith("batch 2: the rows asked for are not those of all")
+
+
+def without_hops(*seeds):
+    return MiniBatch(torch.tensor(seeds), [], 0)
+
+
+def look_at_seeds(*batches):
+    verifier = Verifier(Graph(), Law.of("", INDPTR), (), "cumulative")
+    for one in batches:
+        verifier.look(one, Graph.features[one.input_nodes])
+    return verifier
+
+
+def test_batches_of_no_hops_are_told_apart_by_their_seeds():
+    one, other = look_at_seeds(without_hops(0, 2)), look_at_seeds(without_hops(0, 3))
+    assert one.fault == other.fault == "" and one.digest != other.digest
+    assert look_at_seeds(without_hops(2, 0)).digest == one.digest
+    assert look_at_seeds(batch()).fault == "batch 1: 1 blocks where 0 hops are asked for"
+
+
 def test_edges_may_come_twice_where_the_law_lets_them():
     same = batch(local=(2, 2, 0, 0))
     assert look(same, pick="with_replacement").fault == ""

@@ -111,6 +111,26 @@ def test_permutation_in_numpy_is_the_same(monkeypatch: pytest.MonkeyPatch) -> No
     assert found.dtype == torch.int64 and torch.equal(found, native)
 
 
+@pytest.mark.parametrize("some", [0, 1, 7, 300, 1499, 1500, 2999, 3000, 5000])
+@pytest.mark.parametrize("in_numpy", [False, True])
+def test_the_first_of_a_permutation(some, in_numpy, monkeypatch) -> None:
+    """Whether the others are sorted or not, and in whatever pieces they are looked through."""
+    whole = rng.permutation(3000, KEY)
+    monkeypatch.setattr(rng, "_PIECE", 1 << 9)
+    if in_numpy:
+        monkeypatch.setenv(rng.IN_NUMPY, "1")
+    assert torch.equal(rng.permutation(3000, KEY, first=some), whole[:some])
+
+
+def test_the_first_are_right_where_too_few_keys_are_near(monkeypatch) -> None:
+    """Keys that no generator gives: all far, and all alike."""
+    for value in (2**62, 5):
+        monkeypatch.setattr(
+            rng, "_sort_keys", lambda begin, end, *_, v=value: torch.full((end - begin,), v)
+        )
+        assert rng.permutation(3000, KEY, first=300).tolist() == list(range(300))
+
+
 def test_permutations_of_two_keys_differ() -> None:
     a, b = (rng.permutation(1000, rng.key(0, e, "order")) for e in (0, 1))
     assert (a == b).sum() < 20

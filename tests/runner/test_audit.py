@@ -1,5 +1,7 @@
 """What the runner holds an epoch's answer against, on answers written out."""
 
+from dataclasses import replace
+
 import pytest
 
 from gnnbench.cell import Cell
@@ -22,6 +24,16 @@ def test_a_loss_of_a_model_and_none_without():
     assert "no model" in audit.sample_fault(cell("memory_io"), {}, 0, with_one)
     same = [{"epoch": e, "loss": None} for e in range(5)]
     assert audit.loss_fault(same) == ""
+
+
+def test_seeds_may_be_drawn_in_no_time():
+    answer = {"epoch": 3, "loss": None, **TIMES, "sample_time_s": 0.0}
+    gathers = replace(cell("memory_io"), fanouts=())
+    assert audit.sample_fault(gathers, {}, 3, answer) == ""
+    assert "phase sample" in audit.sample_fault(cell("memory_io"), {}, 3, answer)
+    assert "phase memory_io" in audit.sample_fault(
+        gathers, {}, 3, {**answer, "memory_io_time_s": 0.0}
+    )
 
 
 @pytest.mark.parametrize("nothing", [None, 0.0])
@@ -58,7 +70,18 @@ def test_idle_time_is_a_doubt_where_a_system_opens_its_own_spans():
 
 
 def test_a_long_audit_is_a_doubt():
-    assert audit.after_doubt(epochs(audit_s=0.9)) == ""
-    assert "it worked for 1.52 s after each epoch of 1 s" in audit.after_doubt(epochs(audit_s=1.5))
+    own = cell("sample")
+    assert audit.after_doubt(own, epochs(audit_s=0.9)) == ""
+    long = epochs(audit_s=1.5)
+    assert "it worked for 1.52 s after each epoch of 1 s" in audit.after_doubt(own, long)
     short = epochs(wall_s=0.01, outer_s=0.01, block_s=0.03, audit_s=0.4)
-    assert audit.after_doubt(short) == ""  # counting has its price
+    assert audit.after_doubt(own, short) == ""  # counting has its price
+
+
+def test_of_stages_of_ours_only_what_comes_before_the_audit_is_a_doubt():
+    ours = {"order": {"name": "as-drawn"}, "features": {"name": "host"}}
+    known = cell("memory_io", composed=True, recipe=ours)
+    assert audit.after_doubt(known, epochs(audit_s=9.0)) == ""
+    assert "it worked for 2 s after each epoch" in audit.after_doubt(known, epochs(block_s=3.0))
+    strange = cell("memory_io", composed=True, recipe={**ours, "features": {"name": "strange"}})
+    assert "it worked for" in audit.after_doubt(strange, epochs(audit_s=9.0))

@@ -47,3 +47,9 @@ def test_rounds_that_do_not_fit_the_budget_are_not_counted():
     pair = Pair(one, replace(one, system="r"))
     found = [estimate(pair, Measure(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
     assert found[0] == found[1] < found[2]
+
+
+def test_a_table_without_edges_is_known_to_gathers():
+    gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
+    assert estimate(Pair(gather), MEASURE).bytes > 512_000_000
+    assert estimate(Pair(replace(gather, fanouts=(5,))), MEASURE).bytes is None

@@ -37,6 +37,7 @@ class SamplerSpec(Spec):
     frontiers: ClassVar[tuple[str, ...]] = ("cumulative",)
     mini_batches: ClassVar[bool] = True  # its batches are gnnbench's own, ``MiniBatch``
     repeats: ClassVar[bool] = False  # an epoch drawn twice has the same batches
+    loads: ClassVar[bool] = False  # its batches fetch features: it draws those without hops, too
     pick: str = option(DEFAULT, "the pick function; default: the sampler's own on the device")
     frontier: str = option(DEFAULT, "cumulative or new; default: the sampler's own")
 
@@ -65,6 +66,10 @@ class SamplerSpec(Spec):
     @abstractmethod
     def build(self, job: Job) -> SamplerStage:
         """The stage of a cell; ``self`` is resolved."""
+
+    def stage_of(self, job: Job) -> SamplerStage:
+        """The same; where a batch has no hops there is nothing to sample."""
+        return Seeds(self, job) if job.cell.gathers and not self.loads else self.build(job)
 
 
 class SamplerStage(ABC):
@@ -145,3 +150,22 @@ class SamplerStage(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Give back what was taken."""
+
+
+class Seeds(SamplerStage):
+    """Batches of no hops: their seeds, on the compute device, and no graph in any memory."""
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
+        """The seeds as they are given."""
+        from gnnbench.minibatch import MiniBatch
+
+        return MiniBatch(seeds.to(self.job.device), [], 0, frontier=self.frontier, number=number)
+
+    @cached_property
+    def law(self) -> Law:
+        """Without hops nobody asks for a node's degree, and a table may have millions."""
+        import torch
+
+        from gnnbench.check.law import WITHOUT, Law
+
+        return Law(WITHOUT, torch.empty(0, dtype=torch.int64))

@@ -46,6 +46,7 @@ class PygSampler(SamplerSpec):
     mini_batches: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
+    loads: ClassVar[bool] = True
     extension: str = option(
         DEFAULT,
         "whose sampler: default: pyg-lib where it is installed, else torch-sparse",

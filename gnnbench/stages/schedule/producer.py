@@ -76,7 +76,7 @@ class Producer:
         self._buffers = [OutBuffer(place, job.device) for place in range(start.buffers)]
         self._next = self._place = 0  # the next buffer, and the next batch's place in its epoch
         specs: dict[str, Any] = of_cell(start.cell)
-        sampler, order = specs["sampler"].build(job), specs["order"].build(job)
+        sampler, order = specs["sampler"].stage_of(job), specs["order"].build(job)
         self._stages = Stages(sampler, None, None, self._hand_over, order)
         self._store = self._stages.store = specs["features"].build(job)
         self._store.fit(_not_measured)

@@ -1,12 +1,14 @@
 """Parts of an epoch on threads: waiting for one another, and ending together."""
 
+import sys
 import threading
+from contextlib import nullcontext
 
 import pytest
 import torch
 from compose import assert_no_thread_is_left
 
-from gnnbench.stages.schedule.threads import Progress
+from gnnbench.stages.schedule.threads import SWITCH_S, Progress
 
 
 def test_parts_wait_for_one_another_and_all_end():
@@ -43,6 +45,20 @@ def test_the_first_error_ends_all_parts_and_is_raised(guilty, kind):
         progress.run(*map(part, range(3)))
     assert raised.value is error
     assert_no_thread_is_left()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_python_changes_threads_sooner_meanwhile(fails):
+    before, progress, found = sys.getswitchinterval(), Progress(), []
+
+    def own():
+        found.append(sys.getswitchinterval())
+        if fails:
+            raise ValueError
+
+    with pytest.raises(ValueError) if fails else nullcontext():
+        progress.run(own)
+    assert found == [pytest.approx(SWITCH_S)] and sys.getswitchinterval() == before
 
 
 def test_an_interrupt_while_others_end_leaves_no_thread(monkeypatch):

@@ -1,0 +1,71 @@
+"""Gathers alone on a GPU: every store's rows, and copies of as many bytes by the same path."""
+
+import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench.data.prepare import load_dataset
+
+pytestmark = pytest.mark.gpu
+
+ROW = 37 * 4
+STORES = [
+    ({"features": "host"}, "host_copy"),
+    ({"features": "uva", "features.access": "naive"}, "zero_copy"),
+    ({"features": "uva", "features.access": "aligned"}, "zero_copy"),
+    ({"features": "uva", "features.access": "page-ordered"}, "zero_copy"),
+    ({"features": "gpu"}, "device"),
+    ({"features": "dgl", "features.table": "host"}, "host_copy"),
+    ({"features": "dgl", "features.table": "uva"}, "zero_copy"),
+    ({"features": "dgl", "features.table": "gpu"}, "device"),
+]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return load_dataset("rows@5kx37", root=tmp_path_factory.mktemp("data"))
+
+
+def gathering(table, system="baseline", settings=None, device="cuda"):
+    return make(
+        table, system, settings, until="memory_io", device=device, fanouts=(), batch_size=700,
+        max_batches=5,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("settings", "where"), STORES, ids=str)
+def test_every_store_gathers_the_seeds(table, settings, where):
+    system, here = gathering(table, settings=settings), gathering(table, device="cpu")
+    report = system.check()
+    assert report.ok, report.reason
+    assert report.digest == here.check().digest
+    found = run(system, epoch=4)
+    assert found.ok, found.reason
+    assert (found.seeds, found.sampled_edges) == (3500, 0)
+    assert counted(found)["features", "feature_bytes", where] == 3500 * ROW
+    before = system._peak_bytes()
+    ((_, name, told, seconds),) = system.copies({where: 3500 * ROW}, 5)
+    assert (name, told) == ("copy_time_s", where) and seconds > 0
+    assert system._peak_bytes() == before  # a ceiling takes none of the system's memory
+    system.close()
+
+
+def test_pyg_fetches_its_seeds(table):
+    system = gathering(table, "pyg")
+    assert system.check().ok
+    report = run(system)
+    assert report.ok and counted(report)["features", "feature_bytes", "host_copy"] == 3500 * ROW
+    system.close()
+
+
+def test_copies_take_longer_the_more_there_is(table):
+    """Events lie around the copies themselves, not around their launch."""
+    system = gathering(table, settings={"features": "uva"})
+    system.copies({"zero_copy": 3500 * ROW}, 1)
+    few, many = (
+        min(system.copies({"zero_copy": n * ROW}, n // 3500)[0][3] for _ in range(5))
+        for n in (3500, 350_000)
+    )
+    assert many > few
+    assert torch.cuda.current_stream().query()
+    system.close()

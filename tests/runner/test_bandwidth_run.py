@@ -1,0 +1,93 @@
+"""The experiment bandwidth through the runner: rates, ceilings and requests of real epochs."""
+
+import pytest
+
+from gnnbench.errors import UsageError
+from gnnbench.overrides import Overrides
+from gnnbench.plots.bandwidth import figure
+from gnnbench.results import metrics as m
+from gnnbench.results import reader
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.table import parts
+from gnnbench.runner import campaign
+from gnnbench.runner.launch import make_request
+from gnnbench.stages.counts import COPY_TIME, FEATURE_BYTES
+
+
+def request(folder, *options, profile="smoke", **more):
+    over = Overrides(profile=profile, options=options, **more)
+    return make_request("bandwidth", over, folder, False)
+
+
+@pytest.mark.timeout(300)
+def test_rows_and_copies_are_told_of_every_cell(tmp_path, observer):
+    """Ours, torch's and PyG's gather do identical work, whoever would have sampled."""
+    asked = request(tmp_path, "pairs=[1]", systems=("baseline", "pyg"))
+    run = reader.read(campaign.run(asked, observer).folder)
+    assert [r["status"] for r in run.cells] == ["ok"] * 6, [r["reason"] for r in run.cells]
+    known = Metrics(run.metrics)
+    for row in run.cells:
+        rows = row["batch_size"] * 4
+        assert (row["seeds"], row["unique_nodes"], row["sampled_edges"]) == (rows, rows, 0)
+        assert (row["pick"], row["frontier"], row["law"]) == ("", "", "")
+        size = known.value(row["id"], "features", FEATURE_BYTES, "host")
+        assert size == rows * row["feature_dim"] * 4
+        seconds = known.value(row["id"], "features", COPY_TIME, "host")
+        rate, copied, share = (
+            known.value(row["id"], "features", what, where)
+            for what, where in ((m.ROW_RATE, ""), (m.COPY_RATE, "host"), (m.OF_COPY, ""))
+        )
+        assert min(seconds, rate, copied, share) > 0
+        assert known.by_where(row["id"], "features", m.REQUESTS).keys() == {
+            "naive", "aligned", "lines",
+        }  # fmt: skip
+        assert known.value(row["id"], "sample", m.SPEEDUP) is None
+    assert {r["work_class"] for r in run.cells if r["verdict"] != "reference"} == {"identical"}
+    (part,) = parts(run.cells, run.metrics)
+    assert {"GB/s", "of copy"} <= set(part.heads) and "sample speed-up" not in part.heads
+    assert all(line["of copy"].endswith("%") for line in part.lines)
+    assert len(figure(run).axes) == 2
+
+
+def test_every_profile_can_be_planned(tmp_path):
+    """Fields of stores that only some have, datasets' names, sizes of gathers and tables."""
+    for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-width",
+                    "gpu-gather", "gpu-table", "gpu-share"):  # fmt: skip
+        plan = request(tmp_path, profile=profile).plan
+        assert plan.cells and all(c.gathers and c.until == "memory_io" for c in plan.cells)
+        reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
+        assert not reasons, (profile, reasons)
+
+
+def test_stores_on_a_gpu_have_each_way_once(tmp_path):
+    cells = request(tmp_path, profile="gpu").plan.cells
+    ways = [
+        (c.system, f["name"], f.get("access", ""), f.get("table", ""))
+        for c in cells
+        for f in [c.recipe["features"]]
+    ]
+    assert len(ways) == len(set(ways))
+    assert {w[1:] for w in ways if w[0] == "baseline"} == {
+        ("host", "", ""), ("gpu", "", ""), ("uva", "naive", ""), ("uva", "aligned", ""),
+        ("uva", "page-ordered", ""), ("dgl", "", "host"), ("dgl", "", "uva"), ("dgl", "", "gpu"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("until=compute",), "fanouts=\\[\\] has nothing to do until compute"),
+        (("until=sample",), "nothing to do until sample"),
+        (("baseline.features.acess=naive",), "has no setting 'features.acess'"),
+        (("baseline.features=uwa",), "unknown features 'uwa'"),
+        (("batchsize=3",), "unknown option 'batchsize'"),
+    ],
+)
+def test_mistyped_options_are_named(tmp_path, options, words):
+    with pytest.raises(UsageError, match=words):
+        request(tmp_path, *options)
+
+
+def test_mistyped_tables_are_named(tmp_path):
+    with pytest.raises(UsageError, match="as in rows@2Mx128"):
+        request(tmp_path, datasets=("rows@2Gx128",))
