@@ -7,7 +7,9 @@ Whatever drew it, a batch knows itself (:class:`Batch`); those of DGL, PyG and W
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -125,17 +127,20 @@ class Block:
         """Global ids of the destinations."""
         return self.src_nodes[: self.num_dst]
 
+    def mapped(self, change: Callable[[Any], Any]) -> Block:
+        """The same with what ``change`` makes of every tensor."""
+
+        def changed(t: Tensor | None) -> Any:
+            return None if t is None else change(t)
+
+        return Block(
+            change(self.indptr), change(self.indices), change(self.src_nodes), self.num_dst,
+            changed(self.positions), changed(self.weights),
+        )  # fmt: skip
+
     def to(self, device: torch.device | str) -> Block:
         """Copy to a device; to a GPU it does not wait for tensors that are pinned."""
-        # Towards the host it must: the copy would be read before it is there.
-        waits = torch.device(device).type == "cpu"
-
-        def move(t: Tensor | None) -> Tensor | None:
-            return None if t is None else t.to(device, non_blocking=not waits)
-
-        indptr, indices, src = move(self.indptr), move(self.indices), move(self.src_nodes)
-        assert indptr is not None and indices is not None and src is not None
-        return Block(indptr, indices, src, self.num_dst, move(self.positions), move(self.weights))
+        return self.mapped(_mover(device))
 
 
 @dataclass
@@ -195,16 +200,26 @@ class MiniBatch(Batch):
         """Offsets, columns and nodes of every block."""
         return [t for b in self.blocks for t in (b.indptr, b.indices, b.src_nodes)]
 
-    def to(self, device: torch.device | str) -> MiniBatch:
-        """Copy every tensor to a device."""
+    def mapped(self, change: Callable[[Any], Any]) -> MiniBatch:
+        """The same with what ``change`` makes of every tensor."""
         return MiniBatch(
-            self.seeds.to(device),
-            [b.to(device) for b in self.blocks],
+            change(self.seeds),
+            [block.mapped(change) for block in self.blocks],
             self.sampled_edges,
-            {k: v.to(device) for k, v in self.extra.items()},
+            {key: change(value) for key, value in self.extra.items()},
             self.frontier,
             self.number,
         )
+
+    def to(self, device: torch.device | str) -> MiniBatch:
+        """Copy every tensor to a device."""
+        return self.mapped(_mover(device))
+
+
+def _mover(device: torch.device | str) -> Callable[[Tensor], Tensor]:
+    # Towards the host it must wait: the copy would be read before it is there.
+    waits = torch.device(device).type == "cpu"
+    return lambda t: t.to(device, non_blocking=not waits)
 
 
 def host_ids(t: Tensor) -> Ids:

@@ -30,6 +30,7 @@ OURS: dict[str, dict[str, str]] = {
         "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
         "tsota": "gnnbench.systems.tsota:TSOTA",
         "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
+        "zero-copy": "gnnbench.systems.zero_copy:ZERO_COPY",
     },
     SAMPLER: {
         "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
@@ -66,6 +67,7 @@ OURS: dict[str, dict[str, str]] = {
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",
         "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
+        "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
     },
 }
 

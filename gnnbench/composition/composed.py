@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -29,7 +29,7 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.base import Schedule, Stages
 
 FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
@@ -55,6 +55,7 @@ class Composed(System):
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
+        self._schedule: Schedule = self.recipe.schedule
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before the harness took some
 
@@ -64,6 +65,7 @@ class Composed(System):
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
+        self._schedule = recipe.schedule.build(job)
         sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
@@ -71,9 +73,10 @@ class Composed(System):
             self.stages.store = recipe.features.build(job)
         self._begin_training()
         if (store := self.stages.store) is not None:
-            spent = store.fit(self._peak_of_an_epoch) | store.prepare(self._footprint)
+            spent = store.fit(self._peak_of_an_epoch) | store.prepare(self.stages.footprint)
             self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
             self.counts.clear()
+        self._schedule.ready()
 
     def _begin_training(self) -> None:
         """The model as it is at first."""
@@ -99,18 +102,6 @@ class Composed(System):
         torch.cuda.reset_peak_memory_stats(device)
         self._begin_training()
         return peak
-
-    def _footprint(self, epoch: int) -> Iterator[Tensor]:
-        """Input nodes of an epoch's batches, drawn and ordered as they are when it is run."""
-        seeds, stages = self._seeds(epoch), self.stages
-        stages.sampler.expect(epoch, seeds)
-        last: Batch | None = None
-        for first in range(0, len(seeds), stages.ahead):
-            few = seeds[first : first + stages.ahead]
-            drawn = [stages.sampler.sample(s, epoch, n) for n, s in enumerate(few, first)]
-            drawn = stages.arranged(drawn, last)
-            last = drawn[-1]
-            yield from (batch.input_nodes for batch in drawn)
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -154,7 +145,7 @@ class Composed(System):
         self.stages.sampler.expect(epoch, seeds)
         if self.stages.store is not None:
             self.stages.store.forget()
-        self.recipe.schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
+        self._schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
     def _seeds(self, epoch: int) -> list[Tensor]:
         """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
@@ -166,7 +157,8 @@ class Composed(System):
     def foresee(self, epoch: int) -> None:
         """Fill the cache of an oracle for the epoch that is timed next."""
         assert self.stages.store is not None
-        self.stages.store.foresee(self._footprint, epoch)
+        self.stages.store.foresee(self.stages.footprint, epoch)
+        self._schedule.foresee(epoch)
         self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
@@ -215,7 +207,7 @@ class Composed(System):
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
-        peak = self._peak_bytes()
+        peak = self._peak_bytes() + self._schedule.peak_bytes
         run, self._kept = self._kept, []
         counts = self.counts.rows()
         self.counts.clear()
@@ -266,6 +258,7 @@ class Composed(System):
         return Copies(self.job)
 
     def _peak_bytes(self) -> int:
+        """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
             return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -287,13 +280,14 @@ class Composed(System):
 
             facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
             found["facts"] = [dict(zip(FACT, fact, strict=True)) for fact in facts]
-        if curves := look_at_curves(store, self._footprint, epoch, self.graph):
+        if curves := look_at_curves(store, self.stages.footprint, epoch, self.graph):
             found["curves"] = curves
         self.counts.clear()
         return found
 
     def close(self) -> None:
-        """Give back the memory of the sampler and of the feature store."""
+        """Give back the memory of the sampler and of the feature store, and end the schedule."""
+        self._schedule.close()
         if hasattr(self, "stages"):
             self.stages.sampler.close()
             if self.stages.store is not None:

@@ -11,9 +11,9 @@ from gnnbench.cell import Until
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Option
+from gnnbench.stages import find
 from gnnbench.stages.aggregate import AggregateSpec, Csr
 from gnnbench.stages.features.spec import Host, StoreSpec
-from gnnbench.stages.find import stage
 from gnnbench.stages.order import AsDrawn, OrderSpec
 from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.base import ScheduleSpec
@@ -43,7 +43,8 @@ class Recipe:
     """A system as a composition of stages; ``paper`` says where it was published.
 
     ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
-    system to run instead where this one is missing and was not named.
+    system to run instead where this one is missing and was not named. ``on_cpu`` is the store of a
+    cell on a CPU where ``features`` needs a GPU; it gives way to any change of ``features``.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Recipe:
     dtype: str = DTYPE.default
     paper: str = ""
     stand_in: str = ""
+    on_cpu: StoreSpec | None = None
 
     def __post_init__(self) -> None:
         for kind, base in BASES.items():
@@ -102,14 +104,22 @@ class Recipe:
                     f" {names.suggestion(path, recipe.options())}"
                 )
             if not dot:
-                new: dict[str, Any] = {kind: stage(kind, value)()}
+                new: dict[str, Any] = {kind: find.stage(kind, value)()}
                 recipe = replace(recipe, **new)
                 continue
             spec = getattr(recipe, kind)
             if spec is None:
                 raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
             recipe = replace(recipe, **{kind: spec.changed(name, value)})
+        if any(path.partition(".")[0] == registry.FEATURES for path in settings):
+            recipe = replace(recipe, on_cpu=None)
         return recipe
+
+    def on(self, device: str) -> Recipe:
+        """The same with the store that it has on a device."""
+        if self.features is None or device in self.features.devices or device != "cpu":
+            return self
+        return replace(self, features=self.on_cpu or self.features)
 
     def staged(self, settings: Mapping[str, Any]) -> Recipe:
         """The same with those of ``settings`` that name a stage of it, and no other.
@@ -136,9 +146,11 @@ class Recipe:
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
         """The same with every default put in for a device. Raises ``UnsupportedError``."""
-        made: dict[str, Any] = {k: s.resolved(device) for k, s in self.stages(until).items()}
+        stages = self.on(device).stages(until)
+        made: dict[str, Any] = {k: s.resolved(device) for k, s in stages.items()}
         recipe: Recipe = replace(self, **made)
         if until > Until.SAMPLE:
+            recipe.schedule.check(recipe.sampler, recipe.features)
             recipe._check_foresight(list(made.values()))
         return recipe
 
@@ -173,20 +185,27 @@ class Recipe:
 
     def missing(self, device: str, until: Until = Until.COMPUTE) -> Missing | None:
         """What is not there of its stages on this machine's ``device``."""
-        specs = (getattr(self, kind) for kind, needed in NEEDED.items() if until >= needed)
+        here = self.on(device)
+        specs = (getattr(here, kind) for kind, needed in NEEDED.items() if until >= needed)
         return next((m for s in specs if s is not None and (m := s.missing(device))), None)
 
     def shared(self, device: str) -> tuple[str, ...]:
         """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
-        specs: Iterable[Spec] = filter(None, (getattr(self, kind) for kind in NEEDED))
+        specs: Iterable[Spec] = filter(None, (getattr(self.on(device), kind) for kind in NEEDED))
         return tuple(dict.fromkeys(name for spec in specs for name in spec.shared(device)))
 
     @property
     def devices(self) -> tuple[str, ...]:
         """Devices that all stages run on."""
-        specs: Iterable[Spec] = filter(None, (getattr(self, kind) for kind in NEEDED))
-        own = [spec.devices for spec in specs]
-        return tuple(d for d in ("cpu", "cuda") if all(d in devices for devices in own))
+        return tuple(
+            device
+            for device in ("cpu", "cuda")
+            if all(
+                device in spec.devices
+                for kind in NEEDED
+                if (spec := getattr(self.on(device), kind)) is not None
+            )
+        )
 
 
 def from_plain(name: str, values: Mapping[str, Any], own: Recipe | None = None) -> Recipe:
@@ -199,10 +218,5 @@ def from_plain(name: str, values: Mapping[str, Any], own: Recipe | None = None) 
         if kind == DTYPE.name:
             made[kind] = value
             continue
-        fields = {k: v for k, v in value.items() if k != "name"}
-        known: Spec | None = getattr(own, kind, None)
-        if known is None or known.name != value["name"]:
-            made[kind] = stage(kind, value["name"])(**fields)
-        else:
-            made[kind] = type(known)(**fields)
+        made[kind] = find.from_plain(kind, value, own)
     return Recipe(name, "", **made)

@@ -25,10 +25,12 @@ class Graph:
     self-loops allowed). ``features`` float32 ``[num_nodes, feature_dim]``; ``labels`` int64
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
-    ``meta`` is the store's ``meta.json``, ``held`` says where another process holds arrays.
+    ``meta`` is the store's ``meta.json``, ``held`` has the addresses of arrays that a process holds
+    in memory (``gnnbench.ops.shared``).
 
-    Sent to another process, a graph of the store is its ``path`` and is mapped there again, which
-    raises ``DataError`` where another graph has taken its place.
+    Sent to another process, a graph of the store is its ``path`` and is mapped there again, as is
+    what is held; that raises ``DataError`` where another graph has taken its place, and ``OSError``
+    where nothing is held any more.
     """
 
     name: str
@@ -72,16 +74,16 @@ class Graph:
         tensors = {
             array: _map_tensor(folder, array, meta, (held or {}).get(array)) for array in wanted
         }
-        classes, name = int(meta["num_classes"]), meta["name"]
+        classes = int(meta["num_classes"])
         return cls(
-            name=name, num_classes=classes, path=folder, meta=meta, held=held or {}, **tensors
-        )
+            name=meta["name"], num_classes=classes, path=folder, meta=meta,
+            held=dict(held or {}), **tensors,
+        )  # fmt: skip
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.path is None:
             return super().__reduce_ex__(protocol)
-        made = {a: at for a, at in self.held.items() if layout.is_made(self.meta["arrays"][a])}
-        return _mapped_again, (self.path, self.meta, made)
+        return _mapped_again, (self.path, self.meta, self.held)
 
 
 def _mapped_again(folder: Path, meta: dict[str, Any], held: Mapping[str, str]) -> Graph:

@@ -118,6 +118,18 @@ def memory_limit_bytes() -> int:
     return min(total, int(limit)) if limit and limit.isdigit() else total
 
 
+def oom_kills() -> int:
+    """Processes that the kernel killed for lack of memory so far, here or in the machine."""
+    total = 0
+    for path, key in (("/proc/vmstat", "oom_kill"), ("/sys/fs/cgroup/memory.events", "oom_kill")):
+        try:
+            lines = Path(path).read_text().splitlines()
+        except OSError:
+            continue
+        total += sum(int(v) for k, _, v in (line.partition(" ") for line in lines) if k == key)
+    return total
+
+
 def load() -> dict[str, float]:
     """Load averages and available memory at this moment."""
     import psutil

@@ -162,11 +162,14 @@ class CudaClock:
         return self._end
 
     def read(self, marks: Sequence[Any]) -> list[float]:
-        """Times of events on the host's clock."""
+        """Times of events on the host's clock; what is a time already stays one."""
         length = self._first.elapsed_time(self._last) / 1e3
         wall = self._end - self._begin
         scale = 1.0 if length <= wall or not length else wall / length
-        return [self._begin + scale * self._first.elapsed_time(m) / 1e3 for m in marks]
+        return [
+            m if isinstance(m, float) else self._begin + scale * self._first.elapsed_time(m) / 1e3
+            for m in marks
+        ]
 
 
 class _Open:
@@ -211,6 +214,11 @@ class Timeline:
     def span(self, phase: str, batch: int = -1, lane: str = "") -> _Open:
         """A context in which ``phase`` of ``batch`` runs; ``lane`` is the clock's if empty."""
         return _Open(self, (phase, lane or self.clock.lane, batch))
+
+    def add(self, spans: Iterable[Span]) -> None:
+        """Take in spans that another process has timed."""
+        for phase, lane, batch, begin, end in spans:
+            self.marks.append(((phase, lane, batch), begin, end))
 
     def settle(self) -> None:
         """Wait for what is enqueued, so that it is no part of the next span."""

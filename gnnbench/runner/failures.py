@@ -95,18 +95,6 @@ def last_line(log: Path) -> str:
     return textwrap.shorten(said, 300, placeholder=" ...")
 
 
-def oom_kill_count() -> int:
-    """Processes that the kernel killed for lack of memory so far, here or in the machine."""
-    total = 0
-    for path, key in (("/proc/vmstat", "oom_kill"), ("/sys/fs/cgroup/memory.events", "oom_kill")):
-        try:
-            lines = Path(path).read_text().splitlines()
-        except OSError:
-            continue
-        total += sum(int(v) for k, _, v in (line.partition(" ") for line in lines) if k == key)
-    return total
-
-
 def _tail(log: Path, size: int = 4096) -> str:
     try:
         content = log.read_bytes()

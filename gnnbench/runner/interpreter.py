@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gnnbench.bootstrap import command
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.measure.machine import native_folders
 from gnnbench.rng import IN_NUMPY
@@ -20,36 +21,8 @@ NEEDED = ("numpy", "torch")
 LONGEST = 40  # a name is a part of file names and labels
 NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{LONGEST - 1}}}")
 VALUES = ("true", "false", "inf", "nan")  # what a label would not read as a name
-PACKAGE = Path(__file__).resolve().parents[1]
 FIRST_WORD_S = 60.0
 
-# The package alone becomes known there, not what lies beside it: the environment's own packages
-# are all that is found, and a gnnbench of its own is passed over, also an editable one, which has a
-# finder for each of its modules. Neither is the working folder searched: it would hide the package
-# whose versions are compared.
-BOOTSTRAP = """\
-import sys
-from importlib.machinery import PathFinder
-from importlib.util import spec_from_file_location
-folder = sys.argv.pop(1)
-class Suite:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name == "gnnbench":
-            return spec_from_file_location(
-                name, folder + "/__init__.py", submodule_search_locations=[folder])
-        if name.startswith("gnnbench."):
-            spec = PathFinder.find_spec(name, path, target)
-            if spec is None:
-                raise ModuleNotFoundError("No module named " + repr(name), name=name)
-            return spec
-for name in [n for n in sys.modules if n.partition(".")[0] == "gnnbench"]:
-    del sys.modules[name]
-sys.path[:] = [entry for entry in sys.path if entry]
-sys.meta_path.insert(0, Suite)
-from gnnbench.runner.worker import main
-main()
-"""
 # What is said by any Python 3, however old.
 FIRST_WORD = (
     "import sys; from importlib.util import find_spec;"
@@ -69,7 +42,7 @@ class Interpreter:
     @property
     def command(self) -> list[str]:
         """How a worker is started, its argument still to come."""
-        return [str(self.python), "-c", BOOTSTRAP, str(PACKAGE)]
+        return command(self.python, "gnnbench.runner.worker")
 
     def variables(self) -> dict[str, str]:
         """The variables of its workers: those of this process without what leads back here."""

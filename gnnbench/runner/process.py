@@ -20,7 +20,7 @@ import psutil
 from gnnbench.cell import Cell
 from gnnbench.measure import machine
 from gnnbench.runner import isolation
-from gnnbench.runner.failures import Failure, from_death, oom_kill_count
+from gnnbench.runner.failures import Failure, from_death
 from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.worker import STOPPED
 
@@ -84,7 +84,7 @@ class WorkerProcess:
         self.cell = cell
         self.log = log
         self.timeout_s = timeout_s
-        self._oom_kills = oom_kill_count()
+        self._oom_kills = machine.oom_kills()
         self._buffer = b""
         self.rest = isolation.Rest()
         isolation.adopt()
@@ -257,7 +257,7 @@ class WorkerProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             return Failure("crash", f"the worker closed its pipe; see logs/{self.log.name}")
-        return from_death(code, oom_kill_count() - self._oom_kills, self.log)
+        return from_death(code, machine.oom_kills() - self._oom_kills, self.log)
 
     def close(self) -> None:
         """End the worker, politely first; leaves no process of its group behind."""

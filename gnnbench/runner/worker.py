@@ -12,7 +12,6 @@ which is the worker's log.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import resource
@@ -24,13 +23,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
+from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.runner.quiet import quiet_since
 from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage, versions
 
 STOPPED = b"stopped\n"
-PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
 OOM_SCORE = "800"
 
 
@@ -213,16 +212,10 @@ def graph_facts(graph: Any) -> dict[str, Any]:
     }
 
 
-def _die_with_parent(parent: int) -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the call above
-        os._exit(1)
-
-
 def _settle(arguments: dict[str, Any]) -> None:
     """Limits of this process, before anything big is imported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    _die_with_parent(arguments["parent"])
+    die_with_parent(arguments["parent"])
     with contextlib.suppress(OSError):  # a container may forbid it; the kernel's choice stands
         Path("/proc/self/oom_score_adj").write_text(OOM_SCORE)
     limit = int(arguments.get("memory_limit_gib", 0) * 2**30)

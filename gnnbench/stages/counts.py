@@ -110,4 +110,8 @@ MATCH_UPPER = measure("match_degree_upper", "1", "upper quartile over pairs")
 MATCH_MOST = measure("match_degree_most", "1", "the most of any pair")
 MATCH_DRAWN = measure("match_degree_drawn", "1", "mean of neighbours in the order as drawn")
 MATCH_RUN = measure("match_degree_run", "1", "mean of neighbours in the order as run")
+# Of buffers through which a producer's process hands batches over.
+HANDED_BYTES = measure("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
+BUFFER_BYTES = measure("buffer_bytes", "B", "size of these buffers")
+BUFFERS_GROWN = measure("buffers_grown", "", "times that one of them was made, or made larger")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gnnbench import registry
+from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.stages.spec import Spec
 
@@ -39,3 +43,20 @@ def stage(kind: str, name: str) -> type[Spec]:
             return spec_of(name, found)
     group = registry.GROUPS[kind]
     raise UsageError(f"'{name}' of gnnbench.{group} is no stage, but {found!r}; mend or remove it")
+
+
+def from_plain(kind: str, value: Mapping[str, Any], own: Any = None) -> Spec:
+    """The stage of a cell's recipe; that of ``own``, a recipe, need not be registered by itself."""
+    fields = {k: v for k, v in value.items() if k != "name"}
+    known: Spec | None = getattr(own, kind, None)
+    if known is None or known.name != value["name"]:
+        return stage(kind, value["name"])(**fields)
+    return type(known)(**fields)
+
+
+def of_cell(cell: Cell) -> dict[str, Spec]:
+    """The stages of a cell by kind, as its worker has them."""
+    known = cell.system in registry.known(registry.SYSTEM)
+    own = registry.load(registry.SYSTEM, cell.system) if known else None
+    stages = {kind: value for kind, value in cell.recipe.items() if kind in registry.KINDS}
+    return {kind: from_plain(kind, value, own) for kind, value in stages.items()}

@@ -48,7 +48,9 @@ def test_hits_of_an_epoch_are_exactly_those_of_its_trace(small_graph, policy, ra
 
 
 def traces(system, *epochs):
-    return [Trace.record(system.graph.num_nodes, system._footprint(epoch)) for epoch in epochs]
+    return [
+        Trace.record(system.graph.num_nodes, system.stages.footprint(epoch)) for epoch in epochs
+    ]
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.03, 0.1, 0.5, 1.0])
@@ -167,7 +169,7 @@ def test_presampled_batches_count_in_no_epoch(small_graph):
     assert system.counts.rows() == []
     drawn = []
     system.stages.sampler.sample = partial(_noting, system.stages.sampler.sample, drawn)
-    system.stages.store.prepare(system._footprint)
+    system.stages.store.prepare(system.stages.footprint)
     assert drawn == [PRESAMPLED] * 4 + [PRESAMPLED + 1] * 4
 
 

@@ -14,7 +14,7 @@ from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Interval
 from gnnbench.stages.aggregate import Csr
-from gnnbench.stages.features.spec import Host, StoreSpec
+from gnnbench.stages.features.spec import Host, StoreSpec, Uva
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
 from gnnbench.stages.spec import option
@@ -53,6 +53,23 @@ def test_a_new_stage_begins_with_its_defaults():
     assert PGSAMPLER.sampler.pick == "reservoir"
     assert PGSAMPLER.changed({"sampler": "pgsampler"}).sampler.pick == "default"
     assert PGSAMPLER.changed({"sampler.fetch_size": 9}).sampler.pick == "reservoir"
+
+
+def test_a_store_for_a_cpu_gives_way_to_any_change_of_the_store():
+    recipe = ALL["zero-copy"]
+    assert recipe.devices == ("cpu", "cuda")
+    assert recipe.resolved("cpu").features == Host()
+    assert recipe.resolved("cuda").features == Uva(access="aligned")
+    assert (recipe.shared("cpu"), recipe.shared("cuda")) == ((), ("features",))
+    other = recipe.changed({"schedule.buffers": 3})
+    assert other.resolved("cpu").features == Host() and other.schedule.buffers == 3
+    for settings in ({"features.access": "naive"}, {"features": "uva"}):
+        changed = recipe.changed(settings)
+        assert changed.devices == ("cuda",) and changed.resolved("cuda").features.name == "uva"
+        with pytest.raises(UnsupportedError, match="features 'uva' does not run on cpu"):
+            changed.resolved("cpu")
+    assert recipe.changed({"features": "match"}).resolved("cpu").features.name == "match"
+    assert BASELINE.on("cpu") == BASELINE
 
 
 @pytest.mark.parametrize(

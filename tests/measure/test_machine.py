@@ -70,3 +70,7 @@ def test_a_copy_without_git_names_the_revision_that_it_carries(tmp_path, monkeyp
     assert machine.revision() == here and len(here["git_revision"]) == 40
     (package / "x.py").write_text("2")  # other code than it was written for
     assert machine.revision()["git_revision"] is None
+
+
+def test_kills_are_counted():
+    assert machine.oom_kills() >= 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gnnbench.measure.timeline import HOST, HostClock, Span, Timeline, sweep
+from gnnbench.measure.timeline import HOST, CudaClock, HostClock, Span, Timeline, sweep
 
 
 def span(phase, begin, end, lane=HOST):
@@ -148,6 +148,24 @@ def test_a_timeline_reads_its_clock_around_the_epoch_and_around_spans():
     timeline.start()  # anew: 119
     timeline.stop()
     assert timeline.spans() == [] and timeline.wall_s == 1
+
+
+def test_spans_of_another_process_are_times_already():
+    """Beside events, too, which are laid between both ends of the epoch."""
+
+    class Event(int):
+        def elapsed_time(self, other):
+            return float(other - self)  # ms
+
+    clock = CudaClock("cuda:0")
+    clock._first, clock._last, clock._begin, clock._end = Event(100), Event(900), 50.0, 50.4
+    for timeline, own in ((Timeline(FakeClock()), (102, 103)), (Timeline(clock), (50.1, 50.3))):
+        marks = (102, 103) if isinstance(timeline.clock, FakeClock) else (Event(300), Event(700))
+        timeline.marks.append((("compute", "own", 1), *marks))
+        timeline.add([Span("sample", "producer", 4, 50.25, 50.5)])
+        compute, sample = timeline.spans()
+        assert compute[:3] == ("compute", "own", 1) and compute[3:] == pytest.approx(own)
+        assert sample == ("sample", "producer", 4, 50.25, 50.5)
 
 
 def test_a_span_that_is_left_by_an_error_is_kept():

@@ -13,10 +13,10 @@ import pytest
 from environments import install, make_environment
 
 from gnnbench import experiment
+from gnnbench.bootstrap import PACKAGE, bootstrap
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.runner import answers, folder
 from gnnbench.runner.elsewhere import elsewhere
-from gnnbench.runner.interpreter import BOOTSTRAP, PACKAGE
 
 ROOT = Path(__file__).parents[2]
 ENTRY = "[gnnbench.systems]\nmine = mine_gnn:RECIPE\n[gnnbench.samplers]\nmine = mine_gnn:Mine\n"
@@ -212,7 +212,7 @@ def test_an_editable_gnnbench_there_is_passed_over(more, old, tmp_path):
 def test_a_module_that_this_source_lacks_is_not_taken_from_there(old, tmp_path):
     file = tmp_path / "foreign.py"
     file.write_text("print('foreign')\n")
-    text = BOOTSTRAP.replace("main()", "import gnnbench.stages.newer")
+    text = bootstrap("gnnbench.stages.newer")
     with at_start(old, EDITABLE.format(file=str(file))):
         done = subprocess.run(
             [old / "bin" / "python", "-c", text, str(PACKAGE), "{}"],

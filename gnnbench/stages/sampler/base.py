@@ -35,6 +35,7 @@ class SamplerSpec(Spec):
     kind: ClassVar[str] = "sampler"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     frontiers: ClassVar[tuple[str, ...]] = ("cumulative",)
+    mini_batches: ClassVar[bool] = True  # its batches are gnnbench's own, ``MiniBatch``
     repeats: ClassVar[bool] = False  # an epoch drawn twice has the same batches
     loads: ClassVar[bool] = False  # its batches fetch features: it draws those without hops, too
     pick: str = option(DEFAULT, "the pick function; default: the sampler's own on the device")

@@ -39,6 +39,7 @@ class DglSampler(SamplerSpec):
 
     name: ClassVar[str] = "dgl"
     summary: ClassVar[str] = "the real DGL: NeighborSampler"
+    mini_batches: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     fused: bool = option(
         True, "the fused sampler; false: sample_neighbors and to_block by hop", (True, False)

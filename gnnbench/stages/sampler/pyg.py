@@ -43,6 +43,7 @@ class PygSampler(SamplerSpec):
 
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "the real PyG: NeighborLoader with its own sampler, on the CPU"
+    mini_batches: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
     loads: ClassVar[bool] = True
@@ -83,6 +84,7 @@ class PygNativeSampler(SamplerSpec):
 
     name: ClassVar[str] = "pyg-native"
     summary: ClassVar[str] = "PyG's NodeLoader around our hop-by-hop sampler"
+    mini_batches: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     frontiers: ClassVar[tuple[str, ...]] = ("new",)
 

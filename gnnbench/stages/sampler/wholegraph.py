@@ -34,6 +34,7 @@ class WholeGraphSampler(SamplerSpec):
 
     name: ClassVar[str] = "wholegraph"
     summary: ClassVar[str] = "NVIDIA's WholeGraph: its multi-layer sampler on one GPU"
+    mini_batches: ClassVar[bool] = False
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
     memory: str = option(MEMORY[0], "WholeMemory of the topology", MEMORY)
 

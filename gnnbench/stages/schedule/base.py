@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
     from gnnbench.stages.features.base import FeatureStore
+    from gnnbench.stages.features.spec import StoreSpec
+    from gnnbench.stages.job import Job
     from gnnbench.stages.order import Order
-    from gnnbench.stages.sampler.base import SamplerStage
+    from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
 
 
 class Trainer(Protocol):
@@ -69,12 +71,33 @@ class Stages:
             self.store.announce(drawn[nth : nth + self.store.window])
         return self.store.load(drawn[nth])
 
+    def footprint(self, epoch: int) -> Iterator[Tensor]:
+        """Input nodes of an epoch's batches, drawn and ordered as they are when it is run."""
+        assert self.order is not None
+        seeds = self.order.batches(epoch, self.sampler.job.device)
+        self.sampler.expect(epoch, seeds)
+        last: Batch | None = None
+        for first in range(0, len(seeds), self.ahead):
+            few = seeds[first : first + self.ahead]
+            drawn = [self.sampler.sample(s, epoch, n) for n, s in enumerate(few, first)]
+            drawn = self.arranged(drawn, last)
+            last = drawn[-1]
+            yield from (batch.input_nodes for batch in drawn)
 
-@dataclass(frozen=True)
-class ScheduleSpec(Spec):
-    """A schedule as a recipe names it; it runs an epoch, and leaves the clock to the timeline."""
 
-    kind: ClassVar[str] = "schedule"
+class Schedule(ABC):
+    """What runs the epochs of one system, and leaves the clock to the timeline.
+
+    ``peak_bytes`` is the peak of memory that it takes in other processes.
+    """
+
+    peak_bytes: int = 0
+
+    def ready(self) -> None:  # noqa: B027
+        """Wait for what was begun when it was built; the stages are there."""
+
+    def foresee(self, epoch: int) -> None:  # noqa: B027
+        """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 
     @property
     def held(self) -> int:
@@ -91,3 +114,20 @@ class ScheduleSpec(Spec):
         until: Until,
     ) -> None:
         """Run the batches of one epoch as far as ``until``, a span for every phase of a batch."""
+
+    def close(self) -> None:  # noqa: B027
+        """Give back what it took."""
+
+
+@dataclass(frozen=True)
+class ScheduleSpec(Spec, Schedule):
+    """A schedule as a recipe names it; most are as good as built, for they keep nothing."""
+
+    kind: ClassVar[str] = "schedule"
+
+    def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
+        """Raise ``UnsupportedError`` where it cannot run with the other stages."""
+
+    def build(self, job: Job) -> Schedule:
+        """What runs the epochs of a cell."""
+        return self

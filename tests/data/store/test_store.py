@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from gnnbench.data.graph import Graph
 from gnnbench.data.store import layout
 from gnnbench.data.store.arrays import write_graph
 from gnnbench.data.store.reader import open_graph, verify
 from gnnbench.data.store.writer import GraphWriter, graph_lock
 from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.ops.shared import region_of
+from gnnbench.runner import hold
 
 KEYS = list(layout.ARRAYS)
 
@@ -324,6 +327,18 @@ def test_a_graph_is_sent_as_its_folder_and_mapped_again(stored: Path) -> None:
     assert (again.name, again.path, again.meta) == (graph.name, graph.path, graph.meta)
     for key in KEYS:
         assert torch.equal(getattr(again, key), getattr(graph, key)), key
+
+
+def test_arrays_that_are_held_are_mapped_where_they_are_held(stored: Path) -> None:
+    descriptor = hold.hold_file(layout.file_of(stored, "features"))
+    held = {"features": hold.address_of(descriptor)}
+    text = pickle.dumps(Graph.mapped(stored, layout.read_meta(stored), held))
+    again = pickle.loads(text)
+    assert again.held == held and region_of(again.features) is not None
+    assert torch.equal(again.features, open_graph(stored).features)
+    os.close(descriptor)
+    with pytest.raises(OSError):
+        pickle.loads(text)
 
 
 def test_a_graph_that_another_took_the_place_of_is_not_sent(stored: Path, arrays) -> None:

@@ -1,0 +1,103 @@
+"""A producer's process samples and fetches, the caller's trains (PyTorch-Direct, section 4.3)."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from gnnbench.cell import Until
+from gnnbench.errors import UnsupportedError
+from gnnbench.stages.schedule.base import Schedule, ScheduleSpec
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.stages.spec import option
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from torch import Tensor
+
+    from gnnbench.measure.timeline import Timeline
+    from gnnbench.stages.features.spec import StoreSpec
+    from gnnbench.stages.job import Job
+    from gnnbench.stages.sampler.base import SamplerSpec
+    from gnnbench.stages.schedule.base import Stages
+
+CONTROL = "nvidia-cuda-mps-control"
+ANSWER_S = 10.0
+
+
+@dataclass(frozen=True)
+class ProducerConsumer(ScheduleSpec):
+    """Batches come in serial's order, through buffers that both processes map.
+
+    The producer has a sampler and a store of its own, beside those that the gate and the probe look
+    at: their memory is taken twice. Without MPS kernels of two processes take turns on a GPU.
+    """
+
+    name: ClassVar[str] = "producer-consumer"
+    summary: ClassVar[str] = (
+        "a second process samples and fetches into shared buffers (PyTorch-Direct); sampler and"
+        " store are held twice"
+    )
+    buffers: int = option(2, "batches in memory that the processes share", range(1, 65))
+    share: int = option(
+        100,
+        "percent of a GPU's processors that MPS leaves the producer; 100: no MPS",
+        range(1, 101),
+    )
+
+    def resolved(self, device: str) -> Self:
+        """The same; a share is one of a GPU."""
+        if device == "cpu" and self.share != 100:
+            raise UnsupportedError(
+                "schedule.share needs a GPU; give --device cuda, or leave it 100"
+            )
+        return super().resolved(device)
+
+    def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
+        """Another process takes no batch that a foreign framework holds."""
+        if not sampler.mini_batches:
+            raise UnsupportedError(
+                f"schedule '{self.name}' hands over batches of gnnbench's own blocks, and sampler"
+                f" '{sampler.name}' draws others; take another, or schedule=serial"
+            )
+
+    def build(self, job: Job) -> Schedule:
+        """Start the producer. Where only samples are drawn there is nothing to run beside them:
+        that is serial, in one process."""
+        from gnnbench.stages.schedule.consumer import Consumer
+
+        if job.cell.goes_until is Until.SAMPLE:
+            return Serial()
+        if self.share != 100:
+            _need_mps()
+        return Consumer(job, self.buffers, self.share)
+
+    def epoch(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        """Not by the spec: what it builds runs epochs."""
+        raise TypeError("build the schedule for a job; a spec has no process")
+
+
+def _need_mps() -> None:
+    """Raise ``UnsupportedError`` unless the MPS daemon of this environment answers."""
+    try:
+        asked = subprocess.run(
+            [CONTROL], input="get_server_list\n", text=True, capture_output=True,
+            timeout=ANSWER_S, check=False,
+        )  # fmt: skip
+        there = asked.returncode == 0 and "Cannot find" not in asked.stdout + asked.stderr
+    except (OSError, subprocess.TimeoutExpired):
+        there = False
+    if not there:
+        raise UnsupportedError(
+            f"schedule.share needs the MPS daemon; start it before the run with '{CONTROL} -d' (it"
+            " and the run take the same CUDA_MPS_PIPE_DIRECTORY), or leave the share 100"
+        )

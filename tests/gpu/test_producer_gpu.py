@@ -1,0 +1,172 @@
+"""A producer's process on the same GPU: buffers by CUDA IPC, never written too early nor read."""
+
+import random
+import time
+
+import planted_stages
+import pytest
+import torch
+from compose import counted, make, run, timed
+
+from gnnbench import registry
+from gnnbench.errors import UnsupportedError
+from gnnbench.measure.timeline import Timeline
+from gnnbench.ops.interprocess import DeviceMemory
+from gnnbench.stages.schedule.producer_consumer import ProducerConsumer
+
+pytestmark = pytest.mark.gpu
+
+TINY = {"batch_size": 2, "fanouts": (3, 2), "device": "cuda"}  # a hundred batches
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}
+TWO = {"schedule": "producer-consumer"}
+OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Settings of a store that errs in the producer, once in each epoch."""
+    monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
+    registry.entries.cache_clear()
+    yield lambda *faults: {"features": "planted", "features.faults": " ".join(faults)}
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+
+
+@pytest.fixture
+def two(small_graph):
+    made = []
+
+    def build(settings=None, **changes):
+        made.append(make(small_graph, settings={**TWO, **(settings or {})}, **changes))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system.close()
+
+
+def looked_at(system, epoch):
+    timeline = Timeline.on("cuda")
+    timeline.start()
+    report = system.verify(epoch, timeline)
+    timeline.stop()
+    return report, timeline
+
+
+def without_own(report):
+    return {key: value for key, value in counted(report).items() if key[1] not in OWN}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"features": "uva", "features.access": "aligned"},
+        {"features": "host"},
+        {"features": "gpu"},
+        {"features": "match", "order": "greedy", "order.window": 3},
+        {"features": "window", "features.window": 3},
+        {"features": "cache", "features.ratio": 0.2},
+        {"features": "cache", "features.policy": "optimal", "features.ratio": 0.2},
+    ],
+    ids=["uva", "host", "gpu", "match-greedy", "window", "cache", "optimal"],
+)
+def test_epochs_are_those_of_one_process(settings, two, small_graph):
+    system, serial = two(settings, **SMALL), make(small_graph, settings=settings, **SMALL)
+    assert system.check().digest == serial.check().digest
+    for epoch in range(3):
+        for one in (system, serial):
+            if settings.get("features.policy") == "optimal":
+                one.foresee(epoch)
+        (ours, timeline), (theirs, _) = (looked_at(one, epoch) for one in (system, serial))
+        assert ours.ok and theirs.ok, ours.reason
+        assert ours.digest == theirs.digest and ours.loss == pytest.approx(theirs.loss, rel=1e-5)
+        assert without_own(ours) == counted(theirs)
+    spans = timeline.spans()
+    assert {s.phase for s in spans if s.lane == "producer"} == {"sample", "memory_io"}
+    slack = 1e-3  # two clocks of events, each laid between readings of the host's
+    assert all(
+        timeline.begin - slack <= s.begin <= s.end + slack <= timeline.end + 2 * slack
+        for s in spans
+    )
+    assert run(system, 9).ok and system.recheck(7) == ""
+
+
+def test_whoever_is_late_nothing_is_read_or_written_too_early(planted, two, small_graph):
+    """The producer's GPU work is late when its word comes; the consumer's when it says done."""
+    system = two(planted("slow", "none", "slow", "none"), **TINY)
+    table, step, late = small_graph.features.cuda(), system.trainer.step, random.Random(3)
+    seen = []
+
+    def slow(batch, rows):
+        if late.random() < 0.2:
+            torch.cuda._sleep(int(late.random() * 2e7))
+        seen.append((batch.blocks[0].src_nodes, rows.clone(), batch.blocks[0].indices.clone()))
+        step(batch, rows)
+
+    system.trainer.step = slow
+    for epoch in range(4):
+        seen.clear()
+        assert run(system, epoch).ok
+        assert len(seen) == 100
+        for nodes, rows, local in seen:
+            assert torch.equal(rows, table[nodes.long()])
+            assert local.numel() == 0 or int(local.max()) < nodes.numel()
+
+
+def test_a_producer_that_writes_early_is_caught(planted, two, tmp_path, monkeypatch):
+    mark = tmp_path / "loaded"
+    monkeypatch.setenv(planted_stages.MARK, str(mark))
+    system = two(planted("hasty"), until="memory_io", **SMALL)
+    right = system.stages.keep
+
+    def keep(batch, rows):
+        deadline = time.monotonic() + 20
+        while not mark.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.2)  # the mark is the host's
+        right(batch, rows)
+
+    system.stages.keep = keep
+    report, _ = looked_at(system, 3)
+    assert not report.ok and report.reason.startswith("batch 1: ")
+
+
+def test_buffers_that_grow_and_end_leave_no_memory(two, small_graph):
+    system = two({"features": "uva"}, **SMALL)
+    run(system, 9)
+    few = system.order.batches
+    system.order.batches = lambda epoch, device="cpu": [
+        torch.cat(few(epoch, device)) for _ in range(1)
+    ]
+    wide = looked_at(system, 1)[0]
+    grown = counted(wide)["schedule", "buffers_grown", ""]
+    assert wide.ok, wide.reason
+    assert grown == 1 and wide.peak_alloc_bytes > 0
+    system.order.batches = few
+    assert looked_at(system, 2)[0].ok
+    system.close()
+    assert system._schedule._process.returncode == 0
+
+
+def test_device_memory_that_does_not_fit():
+    free, _ = torch.cuda.mem_get_info()
+    with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
+        DeviceMemory(2 * free + (1 << 40), torch.device("cuda:0"))
+    assert float((torch.ones(3, device="cuda") + 1).sum()) == 6
+
+
+def test_a_ratio_is_not_derived_for_two_processes(two):
+    with pytest.raises(UnsupportedError, match="does not derive a cache"):
+        two({"features": "cache", "features.ratio": "auto"}, **SMALL)
+
+
+def test_a_share_is_in_force_or_refused(two, small_graph):
+    """With the daemon the producer has its processors, else the recipe is refused in a sentence."""
+    try:
+        system = two({"schedule.share": 10, "features": "uva"}, **SMALL)
+    except UnsupportedError as error:
+        assert "MPS daemon" in str(error) or "has no effect" in str(error)
+        return
+    assert looked_at(system, 1)[0].ok
+    assert isinstance(system.recipe.schedule, ProducerConsumer)
+    assert timed(system, 2).wall > 0

@@ -1,0 +1,98 @@
+"""A store that does in a producer's process, epoch by epoch, what it is told to do there."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import torch
+
+from gnnbench.errors import UsageError
+from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.spec import StoreSpec
+from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.stages.spec import option
+
+MARK = "GNNBENCH_TEST_MARK"  # a file that is there once HASTY_BATCHES were loaded
+HASTY_BATCHES = 6
+FAULTY_BATCH = 3
+
+
+class OwnError(Exception):
+    """An exception that cannot be made of its text."""
+
+    def __init__(self, one, other):
+        super().__init__(f"{one} and {other}")
+
+
+@dataclass(frozen=True)
+class Planted(StoreSpec):
+    """Rows as they are, and one of ``PlantedStore``'s faults in each epoch of a producer."""
+
+    name: ClassVar[str] = "planted"
+    faults: str = option("", "one for each epoch, parted by blanks")
+
+    def build(self, job):
+        in_producer = "gnnbench.stages.schedule.consumer" not in sys.modules
+        return PlantedStore(job, self.faults.split() if in_producer else [])
+
+
+class PlantedStore(FeatureStore):
+    """Gathers, and errs."""
+
+    def __init__(self, job, faults):
+        super().__init__(job)
+        self._under = (HostGather if job.device.type == "cpu" else ZeroCopyGather)(job)
+        self._faults, self._fault = faults, "none"
+
+    def forget(self):
+        self._loaded = 0
+        if self._faults:
+            self._fault = self._faults.pop(0)
+        if self._fault == "hasty":
+            hurry()
+
+    def load(self, batch):
+        self._loaded += 1
+        if self._fault == "late":
+            delay(self.job.device, 0.01)
+        elif self._fault == "slow" and random.random() < 0.1:
+            delay(self.job.device, random.random() * 0.02)
+        elif self._fault == "hasty" and self._loaded == HASTY_BATCHES:
+            Path(os.environ[MARK]).touch()
+        elif self._loaded == FAULTY_BATCH:
+            if self._fault == "usage":
+                raise UsageError("the table stands on its head; turn it")
+            if self._fault == "memory":
+                raise MemoryError("cannot allocate memory: planted")
+            if self._fault == "own":
+                raise OwnError("this", "that")
+            if self._fault == "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self._under.load(batch)
+
+    def close(self):
+        self._under.close()
+
+
+def delay(device, seconds):
+    """Keep the host waiting, or what a GPU does next: the host goes on."""
+    if device.type == "cpu":
+        time.sleep(seconds)
+    else:
+        torch.cuda._sleep(int(seconds * 1e9))  # cycles
+
+
+def hurry():
+    """From now on buffers are written again whether anybody reads them or not."""
+    from gnnbench.stages.schedule.handed import OutBuffer
+
+    OutBuffer.free = property(lambda self: True, lambda self, value: None)
+    OutBuffer.await_reader = lambda self: None
