@@ -9,14 +9,22 @@ from compose import SYSTEMS, assert_no_thread_is_left, counted, make, run, timed
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.features.host import HostGather
-from gnnbench.stages.features.window import WindowStore
+from gnnbench.stages.features.window import BatchRows, WindowStore
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
 STAGES = {
     "host": {},
     "cache": {"features": "cache", "features.policy": "degree", "features.ratio": 0.3},
     "optimal": {"features": "cache", "features.policy": "optimal"},
+    "sieve": {"features": "cache", "features.policy": "sieve", "features.ratio": 0.3},
     "match": {"features": "match"},
+    "match-over-sieve": {
+        "features": "match", "features.table": "cache", "features.table.policy": "sieve",
+    },
+    "greedy-window-over-optimal": {
+        "features": "window", "features.window": 2, "order": "greedy", "order.window": 3,
+        "features.table": "cache", "features.table.policy": "optimal",
+    },
     "window": {"features": "window", "features.window": 3},
     "greedy": {"order": "greedy", "order.window": 4},
     "greedy-carried-match": {
@@ -191,18 +199,13 @@ def test_where_only_samples_are_drawn_it_is_serial(small_graph, one_thread):
 class OneUnion(WindowStore):
     """Writes every window's rows to the same memory, and hands out views of it."""
 
-    def _fetch(self):
-        super()._fetch()
-        ids = [batch.input_nodes for batch in self._waiting]
+    def _fetched(self, batches):
+        right = super()._fetched(batches)
+        rows = torch.cat([right.rows(nth) for nth in range(len(batches))])
         if not hasattr(self, "_one"):
-            self._one = self._union.new_empty((8 * len(torch.cat(ids)), self._union.shape[1]))
-        self._parts = self._one[: len(torch.cat(ids))].split([len(one) for one in ids])
-        for part, batch in zip(self._parts, self._waiting, strict=True):
-            part.copy_(self._union.index_select(0, self._places[id(batch)]))
-
-    def load(self, batch):
-        super().load(batch)
-        return next(p for p, b in zip(self._parts, self._waiting, strict=True) if b is batch)
+            self._one = rows.new_empty((8 * len(rows), rows.shape[1]))
+        self._one[: len(rows)] = rows
+        return BatchRows(self._one[: len(rows)], batches)
 
 
 def test_memory_of_a_window_is_not_the_next_ones_while_its_rows_are_held(small_graph, one_thread):

@@ -124,5 +124,6 @@ def test_staging_that_cannot_be_locked_is_the_hosts_memory(monkeypatch):
     monkeypatch.setattr(torch, "empty", refuse)
     graph = SimpleNamespace(features=torch.zeros(10, 4))
     job = SimpleNamespace(graph=graph, device=torch.device("cuda"), counts=Counts())
-    with pytest.raises(HostMemoryError, match=r"8388608 bytes for staging cannot be locked"):
+    words = r"8388608 bytes for staging cannot be locked for the GPU; free memory, raise the limit"
+    with pytest.raises(HostMemoryError, match=words):
         StagedGather(job)
