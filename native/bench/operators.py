@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
+from gnnbench.ops.features import ACCESSES, gather_zero_copy
 from gnnbench.ops.library import load_native
 
 KEY = 0x1234567
@@ -182,9 +183,9 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
                 how = (fanouts, pick, [], [], "cumulative", KEY)
 
                 def call(i: int, positions: bool = False) -> list[Tensor]:
-                    return ops.sample(*graph, seeds[i % count], *how, i, positions)  # noqa: B023
+                    return ops.hop_by_hop(*graph, seeds[i % count], *how, i, positions)  # noqa: B023
 
-                right = ops.sample(
+                right = ops.hop_by_hop(
                     *on_host, seeds[1].cpu(), fanouts, pick, [], [], "cumulative", KEY, 1, True
                 )
                 require_equal(call(1, True), right, f"sample {size} {fanouts} {pick}")
@@ -209,7 +210,7 @@ def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out
     for size in options.batch_sizes:
         for fanouts in ([15, 10, 5], [5, 10, 15]):
             seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
-            flat = ops.sample(
+            flat = ops.hop_by_hop(
                 indptr, indices, seeds, fanouts, "floyd", [], [], "cumulative", KEY, 0, False
             )
             hops = []  # destinations, neighbours, both global ids
@@ -249,7 +250,12 @@ def bench_gather(options: argparse.Namespace, out: Report) -> None:
     gathers: dict[str, Callable[[int], Tensor]] = {
         "gather": lambda i: ops.gather(table, ids[i % count]),
         "torch index_select": lambda i: table.index_select(0, ids[i % count]),
-        "gather_zero_copy": lambda i: ops.gather_zero_copy(locked, ids[i % count]),
+        **{
+            f"gather_zero_copy {how}": lambda i, how=how: gather_zero_copy(
+                locked, ids[i % count], how
+            )
+            for how in ACCESSES
+        },
     }
     if (dgl := dgl_here()) is not None:
         own = locked.clone()
@@ -275,7 +281,7 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
     able = torch.nonzero(indptr.diff() > 0).flatten().int()
     size = options.batch_sizes[0]
     seeds = able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
-    flat = ops.sample(
+    flat = ops.hop_by_hop(
         indptr, indices, seeds, [15, 10, 5], "floyd", [], [], "cumulative", KEY, 0, False
     )
     rows, columns, nodes = flat[6:9]
