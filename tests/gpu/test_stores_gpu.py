@@ -15,7 +15,7 @@ from gnnbench.stages.features.spec import Over
 pytestmark = pytest.mark.gpu
 PATHS = {"host": "host_copy", "uva": "zero_copy"}
 TABLES = {"host": Host(), "uva": Uva(), "naive": Uva(access="naive")}
-STEPS = {"host": 4, "uva": 3, "naive": 6}  # every so many of the shapes, in all each store's
+STEPS = {"host": 4, "uva": 4, "naive": 7}  # every so many of the shapes, in all each store's
 
 
 def over(spec, table):
