@@ -108,7 +108,8 @@ def test_the_current_stream_is_used():
     """Ids are written late, by the same stream; the host waits for no other one."""
     other, stream = torch.cuda.Stream(), torch.cuda.Stream()
     ids = torch.zeros(1000, dtype=torch.int32, device="cuda")
-    with torch.cuda.stream(stream):  # what a first call loads is there
+    with torch.cuda.stream(stream):  # what first calls load, for which the device waits, is there
+        ids.add_(torch.arange(1000, dtype=torch.int32, device="cuda")).zero_()
         union_ids([ids], 2000).gather(ids, ids[:1])
     torch.cuda.synchronize()
     with torch.cuda.stream(other):
