@@ -19,6 +19,9 @@ rows = torch.ones(3, 4, device="cuda")
 HOW = ([1], "floyd", [], [], "new", 1, 0, False, [])
 def of_set(rows, i): return ops.gather_of_set(rows, ops.union_ids([ints(1, 5)], 40, False)[1], i)
 def once(i): ops.gather_once(rows.cpu().pin_memory(), [ints(0), i], ints(0).long(), rows[:2], 16)
+def over(i, slot):
+    known = ints(slot, 0, 0), ints(1, 0, 0)
+    ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), 4096, 1)
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)
@@ -39,14 +42,31 @@ CALLS = {
     "beyond-the-set": "of_set(rows, ints(64))",
     "fewer-rows": "of_set(rows[:1], ints(5))",
     "once": "once(ints(3))",
+    "over": "over(ints(3), 0)",
+    "over-slot": "over(ints(1, 0), 2)",
     "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
 }
 
 
-@pytest.mark.parametrize("call", list(CALLS.values()), ids=list(CALLS))
-def test_out_of_range_is_an_error(call):
-    code = f"{SETUP}\n{call}\ntorch.cuda.synchronize()\nprint('no error')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert "no error" not in done.stdout
-    assert done.returncode != 0
-    assert "device-side assert" in done.stderr
+@pytest.fixture(scope="module")
+def processes():
+    """All at once: most of what one takes is its start."""
+    begun = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", f"{SETUP}\n{call}\ntorch.cuda.synchronize()\nprint('no error')"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for name, call in CALLS.items()
+    }  # fmt: skip
+    yield begun
+    for process in begun.values():
+        with process:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_out_of_range_is_an_error(name, processes):
+    stdout, stderr = processes[name].communicate(timeout=120)
+    assert "no error" not in stdout
+    assert processes[name].returncode != 0
+    assert "device-side assert" in stderr

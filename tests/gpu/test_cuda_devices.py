@@ -157,12 +157,47 @@ def gather(device: torch.device) -> Any:
     return ops().gather(table, ids), out
 
 
-@call_of("gather_zero_copy")
-def gather_zero_copy(device: torch.device) -> Any:
+@call_of("gather_zero_copy", "gather_page_ordered", "gather_once", "gather_over", "vmm_memory")
+def gather_from_the_host(device: torch.device) -> Any:
     if device.type == "cpu":
-        return gather(device)[0]
+        return [gather(device)[0]] * 5
     ids = torch.arange(499, 0, -3, device=device)
-    return ops().gather_zero_copy(table_on(torch.device("cpu")).pin_memory(), ids)
+    locked = table_on(torch.device("cpu")).pin_memory()
+    made = ops().vmm_memory(ids, locked.nbytes).view(torch.float32).view(locked.shape)
+    made.copy_(locked)
+    told = torch.zeros(2, dtype=torch.int64, device=device)
+    slots, generations = torch.zeros(2, 500, dtype=torch.int32, device=device).unbind()
+    generations[1] = 1  # the last of the ids is kept, in slot 0
+    kept, out = table_on(device)[1:2], torch.empty(ids.numel(), 8, device=device)
+    ops().gather_once(locked, list(ids.split(50)), told[:1], out, 2)
+    pages, by = (1 << 10, 2), (slots, generations, 1, False)
+    over = ops().gather_over(locked, kept, *by, ids, told[1:], *pages)
+    assert told.tolist() == [ids.numel(), 1]
+    return [
+        ops().gather_zero_copy(locked, ids, True), ops().gather_page_ordered(locked, ids, *pages),
+        out, over, ops().gather_zero_copy(made, ids, False),
+    ]  # fmt: skip
+
+
+@call_of("union_ids", "gather_of_set", "ones_of_set")
+def id_set(device: torch.device) -> Any:
+    seeds = SEEDS.to(device)
+    batches = [seeds, torch.arange(300, dtype=torch.int32, device=device)]
+    ids, words = ops().union_ids(batches, 2000, False)
+    ones = torch.zeros(2, 2, 64, dtype=torch.float16, device=device)
+    ops().ones_of_set(batches, words, 3, ones)
+    return ids, words, ops().gather_of_set(table_on(device)[: ids.numel()], words, seeds), ones
+
+
+@call_of("limited_stream")
+def limited_stream(device: torch.device) -> Any:
+    if device.type == "cpu":
+        return gather(device)
+    error, stream, _ = ops().limited_stream(torch.empty(0, device=device), 8).tolist()
+    assert error == 0
+    torch.cuda.synchronize(device)
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream, device)):
+        return gather(device)
 
 
 @call_of("aggregate", "aggregate_backward")

@@ -90,6 +90,23 @@ def test_rows_over_those_of_the_last_batch(width, dtype):
     assert_same(slots[ids.cuda()], torch.arange(n, dtype=torch.int32))
 
 
+@pytest.mark.parametrize("nodes", [600, 8000])
+def test_kept_rows_among_more_than_are_read_at_a_time(nodes):
+    """A table of less than a page is in order as it is, but for what is not read."""
+    table = made(nodes, 17, torch.float32)  # a warp each: 32 rows at a time by one block
+    random = torch.Generator().manual_seed(2)
+    slots, generations = (torch.zeros(nodes, dtype=torch.int32) for _ in range(2))
+    hot = torch.randperm(nodes, generator=random)[: nodes // 2]
+    slots[hot], generations[hot] = torch.arange(nodes // 2, dtype=torch.int32), 1
+    ids = torch.randperm(nodes, generator=random)
+    hits = none_read()
+    rows = gather_over(
+        table, table[hot].cuda(), slots.cuda(), generations.cuda(), 1, ids.cuda(), hits, blocks=1
+    )
+    same_bits(rows, table[ids])
+    assert int(hits) == nodes // 2
+
+
 def test_rows_over_a_cache():
     """A static cache: nothing is remembered, and repeated ids are served."""
     table = made(100, 12, torch.float32)

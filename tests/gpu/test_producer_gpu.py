@@ -62,13 +62,11 @@ def without_own(report):
     [
         {"features": "uva", "features.access": "aligned"},
         {"features": "host"},
-        {"features": "gpu"},
         {"features": "match", "order": "greedy", "order.window": 3},
         {"features": "window", "features.window": 3},
-        {"features": "cache", "features.ratio": 0.2},
         {"features": "cache", "features.policy": "optimal", "features.ratio": 0.2},
     ],
-    ids=["uva", "host", "gpu", "match-greedy", "window", "cache", "optimal"],
+    ids=["uva", "host", "match-greedy", "window", "optimal"],
 )
 def test_epochs_are_those_of_one_process(settings, two, small_graph):
     system, serial = two(settings, **SMALL), make(small_graph, settings=settings, **SMALL)

@@ -76,6 +76,7 @@ class WindowStore(Over):
         self._held: Held | None = None
         self._most = self._asked = self._calls = 0
         self._once: ZeroCopyGather | None = None
+        self._ring: RowRing | None = None
         if holds_batches:
             assert isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED
             self._once = under
@@ -115,6 +116,7 @@ class WindowStore(Over):
     def _fetched(self, batches: Sequence[Tensor]) -> Held:
         asked = sum(ids.numel() for ids in batches)
         if self._once is not None:
+            assert self._ring is not None
             rows = self._ring.rows(asked)
             gather_once(self._once.table, batches, self._distinct, rows)
             self._asked += asked
@@ -138,4 +140,5 @@ class WindowStore(Over):
     def close(self) -> None:
         """Free the rows, and what the store below took."""
         self._expect([])
+        self._ring = None
         super().close()

@@ -147,8 +147,8 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
   Tensor out = rows_for(on, table, n);
   const Order order(on, n);
   with_ids(ids, [&](const auto* which) {
-    gather_kept(on.launch(), kept.data_ptr(), lookup, which, n, pages.num_rows, pages.row_bytes,
-                order.order.keys, data<int64_t>(hits), out.data_ptr());
+    gather_kept(on.launch(), kept.data_ptr(), kept.size(0), lookup, which, n, pages.num_rows,
+                pages.row_bytes, order.order.keys, data<int64_t>(hits), out.data_ptr());
   });
   gather_keys(on.launch(), pages, order.order, n, out.data_ptr());
   return out;

@@ -1,6 +1,5 @@
-#include "cuda/features/over.h"
-
 #include "cuda/common/device_assert.h"
+#include "cuda/features/over.h"
 #include "cuda/features/page_order.h"
 #include "cuda/features/rows.cuh"
 
@@ -11,9 +10,9 @@ constexpr int kThreads = 256;
 
 template <class Id, class Unit>
 __global__ void __launch_bounds__(kThreads)
-    kept_kernel(const Unit* __restrict__ kept, Lookup lookup, const Id* __restrict__ ids, int64_t n,
-                int64_t num_nodes, RowShape<Unit> shape, uint64_t* __restrict__ keys,
-                int64_t* __restrict__ hits, Unit* __restrict__ out) {
+    kept_kernel(const Unit* __restrict__ kept, int64_t num_kept, Lookup lookup,
+                const Id* __restrict__ ids, int64_t n, int64_t num_nodes, RowShape<Unit> shape,
+                uint64_t* __restrict__ keys, int64_t* __restrict__ hits, Unit* __restrict__ out) {
   __shared__ int found;
   if (threadIdx.x == 0) found = 0;
   __syncthreads();
@@ -26,6 +25,7 @@ __global__ void __launch_bounds__(kThreads)
     id = static_cast<int64_t>(ids[i]);
     assert(id >= 0 && id < num_nodes && "gnnbench gather: an id is outside the table");
     if (lookup.generations[id] == lookup.generation) slot = lookup.slots[id];
+    assert(slot < num_kept && "gnnbench gather: a slot is outside the kept rows");
   }
   __syncwarp();  // all lanes of a row have read the entry that the first one overwrites
   if (i < n) {
@@ -48,23 +48,24 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 template <class Id>
-void gather_kept(Launch launch, const void* kept, const Lookup& lookup, const Id* ids, int64_t n,
-                 int64_t num_nodes, int64_t row_bytes, uint64_t* keys, int64_t* hits, void* out) {
+void gather_kept(Launch launch, const void* kept, int64_t num_kept, const Lookup& lookup,
+                 const Id* ids, int64_t n, int64_t num_nodes, int64_t row_bytes, uint64_t* keys,
+                 int64_t* hits, void* out) {
   if (n == 0) return;
   with_unit(kept, out, row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(row_bytes, false);
     kept_kernel<Id, Unit>
         <<<blocks_for(n << shape.lanes_log2, kThreads), kThreads, 0, launch.stream>>>(
-            static_cast<const Unit*>(kept), lookup, ids, n, num_nodes, shape, keys, hits,
+            static_cast<const Unit*>(kept), num_kept, lookup, ids, n, num_nodes, shape, keys, hits,
             static_cast<Unit*>(out));
     GNNBENCH_CUDA_LAUNCHED(launch, "kept_kernel");
   });
 }
 
-template void gather_kept<int32_t>(Launch, const void*, const Lookup&, const int32_t*, int64_t,
-                                   int64_t, int64_t, uint64_t*, int64_t*, void*);
-template void gather_kept<int64_t>(Launch, const void*, const Lookup&, const int64_t*, int64_t,
-                                   int64_t, int64_t, uint64_t*, int64_t*, void*);
+template void gather_kept<int32_t>(Launch, const void*, int64_t, const Lookup&, const int32_t*,
+                                   int64_t, int64_t, int64_t, uint64_t*, int64_t*, void*);
+template void gather_kept<int64_t>(Launch, const void*, int64_t, const Lookup&, const int64_t*,
+                                   int64_t, int64_t, int64_t, uint64_t*, int64_t*, void*);
 
 }  // namespace gnnbench::cuda

@@ -17,9 +17,11 @@ struct Lookup {
 };
 
 // out row i = kept row of ids[i] where it is known, else keys[i] = ids[i], i (page_order.h), and
-// kNowhere of the known ones. hits [1] is raised by their number. remember: the ids are distinct.
+// kNowhere of the known ones. hits [1] is raised by their number. remember: the ids are distinct. A
+// slot that is none of the kept rows fails a device assert.
 template <class Id>
-void gather_kept(Launch launch, const void* kept, const Lookup& lookup, const Id* ids, int64_t n,
-                 int64_t num_nodes, int64_t row_bytes, uint64_t* keys, int64_t* hits, void* out);
+void gather_kept(Launch launch, const void* kept, int64_t num_kept, const Lookup& lookup,
+                 const Id* ids, int64_t n, int64_t num_nodes, int64_t row_bytes, uint64_t* keys,
+                 int64_t* hits, void* out);
 
 }  // namespace gnnbench::cuda

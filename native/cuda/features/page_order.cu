@@ -82,14 +82,14 @@ cudaError_t sort(const PageOrder& order, size_t& bytes, int64_t n, int first, in
                                         last, stream);
 }
 
-// The keys in the order of their bits from `first` on.
+// The keys in the order of their bits from `first` on, kNowhere behind the others.
 const uint64_t* sorted(const Launch& launch, const Pages& pages, const PageOrder& order, int64_t n,
                        int first) {
   // One bit above the ids', which only kNowhere has set.
-  const int last = 32 + log2_floor(pages.num_rows) + 2;
-  if (first >= last) return order.keys;
+  const int last = std::min(32 + log2_floor(pages.num_rows) + 2, 64);
+  first = std::min(first, last - 1);  // tables of a page: who reads stops at the first kNowhere
   size_t bytes = order.scratch_bytes;
-  GNNBENCH_CUDA_CALL(launch, sort(order, bytes, n, first, last < 64 ? last : 64, launch.stream));
+  GNNBENCH_CUDA_CALL(launch, sort(order, bytes, n, first, last, launch.stream));
   return order.sorted;
 }
 
