@@ -43,6 +43,10 @@ class DataError(MissingError):
     """A dataset that is there but broken: truncated, flipped, out of range, of the wrong type."""
 
 
+class NoGraphError(MissingError):
+    """There is no prepared graph where one is expected; a cell's status is ``missing_data``."""
+
+
 class GpuMemoryError(GnnbenchError):
     """What was asked for does not fit into the GPU's memory; a cell's status is ``oom_gpu``."""
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gnnbench import names
 from gnnbench.cell import Cell, Until
+from gnnbench.data import names as names_of_data
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
 
@@ -138,6 +139,11 @@ def _cell(
         raise UsageError(
             f"fanouts=[] has nothing to do until {until.word}: it gathers the rows of the seeds;"
             " give until=memory_io, or fanouts"
+        )
+    if values.get("fanouts") != () and names_of_data.without_edges(values["dataset"]):
+        raise UsageError(
+            f"dataset '{values['dataset']}' has no edges to sample; give -o fanouts=[] and"
+            " -o until=memory_io, or a graph"
         )
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}

@@ -123,6 +123,8 @@ def plot(
     figures = draw(folder, comma(figure))
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
+    elif not figures:
+        typer.echo("nothing is drawn: the run has not measured what these figures show", err=True)
     else:
         for path in figures:
             print(path)

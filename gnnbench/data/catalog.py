@@ -129,7 +129,10 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     manifest = ref.manifest
     description = manifest.description if manifest else "graph from an .npz file"
     if ref.kind == "rmat":
-        description = f"R-MAT of scale {ref.size}, for sampling"
+        size = ref.size
+        description = f"R-MAT of scale {size.scale}"
+        if size.degree:
+            description += f", mean degree {size.degree}, {size.dims} features"
     if ref.kind == "rows":
         description = "rows of features without a graph, for gathers"
     if ref.kind == "store":

@@ -102,6 +102,11 @@ def imported_graphs(root: str | Path | None = None) -> dict[str, Path]:
     return {p.name: p for p in found if p.name[0] != "." and (p / layout.META).exists()}
 
 
+def without_edges(name: str) -> bool:
+    """Whether it names a table of rows without a graph."""
+    return _plain(name.partition("@")[0].strip()) == ROWS
+
+
 def check_new_name(name: str) -> str:
     """The form in which a name for an imported graph is kept.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnbench import names
+from gnnbench.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +19,7 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     """Draw figures of a run (all that its definition asks for, unless named) as PNG and SVG.
 
     Returns the paths of the files; a figure for which the run has no data is left out. Raises
-    ``UsageError`` for an unknown figure or a folder without results.
+    ``UsageError`` for an unknown figure, a folder without results or one that cannot be written.
     """
     from gnnbench.files import ensure_folder
     from gnnbench.results import reader
@@ -31,8 +32,15 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     written: list[Path] = []
     for name in chosen:
         figure = _make(name, run)
-        if figure is not None:
+        if figure is None:
+            continue
+        try:
             written += _save(figure, folder / "figures" / name)
+        except OSError as error:
+            raise UsageError(
+                f"cannot write the figures to '{folder}' ({(error.strerror or '').lower()}); make"
+                f" room, then 'gnnbench plot {folder}' draws them"
+            ) from None
     return written
 
 

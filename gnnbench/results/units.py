@@ -6,6 +6,8 @@ from typing import Any
 
 Row = dict[str, Any]
 
+VAST = 10  # times the value: an interval that wide tells nothing but that
+
 
 def seconds(value: float | None) -> str:
     """A time with a unit, three significant digits."""
@@ -30,7 +32,10 @@ def times(value: float | None, low: float | None = None, high: float | None = No
     """A ratio with its interval: ``1.32x [1.29, 1.36]``."""
     if value is None:
         return ""
-    interval = f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else ""
+    interval = ""
+    if low is not None and high is not None:
+        vast = high > VAST * value
+        interval = f" [{low:.2f}, {'...' if vast else f'{high:.2f}'}]"
     return f"{value:.2f}x{interval}"
 
 
@@ -55,7 +60,8 @@ def half_width(row: Row) -> str:
     middle, low, high = (row.get(k) for k in ("judged_s", "ci_low_s", "ci_high_s"))
     if not middle or low is None or high is None:
         return ""
-    return f"{(high - low) / 2 / middle:.1%}"
+    share = (high - low) / 2 / middle
+    return f"{share:.1%}" if share < VAST else f">{VAST:.0%}"
 
 
 def edges_per_second(row: Row) -> str:

@@ -154,7 +154,9 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             "held": keeper.facts,
         },
     )
-    named_absent = bool(plan.absent & request.named_datasets)
+    # What was there when the run was planned has gone since: that counts, whoever named it.
+    gone = {r["dataset"] for r in rows if r["status"] == "missing_data"} - plan.absent
+    named_absent = bool(gone or plan.absent & request.named_datasets)
     return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
 
 

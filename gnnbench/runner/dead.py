@@ -44,7 +44,8 @@ def dead_settings(
         shown = ", ".join(f"{k} ({_show(one, k)} or {_show(two, k)})" for k in changed)
         yield (
             b,
-            f"setting {shown} changed nothing: same work, memory and times within 5 % or noise",
+            f"setting {shown} changed nothing that was told apart: same work and memory, times"
+            " within 5 % or their intervals",
         )
 
 

@@ -14,6 +14,7 @@ from gnnbench.errors import (
     GpuMemoryError,
     HostMemoryError,
     MissingError,
+    NoGraphError,
     UsageError,
 )
 
@@ -45,7 +46,7 @@ def from_exception(error: BaseException) -> Failure:
     """Classify what a system raised."""
     text = str(error).lower()
     kind = type(error).__name__
-    if isinstance(error, DataError):
+    if isinstance(error, DataError | NoGraphError):
         return Failure("missing_data", str(error))
     if isinstance(error, MissingError):
         return Failure("missing_dep", str(error))

@@ -17,6 +17,9 @@ WHERE = {
     "cache": "in a cache of the device",
     "reused": "kept from an earlier batch",
     "peer": "in another device's memory",
+    "naive": "of requests: a warp's 128 bytes at a time from where a row begins",
+    "aligned": "of requests: the same, shifted to whole lines (PyTorch-Direct)",
+    "lines": "of requests: the lines that a row lies in, each asked for once",
 }
 
 

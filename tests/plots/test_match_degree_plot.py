@@ -1,9 +1,12 @@
 """The figure of overlap: what is drawn of rows written out."""
 
+import errno
 import json
 
 import pytest
+from matplotlib.figure import Figure
 
+from gnnbench.errors import UsageError
 from gnnbench.plots import draw, match_degree
 from gnnbench.results import reader, writer
 from gnnbench.results.schema import CELLS, METRICS, VERSION
@@ -70,3 +73,15 @@ def test_without_a_match_degree_nothing_is_drawn(run, tmp_path):
     found = run([cell(1, "host")], METRIC_ROWS[:1])
     assert match_degree.figure(found) is None
     assert draw(tmp_path, ["match_degree"]) == []
+
+
+def test_a_full_disk_is_told_in_a_sentence(run, tmp_path, monkeypatch):
+    run([cell(1, "host"), cell(2, "match")], METRIC_ROWS)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    words = r"cannot write the figures .*no space left.*gnnbench plot"
+    with pytest.raises(UsageError, match=words):
+        draw(tmp_path, ["match_degree"])

@@ -90,6 +90,11 @@ def test_mistyped_options_are_named(tmp_path, options, words):
         request(tmp_path, *options)
 
 
+def test_a_table_without_edges_is_not_sampled(tmp_path):
+    with pytest.raises(UsageError, match="'rows@2kx8' has no edges to sample; give -o fanouts"):
+        request(tmp_path, "fanouts=[5,3]", datasets=("rows@2kx8",))
+
+
 def test_mistyped_tables_are_named(tmp_path):
     with pytest.raises(UsageError, match="as in rows@2Mx128"):
         request(tmp_path, datasets=("rows@2Gx128",))

@@ -7,6 +7,7 @@ from gnnbench.errors import (
     GpuMemoryError,
     HostMemoryError,
     MissingError,
+    NoGraphError,
     UnsupportedError,
 )
 from gnnbench.results.schema import STATUSES
@@ -22,6 +23,7 @@ from gnnbench.runner import failures
         (RuntimeError("CUDA out of memory. Tried to allocate"), "oom_gpu"),
         (MissingError("gone; get it"), "missing_dep"),
         (DataError("broken; get it again"), "missing_data"),
+        (NoGraphError("nothing here; prepare it"), "missing_data"),
         (UnsupportedError("cannot"), "unsupported"),
         (ZeroDivisionError("by zero"), "crash"),
         (ValueError(), "crash"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnbench.errors import DataError, GnnbenchError, MissingError
+from gnnbench.errors import DataError, GnnbenchError, NoGraphError
 
 FORMAT = "gnnbench-graph"
 FORMAT_VERSION = 1
@@ -104,7 +104,7 @@ def meta_is_intact(raw: bytes, meta: dict[str, Any]) -> bool:
 def read_meta(folder: Path) -> dict[str, Any]:
     """Parse and check ``meta.json``.
 
-    Raises ``MissingError`` where there is no graph, ``DataError`` where it is damaged or of a
+    Raises ``NoGraphError`` where there is no graph, ``DataError`` where it is damaged or of a
     format that this version does not know.
     """
     path = folder / META
@@ -112,7 +112,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
     try:
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise MissingError(
+        raise NoGraphError(
             f"there is no prepared graph in {folder}; run 'gnnbench data prepare' first"
         ) from None
     except OSError as error:

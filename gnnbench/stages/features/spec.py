@@ -213,7 +213,7 @@ class Cache(Over):
         if device == "cpu" and self.ratio == AUTO and not self.memory_gib:
             raise UnsupportedError(
                 "features 'cache': ratio=auto is derived from a GPU's memory; on a CPU give"
-                " memory_gib, or a ratio"
+                " memory_gib above 0, or a ratio"
             )
         return super().resolved(device)
 

@@ -60,7 +60,8 @@ class ProducerConsumer(ScheduleSpec):
         if not sampler.mini_batches:
             raise UnsupportedError(
                 f"schedule '{self.name}' hands over batches of gnnbench's own blocks, and sampler"
-                f" '{sampler.name}' draws others; take another, or schedule=serial"
+                f" '{sampler.name}' draws others; take one of gnnbench's"
+                " own samplers, or schedule=serial"
             )
 
     def build(self, job: Job) -> Schedule:

@@ -16,7 +16,7 @@ from gnnbench.data.store import layout
 from gnnbench.data.store.arrays import write_graph
 from gnnbench.data.store.reader import open_graph, verify
 from gnnbench.data.store.writer import GraphWriter, graph_lock
-from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.errors import DataError, MissingError, NoGraphError, UsageError
 from gnnbench.ops.shared import region_of
 from gnnbench.runner import hold
 
@@ -113,7 +113,7 @@ def test_open_refuses_files_of_the_wrong_length(stored: Path, file: str, how: st
         path.unlink()
     else:
         path.write_bytes(raw[:-1] if how == "shorter" else raw + b"\0")
-    expected = MissingError if file == "meta.json" and how == "gone" else DataError
+    expected = NoGraphError if file == "meta.json" and how == "gone" else DataError
     with pytest.raises(expected, match=r"prepare") as caught:
         open_graph(stored)
     assert type(caught.value) is expected

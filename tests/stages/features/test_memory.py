@@ -56,7 +56,9 @@ def test_a_stated_limit_is_kept():
 
 @pytest.mark.parametrize("policy", ["random", "sieve"])
 def test_auto_takes_what_is_stated_on_a_cpu(policy):
-    words = r"ratio=auto is derived from a GPU's memory; on a CPU give memory_gib, or a ratio"
+    words = (
+        r"ratio=auto is derived from a GPU's memory; on a CPU give memory_gib above 0, or a ratio"
+    )
     with pytest.raises(UnsupportedError, match=words):
         Cache(ratio="auto").resolved("cpu")
     assert Cache(ratio="auto").resolved("cuda").ratio == "auto"

@@ -324,7 +324,7 @@ def test_one_that_only_samples_is_serial(small_graph):
 def test_batches_of_a_foreign_framework_stay_where_they_are():
     assert not find("dgl").resolved(TWO, "cpu", Until.SAMPLE).unsupported
     found = find("dgl").resolved(TWO, "cpu", Until.COMPUTE)
-    assert "sampler 'dgl' draws others; take another, or schedule=serial" in found.unsupported
+    assert "sampler 'dgl' draws others; take one of gnnbench's own" in found.unsupported
 
     class Foreign(Batch):
         input_nodes = sizes = hops = tensors = None
