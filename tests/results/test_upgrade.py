@@ -53,7 +53,7 @@ def test_every_row_reads_with_all_columns(folder):
     assert all(set(s) - {"counts"} <= set(column_names(SAMPLES)) for s in run.samples)
     assert {r["schema_version"] for r in run.cells} == {VERSION}
     assert all(r["until"] in ("sample", "memory_io", "compute") for r in run.cells)
-    assert all((r["model"] == "") == (r["until"] == "sample") for r in run.cells)
+    assert all((r["model"] == "") == (r["until"] != "compute") for r in run.cells)
 
 
 @runs
@@ -123,7 +123,7 @@ def test_what_is_judged_agrees_with_its_samples(folder):
             assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
             phases = [row[f"{p}_time_s"] or 0.0 for p in ("sample", "memory_io", "compute")]
             together = sum(phases) + row["overlap_s"] + row["idle_s"]
-            assert math.isclose(together, row["epoch_wall_s"], rel_tol=0.05)  # medians each
+            assert math.isclose(together, row["epoch_wall_s"], rel_tol=0.1)  # medians each
 
 
 @runs
