@@ -44,6 +44,7 @@ class Composed(System):
     """
 
     stages: Stages
+    _schedule: Schedule
     trainer: Trainer | None = None
 
     def __init__(self, cell: Cell, graph: Graph, recipe: Recipe | None = None) -> None:
@@ -55,7 +56,6 @@ class Composed(System):
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
-        self._schedule: Schedule = self.recipe.schedule
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before the harness took some
 
@@ -287,7 +287,8 @@ class Composed(System):
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store, and end the schedule."""
-        self._schedule.close()
+        if hasattr(self, "_schedule"):
+            self._schedule.close()
         if hasattr(self, "stages"):
             self.stages.sampler.close()
             if self.stages.store is not None:

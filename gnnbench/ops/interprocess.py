@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -22,15 +23,15 @@ _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
 Address = str | bytes
 
 
-class Memory:
+class Memory(ABC):
     """``whole`` is the memory as bytes, uint8 ``[size]``; ``address`` opens it elsewhere."""
 
     whole: Tensor
     address: Address
 
+    @abstractmethod
     def close(self) -> None:
         """Give it up, and unmap it where no tensor refers to it."""
-        raise NotImplementedError
 
 
 class HostMemory(Memory):

@@ -7,8 +7,8 @@ import planted_stages
 import pytest
 import torch
 from compose import counted, make, run, timed
+from two_processes import planted_store, two_processes, without_own
 
-from gnnbench import registry
 from gnnbench.errors import UnsupportedError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.ops.interprocess import DeviceMemory
@@ -18,31 +18,18 @@ pytestmark = pytest.mark.gpu
 
 TINY = {"batch_size": 2, "fanouts": (3, 2), "device": "cuda"}  # a hundred batches
 SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}
-TWO = {"schedule": "producer-consumer"}
-OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}
 
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Settings of a store that errs in the producer, once in each epoch."""
-    monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
-    registry.entries.cache_clear()
-    yield lambda *faults: {"features": "planted", "features.faults": " ".join(faults)}
-    monkeypatch.undo()
-    registry.entries.cache_clear()
+    with planted_store(monkeypatch) as settings:
+        yield settings
 
 
 @pytest.fixture
 def two(small_graph):
-    made = []
-
-    def build(settings=None, **changes):
-        made.append(make(small_graph, settings={**TWO, **(settings or {})}, **changes))
-        return made[-1]
-
-    yield build
-    for system in made:
-        system.close()
+    with two_processes(small_graph) as build:
+        yield build
 
 
 def looked_at(system, epoch):
@@ -51,10 +38,6 @@ def looked_at(system, epoch):
     report = system.verify(epoch, timeline)
     timeline.stop()
     return report, timeline
-
-
-def without_own(report):
-    return {key: value for key, value in counted(report).items() if key[1] not in OWN}
 
 
 @pytest.mark.parametrize(

@@ -99,11 +99,6 @@ class Schedule(ABC):
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 
-    @property
-    def held(self) -> int:
-        """Results of the feature store that it holds at a time, the one being loaded included."""
-        return 1
-
     @abstractmethod
     def epoch(
         self,
@@ -120,14 +115,28 @@ class Schedule(ABC):
 
 
 @dataclass(frozen=True)
-class ScheduleSpec(Spec, Schedule):
-    """A schedule as a recipe names it; most are as good as built, for they keep nothing."""
+class ScheduleSpec(Spec):
+    """A schedule as a recipe names it."""
 
     kind: ClassVar[str] = "schedule"
+
+    @property
+    def held(self) -> int:
+        """Results of the feature store that it holds at a time, the one being loaded included."""
+        return 1
 
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """Raise ``UnsupportedError`` where it cannot run with the other stages."""
 
+    @abstractmethod
     def build(self, job: Job) -> Schedule:
         """What runs the epochs of a cell."""
+
+
+@dataclass(frozen=True)
+class DirectSchedule(ScheduleSpec, Schedule):
+    """A schedule that keeps nothing between epochs: the spec itself runs them."""
+
+    def build(self, job: Job) -> Schedule:
+        """As it stands."""
         return self

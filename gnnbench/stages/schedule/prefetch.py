@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cell import Until
 from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.stages.schedule.base import ScheduleSpec, Stages
+from gnnbench.stages.schedule.base import DirectSchedule, Stages
 from gnnbench.stages.schedule.serial import Serial
 from gnnbench.stages.spec import option
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Prefetch(ScheduleSpec):
+class Prefetch(DirectSchedule):
     """Samples on a thread, fetches on another and trains on the caller's, in serial's order.
 
     On a GPU each has a stream of its own. Rows are fetched up to ``depth`` batches before the one

@@ -15,13 +15,9 @@ from gnnbench.stages.spec import option
 if TYPE_CHECKING:
     from typing import Self
 
-    from torch import Tensor
-
-    from gnnbench.measure.timeline import Timeline
     from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
     from gnnbench.stages.sampler.base import SamplerSpec
-    from gnnbench.stages.schedule.base import Stages
 
 CONTROL = "nvidia-cuda-mps-control"
 ANSWER_S = 10.0
@@ -74,17 +70,6 @@ class ProducerConsumer(ScheduleSpec):
         if self.share != 100:
             _need_mps()
         return Consumer(job, self.buffers, self.share)
-
-    def epoch(
-        self,
-        epoch: int,
-        batches: list[Tensor],
-        stages: Stages,
-        timeline: Timeline,
-        until: Until,
-    ) -> None:
-        """Not by the spec: what it builds runs epochs."""
-        raise TypeError("build the schedule for a job; a spec has no process")
 
 
 def _need_mps() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.cell import Until
-from gnnbench.stages.schedule.base import ScheduleSpec, Stages
+from gnnbench.stages.schedule.base import DirectSchedule, Stages
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Serial(ScheduleSpec):
+class Serial(DirectSchedule):
     """Nothing runs beside anything else; on a GPU nothing here waits for it between batches."""
 
     name: ClassVar[str] = "serial"

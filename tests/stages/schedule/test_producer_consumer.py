@@ -13,8 +13,8 @@ import planted_stages
 import pytest
 import torch
 from compose import counted, make, run, timed
+from two_processes import TWO, alive, planted_store, two_processes, without_own
 
-from gnnbench import registry
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError, UsageError
@@ -30,41 +30,18 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 TINY = {"batch_size": 2, "fanouts": (3, 2)}  # a hundred batches
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten
-TWO = {"schedule": "producer-consumer"}
-OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}
 
 
 @pytest.fixture
 def planted(monkeypatch):
-    """Settings of a store that errs in the producer, once in each epoch."""
-    monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
-    registry.entries.cache_clear()
-    yield lambda *faults: {**TWO, "features": "planted", "features.faults": " ".join(faults)}
-    monkeypatch.undo()
-    registry.entries.cache_clear()
+    with planted_store(monkeypatch) as settings:
+        yield settings
 
 
 @pytest.fixture
 def two(small_graph):
-    """A system of two processes, by its settings; ended with the test."""
-    made = []
-
-    def build(settings=None, **changes):
-        made.append(make(small_graph, settings={**TWO, **(settings or {})}, **changes))
-        return made[-1]
-
-    yield build
-    for system in made:
-        system.close()
-        assert not alive(system._schedule.pid)
-
-
-def alive(pid):
-    """Whether a process is there and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    with two_processes(small_graph) as build:
+        yield build
 
 
 def wait_until(holds):
@@ -92,11 +69,6 @@ def buffers_of(process):
 def anywhere():
     """The same of all processes."""
     return set().union(*map(buffers_of, Path("/proc").glob("[0-9]*")))
-
-
-def without_own(report):
-    """What was counted by other stages than the schedule."""
-    return {key: value for key, value in counted(report).items() if key[1] not in OWN}
 
 
 def test_losses_rows_and_counts_are_serials_whoever_is_late(planted, two, small_graph):

@@ -1,0 +1,50 @@
+"""What tests of a producer's process share, on a CPU and on a GPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from compose import counted, make
+
+from gnnbench import registry
+
+TWO = {"schedule": "producer-consumer"}
+OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}  # counts of that schedule
+
+
+@contextmanager
+def planted_store(monkeypatch) -> Iterator:
+    """Settings of a store that errs in the producer, once in each epoch."""
+    monkeypatch.setenv(registry.extra_variable("features"), "planted=planted_stages:Planted")
+    registry.entries.cache_clear()
+    yield lambda *faults: {**TWO, "features": "planted", "features.faults": " ".join(faults)}
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+
+
+@contextmanager
+def two_processes(graph) -> Iterator:
+    """Makes systems of two processes, by their settings; both end with the test."""
+    made = []
+
+    def build(settings=None, **changes):
+        made.append(make(graph, settings={**TWO, **(settings or {})}, **changes))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system.close()
+        assert not alive(system._schedule.pid)
+
+
+def alive(pid):
+    """Whether a process is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def without_own(report):
+    """What was counted by other stages than the schedule."""
+    return {key: value for key, value in counted(report).items() if key[1] not in OWN}
