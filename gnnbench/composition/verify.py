@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.check import gate
+from gnnbench.check.edges import Edges
 from gnnbench.check.law import WALK, Law
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import Batch, Block
@@ -28,6 +29,7 @@ class Verifier:
 
     def __init__(self, graph: Graph, law: Law, fanouts: tuple[int, ...], frontier: str) -> None:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
+        self._edges = Edges(graph, law.weighs)
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._seen: list[bytes] = []  # a digest a batch
         self.fault = ""
@@ -98,16 +100,10 @@ class Verifier:
 
     def _edges_fault(self, dst: Tensor, src: Tensor, counts: Tensor) -> str:
         """Whether the edges of some destinations are the graph's, each as often as it is there."""
-        graph, size = self._graph, self._graph.num_nodes
-        starts = graph.indptr[dst].long()
-        degrees = graph.indptr[dst + 1].long() - starts
-        row = torch.arange(dst.numel())
-        real = row.repeat_interleave(degrees) * size + _ragged(graph.indices, starts, degrees)
-        if self._law.weighs is not None:
-            real = real[_ragged(self._law.weighs, starts, degrees)]
-        real = real.sort().values
-        drawn, times = (row.repeat_interleave(counts) * size + src).unique(return_counts=True)
-        there = torch.searchsorted(real, drawn, right=True) - torch.searchsorted(real, drawn)
+        size = self._graph.num_nodes
+        couples = torch.arange(dst.numel()).repeat_interleave(counts) * size + src
+        couples, times = couples.unique(return_counts=True)
+        there = self._edges.times(dst[couples // size], couples % size)
         if bool((there == 0).any()):
             return "an edge is none of the graph's"
         if not self._law.repeats and bool((times > there).any()):
@@ -139,9 +135,7 @@ def _ragged(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
     """``values[starts[i] : starts[i] + lengths[i]]``, one after the other."""
     before = lengths.cumsum(0) - lengths
     at = torch.arange(int(lengths.sum()), device=lengths.device)
-    at = at + (starts - before).repeat_interleave(lengths)
-    found = values[at]
-    return found if found.dtype is torch.bool else found.long()
+    return values[at + (starts - before).repeat_interleave(lengths)].long()
 
 
 def _multiset(one: Tensor, other: Tensor) -> int:

@@ -32,6 +32,7 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
 NAIVE, ALIGNED, PAGE_ORDERED = ACCESSES = ("naive", "aligned", "page-ordered")
 PAGE_BYTES = 2 << 20  # what one translation of an address serves
 READERS = 16  # blocks of 1024 threads that fill the link, and leave the other processors free
+DEPTH = 4  # rows that the lanes of one row ask for before they wait: 1, 2 or 4
 
 
 def gather_zero_copy(
@@ -40,6 +41,7 @@ def gather_zero_copy(
     access: str = NAIVE,
     page_bytes: int = PAGE_BYTES,
     blocks: int = READERS,
+    depth: int = DEPTH,
 ) -> Tensor:
     """Rows of a table in locked host memory, read by a kernel on the device of ``ids``.
 
@@ -47,7 +49,8 @@ def gather_zero_copy(
     torch, or ``cudaHostRegister``); ``ids`` int32 or int64 ``[m]`` on a CUDA device. Returns
     ``[m, ...]`` on that device, bit for bit. ``access``: ``naive``, rows in the order of the ids;
     ``aligned``, the same by whole lines of 128 bytes (PyTorch-Direct, section 3.2.1: circular
-    shift); ``page-ordered``, rows of ``page_bytes`` of the table together, by ``blocks`` blocks.
+    shift); ``page-ordered``, rows of ``page_bytes`` of the table together, by ``blocks`` blocks,
+    ``depth`` rows at once by the lanes of each.
     Raises ``UsageError`` for a wrong argument, memory that is not locked among them; an id that is
     not a row fails a device assert.
     """
@@ -60,14 +63,19 @@ def gather_zero_copy(
     rows: Tensor
     with native_errors():
         if access == PAGE_ORDERED:
-            rows = ops.gather_page_ordered(table, ids, page_bytes, blocks)
+            rows = ops.gather_page_ordered(table, ids, page_bytes, blocks, depth)
         else:
             rows = ops.gather_zero_copy(table, ids, access == ALIGNED)
     return rows
 
 
 def gather_once(
-    table: Tensor, batches: Sequence[Tensor], distinct: Tensor, out: Tensor, blocks: int = READERS
+    table: Tensor,
+    batches: Sequence[Tensor],
+    distinct: Tensor,
+    out: Tensor,
+    blocks: int = READERS,
+    depth: int = DEPTH,
 ) -> Tensor:
     """Rows of several batches out of locked host memory, each row of the table read once.
 
@@ -82,7 +90,7 @@ def gather_once(
         raise UsageError("batches must be at least one, on a CUDA device, which reads the table")
     load_native()
     with native_errors():
-        torch.ops.gnnbench.gather_once(table, list(batches), distinct, out, blocks)
+        torch.ops.gnnbench.gather_once(table, list(batches), distinct, out, blocks, depth)
     return out
 
 
@@ -97,6 +105,7 @@ def gather_over(
     remember: bool = False,
     page_bytes: int = PAGE_BYTES,
     blocks: int = READERS,
+    depth: int = DEPTH,
 ) -> Tensor:
     """Rows out of those that are kept on the device, the others page by page from the host.
 
@@ -112,6 +121,7 @@ def gather_over(
     load_native()
     with native_errors():
         rows: Tensor = torch.ops.gnnbench.gather_over(
-            table, kept, slots, generations, generation, remember, ids, hits, page_bytes, blocks
-        )
+            table, kept, slots, generations, generation, remember, ids, hits, page_bytes, blocks,
+            depth,
+        )  # fmt: skip
     return rows

@@ -3,8 +3,10 @@
 Batches of distinct ids, some of them hubs that many batches have, are read out of a table of rows
 whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
 ``features=window`` does: each row read once and written to every batch (``batches``), or the union
-fetched and batches copied out of it (``union``). From registered memory and from the driver's
-(``vmm``), which takes seconds to make; told beside a pinned copy. Then overlaps of ``--matrix``
+fetched and batches copied out of it (``union``). Beside them ids as they come (``naive``,
+``aligned``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
+memory and from the driver's (``vmm``), which takes seconds to make; told beside a pinned copy of
+as many bytes as a batch has. Then overlaps of ``--matrix``
 batches. Rates are of distinct rows, ordering and copying out included; medians. What was read is
 held against the table's first bytes. Exit code 1 where it differs.
 
@@ -14,6 +16,7 @@ held against the table's first bytes. Exit code 1 where it differs.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import sys
@@ -25,7 +28,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.ops.features import PAGE_ORDERED, READERS, gather_once, gather_zero_copy
+from gnnbench.ops.features import (
+    ACCESSES,
+    DEPTH,
+    PAGE_BYTES,
+    PAGE_ORDERED,
+    READERS,
+    gather_once,
+    gather_zero_copy,
+)
 from gnnbench.ops.id_set import union_ids
 from gnnbench.ops.library import load_native
 from gnnbench.ops.locked import REGISTERED, VMM, lock, unlock, vmm_memory
@@ -45,6 +56,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--hubs", type=float, default=0.5, help="of a batch's rows: among the hubs")
     parser.add_argument("--windows", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--blocks", type=int, nargs="+", default=[READERS], help="of the reader")
+    parser.add_argument("--depths", type=int, nargs="+", default=[DEPTH], help="rows at once")
+    parser.add_argument("--page-bytes", type=int, nargs="+", default=[PAGE_BYTES])
+    parser.add_argument("--peers", action="store_true", help="DGL and GraphBolt, built with CUDA")
     parser.add_argument("--memory", nargs="+", default=[REGISTERED, VMM])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--matrix", type=int, nargs=3, default=[1000, 300_000, 100_000_000],
@@ -96,53 +110,105 @@ def require(rows: Tensor, ids: Tensor, what: str) -> None:
         sys.exit(f"NOT EQUAL: {what}")
 
 
+def peers(table: Tensor) -> dict[str, Callable[[Tensor], Tensor]]:
+    """How DGL and GraphBolt have a GPU gather rows of locked memory, by name."""
+    import dgl
+    from dgl import graphbolt
+
+    return {
+        "dgl": lambda ids: dgl.utils.gather_pinned_tensor_rows(table, ids),
+        "graphbolt": lambda ids: graphbolt.index_select(table, ids),
+    }
+
+
 def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> list[Row]:
-    """Rates by the way of reading, window and number of blocks."""
-    nodes, row_bytes = table.shape[0], table.shape[1] * 4
+    """Rates by the way of reading, window and the reader's shape."""
     found = []
     for window in options.windows:
         some = batches[:window]
-        union, asked = union_ids(some, nodes), sum(b.numel() for b in some)
-        distinct = union.ids.numel()
-        count = torch.zeros(1, dtype=torch.int64, device="cuda")
-        out = torch.empty((asked, table.shape[1]), dtype=torch.int32, device="cuda")
-        for blocks in options.blocks:
+        ways = {
+            access: lambda ids, access=access: gather_zero_copy(table, ids, access)
+            for access in ACCESSES
+            if access != PAGE_ORDERED
+        }
+        ways |= peers(table) if options.peers else {}
+        for way, gather in ways.items():
+            found.append(one_by_one(table, some, way, gather, options))
+        for blocks, depth, page in itertools.product(
+            options.blocks, options.depths, options.page_bytes
+        ):
 
-            def once() -> Tensor:
-                return gather_once(table, some, count, out, blocks)  # noqa: B023
+            def ordered(ids: Tensor) -> Tensor:
+                return gather_zero_copy(table, ids, PAGE_ORDERED, page, blocks, depth)  # noqa: B023
 
-            def copied() -> Tensor:
-                held = union_ids(some, nodes)  # noqa: B023
-                rows = gather_zero_copy(table, held.ids, PAGE_ORDERED, blocks=blocks)  # noqa: B023
-                for ids in some:  # noqa: B023
-                    batch = held.gather(rows, ids)
-                return batch
-
-            def one_by_one() -> Tensor:
-                for ids in some:  # noqa: B023
-                    rows = gather_zero_copy(table, ids, PAGE_ORDERED, blocks=blocks)  # noqa: B023
-                return rows
-
-            count.zero_()
-            require(once(), torch.cat(some), "gather_once")
-            if int(count) != distinct:
-                sys.exit("NOT EQUAL: rows read once")
-            require(copied(), some[-1], "union")
-            require(one_by_one(), some[-1], "page-ordered")
-            ways: dict[str, Callable[[], Any]] = {
-                "batches": once, "union": copied, "page-ordered": one_by_one,
-            }  # fmt: skip
-            for way, call in ways.items():
-                took = seconds(call, options.repeats)
-                loaded = asked if way == "page-ordered" else distinct
-                found.append({
-                    "way": way, "window": window, "blocks": blocks, "asked": asked,
-                    "share": loaded / asked, "ms": took * 1e3,
-                    "gb_per_s": loaded * row_bytes / took / 1e9,
-                })  # fmt: skip
+            shape = {"blocks": blocks, "depth": depth, "page_bytes": page}
+            found.append(one_by_one(table, some, PAGE_ORDERED, ordered, options) | shape)
+            if page == options.page_bytes[0]:
+                found += [
+                    row | {**shape, "page_bytes": None} if row["way"] == "batches" else row | shape
+                    for row in together(table, some, ordered, blocks, depth, options)
+                ]
+        nodes = table.shape[0]
         set_ms = seconds(lambda: union_ids(some, nodes), options.repeats) * 1e3  # noqa: B023
-        found.append({"way": "union_ids alone", "window": window, "asked": asked, "ms": set_ms})
+        found.append({"way": "union_ids alone", "window": window, "ms": set_ms})
     return found
+
+
+def rate(way: str, some: list[Tensor], loaded: int, took: float, row_bytes: int) -> Row:
+    """A line of the results; ``loaded`` rows went over the link."""
+    asked = sum(b.numel() for b in some)
+    return {
+        "way": way, "window": len(some), "asked": asked, "share": loaded / asked, "ms": took * 1e3,
+        "gb_per_s": loaded * row_bytes / took / 1e9,
+    }  # fmt: skip
+
+
+def one_by_one(
+    table: Tensor, some: list[Tensor], way: str, gather: Callable[[Tensor], Tensor],
+    options: argparse.Namespace,
+) -> Row:  # fmt: skip
+    """Each batch by itself."""
+
+    def call() -> Tensor:
+        for ids in some:
+            rows = gather(ids)
+        return rows
+
+    require(call(), some[-1], way)
+    took = seconds(call, options.repeats)
+    return rate(way, some, sum(b.numel() for b in some), took, table.shape[1] * 4)
+
+
+def together(
+    table: Tensor, some: list[Tensor], ordered: Callable[[Tensor], Tensor], blocks: int, depth: int,
+    options: argparse.Namespace,
+) -> list[Row]:  # fmt: skip
+    """All batches at once: rows read once, or their union fetched and copied out of."""
+    nodes = table.shape[0]
+    distinct = union_ids(some, nodes).ids.numel()
+    count = torch.zeros(1, dtype=torch.int64, device="cuda")
+    asked = sum(b.numel() for b in some)
+    out = torch.empty((asked, table.shape[1]), dtype=torch.int32, device="cuda")
+
+    def once() -> Tensor:
+        return gather_once(table, some, count, out, blocks, depth)
+
+    def copied() -> Tensor:
+        held = union_ids(some, nodes)
+        rows = ordered(held.ids)
+        for ids in some:
+            batch = held.gather(rows, ids)
+        return batch
+
+    require(once(), torch.cat(some), "gather_once")
+    if int(count) != distinct:
+        sys.exit("NOT EQUAL: rows read once")
+    require(copied(), some[-1], "union")
+    row_bytes = table.shape[1] * 4
+    return [
+        rate(way, some, distinct, seconds(call, options.repeats), row_bytes)
+        for way, call in {"batches": once, "union": copied}.items()
+    ]
 
 
 def matrix(batches: int, ids: int, nodes: int) -> Row:
@@ -182,7 +248,7 @@ def main() -> None:
 
     if options.matrix[0] > 1:
         add([matrix(*options.matrix)])
-    pinned = torch.zeros(1 << 28, dtype=torch.uint8).pin_memory()
+    pinned = torch.zeros(options.rows * columns * 4, dtype=torch.uint8).pin_memory()
     here = torch.empty_like(pinned, device="cuda")
     took = seconds(lambda: here.copy_(pinned, non_blocking=True), options.repeats)
     add([{"way": "pinned copy", "gb_per_s": pinned.numel() / took / 1e9}])

@@ -18,10 +18,11 @@ def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")
 rows = torch.ones(3, 4, device="cuda")
 HOW = ([1], "floyd", [], [], "new", 1, 0, False, [])
 def of_set(rows, i): return ops.gather_of_set(rows, ops.union_ids([ints(1, 5)], 40, False)[1], i)
-def once(i): ops.gather_once(rows.cpu().pin_memory(), [ints(0), i], ints(0).long(), rows[:2], 16)
+def once(i): ops.gather_once(rows.cpu().pin_memory(), [ints(0), i], ints(0).long(), rows[:2], 16, 4)
 def over(i, slot):
     known = ints(slot, 0, 0), ints(1, 0, 0)
-    ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), 4096, 1)
+    pages = 4096, 1, 4
+    ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), *pages)
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)

@@ -169,8 +169,8 @@ def gather_from_the_host(device: torch.device) -> Any:
     slots, generations = torch.zeros(2, 500, dtype=torch.int32, device=device).unbind()
     generations[1] = 1  # the last of the ids is kept, in slot 0
     kept, out = table_on(device)[1:2], torch.empty(ids.numel(), 8, device=device)
-    ops().gather_once(locked, list(ids.split(50)), told[:1], out, 2)
-    pages, by = (1 << 10, 2), (slots, generations, 1, False)
+    ops().gather_once(locked, list(ids.split(50)), told[:1], out, 2, 4)
+    pages, by = (1 << 10, 2, 4), (slots, generations, 1, False)
     over = ops().gather_over(locked, kept, *by, ids, told[1:], *pages)
     assert told.tolist() == [ids.numel(), 1]
     return [

@@ -41,6 +41,22 @@ def test_equals_the_table(access, width, dtype, ids_dtype):
     same_bits(rows, table[ids])
 
 
+@pytest.mark.parametrize("depth", [1, 2, 4])
+@pytest.mark.parametrize("width", [1, 3, 33, 128, 261, 1025])
+@pytest.mark.parametrize("asked", [1, 31, 32, 33, 255, 5000])
+def test_as_many_rows_at_once_as_asked(asked, width, depth):
+    """Requests smaller and larger than all blocks read at a time, and the same rows once."""
+    table, read = made(700, width, torch.float32), none_read()
+    ids = torch.randint(0, 700, (asked,), generator=torch.Generator().manual_seed(asked))
+    given, out = ids.cuda(), torch.empty(asked, width, device="cuda")
+    for blocks in (1, 5):
+        rows = gather_zero_copy(table, given, PAGE_ORDERED, 1 << 14, blocks, depth)
+        same_bits(rows, table[ids])
+        read.zero_()
+        same_bits(gather_once(table, [given], read, out.fill_(7), blocks, depth), table[ids])
+        assert int(read) == ids.unique().numel()
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 9, 1000])
 @pytest.mark.parametrize("page_bytes", [1, 64, 4096, 1 << 40])
 def test_pages_of_any_size(rows, page_bytes):
@@ -65,6 +81,8 @@ def test_refusals():
         gather_zero_copy(table, ids, PAGE_ORDERED, page_bytes=0)
     with pytest.raises(UsageError, match="blocks must be 1 to 65535"):
         gather_zero_copy(table, ids, PAGE_ORDERED, blocks=0)
+    with pytest.raises(UsageError, match="depth must be 1, 2 or 4, it is 3"):
+        gather_zero_copy(table, ids, PAGE_ORDERED, depth=3)
     with pytest.raises(UsageError, match="locked for CUDA"):
         gather_zero_copy(torch.ones(5, 4), ids, PAGE_ORDERED)
 

@@ -106,8 +106,12 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
     system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
     system.stages.store._ring._buffers.pop()
     watched = Watched(system, ("step",), chance=1.0)
-    run(system, 3)
-    assert watched.found() > 0
+    try:
+        run(system, 3)
+    except RuntimeError as fault:  # torch sees it too, where the write is enqueued early enough
+        assert "modified by an inplace operation" in str(fault)
+    else:
+        assert watched.found() > 0
     system.close()
     system = make(small_graph, settings=prefetch(1, **STORES["cache-host"]), **SMALL)
     system.stages.store._ring._buffers.pop()

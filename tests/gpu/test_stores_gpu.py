@@ -40,7 +40,7 @@ def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):
     """From an empty cache on, and from what the first epoch has left."""
     prefix = "features.table" if above else "features"
     settings = {"features": above, prefix: "cache", f"{prefix}.policy": "sieve"}
-    settings |= {f"{prefix}.ratio": 0.1, "sampler.pick": "floyd"}
+    settings |= {f"{prefix}.ratio": 0.2, "sampler.pick": "floyd"}
     here, there = (
         make(
             small_graph, settings=settings | ({f"{prefix}.table": table} if gpu else {}),

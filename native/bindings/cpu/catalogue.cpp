@@ -89,9 +89,9 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // device.
   m.def("trace(Tensor like, bool on) -> Tensor");
 
-  // A stream whose kernels run on at least `sms` of the multiprocessors of the device of `like`, and
-  // on few more; CUDA only -> int64 [3] on the CPU: 0 or the driver's error (CUresult), the stream
-  // (cudaStream_t), its multiprocessors.
+  // A stream whose kernels run on at least `sms` of the multiprocessors of the device of `like`,
+  // and on few more; CUDA only -> int64 [3] on the CPU: 0 or the driver's error (CUresult), the
+  // stream (cudaStream_t), its multiprocessors.
   m.def("limited_stream(Tensor like, int sms) -> Tensor");
 
   // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
@@ -100,20 +100,23 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
 
   // Rows of a host table in locked memory, read by the device of the ids; CUDA only. aligned: whole
   // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of
-  // 1024 threads. Over: rows of `kept` where slots int32 [num_rows] know the id, which is where its
-  // generation int32 [num_rows] is the present one; hits int64 [1] is raised by their number, and
-  // with `remember` each id is left its place under the next generation. Once: into out, rows of
-  // all batches' ids, one batch behind the other; each row is read once and written to all its
-  // places, and distinct int64 [1] is raised by the number of rows read.
+  // 1024 threads, `depth` (1, 2 or 4) rows at once by the lanes of a row. Over: rows of `kept`
+  // where slots int32 [num_rows] know the id, which is where its generation int32 [num_rows] is the
+  // present one; hits int64 [1] is raised by their number, and with `remember` each id is left its
+  // place under the next generation. Once: into out, rows of all batches' ids, one batch behind the
+  // other; each row is read once and written to all its places, and distinct int64 [1] is raised by
+  // the number of rows read.
   m.def("gather_zero_copy(Tensor table, Tensor ids, bool aligned) -> Tensor");
-  m.def("gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks) -> Tensor");
+  m.def(
+      "gather_page_ordered(Tensor table, Tensor ids, int page_bytes, int blocks, int depth) -> "
+      "Tensor");
   m.def(
       "gather_once(Tensor table, Tensor[] batches, Tensor(a!) distinct, Tensor(b!) out, "
-      "int blocks) -> ()");
+      "int blocks, int depth) -> ()");
   m.def(
       "gather_over(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
-      "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks) -> "
-      "Tensor");
+      "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, "
+      "int depth) -> Tensor");
 
   // Host memory made by the driver (VMM) in pages of 2 MiB next to the device of `like`, mapped for
   // the host and that device -> uint8 [bytes] on the CPU, unmapped with the last tensor over it

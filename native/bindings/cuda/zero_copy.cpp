@@ -21,11 +21,15 @@ void check(const Tensor& table, const Tensor& ids) {
   if (!table.is_cpu()) fail("table must be on the CPU, in locked memory");
 }
 
-void check_pages(const Tensor& table, int64_t n, int64_t page_bytes, int64_t blocks) {
+void check_pages(const Tensor& table, int64_t n, int64_t page_bytes, int64_t blocks,
+                 int64_t depth) {
   if (table.size(0) > kMostRows) fail("table must have at most 2^31 rows to be read page by page");
   if (n >= kMostRows) fail("ids must be fewer than 2^31 to be read page by page");
   if (page_bytes < 1) fail("page_bytes must be at least 1, it is ", page_bytes);
   if (blocks < 1 || blocks > 65535) fail("blocks must be 1 to 65535, it is ", blocks);
+  if (depth != 1 && depth != 2 && depth != 4) {
+    fail("depth must be 1, 2 or 4, it is ", depth);
+  }
 }
 
 Tensor rows_for(const OnDevice& on, const Tensor& table, int64_t n) {
@@ -66,12 +70,14 @@ Tensor gather_zero_copy_cuda(Tensor table, Tensor ids, bool aligned) {
   return out;
 }
 
-Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, int64_t blocks) {
+Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, int64_t blocks,
+                                int64_t depth) {
   check(table, ids);
-  check_pages(table, ids.numel(), page_bytes, blocks);
+  check_pages(table, ids.numel(), page_bytes, blocks, depth);
   const OnDevice on(ids, "gather_page_ordered");
-  const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table),
-                    page_bytes, static_cast<int>(blocks)};
+  const Pages pages{
+      on.pointer<char>(table, "table"), table.size(0),          row_bytes_of(table), page_bytes,
+      static_cast<int>(blocks),         static_cast<int>(depth)};
   const int64_t n = ids.numel();
   Tensor out = rows_for(on, table, n);
   const Order order(on, n);
@@ -83,7 +89,7 @@ Tensor gather_page_ordered_cuda(Tensor table, Tensor ids, int64_t page_bytes, in
 }
 
 void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct, Tensor out,
-                      int64_t blocks) {
+                      int64_t blocks, int64_t depth) {
   if (batches.empty()) fail("batches is empty; give at least one");
   int64_t n = 0;
   for (const Tensor& ids : batches) {
@@ -91,7 +97,7 @@ void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct
     check_cuda({{distinct, "distinct"}, {ids, "batches"}});
     n += ids.numel();
   }
-  check_pages(table, n, kAnyPage, blocks);
+  check_pages(table, n, kAnyPage, blocks, depth);
   check_layout(distinct, "distinct", 1);
   check_dtype(distinct, "distinct", ScalarType::Long);
   if (distinct.numel() != 1) fail("distinct must have 1 element, it has ", distinct.numel());
@@ -102,8 +108,9 @@ void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct
   for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
   if (!same) fail("out must have one row of the table's shape for each of the ids");
   const OnDevice on(distinct, "gather_once");
-  const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table), kAnyPage,
-                    static_cast<int>(blocks)};
+  const Pages pages{
+      on.pointer<char>(table, "table"), table.size(0),          row_bytes_of(table), kAnyPage,
+      static_cast<int>(blocks),         static_cast<int>(depth)};
   const Order order(on, n);
   int64_t first = 0;
   for (const Tensor& ids : batches) {
@@ -117,9 +124,9 @@ void gather_once_cuda(Tensor table, std::vector<Tensor> batches, Tensor distinct
 
 Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generations,
                         int64_t generation, bool remember, Tensor ids, Tensor hits,
-                        int64_t page_bytes, int64_t blocks) {
+                        int64_t page_bytes, int64_t blocks, int64_t depth) {
   check(table, ids);
-  check_pages(table, ids.numel(), page_bytes, blocks);
+  check_pages(table, ids.numel(), page_bytes, blocks, depth);
   check_layout(kept, "kept", table.dim());
   check_dtype(kept, "kept", table.scalar_type());
   check_layout(slots, "slots", 1);
@@ -139,8 +146,9 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
   if (hits.numel() != 1) fail("hits must have 1 element, it has ", hits.numel());
   if (row_bytes_of(kept) != row_bytes_of(table)) fail("kept must have rows of the table's shape");
   const OnDevice on(ids, "gather_over");
-  const Pages pages{on.pointer<char>(table, "table"), table.size(0), row_bytes_of(table),
-                    page_bytes, static_cast<int>(blocks)};
+  const Pages pages{
+      on.pointer<char>(table, "table"), table.size(0),          row_bytes_of(table), page_bytes,
+      static_cast<int>(blocks),         static_cast<int>(depth)};
   const Lookup lookup{data<int32_t>(slots), data<int32_t>(generations),
                       static_cast<int32_t>(generation), remember};
   const int64_t n = ids.numel();

@@ -1,6 +1,5 @@
-#include "cuda/features/gather.h"
-
 #include "cuda/common/device_assert.h"
+#include "cuda/features/gather.h"
 #include "cuda/features/rows.cuh"
 
 namespace gnnbench::cuda {

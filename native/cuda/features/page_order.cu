@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cub/device/device_radix_sort.cuh>
+#include <type_traits>
 
 #include "cuda/common/device_assert.h"
 #include "cuda/features/page_order.h"
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kReaders = 1024;
+constexpr uint32_t kNone = static_cast<uint32_t>(kNowhere >> 32);
 
 template <class Id>
 __global__ void __launch_bounds__(kThreads)
@@ -22,24 +24,32 @@ __global__ void __launch_bounds__(kThreads)
   keys[i] = static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(first + i);
 }
 
-// Groups of lanes take consecutive keys, so that what is read at a time lies in few pages.
-template <class Unit>
+// Groups of lanes take consecutive keys, and kDepth times so many before they wait, so that what
+// is read at a time lies in few pages.
+template <class Unit, int kDepth>
 __global__ void __launch_bounds__(kReaders)
     read_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
                 RowShape<Unit> shape, Unit* __restrict__ out) {
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kReaders + threadIdx.x;
   const int64_t groups = (static_cast<int64_t>(gridDim.x) * kReaders) >> shape.lanes_log2;
-  for (int64_t i = thread >> shape.lanes_log2; i < n; i += groups) {
-    const uint64_t key = keys[i];
-    if (key == kNowhere) return;  // sorted last
-    shape.copy(table, static_cast<int64_t>(key >> 32), out, static_cast<int64_t>(key & 0xFFFFFFFFu),
-               static_cast<int>(thread));
+  for (int64_t i = thread >> shape.lanes_log2; i < n; i += kDepth * groups) {
+    uint32_t rows[kDepth], places[kDepth];
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const uint64_t key = i + d * groups < n ? keys[i + d * groups] : kNowhere;
+      rows[d] = static_cast<uint32_t>(key >> 32);  // kNone of what is nowhere
+      places[d] = static_cast<uint32_t>(key);
+    }
+    if (rows[0] == kNone) return;  // sorted last
+    shape.read(table, rows, static_cast<int>(thread), [&](int d, int32_t at, Unit unit) {
+      out[static_cast<int64_t>(places[d]) * shape.units + at] = unit;
+    });
   }
 }
 
 // The same over keys in the order of the ids: the group of an id's first key reads the row, and
 // writes it to the places of all keys that follow with that id; the groups of those pass on.
-template <class Unit>
+template <class Unit, int kDepth>
 __global__ void __launch_bounds__(kReaders)
     once_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
                 RowShape<Unit> shape, int64_t* __restrict__ distinct, Unit* __restrict__ out) {
@@ -48,25 +58,38 @@ __global__ void __launch_bounds__(kReaders)
   __syncthreads();
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kReaders + threadIdx.x;
   const int64_t groups = (static_cast<int64_t>(gridDim.x) * kReaders) >> shape.lanes_log2;
-  int rows = 0;
-  for (int64_t i = thread >> shape.lanes_log2; i < n; i += groups) {
-    const uint64_t id = keys[i] >> 32;
-    if (i > 0 && keys[i - 1] >> 32 == id) continue;
-    int64_t end = i + 1;
-    while (end < n && keys[end] >> 32 == id) ++end;
-    shape.read(table, static_cast<int64_t>(id), static_cast<int>(thread),
-               [&](int64_t at, Unit unit) {
-                 for (int64_t k = i; k < end; ++k) {
-                   out[static_cast<int64_t>(keys[k] & 0xFFFFFFFFu) * shape.units + at] = unit;
-                 }
-               });
-    ++rows;
+  int count = 0;
+  for (int64_t i = thread >> shape.lanes_log2; i < n; i += kDepth * groups) {
+    uint32_t rows[kDepth];
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      const int64_t k = i + d * groups;
+      const uint32_t id = k < n ? static_cast<uint32_t>(keys[k] >> 32) : kNone;
+      const bool first = k < n && (k == 0 || keys[k - 1] >> 32 != id);
+      rows[d] = first ? id : kNone;
+      count += first;
+    }
+    shape.read(table, rows, static_cast<int>(thread), [&](int d, int32_t at, Unit unit) {
+      for (int64_t k = i + d * groups; k < n && keys[k] >> 32 == rows[d]; ++k) {
+        out[static_cast<int64_t>(keys[k] & 0xFFFFFFFFu) * shape.units + at] = unit;
+      }
+    });
   }
-  if ((thread & ((1 << shape.lanes_log2) - 1)) == 0 && rows > 0) atomicAdd(&found, rows);
+  if ((thread & ((1 << shape.lanes_log2) - 1)) == 0 && count > 0) atomicAdd(&found, count);
   __syncthreads();
   if (threadIdx.x == 0 && found > 0) {
     atomicAdd(reinterpret_cast<unsigned long long*>(distinct),
               static_cast<unsigned long long>(found));
+  }
+}
+
+// Calls run(std::integral_constant) of how many rows a group reads at once.
+template <class Run>
+void with_depth(const Pages& pages, const Run& run) {
+  switch (pages.depth) {
+    case 1: return run(std::integral_constant<int, 1>{});
+    case 2: return run(std::integral_constant<int, 2>{});
+    default: return run(std::integral_constant<int, 4>{});
   }
 }
 
@@ -122,9 +145,12 @@ void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int6
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(pages.row_bytes);
-    read_kernel<Unit><<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
-        static_cast<const Unit*>(pages.table), keys, n, shape, static_cast<Unit*>(out));
-    GNNBENCH_CUDA_LAUNCHED(launch, "read_kernel");
+    with_depth(pages, [&](auto depth) {
+      read_kernel<Unit, decltype(depth)::value>
+          <<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
+              static_cast<const Unit*>(pages.table), keys, n, shape, static_cast<Unit*>(out));
+      GNNBENCH_CUDA_LAUNCHED(launch, "read_kernel");
+    });
   });
 }
 
@@ -135,9 +161,13 @@ void gather_once(Launch launch, const Pages& pages, const PageOrder& order, int6
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(pages.row_bytes);
-    once_kernel<Unit><<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
-        static_cast<const Unit*>(pages.table), keys, n, shape, distinct, static_cast<Unit*>(out));
-    GNNBENCH_CUDA_LAUNCHED(launch, "once_kernel");
+    with_depth(pages, [&](auto depth) {
+      once_kernel<Unit, decltype(depth)::value>
+          <<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
+              static_cast<const Unit*>(pages.table), keys, n, shape, distinct,
+              static_cast<Unit*>(out));
+      GNNBENCH_CUDA_LAUNCHED(launch, "once_kernel");
+    });
   });
 }
 

@@ -24,13 +24,15 @@ struct PageOrder {
 };
 
 // The shape of what is read. blocks: of 1024 threads that read at a time; few fill the link, and
-// leave the other multiprocessors to whom works beside.
+// leave the other multiprocessors to whom works beside. depth: rows (1, 2 or 4) that the lanes
+// of a row ask for before they wait for the first.
 struct Pages {
   const void* table;
   int64_t num_rows;  // below 2^32 - 1
   int64_t row_bytes;
   int64_t page_bytes;
   int blocks;
+  int depth;
 };
 
 size_t page_order_scratch_bytes(Launch launch, int64_t n);

@@ -7,45 +7,61 @@
 
 namespace gnnbench::cuda {
 
-constexpr int64_t kLineBytes = 128;  // of the GPU's cache, and of one request to the host
+constexpr uint32_t kLineBytes = 128;  // of the GPU's cache, and of one request to the host
 
 // A row of `units` of the widest type that divides it; a power of two of lanes shares it, and
 // consecutive lanes read consecutive units.
 template <class Unit>
 struct RowShape {
-  int64_t units;
+  int32_t units;
   int lanes_log2 = 0;
   bool shifted;  // rows do not begin at lines: each is read from its first line's beginning on
 
   explicit RowShape(int64_t row_bytes, bool aligned = true)
-      : units(row_bytes / static_cast<int64_t>(sizeof(Unit))),
+      : units(static_cast<int32_t>(row_bytes / static_cast<int64_t>(sizeof(Unit)))),
         shifted(aligned && row_bytes > kLineBytes && row_bytes % kLineBytes != 0) {
-    while (lanes_log2 < 5 && (int64_t{1} << lanes_log2) < units) ++lanes_log2;
+    while (lanes_log2 < 5 && (1 << lanes_log2) < units) ++lanes_log2;
   }
 
   __device__ void copy(const Unit* __restrict__ table, int64_t row, Unit* __restrict__ out,
                        int64_t place, int thread) const {
-    Unit* to = out + place * units;
-    read(table, row, thread, [to](int64_t at, Unit unit) { to[at] = unit; });
+    Unit* to = out + place * static_cast<int64_t>(units);
+    const int64_t rows[] = {row};
+    read(table, rows, thread, [to](int, int32_t at, Unit unit) { to[at] = unit; });
   }
 
   // PyTorch-Direct's circular shift (Listing 2): lanes begin at the row's first line boundary, so
-  // that a warp asks for whole lines; what lies before it is read last. Calls write(at, unit) with
-  // each unit of the row.
-  template <class Write>
-  __device__ void read(const Unit* __restrict__ table, int64_t row, int thread,
+  // that a warp asks for whole lines; what lies before it is read last. Of kDepth rows, those that
+  // are -1 left out, units are all asked for before the first is waited for; then
+  // write(nth, at, unit) is called with each.
+  template <class Row, int kDepth, class Write>
+  __device__ void read(const Unit* __restrict__ table, const Row (&rows)[kDepth], int thread,
                        const Write& write) const {
-    const Unit* from = table + row * units;
-    int64_t shift = 0;
-    if (shifted) {
-      const int64_t off = static_cast<int64_t>(reinterpret_cast<uintptr_t>(from) % kLineBytes);
-      shift = (kLineBytes - off) % kLineBytes / static_cast<int64_t>(sizeof(Unit));
-    }
+    constexpr Row kNone = static_cast<Row>(-1);
     const int lanes = 1 << lanes_log2;
-    for (int64_t u = thread & (lanes - 1); u < units; u += lanes) {
-      const int64_t at = u + shift < units ? u + shift : u + shift - units;
-      write(at, from[at]);
+    for (int32_t u = thread & (lanes - 1); u < units; u += lanes) {
+      Unit unit[kDepth];
+#pragma unroll
+      for (int d = 0; d < kDepth; ++d) {
+        if (rows[d] == kNone) continue;
+        const Unit* from = table + static_cast<int64_t>(rows[d]) * units;
+        unit[d] = from[place(from, u)];
+      }
+#pragma unroll
+      for (int d = 0; d < kDepth; ++d) {
+        if (rows[d] == kNone) continue;
+        write(d, place(table + static_cast<int64_t>(rows[d]) * units, u), unit[d]);
+      }
     }
+  }
+
+ private:
+  // Which unit of a row, from its first on, a lane reads in place of the u-th.
+  __device__ int32_t place(const Unit* __restrict__ from, int32_t u) const {
+    if (!shifted) return u;
+    const uint32_t off = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(from)) % kLineBytes;
+    const int32_t shift = static_cast<int32_t>((kLineBytes - off) % kLineBytes / sizeof(Unit));
+    return u + shift < units ? u + shift : u + shift - units;
   }
 };
 
