@@ -9,6 +9,7 @@
 #include "gnnbench/fault.h"
 #include "gnnbench/id_set.h"
 #include "gnnbench/pick.h"
+#include "gnnbench/rmat.h"
 #include "gnnbench/rng.h"
 
 namespace {
@@ -199,6 +200,20 @@ void sets_of_ids() {
          "places beyond the ones");
 }
 
+// Three blocks an edge; the last is past 2^32. Drawn by the plain law of
+// tests/data/generators/test_rmat.py.
+void rmat_edges() {
+  const gnnbench::rmat::Law law{77, 21, {37356, 49807, 62259}};
+  const struct {
+    uint64_t edge;
+    uint32_t source, target;
+  } known[] = {{0, 134436, 590592}, {5, 1355860, 524288}, {4294967303, 409683, 590340}};
+  for (const auto& edge : known) {
+    const gnnbench::rmat::Ends ends = ends_of(law, edge.edge);
+    expect(ends.source == edge.source && ends.target == edge.target, "ends of an R-MAT edge");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -211,5 +226,6 @@ int main() {
   faults();
   random_walks();
   sets_of_ids();
+  rmat_edges();
   return failed();
 }

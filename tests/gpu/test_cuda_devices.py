@@ -17,7 +17,7 @@ from gnnbench.check.same import same_work
 from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.data.generators.twin import make_spec
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops import twin
+from gnnbench.ops import rmat, twin
 from gnnbench.ops.library import load_native
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import mini_batch
@@ -218,6 +218,12 @@ def trace(device: torch.device) -> Any:
     marks = ops().trace(like, False)
     assert bool((marks[:, 2:] >= 0).all())
     return {"pick": int((marks[:, 0] == 1).sum())}
+
+
+@call_of("rmat_graph")
+def rmat_edges(device: torch.device) -> Any:
+    names = torch.arange(1 << 9).flip(0).to(device)
+    return rmat.graph(3, 9, 5000, [37356, 49807, 62259], names)
 
 
 @call_of("twin_graph", "twin_labels", "twin_splits", "twin_features")

@@ -5,14 +5,24 @@ import torch
 
 from gnnbench.data.generators import rmat
 from gnnbench.data.prepare import load_dataset
+from gnnbench.errors import UsageError
+from gnnbench.ops import rmat as ops
 
 pytestmark = pytest.mark.gpu
 
 
-@pytest.mark.parametrize(("scale", "seed"), [(4, 0), (10, 0), (15, 3)])
+@pytest.mark.parametrize(("scale", "seed"), [(4, 0), (10, 0), (15, 3), (18, 1)])
 def test_the_same_bits(scale, seed):
     for ours, right in zip(rmat.graph(scale, seed, "cuda"), rmat.graph(scale, seed), strict=True):
         assert ours.dtype == right.dtype and torch.equal(ours.cpu(), right)
+
+
+def test_names_beyond_the_nodes_and_no_edges():
+    names = torch.arange(32, device="cuda")
+    with pytest.raises(UsageError, match="permutation"):
+        ops.graph(0, 5, 999, [1, 2, 3], names + 1)
+    indptr, indices = ops.graph(0, 5, 0, [1, 2, 3], names)
+    assert indptr.tolist() == [0] * 33 and indices.numel() == 0
 
 
 def test_prepared_on_the_gpu(tmp_path, monkeypatch):

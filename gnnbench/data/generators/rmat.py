@@ -36,8 +36,6 @@ NUM_CLASSES = 2
 
 # Upper ends of the first three quadrants in 1/65536: (0, 0), (0, 1), (1, 0).
 _ENDS = tuple(share_of_65536(p) for p in (0.57, 0.76, 0.95))
-_BITS_PER_BLOCK = 8  # a block of the generator is 128 bits, 16 for each bit of an edge's ends
-_CHUNK = 1 << 22  # edges
 
 
 @dataclass(frozen=True)
@@ -79,48 +77,17 @@ def recipe(size: Size) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def edge_chunk(
-    key: int, scale: int, first: int, count: int, device: str = "cpu"
-) -> tuple[Tensor, Tensor]:
-    """Sources and targets of edges ``first`` to ``first + count``, int64, before ids are permuted.
-
-    Bit i of both ends comes from 16 bits of word ``i % 8 // 2`` of the block with counter (edge
-    low, edge high, i // 8, 0), the lower half for even i.
-    """
-    import torch
-
-    from gnnbench.ops.sampler import philox
-
-    edge = torch.arange(first, first + count, dtype=torch.int64, device=device)
-    src, dst = torch.zeros_like(edge), torch.zeros_like(edge)
-    zero = torch.zeros_like(edge)
-    for block in range(-(-scale // _BITS_PER_BLOCK)):
-        words = philox(key, torch.stack([edge & 0xFFFFFFFF, edge >> 32, zero + block, zero], dim=1))
-        for bit in range(_BITS_PER_BLOCK * block, min(_BITS_PER_BLOCK * (block + 1), scale)):
-            at = bit % _BITS_PER_BLOCK
-            u = (words[:, at // 2] >> (16 * (at % 2))) & 0xFFFF
-            in_source = u >= _ENDS[1]
-            in_target = ((u >= _ENDS[0]) & ~in_source) | (u >= _ENDS[2])
-            src |= in_source.long() << bit
-            dst |= in_target.long() << bit
-    return src, dst
-
-
 def graph(scale: int, seed: int, device: str = "cpu", degree: int = 0) -> tuple[Tensor, Tensor]:
-    """CSC of in-neighbours on the device: int64 ``indptr``, int32 ``indices``, rows sorted."""
-    import torch
+    """CSC of in-neighbours on the device: int64 ``indptr``, int32 ``indices``, rows sorted.
+
+    Bit i of an edge's ends comes from 16 bits of word ``i % 8 // 2`` of the Philox block with
+    counter (edge low, edge high, i // 8, 0), the lower half for even i. Raises ``UsageError``.
+    """
+    from gnnbench.ops import rmat as ops
 
     nodes, edges = counts(scale, degree)
     names = rng.permutation(nodes, rng.key(seed, 0, "rmat-names"), device)
-    key = rng.key(seed, 0, "rmat")
-    both = torch.empty(edges, dtype=torch.int64, device=device)  # target's name, then source's
-    for first in range(0, edges, _CHUNK):
-        src, dst = edge_chunk(key, scale, first, min(_CHUNK, edges - first), device)
-        both[first : first + src.numel()] = (names[dst] << scale) | names[src]
-    both = torch.sort(both).values
-    indptr = torch.zeros(nodes + 1, dtype=torch.int64, device=device)
-    indptr[1:] = torch.cumsum(torch.bincount(both >> scale, minlength=nodes), 0)
-    return indptr, (both & (nodes - 1)).int()
+    return ops.graph(rng.key(seed, 0, "rmat"), scale, edges, _ENDS, names)
 
 
 def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cpu/common/pages.h"
 #include "cpu/common/parallel.h"
-#include "cpu/twin/pages.h"
 #include "gnnbench/twin.h"
 
 namespace gnnbench::twin {
