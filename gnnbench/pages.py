@@ -25,6 +25,8 @@ def _libc() -> ctypes.CDLL:
     libc.mmap.restype = address
     libc.mmap.argtypes = (address, size, number, number, number, ctypes.c_long)
     libc.munmap.argtypes = (address, size)
+    libc.memset.restype = address
+    libc.memset.argtypes = (address, number, size)
     libc.mprotect.argtypes = libc.madvise.argtypes = (address, size, number)
     return libc
 
@@ -95,11 +97,11 @@ def make_huge(address: int, size: int) -> None:
     begin = -(-address // HUGE_BYTES) * HUGE_BYTES
     if begin >= end:
         return
-    madvise = _libc().madvise
-    madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
+    libc = _libc()
+    libc.madvise(begin, end - begin, mmap.MADV_HUGEPAGE)
     for at in range(begin, end, HUGE_BYTES):
-        ctypes.c_char.from_address(at).value = b"\0"  # one page is made, the rest of 2 MiB follows
-    madvise(begin, end - begin, _COLLAPSE)
+        libc.memset(at, 0, 1)  # one page is made, the rest of 2 MiB follows; other threads go on
+    libc.madvise(begin, end - begin, _COLLAPSE)
 
 
 def huge_bytes(descriptor: int) -> int:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gnnbench.data.store import layout
 from gnnbench.errors import DataError
 
@@ -50,14 +48,20 @@ def _rows(folder: Path, meta: dict[str, Any]) -> Fill:
 
 
 def _seeded(folder: Path, meta: dict[str, Any]) -> Fill:
-    from gnnbench.data.generators.seeded import SeededFeatures
+    import torch
 
-    labels, width = meta["arrays"]["labels"], int(meta["feature_dim"])
-    known = layout.map_array(folder, "labels", labels["dtype"], tuple(labels["shape"]))
-    features = SeededFeatures(known, width, int(meta["seed"]))
+    from gnnbench.data.generators.seeded import SeededFeatures
+    from gnnbench.ops.seeded import fill_features
+
+    width, num_nodes = int(meta["feature_dim"]), int(meta["num_nodes"])
+    file = str(layout.file_of(folder, "labels"))
+    labels = torch.from_file(file, shared=False, size=num_nodes, dtype=torch.int64)
+    table = SeededFeatures(labels.numpy(), width, int(meta["seed"]))
+    centres = torch.from_numpy(table.centres)
 
     def fill(part: memoryview, start: int) -> None:
-        features.fill(np.frombuffer(part, "<f4").reshape(-1, width), start // (4 * width))
+        rows = torch.frombuffer(part, dtype=torch.float32).view(-1, width)
+        fill_features(table.key, labels, centres, start // (4 * width), rows)
 
     return fill
 

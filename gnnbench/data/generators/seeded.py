@@ -15,12 +15,15 @@ import numpy as np
 DEFAULT_WIDTH = 64
 DEFAULT_CLASSES = 16
 _ROWS_BYTES = 1 << 24
-_CACHED_BYTES = 1 << 19
+
+
+def _key(seed: int, purpose: str) -> int:
+    digest = hashlib.sha256(f"gnnbench {seed} {purpose}".encode()).digest()
+    return int.from_bytes(digest[:16], "little")
 
 
 def _bits(seed: int, purpose: str) -> np.random.Philox:
-    digest = hashlib.sha256(f"gnnbench {seed} {purpose}".encode()).digest()
-    return np.random.Philox(key=int.from_bytes(digest[:16], "little"))
+    return np.random.Philox(key=_key(seed, purpose))
 
 
 class SeededFeatures:
@@ -28,21 +31,23 @@ class SeededFeatures:
 
     Every value is a multiple of 1/256: triangular noise in (-1, 1) plus -1/4, 0 or +1/4 by class
     and column, so a linear model separates the classes while single values do not. Unlabelled
-    nodes get noise only.
+    nodes get noise only. ``gnnbench.ops.seeded`` makes the same bits natively, from the ``key`` and
+    the ``centres``, int16 ``[classes + 1, width]`` in 1/256.
     """
 
     def __init__(self, labels: np.ndarray, width: int, seed: int) -> None:
-        self._labels, self._width, self._seed = labels, width, seed
+        self._labels, self._width = labels, width
+        self.key = _key(seed, "features")
         num_classes = max(int(labels.max(initial=-1)) + 1, 1)
         drawn = _bits(seed, "centres").random_raw(num_classes * width) % np.uint64(3)
         centres = (drawn.astype(np.int16).reshape(num_classes, width) - 1) * 64
-        self._centres = np.vstack([centres, np.zeros(width, np.int16)])
+        self.centres = np.vstack([centres, np.zeros(width, np.int16)])
 
     def rows(self, first: int, count: int) -> np.ndarray:
         """Rows ``first`` to ``first + count``."""
         width, piece = self._width, np.asarray(self._labels[first : first + count])
         words = -(-width // 4)  # a 64-bit word gives four values, two bytes each
-        noise = _bits(self._seed, "features")
+        noise = np.random.Philox(key=self.key)
         noise.advance(first * words // 4)  # by blocks of four words
         noise.random_raw(first * words % 4)
         raw = noise.random_raw(len(piece) * words).astype("<u8", copy=False).view(np.uint8)
@@ -50,16 +55,9 @@ class SeededFeatures:
         values = pairs[:, :, 0].astype(np.int16)
         values += pairs[:, :, 1]
         values -= 255
-        values += self._centres[piece]  # class -1 is the last row: zeros
+        values += self.centres[piece]  # class -1 is the last row: zeros
         scaled: np.ndarray = values.astype(np.float32) * np.float32(1 / 256)
         return scaled
-
-    def fill(self, out: np.ndarray, first: int) -> None:
-        """Rows from ``first`` on into ``out``, in pieces that the caches hold."""
-        step = max(1, _CACHED_BYTES // (4 * self._width))
-        for start in range(0, len(out), step):
-            piece = out[start : start + step]
-            piece[:] = self.rows(first + start, len(piece))
 
 
 def seeded_features(labels: np.ndarray, width: int, seed: int) -> Iterator[np.ndarray]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from gnnbench.data.generators import seeded
+from gnnbench.errors import DataError, UsageError
+from gnnbench.ops.seeded import fill_features
 
 LABELS = np.array([0, 1, 2, -1, 1] * 40)
 
@@ -33,6 +37,38 @@ def test_piece_size_does_not_matter(monkeypatch: pytest.MonkeyPatch, rows_bytes:
     whole = features()
     monkeypatch.setattr(seeded, "_ROWS_BYTES", rows_bytes)
     assert np.array_equal(features(), whole)
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 5, 64, 127, 128, 300])
+@pytest.mark.parametrize("seed", [0, 9])
+def test_filled_natively_are_the_same(width: int, seed: int) -> None:
+    labels = np.resize(LABELS, 3001)
+    table = seeded.SeededFeatures(labels, width, seed)
+    for first, count in ((0, 3001), (1, 1), (2, 1000), (2999, 2), (3001, 0)):
+        out = torch.full((count, width), torch.nan)
+        fill_features(table.key, *map(torch.from_numpy, (labels, table.centres)), first, out)
+        assert np.array_equal(out.numpy(), table.rows(first, count))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"first": 199}, UsageError, "rows 199 to 201 are not among 200 nodes"),
+        ({"out": torch.empty(2, 9)}, UsageError, "centres must have a row of 9"),
+        ({"out": torch.empty(2, 0)}, UsageError, "at least one column"),
+        ({"out": torch.empty(2, 10).double()}, UsageError, "out must be float32"),
+        ({"labels": torch.full((2,), 3)}, DataError, "outside -1..2"),
+        ({"labels": torch.full((2,), -2)}, DataError, "outside -1..2"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    table = seeded.SeededFeatures(LABELS, 10, 0)
+    labels, centres = torch.from_numpy(LABELS), torch.from_numpy(table.centres)
+    good = {"key": 1, "labels": labels, "centres": centres, "first": 0, "out": torch.empty(2, 10)}
+    with pytest.raises(error, match=message):
+        fill_features(**{**good, **changes})
 
 
 def test_values_are_exact_and_bounded() -> None:
