@@ -26,8 +26,25 @@ def test_names_beyond_the_nodes_and_no_edges():
 
 
 def test_prepared_on_the_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
     right = load_dataset("rmat@9", root=tmp_path / "cpu")
     monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
     ours = load_dataset("rmat@9", root=tmp_path / "cuda")
+    digests = [{a: e["sha256"] for a, e in g.meta["arrays"].items()} for g in (ours, right)]
+    assert digests[0] == digests[1]
+
+
+def test_a_large_one_is_prepared_on_the_gpu_unasked(tmp_path, monkeypatch):
+    """In several pieces (70 MB of indices), and torch keeps none of the GPU's memory."""
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
+    right = load_dataset("rmat@18x70x1", root=tmp_path / "cpu")
+    monkeypatch.delenv("GNNBENCH_TWIN_DEVICE")
+    made = []
+    generate = rmat.graph
+    monkeypatch.setattr(rmat, "graph", lambda *a: made.append(a[2]) or generate(*a))
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+    ours = load_dataset("rmat@18x70x1", root=tmp_path / "unasked")
+    assert made == ["cuda"] and torch.cuda.memory_reserved() <= before
     digests = [{a: e["sha256"] for a, e in g.meta["arrays"].items()} for g in (ours, right)]
     assert digests[0] == digests[1]

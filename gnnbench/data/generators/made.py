@@ -71,9 +71,12 @@ def make(folder: Path, meta: dict[str, Any], array: str) -> torch.Tensor:
     where it cannot be allocated."""
     import torch
 
+    from gnnbench.data.generators.making import all_cores
+
     entry = meta["arrays"][array]
     fill = filler(folder, meta, array)
     made = torch.empty(tuple(entry["shape"]), dtype=getattr(torch, entry["dtype"]))
     if made.numel() > 0:
-        fill(made.numpy().data.cast("B"), 0)
+        with all_cores():
+            fill(made.numpy().data.cast("B"), 0)
     return made

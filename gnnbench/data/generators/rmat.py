@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench import rng
 from gnnbench.data.generators.drawn import write_features
+from gnnbench.data.generators.making import host_pieces, making
 from gnnbench.data.generators.seeded import seeded_features, seeded_labels
-from gnnbench.data.generators.twin import making_device, share_of_65536
+from gnnbench.data.generators.twin import share_of_65536
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,21 +92,19 @@ def graph(scale: int, seed: int, device: str = "cpu", degree: int = 0) -> tuple[
 
 
 def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate straight into the store, where ``making_device`` says.
+    """Generate straight into the store, where ``making`` says.
 
     Every node with an in-neighbour is a training node. Returns what ``out.finish`` is told.
     """
-    import numpy as np
-
     nodes, edges = counts(size.scale, size.degree)
     if not out.done("indptr", "indices", "train_idx"):
-        made = graph(size.scale, seed, making_device(), size.degree)
-        indptr, indices = (t.cpu().numpy() for t in made)
-        del made
-        out.write("indptr", "int64", (nodes + 1,), [indptr])
-        out.write("indices", "int32", (edges,), [indices])
-        able = np.flatnonzero(np.diff(indptr))
-        out.write("train_idx", "int64", (able.size,), [able])
+        with making(edges, 24 * edges + 160 * nodes) as device:
+            indptr, indices = graph(size.scale, seed, device, size.degree)
+            out.write("indptr", "int64", (nodes + 1,), host_pieces(indptr))
+            out.write("indices", "int32", (edges,), host_pieces(indices))
+            able = indptr.diff().nonzero().flatten()
+            out.write("train_idx", "int64", (able.numel(),), host_pieces(able))
+            del indptr, indices, able
     for split in ("val_idx", "test_idx"):
         out.write(split, "int64", (0,), [])
     out.write("labels", "int64", (nodes,), seeded_labels(nodes, NUM_CLASSES, seed))

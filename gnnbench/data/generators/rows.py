@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnnbench.data.generators.drawn import write_features
+from gnnbench.data.generators.making import making
 from gnnbench.data.generators.recipe import TwinRecipe
-from gnnbench.data.generators.twin import feature_pieces, make_spec, making_device
+from gnnbench.data.generators.twin import feature_pieces, make_spec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def _twin(count: int, width: int) -> TwinRecipe:
 
 
 def generate(count: int, width: int, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate straight into the store, rows in pieces, where ``making_device`` says.
+    """Generate straight into the store, rows in pieces, where ``making`` says.
 
     Returns what ``out.finish`` is told.
     """
@@ -68,7 +69,8 @@ def generate(count: int, width: int, seed: int, out: GraphWriter) -> dict[str, A
     for split in ("val_idx", "test_idx"):
         out.write(split, "int64", (0,), [])
     spec = make_spec(_twin(count, width), seed)
-    write_features(out, (count, width), "rows", feature_pieces(spec, making_device()))
+    with making() as device:
+        write_features(out, (count, width), "rows", feature_pieces(spec, device))
     return {
         "num_classes": 1,
         "symmetric": True,

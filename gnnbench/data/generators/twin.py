@@ -7,7 +7,6 @@ never carries its name alone: ``products~twin``, ``products~twin@0.05``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnnbench.data.generators.drawn import write_features
+from gnnbench.data.generators.making import host_pieces, making
 from gnnbench.data.generators.recipe import TwinRecipe
-from gnnbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
     from gnnbench.data.store.writer import GraphWriter
@@ -144,22 +143,6 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
     )
 
 
-def making_device() -> str:
-    """Where twins are made: ``GNNBENCH_TWIN_DEVICE``, ``cpu`` (default) or ``cuda``; equal bits.
-
-    Raises ``UsageError`` for another value, ``MissingError`` where there is no such device.
-    """
-    device = os.environ.get("GNNBENCH_TWIN_DEVICE", "cpu")
-    if device not in ("cpu", "cuda"):
-        raise UsageError(f"GNNBENCH_TWIN_DEVICE is '{device}'; it is cpu or cuda")
-    if device == "cuda":
-        from gnnbench.ops.missing import native_missing
-
-        if (missing := native_missing(device)) is not None:
-            raise MissingError(f"GNNBENCH_TWIN_DEVICE=cuda, but {missing.reason}; {missing.fix}")
-    return device
-
-
 def feature_pieces(spec: TwinSpec, device: str = "cpu") -> Iterator[np.ndarray]:
     """The feature table from top to bottom in float32 pieces of about 64 MiB."""
     from gnnbench.ops.twin import features
@@ -203,7 +186,8 @@ def generate_arrays(recipe: TwinRecipe, scale: float = 1.0, seed: int = 0) -> di
 
 
 def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate a twin straight into the store, features in pieces; where ``making_device`` says.
+    """Generate a twin straight into the store, features in pieces; where
+    ``making`` says.
 
     Arrays that an interrupted call finished are kept. Returns what ``out.finish`` is told about the
     graph besides its name and seed. Raises ``UsageError`` where the scaled recipe is no graph.
@@ -212,16 +196,17 @@ def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> d
 
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
-    n, device = spec.num_nodes, making_device()
-    if not out.done("indptr", "indices"):
-        indptr, indices = (t.cpu().numpy() for t in ops.graph(spec, device))
-        out.write("indptr", "int64", (n + 1,), [indptr])
-        out.write("indices", scaled.id_dtype, (spec.num_edges,), [indices])
-        del indptr, indices
-    if not out.done("labels", "train_idx", "val_idx", "test_idx"):
-        for name, values in _labels_and_splits(scaled, spec, device).items():
-            out.write(name, "int64", (len(values),), [values])
-    write_features(out, (n, spec.feature_dim), "twin", feature_pieces(spec, device))
+    n, edges = spec.num_nodes, spec.num_edges
+    with making(edges, 24 * edges + 160 * n) as device:
+        if not out.done("indptr", "indices"):
+            indptr, indices = ops.graph(spec, device)
+            out.write("indptr", "int64", (n + 1,), host_pieces(indptr))
+            out.write("indices", scaled.id_dtype, (edges,), host_pieces(indices))
+            del indptr, indices
+        if not out.done("labels", "train_idx", "val_idx", "test_idx"):
+            for name, values in _labels_and_splits(scaled, spec, device).items():
+                out.write(name, "int64", (len(values),), [values])
+        write_features(out, (n, spec.feature_dim), "twin", feature_pieces(spec, device))
     return {
         "num_classes": scaled.num_classes,
         "symmetric": scaled.symmetric,

@@ -14,11 +14,10 @@ from gnnbench.data.generators.twin import (
     generate,
     generate_arrays,
     law_points,
-    making_device,
 )
 from gnnbench.data.store.reader import open_graph, verify
 from gnnbench.data.store.writer import GraphWriter, graph_lock
-from gnnbench.errors import MissingError, UsageError
+from gnnbench.errors import UsageError
 
 Arrays = dict[str, np.ndarray]
 
@@ -316,18 +315,3 @@ def test_the_store_gets_the_same_arrays(tmp_path: Path) -> None:
         stored = getattr(graph, name).numpy()
         assert stored.dtype == wanted.dtype
         np.testing.assert_array_equal(stored, wanted)
-
-
-def test_the_device_that_makes_twins_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gnnbench.missing import Missing
-    from gnnbench.ops import missing as native
-
-    monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
-    assert making_device() == "cpu"
-    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "gpu")
-    with pytest.raises(UsageError, match="it is cpu or cuda"):
-        making_device()
-    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
-    monkeypatch.setattr(native, "native_missing", lambda device: Missing("no GPU", "buy one"))
-    with pytest.raises(MissingError, match="no GPU; buy one"):
-        making_device()

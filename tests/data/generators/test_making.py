@@ -1,0 +1,60 @@
+"""Where drawn data are made."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gnnbench.data.generators import making
+from gnnbench.errors import MissingError, UsageError
+from gnnbench.missing import Missing
+from gnnbench.ops import missing as native
+
+MANY = making.WORTH_A_GPU
+
+
+@pytest.fixture
+def one_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU with 100 bytes free."""
+    monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
+    monkeypatch.setattr(native, "native_missing", lambda device: None)
+    monkeypatch.setattr(making, "_free_bytes", lambda: 100)
+
+
+@pytest.mark.parametrize(
+    ("edges", "needs", "device"),
+    [(MANY, 100, "cuda"), (MANY, 101, "cpu"), (MANY - 1, 0, "cpu"), (0, 0, "cpu")],
+)
+def test_many_edges_are_made_on_a_gpu_with_room(
+    one_gpu: None, edges: int, needs: int, device: str
+) -> None:
+    assert making.making_device(edges, needs) == device
+
+
+def test_a_device_may_be_asked_for_by_name(one_gpu: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for device in ("cpu", "cuda"):
+        monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", device)
+        assert making.making_device(MANY, 50) == making.making_device() == device
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "gpu")
+    with pytest.raises(UsageError, match="it is cpu or cuda"):
+        making.making_device()
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cuda")
+    monkeypatch.setattr(native, "native_missing", lambda device: Missing("no GPU", "buy one"))
+    with pytest.raises(MissingError, match="no GPU; buy one"):
+        making.making_device()
+
+
+def test_without_a_gpu_all_is_made_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GNNBENCH_TWIN_DEVICE", raising=False)
+    monkeypatch.setattr(native, "native_missing", lambda device: Missing("no GPU", "buy one"))
+    assert making.making_device(MANY) == "cpu"
+
+
+def test_torch_has_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GNNBENCH_TWIN_DEVICE", "cpu")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1, 5})
+    before = torch.get_num_threads()
+    with pytest.raises(KeyError), making.making(MANY) as device:
+        assert (device, torch.get_num_threads()) == ("cpu", 3)
+        raise KeyError
+    assert torch.get_num_threads() == before
