@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -72,9 +73,15 @@ def all_cores() -> Iterator[None]:
 
 
 def host_pieces(tensor: Tensor) -> Iterator[np.ndarray]:
-    """A tensor of one dimension piece by piece; one of a GPU is never on the host as a whole."""
+    """A tensor of one dimension piece by piece; one of a GPU is never on the host as a whole, and
+    the next piece is copied while the last one is used."""
     if tensor.device.type == "cpu":
         yield tensor.numpy()
         return
-    for piece in tensor.split(_PIECE_BYTES // tensor.element_size()):
-        yield piece.cpu().numpy()
+    with ThreadPoolExecutor(1) as copying:
+        parts = tensor.split(_PIECE_BYTES // tensor.element_size())
+        following = copying.submit(parts[0].cpu)
+        for part in parts[1:]:
+            piece, following = following.result(), copying.submit(part.cpu)
+            yield piece.numpy()
+        yield following.result().numpy()

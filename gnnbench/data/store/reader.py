@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gnnbench.data.store import layout
 from gnnbench.data.store.validate import validate
@@ -103,17 +104,24 @@ def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
         return VerifyReport(folder, 1, 0, (f"{layout.META} changed or cannot be read",))
     problems, size = [], (folder / layout.META).stat().st_size
     stored = {a: e for a, e in meta["arrays"].items() if not layout.is_made(e)}
-    for array, entry in stored.items():
-        file = layout.file_of(folder, array)
-        if not file.is_file():
-            problems.append(f"{file.name} is missing")
-            continue
-        have = file.stat().st_size
-        size += have
-        if have != entry["bytes"]:
-            problems.append(f"{file.name} is {have} bytes long instead of {entry['bytes']}")
-        elif layout.sha256_file(file) != entry["sha256"]:
-            problems.append(f"{file.name} changed")
-        if progress is not None:
-            progress(f"verify {array}", have, have)
+    with ThreadPoolExecutor() as pool:
+        looked = {a: pool.submit(_look, layout.file_of(folder, a), e) for a, e in stored.items()}
+        for array, found in looked.items():
+            have, problem = found.result()
+            size += have
+            problems += [problem] if problem else []
+            if progress is not None:
+                progress(f"verify {array}", have, have)
     return VerifyReport(folder, 1 + len(stored), size, tuple(problems))
+
+
+def _look(file: Path, entry: Mapping[str, Any]) -> tuple[int, str]:
+    """Size of a file (0: it is missing) and what is wrong with it."""
+    if not file.is_file():
+        return 0, f"{file.name} is missing"
+    have = file.stat().st_size
+    if have != entry["bytes"]:
+        return have, f"{file.name} is {have} bytes long instead of {entry['bytes']}"
+    if layout.sha256_file(file) != entry["sha256"]:
+        return have, f"{file.name} changed"
+    return have, ""

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.errors import DataError
+
+T = TypeVar("T")
 
 
 def validate(
@@ -33,8 +38,7 @@ def validate(
         raise wrong("indptr must have one dimension and at least two entries")
     num_nodes = len(indptr) - 1
     _check_indptr(indptr, len(indices), wrong)
-    for piece in row_chunks(indices):
-        low, high = int(piece.min()), int(piece.max())
+    for low, high in _in_threads(_range, row_chunks(indices)):
         if low < 0 or high >= num_nodes:
             bad = low if low < 0 else high
             raise wrong(f"indices has node {bad}, outside 0..{num_nodes - 1}")
@@ -54,8 +58,7 @@ def validate(
         row += len(piece)
     if labels.shape != (num_nodes,):
         raise wrong(f"labels has shape {labels.shape}, [{num_nodes}] is expected")
-    for piece in row_chunks(labels):
-        low, high = int(piece.min()), int(piece.max())
+    for low, high in _in_threads(_range, row_chunks(labels)):
         if low < -1 or high >= num_classes:
             bad = low if low < -1 else high
             raise wrong(f"labels has class {bad}, outside -1..{num_classes - 1}")
@@ -74,12 +77,32 @@ def _check_indptr(indptr: np.ndarray, num_edges: int, wrong) -> None:  # type: i
         raise wrong(f"indptr starts with {int(indptr[0])} instead of 0")
     if int(indptr[-1]) != num_edges:
         raise wrong(f"indptr ends with {int(indptr[-1])}, but there are {num_edges} indices")
-    before, row = 0, 0
-    for piece in row_chunks(indptr):
-        steps = np.diff(piece, prepend=np.int64(before))
-        if int(steps.min()) < 0:
-            raise wrong(f"indptr decreases at position {row + int(np.argmin(steps >= 0))}")
-        before, row = int(piece[-1]), row + len(piece)
+    ends = itertools.accumulate(len(piece) for piece in row_chunks(indptr))
+    bounds = [max(end - 1, 0) for end in (0, *ends)]  # a piece begins with the last one's end
+    pieces = (indptr[first : last + 1] for first, last in itertools.pairwise(bounds))
+    for first, fall in zip(bounds, _in_threads(_first_fall, pieces), strict=False):
+        if fall:
+            raise wrong(f"indptr decreases at position {first + fall}")
+
+
+def _first_fall(piece: np.ndarray) -> int:
+    """Position of the first entry below the one before it; 0 where there is none."""
+    falls = piece[1:] < piece[:-1]
+    return int(falls.argmax()) + 1 if falls.any() else 0
+
+
+def _range(piece: np.ndarray) -> tuple[int, int]:
+    return int(piece.min()), int(piece.max())
+
+
+def _in_threads(look: Callable[[np.ndarray], T], pieces: Iterable[np.ndarray]) -> Iterator[T]:
+    """What ``look`` says of each piece, in order; of several pieces at once."""
+    several = list(pieces)
+    if len(several) < 2:  # small graphs are many
+        yield from map(look, several)
+        return
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(look, several)
 
 
 def _check_weights(weights: np.ndarray, num_edges: int, wrong) -> None:  # type: ignore[no-untyped-def]

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -93,6 +94,8 @@ class GraphWriter:
         self._arrays: dict[str, dict[str, Any]] = {}
         self._finished = False
         self._writing: str | None = None
+        self._pool = ThreadPoolExecutor(4)  # of what the disk is asked to keep, beside all else
+        self._syncing: list[Future[None]] = []
 
     def __enter__(self) -> GraphWriter:
         with writing_to(self.final.parent):
@@ -106,6 +109,7 @@ class GraphWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._pool.shutdown()
         if self._finished:
             return
         if kind is not None and not issubclass(kind, Exception) and self._arrays:
@@ -159,7 +163,7 @@ class GraphWriter:
         width = tuple(int(s) for s in shape[1:] if s is not None)
         total = layout.nbytes(dtype, (shape[0], *width)) if shape[0] is not None else 0
         digest, rows, written = hashlib.sha256(), 0, 0
-        with self._open(name, total) as file:
+        with ThreadPoolExecutor(1) as hashing, self._open(name, total) as file:
             for piece in pieces:
                 data = _as_dtype(name, piece, dtype)
                 if data.shape[1:] != width:
@@ -168,9 +172,10 @@ class GraphWriter:
                         "correct the input"
                     )
                 buffer = memoryview(data.reshape(-1).view(np.uint8).data)
+                hashed = hashing.submit(digest.update, buffer)  # takes longer than the writing
                 with writing_to(self.final.parent):
                     file.write(buffer)
-                digest.update(buffer)
+                hashed.result()  # the next piece may lie where this one does
                 rows, written = rows + len(data), written + len(buffer)
                 self._tell(name, written, total)
         if shape[0] is not None and rows != shape[0]:
@@ -253,6 +258,8 @@ class GraphWriter:
         }
         del arrays
         with writing_to(self.final.parent):
+            for synced in self._syncing:
+                synced.result()
             for path in self.folder.iterdir():
                 if path.name.startswith(_SCRATCH):
                     path.unlink()
@@ -286,7 +293,7 @@ class GraphWriter:
             yield file
             with writing_to(self.final.parent):
                 file.flush()
-                _sync(file.fileno())
+                self._syncing.append(self._pool.submit(_sync_own, os.dup(file.fileno())))
         finally:
             with contextlib.suppress(OSError):
                 file.close()
@@ -335,6 +342,13 @@ def _as_dtype(name: str, piece: np.ndarray, dtype: str) -> np.ndarray:
 
 def _sync(descriptor: int) -> None:
     os.fsync(descriptor)
+
+
+def _sync_own(descriptor: int) -> None:
+    try:
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -80,3 +80,35 @@ def test_a_fault_in_a_later_piece_is_found(monkeypatch: pytest.MonkeyPatch, arra
     rows[4, 2] = -np.inf
     with pytest.raises(DataError, match="row of node 4"):
         validate("tiny", {**arrays, "features": rows}, 3)
+
+
+@pytest.mark.parametrize("chunk", [8, 16, 24, 1 << 24])
+@pytest.mark.parametrize(
+    ("position", "indptr"),
+    [
+        (1, [0, -1, 3, 5, 6, 7]),
+        (2, [0, 2, 1, 5, 6, 7]),
+        (3, [0, 2, 3, 2, 6, 7]),
+        (4, [0, 2, 3, 5, 4, 7]),
+        (5, [0, 2, 3, 5, 8, 7]),
+    ],
+)
+def test_a_fall_is_found_wherever_pieces_end(
+    monkeypatch: pytest.MonkeyPatch, arrays, chunk: int, position: int, indptr: list[int]
+) -> None:
+    monkeypatch.setattr("gnnbench.data.store.layout.CHUNK_BYTES", chunk)
+    validate("tiny", arrays, 3)
+    with pytest.raises(DataError, match=f"indptr decreases at position {position};"):
+        validate("tiny", {**arrays, "indptr": np.array(indptr)}, 3)
+
+
+@pytest.mark.parametrize("array", ["indices", "labels"])
+def test_values_out_of_range_are_found_in_any_piece(
+    monkeypatch: pytest.MonkeyPatch, arrays, array: str
+) -> None:
+    monkeypatch.setattr("gnnbench.data.store.layout.CHUNK_BYTES", 8)
+    for position in range(len(arrays[array])):
+        for value in (-2, 5):
+            broken = with_value(arrays[array], position, value)
+            with pytest.raises(DataError, match=f"{array} has (node|class) {value}"):
+                validate("tiny", {**arrays, array: broken}, 3)
