@@ -43,7 +43,25 @@ def prepare(
     Raises ``UsageError`` for an unknown name or a folder that cannot be written, ``MissingError``
     where the source is not on this machine (it says how to get it), ``DataError`` for a bad source.
     """
-    return _prepare(resolve(name, root), data_root(root), seed, progress)
+    return _prepare(resolve(name, root), data_root(root), seed, progress)[0]
+
+
+def prepare_verified(
+    name: str, *, root: str | Path | None = None, seed: int = 0
+) -> tuple[Path, dict[str, list[int]]]:
+    """:func:`prepare`, every byte checked: its folder, and the stamp (``reader.stamp``) of its
+    files as they were then.
+
+    What this very call wrote is not read again, its checksums are of what it wrote. Raises
+    ``DataError`` for a damaged graph.
+    """
+    from gnnbench.data.store.reader import stamp, verify
+
+    folder, fresh = _prepare(resolve(name, root), data_root(root), seed, None)
+    found = stamp(folder)
+    if not fresh and not (report := verify(folder)).ok:
+        raise DataError(report.message)
+    return folder, found
 
 
 def load_dataset(
@@ -107,13 +125,16 @@ def how_to_get(manifest: Manifest, root: Path) -> str:
     return "; or ".join(sorted(ways, key=lambda way: way.startswith(("put ", "get "))))
 
 
-def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:
+def _prepare(
+    ref: DatasetRef, root: Path, seed: int, progress: Progress | None
+) -> tuple[Path, bool]:
+    """The folder, and whether this call wrote all that lies in it."""
     final, identity = prepared_path(ref, root, seed), _identity(ref, seed)
     if ref.kind == "store" and not ref.sym:
         layout.check_sizes(final, layout.read_meta(final))
-        return final
+        return final, False
     if layout.intact(final, identity):
-        return final
+        return final, False
 
     def waiting() -> None:
         if progress is not None:
@@ -121,12 +142,12 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
 
     with graph_lock(final, waiting):
         if layout.intact(final, identity):  # another process was faster
-            return final
-        if ref.sym:
-            return _symmetric(ref, root, final, identity, seed, progress)
+            return final, False
+        if ref.sym:  # files of its base are in it
+            return _symmetric(ref, root, final, identity, seed, progress), False
         if ref.kind in ("twin", "rmat", "rows"):
-            return _generated(ref, final, identity, seed, progress)
-        return _imported(ref, root, final, identity, seed, progress)
+            return _generated(ref, final, identity, seed, progress), True
+        return _imported(ref, root, final, identity, seed, progress), True
 
 
 def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
@@ -219,7 +240,7 @@ def _symmetric(
     progress: Progress | None,
 ) -> Path:
     """Union of the edges and their reverses, parallel edges merged, no new self-loops."""
-    base = _prepare(ref.without_sym, root, seed, progress)
+    base, _ = _prepare(ref.without_sym, root, seed, progress)
     meta = layout.read_meta(base)
     entries = meta["arrays"]
     origin = {"from": str(base), "topology": [entries[k]["sha256"] for k in ("indptr", "indices")]}

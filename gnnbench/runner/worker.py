@@ -66,16 +66,11 @@ class Worker:
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
         """Make a dataset ready on disk and check every byte, so that workers only map it."""
-        from gnnbench.data.prepare import prepare
+        from gnnbench.data.prepare import prepare_verified
         from gnnbench.data.store.layout import is_made, read_meta
-        from gnnbench.data.store.reader import stamp, verify
 
         try:
-            folder = prepare(command["dataset"])
-            verified = stamp(folder)
-            report = verify(folder)
-            if not report.ok:
-                raise DataError(report.message)
+            folder, verified = prepare_verified(command["dataset"])
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
         made = [a for a, entry in read_meta(folder)["arrays"].items() if is_made(entry)]

@@ -14,7 +14,8 @@ from gnnbench.data import manifest as manifest_module
 from gnnbench.data import prepare as prepare_module
 from gnnbench.data.catalog import info, list_datasets, verify
 from gnnbench.data.manifest import Manifest
-from gnnbench.data.prepare import load_dataset, prepare
+from gnnbench.data.prepare import load_dataset, prepare, prepare_verified
+from gnnbench.data.store import reader
 from gnnbench.errors import DataError, MissingError, UsageError
 
 
@@ -37,6 +38,22 @@ def test_what_is_broken_by_size_is_made_again(root: Path, make_npz) -> None:
     (stored / "indices.bin").write_bytes(b"")
     assert prepare(path) == stored
     assert verify(path).ok
+
+
+def test_every_byte_is_checked_but_what_was_just_written(root: Path, monkeypatch) -> None:
+    looked = []
+    known = reader.verify
+    monkeypatch.setattr(reader, "verify", lambda path: looked.append(path.name) or known(path))
+    folder, seen = prepare_verified("rmat@6")
+    assert looked == [] and seen == reader.stamp(folder) and known(folder).ok
+    assert prepare_verified("rmat@6") == (folder, seen) and looked == ["rmat@6"]
+    prepare_verified("rmat@6+sym")  # has files of the other one
+    assert looked == ["rmat@6", "rmat@6+sym"]
+    with (folder / "labels.bin").open("r+b") as file:
+        file.write(b"\xff")
+    for name in ("rmat@6", "rmat@6+sym"):
+        with pytest.raises(DataError, match=r"labels\.bin changed"):
+            prepare_verified(name)
 
 
 def test_symmetric(root: Path, make_npz) -> None:
