@@ -4,10 +4,11 @@ number of them."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gnnbench.errors import MissingError, UsageError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
+T = TypeVar("T")
 WORTH_A_GPU = 1 << 22  # edges; fewer are made before CUDA has started
 _PIECE_BYTES = 1 << 26
 
@@ -72,16 +74,23 @@ def all_cores() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
+def ahead(makers: Iterable[Callable[[], T]], threads: int = 1) -> Iterator[T]:
+    """What each of them makes, in order, ``threads`` of them at work ahead of what is used."""
+    with ThreadPoolExecutor(threads) as pool:
+        coming: deque[Future[T]] = deque()
+        for make in makers:
+            coming.append(pool.submit(make))
+            if len(coming) > threads:
+                yield coming.popleft().result()
+        while coming:
+            yield coming.popleft().result()
+
+
 def host_pieces(tensor: Tensor) -> Iterator[np.ndarray]:
     """A tensor of one dimension piece by piece; one of a GPU is never on the host as a whole, and
     the next piece is copied while the last one is used."""
     if tensor.device.type == "cpu":
         yield tensor.numpy()
         return
-    with ThreadPoolExecutor(1) as copying:
-        parts = tensor.split(_PIECE_BYTES // tensor.element_size())
-        following = copying.submit(parts[0].cpu)
-        for part in parts[1:]:
-            piece, following = following.result(), copying.submit(part.cpu)
-            yield piece.numpy()
-        yield following.result().numpy()
+    for piece in ahead(part.cpu for part in tensor.split(_PIECE_BYTES // tensor.element_size())):
+        yield piece.numpy()

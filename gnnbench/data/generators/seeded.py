@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
+
+from gnnbench.data.generators.making import ahead
 
 DEFAULT_WIDTH = 64
 DEFAULT_CLASSES = 16
 _ROWS_BYTES = 1 << 24
+_LABELS = 1 << 20
+_THREADS = 4  # numpy draws without holding up the others
 
 
 def _key(seed: int, purpose: str) -> int:
@@ -63,16 +68,20 @@ class SeededFeatures:
 def seeded_features(labels: np.ndarray, width: int, seed: int) -> Iterator[np.ndarray]:
     """Yield the rows of :class:`SeededFeatures` from top to bottom, in pieces ``[*, width]``."""
     features, step = SeededFeatures(labels, width, seed), max(1, _ROWS_BYTES // (4 * width))
-    for start in range(0, len(labels), step):
-        yield features.rows(start, step)
+    starts = range(0, len(labels), step)
+    return ahead((partial(features.rows, start, step) for start in starts), _THREADS)
 
 
 def seeded_labels(num_nodes: int, num_classes: int, seed: int) -> Iterator[np.ndarray]:
     """Yield int64 pieces of uniform classes ``0..num_classes - 1``."""
-    bits, step = _bits(seed, "labels"), 1 << 20
-    for start in range(0, num_nodes, step):
-        raw = bits.random_raw(min(step, num_nodes - start)) >> np.uint64(32)
-        yield ((raw * np.uint64(num_classes)) >> np.uint64(32)).astype(np.int64)
+
+    def piece(start: int) -> np.ndarray:
+        bits = _bits(seed, "labels")
+        bits.advance(start // 4)  # by blocks of four words
+        raw = bits.random_raw(min(_LABELS, num_nodes - start)) >> np.uint64(32)
+        return ((raw * np.uint64(num_classes)) >> np.uint64(32)).astype(np.int64)
+
+    return ahead((partial(piece, start) for start in range(0, num_nodes, _LABELS)), _THREADS)
 
 
 def seeded_split(

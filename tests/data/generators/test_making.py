@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 import torch
 
@@ -58,3 +60,25 @@ def test_torch_has_its_threads_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (device, torch.get_num_threads()) == ("cpu", 3)
         raise KeyError
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_what_is_made_ahead_is_in_order_and_not_too_far(threads: int) -> None:
+    asked = 0
+
+    def makers() -> Iterator[Callable[[], int]]:
+        nonlocal asked
+        for i in range(20):
+            asked += 1
+            yield lambda i=i: i * i
+
+    for used, value in enumerate(making.ahead(makers(), threads)):
+        assert value == used * used and asked <= used + 1 + threads
+    assert asked == 20 and list(making.ahead([])) == []
+
+
+def test_a_fault_of_what_is_made_ahead_comes_in_its_turn() -> None:
+    made = making.ahead([lambda: 1, lambda: 1 // 0, lambda: 3])
+    assert next(made) == 1
+    with pytest.raises(ZeroDivisionError):
+        next(made)

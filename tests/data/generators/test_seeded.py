@@ -87,6 +87,15 @@ def test_a_linear_rule_separates_the_classes() -> None:
     assert (nearest == labels).mean() > 0.9
 
 
+def test_how_many_labels_are_drawn_at_once_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = np.concatenate(list(seeded.seeded_labels(1001, 5, 2)))
+    monkeypatch.setattr(seeded, "_LABELS", 8)
+    pieces = list(seeded.seeded_labels(1001, 5, 2))
+    assert len(pieces) == 126 and np.array_equal(np.concatenate(pieces), whole)
+
+
 def test_labels_and_splits_cover_everything() -> None:
     labels = np.concatenate(list(seeded.seeded_labels(5000, 7, 0)))
     assert set(labels.tolist()) == set(range(7))
