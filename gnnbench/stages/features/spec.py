@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
 from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
-from gnnbench.foreign.dgl_import import dgl_missing
+from gnnbench.foreign.dgl_import import dgl_missing, graphbolt_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import gpu_missing, native_missing
@@ -307,6 +307,10 @@ class DglGather(StoreSpec):
             return None
         return dgl_missing(device) if self.table in (DEFAULT, "uva") else gpu_missing()
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, where it stays in the host's memory: held as that of our stores is."""
+        return ("features",) if device == "cuda" and self.table != "gpu" else ()
+
     def resolved(self, device: str) -> Self:
         """The same with the default put in."""
         return replace(super().resolved(device), table=_table(self.table, device))
@@ -320,6 +324,30 @@ class DglGather(StoreSpec):
         if self.table == "uva":
             return foreign.PinnedRows(job)
         return foreign.DeviceSelect(job) if self.table == "gpu" else foreign.PinnedSelect(job)
+
+
+@dataclass(frozen=True)
+class BoltGather(StoreSpec):
+    """GraphBolt's feature fetch by a GPU: ``graphbolt.index_select`` over a locked table."""
+
+    name: ClassVar[str] = "graphbolt"
+    summary: ClassVar[str] = "GraphBolt's: its index_select of locked rows by a GPU"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """GraphBolt must be installed, in a DGL with CUDA."""
+        return graphbolt_missing()
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, locked in place."""
+        return ("features",)
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the table, locked as ``uva`` does."""
+        from gnnbench.stages.features.foreign import BoltRows
+
+        return BoltRows(job)
 
 
 @dataclass(frozen=True)
