@@ -67,11 +67,12 @@ class PinnedRows(LockedRows):
 
 
 class BoltRows(LockedRows):
-    """GraphBolt's ``index_select`` over the same table; it takes what torch calls pinned.
+    """GraphBolt's ``index_select`` over the same table: it sorts the ids, then reads by them.
 
+    It does so where torch calls the table pinned, which is memory that the driver has locked.
     GraphBolt sets ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` when it is imported, unless
-    that variable sets ``expandable_segments`` already: from then on torch's memory on the GPU may
-    come in segments that grow.
+    that variable sets ``expandable_segments`` already: torch's memory on the GPU may then come in
+    segments that grow.
     """
 
     def __init__(self, job: Job) -> None:
