@@ -189,7 +189,7 @@ def _show_run(
     if not all(fits_terminal(t) for t in tables):
         tables = table.tables(rows, run.metrics, different, narrow=True)
     overlap = overlap_table.overlap_table(rows, run.metrics)
-    tables += [overlap.table()] if overlap.lines else []
+    tables += [overlap.table(gap=1)] if overlap.lines else []
     tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
     tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
     print(table.heading(rows))
