@@ -22,6 +22,7 @@ Row = dict[str, Any]
 
 SCHEDULE = "schedule"
 COLOUR = "#666666"
+ROOM = 1.25  # above the highest bar: a longer interval runs out of the panel
 
 
 def figure(run: Run) -> Figure | None:
@@ -83,11 +84,13 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     alone = {} if probed is None else _alone(probed, known)
     for x, (phase, height) in enumerate(alone.items()):
         ax.bar(x, height, 0.66, color=style.PHASE_COLOURS[phase], edgecolor="white", lw=0.4)
+    walls = [r["epoch_wall_s"] for r in rows]
+    top = ROOM * max(*alone.values(), *walls, *(_bound(r, known) or 0.0 for r in rows), 0.0)
     for x, row in enumerate(rows, start=len(alone)):
-        _bar(ax, x, row, known)
+        _bar(ax, x, row, known, top)
     ticks = [*(style.LABELS[phase] for phase in alone), *(_label(r, named) for r in rows)]
     ax.set_xticks(range(len(ticks)), ticks)
-    ax.margins(y=0.15)
+    ax.set_ylim(0, ROOM * top or None)
 
 
 def _alone(row: Row, known: Metrics) -> dict[str, float]:
@@ -97,7 +100,7 @@ def _alone(row: Row, known: Metrics) -> dict[str, float]:
     return {phase: batches * time for phase, time in found.items() if time is not None}
 
 
-def _bar(ax: Axes, x: int, row: Row, known: Metrics) -> None:
+def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     wall, bound = row["epoch_wall_s"], _bound(row, known)
     told = known.row(row["id"], m.EPOCH, m.WALL) or {}
     low, high = (wall if told.get(end) is None else told[end] for end in ("low", "high"))
@@ -108,8 +111,9 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics) -> None:
         return
     ax.plot([x - 0.4, x + 0.4], [bound, bound], color=style.PALETTE[5], lw=2)
     ax.annotate(
-        f"{known.value(row['id'], m.EPOCH, m.OF_BOUND):.2f}x", (x, max(high, bound)),
+        f"{known.value(row['id'], m.EPOCH, m.OF_BOUND):.2f}x", (x, min(max(high, bound), top)),
         xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=7,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip
 
 

@@ -70,6 +70,13 @@ def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
     assert [t.get_text() for t in ax.texts] == ["1.43x", "1.10x"]
 
 
+def test_an_interval_that_tells_nothing_leaves_the_bars_their_height(run):
+    vast = told("a", 2.1, 1.43, interval=(0.01, 900.0))
+    (ax,) = schedules.figure(run([cell("a", SERIAL)], vast)).axes
+    assert 3.0 < ax.get_ylim()[1] < 6.0
+    assert [3.0 < t.xy[1] < ax.get_ylim()[1] for t in ax.texts] == [True]
+
+
 def test_what_differs_by_more_than_its_schedule_has_a_panel(run):
     cells = [
         cell(f"{store}{sms}", {**PREFETCH, "sms": sms}, features=store)
