@@ -87,6 +87,20 @@ def test_refusals():
         gather_zero_copy(torch.ones(5, 4), ids, PAGE_ORDERED)
 
 
+def test_rows_whose_units_a_kernel_cannot_count():
+    """Told before memory is asked for: a table without rows takes none."""
+    table, ids = torch.empty(0, 2**29), torch.tensor([0], device="cuda")
+    words = r"table must have rows of less than 2\^31 bytes; split it by columns"
+    for access in ACCESSES:
+        with pytest.raises(UsageError, match=words):
+            gather_zero_copy(table, ids, access)
+    with pytest.raises(UsageError, match=words):
+        gather_once(table, [ids], none_read(), torch.empty(0, 4, device="cuda"))
+    slots = torch.empty(0, dtype=torch.int32, device="cuda")
+    with pytest.raises(UsageError, match=words):
+        gather_over(table, table.cuda(), slots, slots, 1, ids, none_read())
+
+
 @pytest.mark.parametrize("width", [1, 7, 128, 261])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_rows_over_those_of_the_last_batch(width, dtype):
