@@ -95,7 +95,7 @@ class Uva(StoreSpec):
     blocks: int = option(
         0,
         "blocks of 1024 threads that read page-ordered, each on one multiprocessor (a capped grid;"
-        f" the sort before it takes them all); 0: {READERS}, which fill the link",
+        f" sort and kept rows before it take them all); 0: {READERS}, which fill the link",
         range(MOST_READERS + 1),
     )
 
