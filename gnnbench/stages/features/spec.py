@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
 from gnnbench.cache.size import AUTO
@@ -12,6 +12,7 @@ from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, graphbolt_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
+from gnnbench.ops.access import ACCESSES, MOST_READERS, PAGE_ORDERED, READERS
 from gnnbench.ops.missing import gpu_missing, native_missing
 from gnnbench.option import Interval
 from gnnbench.stages.spec import Spec, option, stage_option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
-PAGE_ORDERED, REGISTERED = "page-ordered", "registered"
+REGISTERED = "registered"
 UNION, BATCHES = "union", "batches"  # what a window holds
 
 
@@ -83,13 +84,19 @@ class Uva(StoreSpec):
         PAGE_ORDERED,
         "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
         " page-ordered: rows of 2 MiB together",
-        ("naive", "aligned", PAGE_ORDERED),
+        ACCESSES,
     )
     memory: str = option(
         REGISTERED,
         "registered: the table that all lives of a run share, locked in place; vmm: pages of 2 MiB"
         " made by the driver and filled anew, a copy for each process",
         (REGISTERED, "vmm"),
+    )
+    blocks: int = option(
+        0,
+        "blocks of 1024 threads that read page-ordered, each on one multiprocessor (a capped grid;"
+        f" sort and kept rows before it take them all); 0: {READERS}, which fill the link",
+        range(MOST_READERS + 1),
     )
 
     @classmethod
@@ -101,11 +108,30 @@ class Uva(StoreSpec):
         """The table, where it is locked in place: a copy is filled once, from the disk."""
         return ("features",) if self.memory == REGISTERED else ()
 
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in. Raises ``UnsupportedError``."""
+        made = super().resolved(device)
+        if made.access == PAGE_ORDERED:
+            return replace(made, blocks=made.blocks or READERS)
+        if made.blocks:
+            raise UnsupportedError(
+                f"features 'uva': blocks={made.blocks} caps the grid of access=page-ordered alone,"
+                f" not of {made.access}; give access=page-ordered, or blocks=0"
+            )
+        return made
+
+    def plain(self) -> dict[str, Any]:
+        """Name and fields; other ways of access have no such grid, and tell none."""
+        found = super().plain()
+        if self.access != PAGE_ORDERED and not self.blocks:
+            del found["blocks"]
+        return found
+
     def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job, self.access, self.memory)
+        return ZeroCopyGather(job, self.access, self.memory, self.blocks or READERS)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from abc import abstractmethod
 from torch import Tensor
 
 from gnnbench.cache.policy import Footprint
-from gnnbench.ops.features import PAGE_ORDERED, gather_zero_copy
+from gnnbench.ops.access import PAGE_ORDERED, READERS
+from gnnbench.ops.features import gather_zero_copy
 from gnnbench.ops.locked import REGISTERED, LockedTensor
 from gnnbench.stages.counts import LOCK_TIME, Measure
 from gnnbench.stages.features.base import RowStore
@@ -53,12 +54,22 @@ class LockedRows(RowStore):
 
 
 class ZeroCopyGather(LockedRows):
-    """By our kernel; ``access`` is one of ``gnnbench.ops.features.ACCESSES``."""
+    """By our kernel.
 
-    def __init__(self, job: Job, access: str = PAGE_ORDERED, memory: str = REGISTERED) -> None:
+    ``access`` is one of ``gnnbench.ops.access.ACCESSES``; ``blocks`` of 1024 threads read page by
+    page, for whoever reads this table.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        access: str = PAGE_ORDERED,
+        memory: str = REGISTERED,
+        blocks: int = READERS,
+    ) -> None:
         super().__init__(job, memory)
-        self.access = access
+        self.access, self.blocks = access, blocks
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``."""
-        return gather_zero_copy(table, ids, self.access)
+        return gather_zero_copy(table, ids, self.access, blocks=self.blocks)

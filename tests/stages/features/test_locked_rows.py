@@ -25,7 +25,7 @@ def read(monkeypatch):
     """The tables that a kernel was given to read."""
     tables = []
 
-    def rows(table, ids, access="page-ordered"):
+    def rows(table, ids, access="page-ordered", blocks=0):
         assert access == "page-ordered"
         tables.append(table)
         return table[ids.long()]
