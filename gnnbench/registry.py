@@ -53,6 +53,7 @@ OURS: dict[str, dict[str, str]] = {
         "match": "gnnbench.stages.features.spec:Match",
         "window": "gnnbench.stages.features.spec:Window",
         "dgl": "gnnbench.stages.features.spec:DglGather",
+        "graphbolt": "gnnbench.stages.features.spec:BoltGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
     },
     ORDER: {

@@ -52,7 +52,7 @@ def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UsageError, match="unknown system 'basline'; did you mean 'baseline'"):
         registry.load("system", "basline")
     with pytest.raises(
-        UsageError, match="unknown features 'disk'; known are cache, dgl, gpu, host, match"
+        UsageError, match="unknown features 'disk'; known are cache, dgl, gpu, graphbolt, host"
     ):
         registry.load("features", "disk")
     with pytest.raises(UsageError, match="sampler 'baseline' is called 'hop-by-hop' now"):

@@ -174,7 +174,7 @@ def _gib(count: int | None) -> str:
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
-    from gnnbench.results import inside_table, reader, table
+    from gnnbench.results import inside_table, overlap_table, reader, table
     from gnnbench.results.schema import CELLS
 
     run = reader.read(folder)
@@ -188,6 +188,8 @@ def _show_run(
     tables = table.tables(rows, run.metrics, different)
     if not all(fits_terminal(t) for t in tables):
         tables = table.tables(rows, run.metrics, different, narrow=True)
+    overlap = overlap_table.overlap_table(rows, run.metrics)
+    tables += [overlap.table(gap=1)] if overlap.lines else []
     tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
     tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
     print(table.heading(rows))

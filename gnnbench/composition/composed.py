@@ -178,8 +178,8 @@ class Composed(System):
         reason = verifier.fault or report.reason
         return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
 
-    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
-        """Seconds of each phase of a batch by itself, on the harness's clock."""
+    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
+        """Seconds of each phase of batches by itself, on the harness's clock."""
         device, sampler = self.job.device, self.stages.sampler
         faults: list[str] = []
 
@@ -188,13 +188,13 @@ class Composed(System):
             faults.append(recount([batch.sizes()], [seeds], law, self.cell.fanouts))
 
         oracle = self.recipe.features is not None and self.recipe.features.foresees
-        alone: dict[str, float] = {}
+        alone: dict[str, list[float]] = {}
         for epoch in epochs:
             if oracle and self.stages.store is not None:  # else it would miss more than when timed
                 self.foresee(epoch)
             todo = [(epoch, self._seeds(epoch))]
             found = probe(self.stages, todo, device, self.until.word, look)
-            alone = {phase: min(s, alone.get(phase, s)) for phase, s in found.items()}
+            alone = {phase: alone.get(phase, []) + times for phase, times in found.items()}
         # A stage may call itself anything: the cell says whose it is, if it has a recipe.
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:

@@ -6,7 +6,6 @@ its nodes are read, then its rows are loaded, then the model is trained on it.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -32,19 +31,13 @@ def probe(
     device: torch.device,
     until: str,
     look: Callable[[Batch, Tensor], None] = lambda batch, seeds: None,
-) -> dict[str, float]:
-    """Seconds of each phase of a batch: of ``epochs``, numbers and seeds by batch, the least.
+) -> dict[str, list[float]]:
+    """Seconds of each phase of every batch looked at, of ``epochs``: numbers and seeds by batch.
 
-    ``look`` is shown each batch and its seeds, outside the clock.
-
-    On a busy machine a batch may take many times as long, and never less; a short last one does not
-    count.
+    ``look`` is shown each batch and its seeds, outside the clock. Of batches that are drawn ahead
+    together each loads for the mean of them. A short last batch is left out.
     """
-    least = dict.fromkeys(phases(until), math.inf)
-
-    def note(phase: str, spent: float) -> None:
-        least[phase] = min(least[phase], spent)
-
+    found: dict[str, list[float]] = {phase: [] for phase in phases(until)}
     for epoch, batches in epochs:
         if stages.store is not None:
             stages.store.forget()
@@ -63,7 +56,7 @@ def probe(
 
                 batch, spent = _timed(draw, device)
                 look(batch, seeds)
-                note("sample", spent)
+                found["sample"].append(spent)
                 drawn.append(batch)
             if stages.store is None:
                 continue
@@ -77,9 +70,9 @@ def probe(
                 if stages.trainer is None:
                     continue
                 _, spent = _timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
-                note("compute", spent)
-            note("memory_io", fetching / len(drawn))
-    return least
+                found["compute"].append(spent)
+            found["memory_io"] += [fetching / len(drawn)] * len(drawn)
+    return found
 
 
 def _timed(run: Callable[[], T], device: torch.device) -> tuple[T, float]:

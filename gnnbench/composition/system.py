@@ -164,8 +164,8 @@ class System(ABC):
         self.run_epoch(epoch, timeline)
         return self.audit(epoch)
 
-    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, float], str]:
-        """Seconds of each phase of a batch run by itself, the least of ``epochs``, after timing.
+    def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
+        """Seconds of each phase run by itself, batch by batch of ``epochs``, after timing.
 
         And what was wrong with the batches, or "". Of an epoch loop of one's own nobody else can
         run the phases: nothing.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import sys
@@ -17,6 +18,9 @@ from gnnbench.ops.missing import gpu_missing
 
 # What the library of a DGL with CUDA needs, and that of one without never names.
 CUDA_RUNTIME = b"libcudart"
+WITH_CUDA = "install one built for this torch and CUDA (https://www.dgl.ai/pages/start.html)"
+# What importing GraphBolt takes besides DGL, by module: what to install.
+GRAPHBOLT_NEEDS = {"pydantic": "pydantic", "pandas": "pandas", "yaml": "pyyaml"}
 
 
 def dgl_missing(device: str = "cpu") -> Missing | None:
@@ -32,12 +36,36 @@ def dgl_missing(device: str = "cpu") -> Missing | None:
         return Missing("dgl is not installed", "pip install -c constraints.txt dgl==1.1.3")
     if device == "cpu":
         return None
-    if not built_with_cuda(Path(found.origin or "").parent / "libdgl.so"):
-        return Missing(
-            "the installed dgl is built without CUDA",
-            "install one built for this torch and CUDA (https://www.dgl.ai/pages/start.html)",
-        )
+    if not built_with_cuda(_folder() / "libdgl.so"):
+        return Missing("the installed dgl is built without CUDA", WITH_CUDA)
     return gpu_missing()
+
+
+def graphbolt_missing() -> Missing | None:
+    """Why GraphBolt cannot gather on a GPU here, without importing it.
+
+    It is a part of DGL, with a library for each release of torch.
+    """
+    if missing := dgl_missing("cuda"):
+        return missing
+    import torch
+
+    version = torch.__version__.partition("+")[0]
+    if not built_with_cuda(_folder() / "graphbolt" / f"libgraphbolt_pytorch_{version}.so"):
+        return Missing(
+            f"the installed dgl has no GraphBolt with CUDA for torch {version}", WITH_CUDA
+        )
+    wanted = [p for m, p in GRAPHBOLT_NEEDS.items() if importlib.util.find_spec(m) is None]
+    if wanted:
+        names = " ".join(wanted)
+        return Missing(f"GraphBolt needs {', '.join(wanted)}", f"pip install {names}")
+    return None
+
+
+def _folder() -> Path:
+    """That of the installed DGL."""
+    found = importlib.util.find_spec("dgl")
+    return Path((found.origin if found else None) or "").parent
 
 
 @lru_cache(maxsize=8)
@@ -55,6 +83,23 @@ def require_dgl() -> Any:
     if missing is not None:
         raise MissingError(f"{missing.reason}; {missing.fix}")
     return import_dgl()
+
+
+def require_graphbolt() -> Any:
+    """The ``dgl.graphbolt`` module. Raises ``MissingError`` where it cannot be had, with the way to
+    get it.
+
+    Its import sets ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` in this process where the
+    variable does not set ``expandable_segments`` already.
+    """
+    missing = graphbolt_missing()
+    if missing is not None:
+        raise MissingError(f"{missing.reason}; {missing.fix}")
+    import_dgl()
+    try:
+        return importlib.import_module("dgl.graphbolt")
+    except (ImportError, OSError) as error:
+        raise MissingError(f"GraphBolt cannot be imported ({error}); {WITH_CUDA}") from error
 
 
 def import_dgl() -> Any:

@@ -183,22 +183,24 @@ def fingerprint(machine: dict[str, Any]) -> str:
 def revision() -> dict[str, Any]:
     """Git revision and dirty flag of the source tree, and the source digest.
 
-    A copy without git carries them in a file (``write_revision``), which counts as long as the
-    Python sources are those that it was written for; both are null where neither is there.
+    A copy without git, or with the git of an older revision, carries them in a file
+    (``write_revision``), which counts as long as the Python sources, and beside a git the native
+    libraries too, are those that it was written for; both are null where neither is there.
     """
-    root = Path(__file__).parents[2]
+    root, digest = Path(__file__).parents[2], source_digest()
     found: dict[str, Any] = {"git_revision": None, "git_dirty": None}
     if (root / ".git").exists():
         head = _git(root, "rev-parse", "HEAD")
         status = _git(root, "status", "--porcelain", "--untracked-files=no")
         if head is not None and status is not None:
             found = {"git_revision": head, "git_dirty": bool(status)}
-    else:
+    if found["git_dirty"] is not False:
         with suppress(OSError, ValueError, KeyError):
             carried = json.loads(_carried().read_text())
-            if carried["python_digest"] == source_digest(native=False):
+            same = carried["python_digest"] == source_digest(native=False)
+            if same and (found["git_dirty"] is None or carried["source_digest"] == digest):
                 found = {key: carried[key] for key in found}
-    return {**found, "source_digest": source_digest()}
+    return {**found, "source_digest": digest}
 
 
 def _carried() -> Path:

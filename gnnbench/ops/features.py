@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.errors import UsageError
+from gnnbench.ops.access import ACCESSES, ALIGNED, DEPTH, NAIVE, PAGE_BYTES, PAGE_ORDERED, READERS
 from gnnbench.ops.library import load_native, native_errors
 
 
@@ -26,13 +27,6 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
             return rows
         torch.ops.gnnbench.gather_out(table, ids, out)
     return out
-
-
-# How a device reads rows of a table in host memory.
-NAIVE, ALIGNED, PAGE_ORDERED = ACCESSES = ("naive", "aligned", "page-ordered")
-PAGE_BYTES = 2 << 20  # what one translation of an address serves
-READERS = 16  # blocks of 1024 threads that fill the link, and leave the other processors free
-DEPTH = 4  # rows that the lanes of one row ask for before they wait: 1, 2 or 4
 
 
 def gather_zero_copy(

@@ -12,7 +12,7 @@ from gnnbench.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = ("breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth")
+FIGURES = ("breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth", "schedules")
 
 
 def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:

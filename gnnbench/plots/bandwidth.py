@@ -1,4 +1,5 @@
-"""Bytes of feature rows a second, by their width, their number, the table's size and the SMs.
+"""Bytes of feature rows a second, by their width, their number, the table's size and the budget of
+multiprocessors.
 
 After PyTorch-Direct's Figs. 8, 10 and 12. Dashed: copies of as many bytes in one piece, measured in
 turn with the gathers. The requests for a row are its address model's (Figs. 4 and 5).
@@ -32,10 +33,9 @@ COPIES = {
     "device": "copy, device", "cache": "copy, device",
 }  # fmt: skip
 APART = ("dataset", "batch_size", "device")
-# Columns of the figure's own: whose memory rows are read from, whose line it is, and the number of
-# multiprocessors that a gather may run on, None where that is all one.
-PLACE, NAME, SMS = "place", "name", "sms"
-TOLD_SMS = "schedule.sms="
+# Columns of the figure's own: whose memory rows are read from, whose line it is, and how large the
+# budget is that its panel goes over.
+PLACE, NAME, BUDGET = "place", "name", "budget"
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,20 @@ def _share(row: Row) -> int:
     return round(row["nodes"] / row["batch_size"])
 
 
-SHARE = Axis(
-    "multiprocessors of the gather",
-    lambda r: float(r[SMS]),
-    lambda r: (r[PLACE], r["dataset"], r["batch_size"]),
-    lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
-)
+def _budget(words: str) -> Axis:
+    return Axis(
+        words,
+        lambda r: float(r[BUDGET]),
+        lambda r: (r[PLACE], r["dataset"], r["batch_size"]),
+        lambda r: f"{r[PLACE]}, rows of {row_bytes(r)} B, table of {table_size(r):g} GB",
+    )
+
+
+# By the setting, at whatever depth of a recipe it stands.
+BUDGETS = {
+    "sms": _budget("multiprocessors of a green context"),
+    "blocks": _budget("blocks that read: a capped grid"),
+}
 AXES = (
     Axis(
         "bytes of a row",
@@ -98,17 +106,22 @@ def figure(run: Run) -> Figure | None:
     if not rows:
         return None
     named = labels(rows)
-    rows = [{**r, PLACE: _place(r, known), **_name(named.system(r))} for r in rows]
-    names = list(dict.fromkeys(r[NAME] for r in rows))
-    panels: list[tuple[Axis | None, list[Row]]] = []
-    for axis in (*AXES, SHARE):
-        groups = _groups([r for r in rows if (r[SMS] is None) != (axis is SHARE)], axis.fixed)
-        panels += [(axis, g) for g in groups if len({axis.of(r) for r in g}) > 1]
-    drawn = {r["id"] for _, group in panels for r in group}
-    alone = [r for r in rows if r["id"] not in drawn]
-    panels += [
-        (None, g) for g in _groups(alone, lambda r: (r["dataset"], r["batch_size"], r[PLACE]))
+    rows = [{**r, PLACE: _place(r, known)} for r in rows]
+    budgets: list[tuple[Axis | None, list[Row]]] = [
+        (axis, g)
+        for setting, axis in BUDGETS.items()
+        for g in _groups(_named(_swept(rows, setting), setting), axis.fixed)
     ]
+    others = _named(_but(rows, budgets))
+    panels: list[tuple[Axis | None, list[Row]]] = [
+        (axis, g)
+        for axis in AXES
+        for g in _groups(others, axis.fixed)
+        if len({axis.of(r) for r in g}) > 1
+    ]
+    alone = _groups(_but(others, panels), lambda r: (r["dataset"], r["batch_size"], r[PLACE]))
+    panels += [*budgets, *((None, g) for g in alone)]
+    names = list(dict.fromkeys(r[NAME] for _, group in panels for r in group))
     widths = _requests(rows, known)
     result, axes = style.panels(len(panels) + (len(widths) > 1), 4.6, most=2)
     for ax, (over, group) in zip(axes, panels, strict=False):
@@ -128,11 +141,30 @@ def figure(run: Run) -> Figure | None:
     return result
 
 
-def _name(label: str) -> Row:
-    """The line that a cell belongs to, and its share of the multiprocessors where that varies."""
-    told = [word for word in label.split(" ") if word.startswith(TOLD_SMS)]
-    name = " ".join(word for word in label.split(" ") if word not in told)
-    return {NAME: name, SMS: int(told[0].removeprefix(TOLD_SMS)) if told else None}
+def _named(rows: Sequence[Row], setting: str = "") -> list[Row]:
+    """Rows with the line that each belongs to among these, and what ``setting`` is where told."""
+    named = labels(rows)
+    return [{**r, **_parted(named.system(r), setting)} for r in rows]
+
+
+def _parted(label: str, setting: str) -> Row:
+    words = [word.partition("=") for word in label.split(" ")]
+    told = [value for path, _, value in words if path.rpartition(".")[2] == setting]
+    name = " ".join("".join(word) for word in words if word[0].rpartition(".")[2] != setting)
+    return {NAME: name, BUDGET: int(told[0]) if told else None}
+
+
+def _swept(rows: Sequence[Row], setting: str) -> list[Row]:
+    """Those with more than one value of a setting where nothing else differs."""
+    told = [r for r in _named(rows, setting) if r[BUDGET] is not None]
+    lines = _groups(told, lambda r: (r[NAME], r[PLACE], r["dataset"], r["batch_size"]))
+    return [r for line in lines if len({r[BUDGET] for r in line}) > 1 for r in line]
+
+
+def _but(rows: Sequence[Row], panels: Sequence[tuple[Axis | None, list[Row]]]) -> list[Row]:
+    """Rows that no panel has."""
+    drawn = {r["id"] for _, group in panels for r in group}
+    return [r for r in rows if r["id"] not in drawn]
 
 
 def _groups(rows: Sequence[Row], key: Callable[[Row], tuple[Any, ...]]) -> list[list[Row]]:

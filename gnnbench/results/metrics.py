@@ -16,6 +16,14 @@ WALL = measure("wall_s", "s", "measured wall time of an epoch")
 OUTER = measure("outer_s", "s", "the same until the worker is quiet")
 FIRST = measure("first_epoch_s", "s", "longest warm-up epoch: in no other statistic")
 ALONE = measure("alone_s", "s", "time of the phase with no other beside it")
+PROBED = measure("probed_s", "s", "time of the phase of a whole batch run by itself, median")
+BOUND = measure(
+    "bound_s", "s", "least time of an epoch that overlap could leave, by probed_s (architecture.md)"
+)
+OF_BOUND = measure("of_bound", "1", "wall time of an epoch over bound_s")
+INTERFERENCE = measure(
+    "interference", "1", "time of the phase in an epoch over that of its batches run by themselves"
+)
 OPEN = measure("open_time_s", "s", "start of the process to the open graph, without import_time_s")
 IMPORT = measure("import_time_s", "s", "import of a framework's own package (DGL, PyG ...)")
 SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")

@@ -12,7 +12,7 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
-from gnnbench.results import inside_table, reader, table
+from gnnbench.results import inside_table, overlap_table, reader, table
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
 from gnnbench.results.table import Part
@@ -89,6 +89,9 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += ["The run was ended before all of its cells were measured.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
+    overlap = overlap_table.overlap_table(run.cells, run.metrics)
+    if overlap.lines:
+        lines += [f"{overlap.title}:", "", *overlap.markdown(), ""]
     remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:

@@ -22,7 +22,13 @@ from gnnbench.results.units import (
     seconds,
 )
 from gnnbench.results.units import times as ratio
-from gnnbench.stages.counts import CACHE_RATIO, DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
+from gnnbench.stages.counts import (
+    CACHE_RATIO,
+    DEVICE_TIME,
+    FEATURE_BYTES,
+    MATCH_DEGREE,
+    WINDOW_BYTES,
+)
 
 Row = dict[str, Any]
 Line = dict[str, str]
@@ -81,9 +87,19 @@ def _of_copy(row: Row, known: Metrics) -> str:
     return percent(known.value(row["id"], "features", m.OF_COPY))
 
 
+def _window(row: Row, known: Metrics) -> str:
+    return gigabytes(known.value(row["id"], "features", WINDOW_BYTES))
+
+
+def _peak(row: Row, known: Metrics) -> str:
+    """Of a GPU's memory, where stores differ by what they take of it."""
+    on_gpu = row.get("device") == "cuda"
+    return gigabytes(known.value(row["id"], m.EPOCH, m.PEAK_ALLOC)) if on_gpu else ""
+
+
 ROWS: dict[str, Text] = {
     "cached": _cached, "hits": _hits, "match degree": _match, "rows loaded": _loaded,
-    "GB/s": _rate, "of copy": _of_copy,
+    "GB/s": _rate, "of copy": _of_copy, "window GB": _window,
 }  # fmt: skip
 _PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
 TIMES: dict[Until, dict[str, Text]] = {
@@ -101,6 +117,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         "idle": _time("idle_s"),
         "epoch": _time("epoch_wall_s"),
         **ROWS,
+        "peak GB": _peak,
     },
     Until.COMPUTE: {
         "epoch": _time("epoch_wall_s"),

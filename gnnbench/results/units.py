@@ -45,7 +45,7 @@ def percent(value: float | None) -> str:
 
 
 def gigabytes(value: float | None) -> str:
-    """Bytes a second in units of 10^9, three significant digits, without the unit."""
+    """Bytes, or bytes a second, in units of 10^9, three significant digits, without the unit."""
     return "" if value is None else f"{value / 1e9:.3g}"
 
 

@@ -22,6 +22,7 @@ class Ledger:
         self.samples: list[Record] = []
         self.reports: dict[str, Record] = {}  # cell id -> facts, setup_s, check report
         self.profiles: dict[str, Record] = {}  # cell id -> rows of a look inside, or an error
+        self.probes: defaultdict[str, list[Record]] = defaultdict(list)  # cell id -> probed events
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each life
@@ -45,6 +46,8 @@ class Ledger:
             self.reports.setdefault(event["cell"], {}).update(event["report"])
         elif kind == "profile":
             self.profiles[event["cell"]] = event["profile"]
+        elif kind == "probed" and "median" in event:  # earlier runs noted the least alone
+            self.probes[event["cell"]].append(dict(event))
         elif kind == "failed":
             self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
         elif kind == "done":

@@ -16,6 +16,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
+from gnnbench.runner.bounds import bound_rows
 from gnnbench.runner.compared import Value, compared, level, number, ratio, unsteady
 from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import own_doubts, share
@@ -223,6 +224,7 @@ def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
     metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    metrics += bound_rows(cell, ledger, lives)
     if cell.goes_until > Until.SAMPLE:
         metrics += rate_rows(cell, lives)
     return row, metrics

@@ -160,7 +160,7 @@ class Worker:
         return found
 
     def probe(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Run the phases of some epochs one by one; seconds a batch of each."""
+        """Run the phases of some epochs one by one; seconds of each, batch by batch."""
         alone, reason = self.system.probe(command["epochs"])
         return {"alone": alone, "reason": reason}
 

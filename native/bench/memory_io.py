@@ -4,11 +4,11 @@ Batches of distinct ids, some of them hubs that many batches have, are read out 
 whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
 ``features=window`` does: each row read once and written to every batch (``batches``), or the union
 fetched and batches copied out of it (``union``). Beside them ids as they come (``naive``,
-``aligned``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
-memory and from the driver's (``vmm``), which takes seconds to make; told beside a pinned copy of
-as many bytes as a batch has. Then overlaps of ``--matrix``
-batches. Rates are of distinct rows, ordering and copying out included; medians. What was read is
-held against the table's first bytes. Exit code 1 where it differs.
+``aligned``), what the last batch had not (``match``) and, with ``--peers``, DGL's and GraphBolt's
+gathers of the same rows. From registered memory and from the driver's (``vmm``), which takes
+seconds to make; told beside a pinned copy of as many bytes as a batch has. Then overlaps of
+``--matrix`` batches. Rates are of distinct rows, ordering and copying out included; medians. What
+was read is held against the table's first bytes. Exit code 1 where it differs.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
@@ -35,6 +35,7 @@ from gnnbench.ops.features import (
     PAGE_ORDERED,
     READERS,
     gather_once,
+    gather_over,
     gather_zero_copy,
 )
 from gnnbench.ops.id_set import union_ids
@@ -132,7 +133,7 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
             if access != PAGE_ORDERED
         }
         ways |= peers(table) if options.peers else {}
-        for way, gather in ways.items():
+        for way, gather in ways.items() if window == options.windows[0] else ():
             found.append(one_by_one(table, some, way, gather, options))
         for blocks, depth, page in itertools.product(
             options.blocks, options.depths, options.page_bytes
@@ -148,6 +149,8 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
                     row | {**shape, "page_bytes": None} if row["way"] == "batches" else row | shape
                     for row in together(table, some, ordered, blocks, depth, options)
                 ]
+        if window > 1:
+            found.append(matched(table, some[:2], options))
         nodes = table.shape[0]
         set_ms = seconds(lambda: union_ids(some, nodes), options.repeats) * 1e3  # noqa: B023
         found.append({"way": "union_ids alone", "window": window, "ms": set_ms})
@@ -209,6 +212,44 @@ def together(
         rate(way, some, distinct, seconds(call, options.repeats), row_bytes)
         for way, call in {"batches": once, "union": copied}.items()
     ]
+
+
+def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
+    """Two batches in turns over the rows of the other (Match): what it costs beside what it saves.
+
+    ``cost_of_saved``: time beyond that of reading the rows that the other has not, their ids given,
+    by the time that reading all rows takes beyond that.
+    """
+    nodes = table.shape[0]
+    slots, generations = torch.zeros(2, nodes, dtype=torch.int32, device="cuda").unbind()
+    hits = torch.zeros(1, dtype=torch.int64, device="cuda")
+    kept, generation = table[:0].cuda(), 1
+
+    def step(ids: Tensor) -> Tensor:
+        nonlocal kept, generation
+        kept = gather_over(table, kept, slots, generations, generation, ids, hits, remember=True)
+        generation += 1
+        return kept
+
+    def ordered(some: Sequence[Tensor]) -> Callable[[], list[Tensor]]:
+        return lambda: [gather_zero_copy(table, ids, PAGE_ORDERED) for ids in some]
+
+    one, other = two
+    shared = torch.isin(one, other), torch.isin(other, one)
+    missing = [ids[~there] for ids, there in zip(two, shared, strict=True)]
+    for ids in (one, other, one):
+        hits.zero_()
+        require(step(ids), ids, "match")
+    if int(hits) != int(shared[0].sum()):
+        sys.exit("NOT EQUAL: rows kept by match")
+    took = seconds(lambda: (step(other), step(one)), options.repeats)
+    whole, least = (seconds(ordered(some), options.repeats) for some in (two, missing))
+    loaded = sum(ids.numel() for ids in missing)
+    told = rate("match", two, loaded, took, table.shape[1] * 4)
+    return told | {
+        "all_ms": whole * 1e3, "missing_ms": least * 1e3,
+        "cost_of_saved": (took - least) / (whole - least),
+    }  # fmt: skip
 
 
 def matrix(batches: int, ids: int, nodes: int) -> Row:

@@ -31,8 +31,7 @@ inline void check_set(const Tensor& set) {
 }
 
 inline void check_rows(const Tensor& rows, const Tensor& set, const Tensor& ids) {
-  if (rows.dim() < 1) fail("rows must have at least 1 dimension, it has 0");
-  check_layout(rows, "rows", rows.dim());
+  check_table(rows, "rows");
   check_set(set);
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");

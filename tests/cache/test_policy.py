@@ -49,7 +49,7 @@ def rank(text, graph, epochs=()):
 def test_degree_counts_whose_in_neighbour_a_node_is(by_hand, monkeypatch):
     assert out_degrees(by_hand).tolist() == [2, 1, 0, 4, 0]
     assert rank("degree", by_hand) == [3, 0, 1, 2, 4]
-    monkeypatch.setattr(policy, "CHUNK", 3)  # counted in three parts
+    monkeypatch.setattr(policy, "CHUNK", 3)  # counted in parts of 5 edges, as there are 5 nodes
     assert out_degrees(by_hand).tolist() == [2, 1, 0, 4, 0]
 
 

@@ -41,7 +41,7 @@ def test_every_system_gathers_its_seeds(table, system):
     assert verified.ok, verified.reason
     assert verified.digest == other.digest
     alone, fault = one.probe([1, 2])
-    assert fault == "" and alone["memory_io"] > 0
+    assert fault == "" and min(alone["memory_io"]) > 0
     one.close()
     right.close()
 

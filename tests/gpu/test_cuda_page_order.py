@@ -57,6 +57,26 @@ def test_as_many_rows_at_once_as_asked(asked, width, depth):
         assert int(read) == ids.unique().numel()
 
 
+@pytest.mark.parametrize("width", [3, 128, 129])
+@pytest.mark.parametrize("blocks", [1, 2, 64, 65535])
+def test_grids_of_any_size(blocks, width):
+    """More requests than 64 blocks read at a time: bits and counts, through every kernel."""
+    table, read = made(70_000, width, torch.float32), none_read()
+    ids = torch.randint(0, 70_000, (99_999,), generator=torch.Generator().manual_seed(4))
+    given, right = ids.cuda(), table[ids]
+    same_bits(gather_zero_copy(table, given, PAGE_ORDERED, blocks=blocks), right)
+    same_bits(at_once(table, [ids[:50_000], ids[50_000:]], read, blocks), right)
+    assert int(read) == ids.unique().numel()
+    slots, generations = (torch.zeros(70_000, dtype=torch.int32) for _ in range(2))
+    slots[:700], generations[:700] = torch.arange(700, dtype=torch.int32), 1
+    hits = none_read()
+    rows = gather_over(
+        table, table[:700].cuda(), slots.cuda(), generations.cuda(), 1, given, hits, blocks=blocks
+    )
+    same_bits(rows, right)
+    assert int(hits) == int((ids < 700).sum())
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 7, 8, 9, 1000])
 @pytest.mark.parametrize("page_bytes", [1, 64, 4096, 1 << 40])
 def test_pages_of_any_size(rows, page_bytes):
@@ -85,6 +105,20 @@ def test_refusals():
         gather_zero_copy(table, ids, PAGE_ORDERED, depth=3)
     with pytest.raises(UsageError, match="locked for CUDA"):
         gather_zero_copy(torch.ones(5, 4), ids, PAGE_ORDERED)
+
+
+def test_rows_whose_units_a_kernel_cannot_count():
+    """Told before memory is asked for: a table without rows takes none."""
+    table, ids = torch.empty(0, 2**29), torch.tensor([0], device="cuda")
+    words = r"table must have rows of less than 2\^31 bytes; split it by columns"
+    for access in ACCESSES:
+        with pytest.raises(UsageError, match=words):
+            gather_zero_copy(table, ids, access)
+    with pytest.raises(UsageError, match=words):
+        gather_once(table, [ids], none_read(), torch.empty(0, 4, device="cuda"))
+    slots = torch.empty(0, dtype=torch.int32, device="cuda")
+    with pytest.raises(UsageError, match=words):
+        gather_over(table, table.cuda(), slots, slots, 1, ids, none_read())
 
 
 @pytest.mark.parametrize("width", [1, 7, 128, 261])

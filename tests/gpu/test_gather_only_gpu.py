@@ -18,6 +18,7 @@ STORES = [
     ({"features": "dgl", "features.table": "host"}, "host_copy"),
     ({"features": "dgl", "features.table": "uva"}, "zero_copy"),
     ({"features": "dgl", "features.table": "gpu"}, "device"),
+    ({"features": "graphbolt"}, "zero_copy"),
 ]
 
 

@@ -1,11 +1,17 @@
 """The real DGL and PyG on a GPU: gate, audited epochs, features bit for bit, bytes by path."""
 
+from types import SimpleNamespace
+
 import compose
 import pytest
+import stores
 import torch
+from locking import held_table
 
 from gnnbench.cell import Until, phases
 from gnnbench.composition.find import find
+from gnnbench.stages.counts import LOCK_TIME, Counts
+from gnnbench.stages.features import BoltGather, DglGather
 
 pytestmark = pytest.mark.gpu
 
@@ -90,8 +96,6 @@ def test_dgls_sampler_is_equivalent_to_ours(make, topology, id_type):
 @pytest.mark.parametrize("table", TABLES)
 def test_dgls_rows_are_the_tables(make, small_graph, table):
     """In any order, ids repeated, none at all, of both id types; many loads without waiting."""
-    from types import SimpleNamespace
-
     store = make("dgl", {"features.table": table}).stages.store
     draws = torch.Generator().manual_seed(0)
     asked = [torch.randint(400, (n,), generator=draws) for n in (5, 300, 7, 4000, 1, 50_000)]
@@ -102,6 +106,56 @@ def test_dgls_rows_are_the_tables(make, small_graph, table):
     few = asked[1].int().cuda()
     found = store.load(SimpleNamespace(input_nodes=few))
     assert torch.equal(found.cpu(), small_graph.features[few.cpu().long()])
+
+
+LOCKED = {"dgl": DglGather(table="uva"), "graphbolt": BoltGather()}
+ID_TYPES = [torch.int64, torch.int32]
+
+
+def locked_rows(name, table):
+    """A peer's store over a table that it is to lock."""
+    spec = LOCKED[name]
+    if missing := spec.missing("cuda"):
+        pytest.skip(f"{name}: {missing.reason}; {missing.fix}")
+    graph = SimpleNamespace(features=table)
+    return spec.build(SimpleNamespace(graph=graph, device=torch.device("cuda"), counts=Counts()))
+
+
+@pytest.mark.parametrize("width", stores.WIDTHS)
+@pytest.mark.parametrize("dtype", stores.DTYPES)
+@pytest.mark.parametrize("name", LOCKED)
+def test_peers_rows_of_a_locked_table_are_the_tables(name, dtype, width):
+    """Any bits, ids in any order and repeated, of both types; many loads without waiting."""
+    table = stores.table(dtype, width)
+    store = locked_rows(name, table)
+    draws = torch.Generator().manual_seed(width)
+    asked = [torch.randint(len(table), (n,), generator=draws) for n in (5, 97, 1, 4000, 50_000)]
+    for id_type in ID_TYPES:
+        gpu_ids = [ids.to("cuda", id_type) for ids in asked]
+        found = [store.load(SimpleNamespace(input_nodes=ids)) for ids in gpu_ids]
+        for ids, rows in zip(asked, found, strict=True):
+            assert rows.is_cuda and stores.same(rows.cpu(), table[ids])
+    store.close()
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_peers_read_a_held_table_where_it_lies(name):
+    """As ``uva`` does: no copy, and nothing is locked any more when the last reader closes."""
+    table = held_table()
+    first, second = (locked_rows(name, table) for _ in range(2))
+    assert first.table.data_ptr() == second.table.data_ptr() == table.data_ptr()
+    assert first.prepare(None)[LOCK_TIME] > 0
+    first.close()
+    assert table.is_pinned()
+    ids = torch.arange(14, -1, -1, device="cuda")
+    assert stores.same(second.load(SimpleNamespace(input_nodes=ids)).cpu(), table.flip(0))
+    second.close()
+    assert not table.is_pinned()
+
+
+@pytest.mark.parametrize("system", ["baseline", "dgl"])
+def test_graphbolts_gather_in_a_system(make, system):
+    trains(make(system, {"features": "graphbolt"}, learning_rate=0.02), "zero_copy")
 
 
 @pytest.mark.parametrize("mix", [{"sampler": "fused-map"}, {"features": "uva"}, {"features": "gpu"},

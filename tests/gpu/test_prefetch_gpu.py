@@ -7,6 +7,7 @@ import torch
 from compose import counted, make, run
 
 from gnnbench.measure.timeline import STREAM, Timeline
+from gnnbench.stages.schedule import lanes
 
 pytestmark = pytest.mark.gpu
 
@@ -117,6 +118,13 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
     system.stages.store._ring._buffers.pop()
     assert "feature rows differ" in system.check().reason
     system.close()
+
+
+def test_the_link_comes_first():
+    device = torch.device("cuda")
+    streams = [lanes.side_lane(device, name)._stream for name in ("memory_io", "sample")]
+    streams.append(torch.cuda.current_stream(device))
+    assert [s.priority for s in streams] == [-2, -1, 0]
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

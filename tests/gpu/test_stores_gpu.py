@@ -34,6 +34,51 @@ def test_rows_and_counts_are_right_for_hundreds_of_batches(fetching, name, dtype
     stress(over(STORES[name], table), dtype, width, "cuda", PATHS[table.name])
 
 
+BLOCKS = [1, 2, 64]
+READ_BY_BLOCKS = [
+    "host", "cache degree", "cache sieve", "match", "window", "match over cache presc#1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("blocks", BLOCKS)
+@pytest.mark.parametrize("name", [*READ_BY_BLOCKS, "window of a union"])
+@pytest.mark.parametrize(("dtype", "width"), [(torch.float32, 129), (torch.bfloat16, 3)])
+def test_a_capped_grid_reads_the_same_rows(blocks, name, dtype, width):
+    """Rows bit for bit and counts by path are the model's, however many blocks read."""
+    union = name == "window of a union"
+    spec = replace(STORES["window"], holds="union") if union else STORES[name]
+    stress(over(spec, Uva(blocks=blocks)), dtype, width, "cuda", "zero_copy")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"features": "uva"},
+        {"features": "cache", "features.ratio": 0.2, "features.table": "uva"},
+        {"features": "match", "features.table": "uva"},
+        {"features": "window", "features.table": "uva"},
+        {"features": "window", "features.table": "uva", "features.holds": "union"},
+    ],
+    ids=lambda s: " ".join(map(str, s.values())),
+)
+def test_counts_are_those_of_any_grid(small_graph, settings):
+    """Set by path; the default's among them."""
+    path = "features.blocks" if settings["features"] == "uva" else "features.table.blocks"
+    found = []
+    for blocks in (0, *BLOCKS):
+        system = make(
+            small_graph, settings={**settings, path: blocks, "sampler.pick": "floyd"},
+            until="memory_io", device="cuda", batch_size=20, fanouts=(3, 2),
+        )  # fmt: skip
+        report = run(system, 3)
+        assert report.ok, report.reason
+        told = counted(report)
+        found.append({k: v for k, v in told.items() if k[1] in ("feature_bytes", "calls")})
+        system.close()
+    assert found[0]["features", "feature_bytes", "zero_copy"] > 0
+    assert all(one == found[0] for one in found)
+
+
 @pytest.mark.parametrize("table", PATHS)
 @pytest.mark.parametrize("above", ["", "match", "window"])
 def test_a_dynamic_cache_hits_what_a_cpus_does(small_graph, above, table):

@@ -72,5 +72,24 @@ def test_a_copy_without_git_names_the_revision_that_it_carries(tmp_path, monkeyp
     assert machine.revision()["git_revision"] is None
 
 
+def test_a_copy_over_an_older_git_names_the_revision_that_it_carries(tmp_path, monkeypatch):
+    package, libraries = tmp_path / "gnnbench", tmp_path / "libraries"
+    (package / "measure").mkdir(parents=True)
+    libraries.mkdir()
+    monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(libraries))
+    monkeypatch.setattr(machine, "__file__", str(package / "measure" / "machine.py"))
+    git = ("git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@x")
+    for text in "12":
+        (package / "x.py").write_text(text)
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", text]):
+            subprocess.run([*git, *words], check=True)
+    here = machine.revision()
+    machine.write_revision()
+    subprocess.run([*git, "reset", "-q", "--soft", "HEAD~1"], check=True)
+    assert machine.revision() == here and here["git_dirty"] is False
+    (libraries / "libx.so").write_bytes(b"1")  # libraries that were not there
+    assert machine.revision()["git_dirty"] is True
+
+
 def test_kills_are_counted():
     assert machine.oom_kills() >= 0

@@ -108,6 +108,25 @@ def test_bad_arguments(
         features.gather(table, ids, out)
 
 
+@pytest.mark.parametrize(
+    ("longest", "dtype"),
+    [((2**29 - 1,), torch.float32), ((2**31 - 1,), torch.uint8), ((31, 2**23), torch.float64)],
+)
+def test_rows_are_shorter_than_2_to_the_31_bytes(
+    longest: tuple[int, ...], dtype: torch.dtype
+) -> None:
+    """Told before memory is asked for; of a table without rows, which takes none."""
+    none = torch.empty(0, dtype=torch.int64)
+    assert features.gather(torch.empty(0, *longest, dtype=dtype), none).shape == (0, *longest)
+    for more in ((longest[0] + 1, *longest[1:]), (2**40, 1), (2**20, 2**20)):
+        table = torch.empty(0, *more, dtype=dtype)
+        for ids in none, torch.zeros(1 << 20, dtype=torch.int64):
+            with pytest.raises(UsageError, match=r"table must have rows of less than 2\^31 bytes"):
+                features.gather(table, ids)
+        with pytest.raises(UsageError, match="split it by columns"):
+            features.gather(table, none, table)
+
+
 def test_once_by_reference():
     table = torch.arange(10.0).view(5, 2)
     rows, read = reference.gather_once(table, [torch.tensor([4, 0]), torch.tensor([0, 0, 2])])

@@ -1,58 +1,27 @@
 """Locking for a GPU: shared memory in place and once, anything else in a copy. The driver is faked;
 tests/gpu has the real one."""
 
-import os
 import weakref
-from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 import torch
+from locking import fake_driver, held_table, permission_of
 
 from gnnbench.errors import HostMemoryError
-from gnnbench.ops import locked, shared
+from gnnbench.ops import locked
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.ops.shared import region_of
-from gnnbench.runner import hold
 from gnnbench.runner.failures import Failure, from_exception
-
-
-def permission_of(memory):
-    address = memory.data_ptr()
-    return next(
-        line.split()[1]
-        for line in Path("/proc/self/maps").read_text().splitlines()
-        if int(line.split("-")[0], 16) <= address < int(line.split()[0].split("-")[1], 16)
-    )
 
 
 @pytest.fixture
 def driver(monkeypatch):
-    """Registered ranges by address; refuses what may not be written, as CUDA does."""
-    ranges = {}
-
-    def register(memory):
-        address, size = memory.data_ptr(), memory.numel() * memory.element_size()
-        if address in ranges or not permission_of(memory).startswith("rw"):
-            return 1
-        ranges[address] = size
-        return 0
-
-    monkeypatch.setattr(locked, "lock", register)
-    monkeypatch.setattr(locked, "unlock", lambda memory: ranges.pop(memory.data_ptr()))
-    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
-    return ranges
+    return fake_driver(monkeypatch)
 
 
 @pytest.fixture
 def table():
-    def fill(part, start):
-        part[:] = bytes(range(start % 256, start % 256 + len(part)))
-
-    descriptor = hold.hold("table", 240, fill)
-    found = shared.map_shared(hold.address_of(descriptor), torch.int16, (15, 8))
-    os.close(descriptor)
-    return found
+    return held_table()
 
 
 def test_shared_memory_is_locked_in_place_and_once(driver, table):

@@ -119,12 +119,76 @@ def test_rates_by_the_share_of_the_multiprocessors(run):
     ]  # fmt: skip
     metrics = [m for n, r in enumerate([50.0, 48.0, 30.0]) for m in told(n, r, 55.0, "zero_copy")]
     (ax,) = bandwidth.figure(run(cells, metrics)).axes
-    assert ax.get_xlabel() == "multiprocessors of the gather"
+    assert ax.get_xlabel() == "multiprocessors of a green context"
     assert lines(ax) == {
         "baseline": ([8, 16], [30.0, 48.0]),
         "baseline, on all": ([0, 1], [50.0, 50.0]),
         "copy over the link": ([8, 16], [55.0, 55.0]),
     }
+
+
+def budgeted(number, access="page-ordered", blocks=16, sms=None):
+    """A cell of both budgets' sweep, as it is planned."""
+    uva = {"name": "uva", "access": access, "memory": "registered"}
+    if access == "page-ordered":
+        uva["blocks"] = blocks
+    schedule = {"name": "serial"} if sms is None else {"name": "prefetch", "sms": sms}
+    recipe = json.dumps({"features": uva, "schedule": schedule})
+    return cell(number, device="cuda", recipe=recipe)
+
+
+def test_rates_by_either_budget_of_multiprocessors(run):
+    """A green context's and a capped grid's have a panel each; one panel tells nothing of what the
+    other varies, and no cell is drawn alone."""
+    cells = [
+        budgeted(0, sms=0), budgeted(1, sms=8), budgeted(2, "naive", sms=0),
+        budgeted(3, "naive", sms=8), budgeted(4), budgeted(5, blocks=1), budgeted(6, blocks=64),
+    ]  # fmt: skip
+    rates = [53.0, 40.0, 50.0, 20.0, 52.0, 7.0, 51.0]
+    metrics = [m for n, rate in enumerate(rates) for m in told(n, rate, 55.0, "zero_copy")]
+    context, grid = bandwidth.figure(run(cells, metrics)).axes
+    assert context.get_xlabel() == "multiprocessors of a green context"
+    assert lines(context) == {
+        "baseline features.access=page-ordered": ([8], [40.0]),
+        "baseline features.access=page-ordered, on all": ([0, 1], [53.0, 53.0]),
+        "baseline features.access=naive": ([8], [20.0]),
+        "baseline features.access=naive, on all": ([0, 1], [50.0, 50.0]),
+        "copy over the link": ([8], [55.0]),
+    }
+    assert grid.get_xlabel() == "blocks that read: a capped grid"
+    assert lines(grid) == {
+        "baseline": ([1, 16, 64], [7.0, 52.0, 51.0]),
+        "copy over the link": ([1, 16, 64], [55.0, 55.0, 55.0]),
+    }
+
+
+def test_a_grid_below_other_stores_beside_stores_without_one(run):
+    """The setting is found at its depth; what is not swept has bars."""
+    cells = [
+        cell(n, device="cuda", recipe=json.dumps({
+            "features": {"name": "match", "table": {"name": "uva", "blocks": blocks}},
+        }))
+        for n, blocks in enumerate([2, 4])
+    ]  # fmt: skip
+    cells.append(cell(2, "dgl", device="cuda"))
+    metrics = [m for n, r in enumerate([20.0, 40.0, 48.0]) for m in told(n, r, 55.0, "zero_copy")]
+    grid, bars = bandwidth.figure(run(cells, metrics)).axes
+    assert lines(grid)["baseline"] == ([2, 4], [20.0, 40.0])
+    assert [p.get_height() for p in bars.patches] == pytest.approx([48.0])
+
+
+def test_both_budgets_at_once_are_lines_of_one_another(run):
+    cells = [
+        budgeted(2 * n + m, blocks=blocks, sms=sms)
+        for n, blocks in enumerate([4, 16])
+        for m, sms in enumerate([8, 16])
+    ]
+    metrics = [m for n in range(4) for m in told(n, 30.0 + n, 55.0, "zero_copy")]
+    context, grid = bandwidth.figure(run(cells, metrics)).axes
+    assert lines(context).keys() == {
+        "baseline features.blocks=4", "baseline features.blocks=16", "copy over the link",
+    }  # fmt: skip
+    assert lines(grid)["baseline schedule.sms=16"] == ([4, 16], [31.0, 33.0])
 
 
 def test_devices_have_panels_of_their_own(run):

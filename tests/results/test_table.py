@@ -4,9 +4,9 @@ import pytest
 from rich.console import Console
 
 from gnnbench.results import inside_table, metrics
-from gnnbench.results.table import heading, ratio_lines, remarks, tables
+from gnnbench.results.table import heading, parts, ratio_lines, remarks, tables
 from gnnbench.results.units import seconds
-from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE
+from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE, WINDOW_BYTES
 
 ROW = {
     "id": "p", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu", "seed": 0,
@@ -217,3 +217,18 @@ def test_what_stores_had_already_is_told_beside_their_times():
     assert "hits" in told and "25.0%" in told and "75.0%" in told and "71.4%" in told
     plain = show(tables([reads], [known[2]]))
     assert not any(head in plain for head in ("hits", "match degree", "rows loaded"))
+
+
+def test_what_stores_take_of_memory_is_told_beside_their_times():
+    """A window's rows wherever they are held, the whole peak on a GPU alone."""
+    reads = {**ROW, "until": "memory_io", "model": "", "work_class": "identical"}
+    known = [
+        metrics.metric("p", "features", WINDOW_BYTES, 2_345_600_000),
+        metrics.metric("p", "epoch", metrics.PEAK_ALLOC, 9_876_500_000),
+    ]
+    ((here,), (there,)) = (parts([{**reads, "device": d}], known) for d in ("cpu", "cuda"))
+    assert here.lines[0]["window GB"] == there.lines[0]["window GB"] == "2.35"
+    assert there.lines[0]["peak GB"] == "9.88" and "peak GB" in there.heads
+    assert "window GB" in here.heads and "peak GB" not in here.heads
+    (plain,) = parts([reads], known[1:])
+    assert "window GB" not in plain.heads

@@ -75,9 +75,37 @@ def test_stores_on_a_gpu_have_each_way_once(tmp_path):
     }  # fmt: skip
 
 
+def test_multiprocessors_are_shared_out_by_a_green_context_and_by_a_capped_grid(tmp_path):
+    """One budget at a time, each cell once."""
+    cells = request(tmp_path, profile="gpu-share").plan.cells
+    found = [
+        (f["access"], f.get("blocks"), s["name"], s.get("sms"))
+        for c in cells
+        for f, s in [(c.recipe["features"], c.recipe["schedule"])]
+    ]
+    contexts, grids = [0, 8, 16, 24, 32, 48, 64], [1, 2, 4, 8, 16, 32, 64, 132]
+    right = {("naive", None, "prefetch", sms) for sms in contexts}
+    right |= {("page-ordered", 16, "prefetch", sms) for sms in contexts}
+    right |= {("page-ordered", blocks, "serial", None) for blocks in grids}
+    assert len(found) == len(right) and set(found) == right
+
+
+def test_a_grid_that_nobody_caps_cannot_run(tmp_path):
+    """Told of the cell, as of a share of the multiprocessors of a CPU."""
+    options = ("device=cuda", "baseline.features=uva", "baseline.features.access=naive")
+    plan = request(tmp_path, *options, "baseline.features.blocks=4").plan
+    assert {(f.status, f.reason) for f in plan.failures.values()} == {(
+        "unsupported",
+        "features 'uva': blocks=4 caps the grid of access=page-ordered alone, not of naive; give"
+        " access=page-ordered, or blocks=0",
+    )}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
+        (("baseline.features=uva", "baseline.features.blocks=65536"), "it is 0 to 65535"),
+        (("baseline.features=host", "baseline.features.blocks=4"), "has no setting 'features.bl"),
         (("until=compute",), "fanouts=\\[\\] has nothing to do until compute"),
         (("until=sample",), "nothing to do until sample"),
         (("baseline.features.acess=naive",), "has no setting 'features.acess'"),

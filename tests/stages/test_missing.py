@@ -5,11 +5,12 @@ import importlib.util
 import pytest
 import torch
 
+from gnnbench.errors import MissingError, UnsupportedError
 from gnnbench.foreign import dgl_import
 from gnnbench.ops import library
 from gnnbench.ops.missing import gpu_missing
 from gnnbench.stages.aggregate import DglLayers, PygLayers
-from gnnbench.stages.features.spec import DglGather, Gpu, Host, PygFilter, Uva
+from gnnbench.stages.features.spec import BoltGather, DglGather, Gpu, Host, PygFilter, Uva
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
 from gnnbench.stages.sampler.pyg import PygNativeSampler, PygSampler
@@ -69,25 +70,80 @@ def test_dgl(monkeypatch):
     assert "dgl is not installed" in DglSampler().missing("cpu").reason
 
 
-def test_a_dgl_without_cuda(monkeypatch, tmp_path):
-    """Its library says; a GPU that is not there is told as such."""
-    package = tmp_path / "dgl"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    library = package / "libdgl.so"
-    library.write_bytes(b"\x00libc.so.6\x00")
-    found = importlib.util.spec_from_file_location("dgl", package / "__init__.py")
+WITH, WITHOUT = b"\x00libcudart.so.13\x00", b"\x00libc.so.6\x00"
+
+
+@pytest.fixture
+def package(monkeypatch, tmp_path):
+    """The folder of an installed DGL that is empty but for libraries that a test writes."""
+    folder = tmp_path / "dgl"
+    (folder / "graphbolt").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "graphbolt" / "__init__.py").touch()
+    found = importlib.util.spec_from_file_location("dgl", folder / "__init__.py")
     monkeypatch.setattr(importlib.util, "find_spec", lambda n, *a: found)
-    specs = [DglSampler(), DglGather(), DglLayers()]
+
+    def write(name, content):
+        (folder / name).write_bytes(content)
+        dgl_import.built_with_cuda.cache_clear()
+
+    yield write
     dgl_import.built_with_cuda.cache_clear()
+
+
+def test_a_dgl_without_cuda(package):
+    """Its library says; a GPU that is not there is told as such."""
+    specs = [DglSampler(), DglGather(), DglLayers()]
+    package("libdgl.so", WITHOUT)
     for spec in specs:
         assert spec.missing("cpu") is None
+    for spec in [*specs, BoltGather()]:
         assert spec.missing("cuda").reason == "the installed dgl is built without CUDA"
-    library.write_bytes(b"\x00libcudart.so.13\x00")
-    dgl_import.built_with_cuda.cache_clear()
+    package("libdgl.so", WITH)
     for spec in specs:
         assert spec.missing("cuda") == gpu_missing()
-    dgl_import.built_with_cuda.cache_clear()
+
+
+def test_graphbolt_is_a_library_for_this_torch(package, monkeypatch):
+    """With CUDA, beside DGL's own; then what its import takes, each by the name to install."""
+    package("libdgl.so", WITH)
+    assert BoltGather().missing("cuda") == gpu_missing()
+    monkeypatch.setattr(dgl_import, "gpu_missing", lambda: None)
+    monkeypatch.setattr(torch, "__version__", "2.11.0+cu130")
+    absent = "the installed dgl has no GraphBolt with CUDA for torch 2.11.0"
+    assert BoltGather().missing("cuda").reason == absent
+    package("graphbolt/libgraphbolt_pytorch_2.10.0.so", WITH)
+    assert BoltGather().missing("cuda").reason == absent
+    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
+    assert BoltGather().missing("cuda").reason == absent
+    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITH)
+    assert BoltGather().missing("cuda") is None
+    without(monkeypatch, "pydantic", "yaml")
+    missing = BoltGather().missing("cuda")
+    assert missing.reason == "GraphBolt needs pydantic, pyyaml"
+    assert missing.fix == "pip install pydantic pyyaml"
+    with pytest.raises(MissingError, match=r"needs pydantic, pyyaml; pip install pydantic pyyaml"):
+        dgl_import.require_graphbolt()
+
+
+@pytest.mark.parametrize("error", [ImportError("Cannot load"), FileNotFoundError("no library")])
+def test_a_graphbolt_that_cannot_be_imported(monkeypatch, error):
+    def importing(name):
+        assert name == "dgl.graphbolt"
+        raise error
+
+    monkeypatch.setattr(dgl_import, "graphbolt_missing", lambda: None)
+    monkeypatch.setattr(dgl_import, "import_dgl", lambda: None)
+    monkeypatch.setattr(dgl_import.importlib, "import_module", importing)
+    with pytest.raises(MissingError, match=rf"cannot be imported \({error}\); install one built"):
+        dgl_import.require_graphbolt()
+
+
+def test_graphbolt_gathers_on_a_gpu_alone(monkeypatch):
+    without(monkeypatch, "dgl")
+    assert "dgl is not installed" in BoltGather().missing("cuda").reason
+    with pytest.raises(UnsupportedError, match="'graphbolt' does not run on cpu; it does on: cuda"):
+        BoltGather().resolved("cpu")
 
 
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler(), PygLayers()])

@@ -1,6 +1,7 @@
 """Feature stage: a batch's input nodes to feature rows on the compute device."""
 
 from gnnbench.stages.features.spec import (
+    BoltGather,
     Cache,
     DglGather,
     Gpu,
@@ -12,4 +13,15 @@ from gnnbench.stages.features.spec import (
     Window,
 )
 
-__all__ = ["Cache", "DglGather", "Gpu", "Host", "Match", "PygFilter", "StoreSpec", "Uva", "Window"]
+__all__ = [
+    "BoltGather",
+    "Cache",
+    "DglGather",
+    "Gpu",
+    "Host",
+    "Match",
+    "PygFilter",
+    "StoreSpec",
+    "Uva",
+    "Window",
+]

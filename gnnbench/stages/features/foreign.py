@@ -1,4 +1,4 @@
-"""How DGL and PyG fetch features."""
+"""How DGL, its GraphBolt and PyG fetch features."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import torch
 from torch import Tensor
 
 from gnnbench.errors import UnsupportedError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.foreign.dgl_import import require_dgl, require_graphbolt
 from gnnbench.minibatch import Batch
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.gpu import DeviceGather
+from gnnbench.stages.features.uva import LockedRows
 from gnnbench.stages.job import Job
 
 
@@ -48,33 +49,41 @@ class PinnedSelect(FeatureStore):
         return rows.to(self.job.device, non_blocking=True)
 
 
-class PinnedRows(FeatureStore):
-    """DGL's ``gather_pinned_tensor_rows``: the GPU reads the rows of a table pinned in place.
+class PinnedRows(LockedRows):
+    """DGL's ``gather_pinned_tensor_rows``: the GPU reads the rows of a table locked in place.
 
-    Raises ``dgl.DGLError`` where the host's memory cannot be pinned.
+    DGL asks the driver whether memory is locked, not who locked it (``IsPinned``).
     """
 
     def __init__(self, job: Job) -> None:
+        utils: Any = require_dgl().utils  # first: where it is missing nothing has been locked
         super().__init__(job)
-        utils: Any = require_dgl().utils
-        # Memory of its own: a mapped file can be neither written nor pinned.
-        self._table = job.graph.features.clone(memory_format=torch.contiguous_format)
-        self._pinned = utils.pin_memory_inplace(self._table)
         self._gather = utils.gather_pinned_tensor_rows
 
-    def load(self, batch: Batch) -> Tensor:
-        """Rows ``[n, feature_dim]``, on the device."""
-        ids = batch.input_nodes
-        self.count(ids.numel(), "zero_copy")
-        rows: Tensor = self._gather(self._table, ids)
-        return rows
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``, by DGL's kernel."""
+        found: Tensor = self._gather(table, ids)
+        return found
 
-    def close(self) -> None:
-        """Unpin the table, once the GPU has read what it was asked for."""
-        if self._pinned is not None:
-            torch.cuda.synchronize(self.job.device)
-            self._pinned.unpin_memory_()
-            self._pinned = None
+
+class BoltRows(LockedRows):
+    """GraphBolt's ``index_select`` over the same table: it sorts the ids, then reads by them.
+
+    It does so where torch calls the table pinned, which is memory that the driver has locked.
+    GraphBolt sets ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` when it is imported, unless
+    that variable sets ``expandable_segments`` already: torch's memory on the GPU may then come in
+    segments that grow.
+    """
+
+    def __init__(self, job: Job) -> None:
+        graphbolt = require_graphbolt()
+        super().__init__(job)
+        self._select = graphbolt.index_select
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``, by GraphBolt's kernel."""
+        found: Tensor = self._select(table, ids)
+        return found
 
 
 class LoaderFilter(FeatureStore):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.ops.features import PAGE_ORDERED, gather_over
+from gnnbench.ops.access import PAGE_ORDERED
+from gnnbench.ops.features import gather_over
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.lookup import IdLookup
@@ -38,7 +39,7 @@ class OverKept:
             lookup.forget()
         rows = gather_over(
             self._under.table, kept, lookup.slots, lookup.generations, lookup.generation, ids,
-            self._hits, remember,
+            self._hits, remember, blocks=self._under.blocks,
         )  # fmt: skip
         if remember:
             lookup.remembered()

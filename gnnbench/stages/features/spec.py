@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
 from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
-from gnnbench.foreign.dgl_import import dgl_missing
+from gnnbench.foreign.dgl_import import dgl_missing, graphbolt_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.missing import Missing
+from gnnbench.ops.access import ACCESSES, MOST_READERS, PAGE_ORDERED, READERS
 from gnnbench.ops.missing import gpu_missing, native_missing
 from gnnbench.option import Interval
 from gnnbench.stages.spec import Spec, option, stage_option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 DEFAULT = "default"
 TABLES = ("host", "uva", "gpu")
-PAGE_ORDERED, REGISTERED = "page-ordered", "registered"
+REGISTERED = "registered"
 UNION, BATCHES = "union", "batches"  # what a window holds
 
 
@@ -83,13 +84,19 @@ class Uva(StoreSpec):
         PAGE_ORDERED,
         "naive: rows in the order of the ids; aligned: by whole lines, shifted (PyTorch-Direct);"
         " page-ordered: rows of 2 MiB together",
-        ("naive", "aligned", PAGE_ORDERED),
+        ACCESSES,
     )
     memory: str = option(
         REGISTERED,
         "registered: the table that all lives of a run share, locked in place; vmm: pages of 2 MiB"
         " made by the driver and filled anew, a copy for each process",
         (REGISTERED, "vmm"),
+    )
+    blocks: int = option(
+        0,
+        "blocks of 1024 threads that read page-ordered, each on one multiprocessor (a capped grid;"
+        f" sort and kept rows before it take them all); 0: {READERS}, which fill the link",
+        range(MOST_READERS + 1),
     )
 
     @classmethod
@@ -101,11 +108,30 @@ class Uva(StoreSpec):
         """The table, where it is locked in place: a copy is filled once, from the disk."""
         return ("features",) if self.memory == REGISTERED else ()
 
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in. Raises ``UnsupportedError``."""
+        made = super().resolved(device)
+        if made.access == PAGE_ORDERED:
+            return replace(made, blocks=made.blocks or READERS)
+        if made.blocks:
+            raise UnsupportedError(
+                f"features 'uva': blocks={made.blocks} caps the grid of access=page-ordered alone,"
+                f" not of {made.access}; give access=page-ordered, or blocks=0"
+            )
+        return made
+
+    def plain(self) -> dict[str, Any]:
+        """Name and fields; other ways of access have no such grid, and tell none."""
+        found = super().plain()
+        if self.access != PAGE_ORDERED and not self.blocks:
+            del found["blocks"]
+        return found
+
     def build(self, job: Job) -> RowStore:
         """The table, locked where the run's keeper holds it, else in a copy."""
         from gnnbench.stages.features.uva import ZeroCopyGather
 
-        return ZeroCopyGather(job, self.access, self.memory)
+        return ZeroCopyGather(job, self.access, self.memory, self.blocks or READERS)
 
 
 @dataclass(frozen=True)
@@ -307,6 +333,10 @@ class DglGather(StoreSpec):
             return None
         return dgl_missing(device) if self.table in (DEFAULT, "uva") else gpu_missing()
 
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, where it stays in the host's memory: held as that of our stores is."""
+        return ("features",) if device == "cuda" and self.table != "gpu" else ()
+
     def resolved(self, device: str) -> Self:
         """The same with the default put in."""
         return replace(super().resolved(device), table=_table(self.table, device))
@@ -320,6 +350,30 @@ class DglGather(StoreSpec):
         if self.table == "uva":
             return foreign.PinnedRows(job)
         return foreign.DeviceSelect(job) if self.table == "gpu" else foreign.PinnedSelect(job)
+
+
+@dataclass(frozen=True)
+class BoltGather(StoreSpec):
+    """GraphBolt's feature fetch by a GPU: ``graphbolt.index_select`` over a locked table."""
+
+    name: ClassVar[str] = "graphbolt"
+    summary: ClassVar[str] = "GraphBolt's: its index_select of locked rows by a GPU"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """GraphBolt must be installed, in a DGL with CUDA."""
+        return graphbolt_missing()
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """The table, locked in place."""
+        return ("features",)
+
+    def build(self, job: Job) -> FeatureStore:
+        """Over the table, locked as ``uva`` does."""
+        from gnnbench.stages.features.foreign import BoltRows
+
+        return BoltRows(job)
 
 
 @dataclass(frozen=True)

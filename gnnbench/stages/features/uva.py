@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 
 from torch import Tensor
 
 from gnnbench.cache.policy import Footprint
-from gnnbench.ops.features import PAGE_ORDERED, gather_zero_copy
+from gnnbench.ops.access import PAGE_ORDERED, READERS
+from gnnbench.ops.features import gather_zero_copy
 from gnnbench.ops.locked import REGISTERED, LockedTensor
 from gnnbench.stages.counts import LOCK_TIME, Measure
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
 
-class ZeroCopyGather(RowStore):
-    """Rows over the link. Raises ``HostMemoryError`` where the host's memory cannot be locked.
+class LockedRows(RowStore):
+    """Rows of a locked table, read over the link by the kernel that ``rows`` calls.
 
-    ``access`` is one of ``gnnbench.ops.features.ACCESSES``, ``memory`` one of
-    ``gnnbench.ops.locked.MEMORIES``.
+    The table is locked where the run's keeper holds it, else in a copy (``LockedTensor``).
+    ``memory`` is one of ``gnnbench.ops.locked.MEMORIES``. Raises ``HostMemoryError`` where the
+    host's memory cannot be locked.
     """
 
-    def __init__(self, job: Job, access: str = PAGE_ORDERED, memory: str = REGISTERED) -> None:
+    def __init__(self, job: Job, memory: str = REGISTERED) -> None:
         super().__init__(job)
-        self.access = access
         begin = time.perf_counter()
         self._table = LockedTensor(job.graph.features, job.device, "features", memory)
         self._seconds = time.perf_counter() - begin
@@ -37,11 +39,37 @@ class ZeroCopyGather(RowStore):
         """The locked table."""
         return self._table.tensor
 
+    @abstractmethod
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]`` on the device of the ids."""
+
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
-        return gather_zero_copy(self.table, ids, self.access)
+        return self.rows(self.table, ids)
 
     def close(self) -> None:
-        """Unlock and free the table."""
+        """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""
         self._table.close()
+
+
+class ZeroCopyGather(LockedRows):
+    """By our kernel.
+
+    ``access`` is one of ``gnnbench.ops.access.ACCESSES``; ``blocks`` of 1024 threads read page by
+    page, for whoever reads this table.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        access: str = PAGE_ORDERED,
+        memory: str = REGISTERED,
+        blocks: int = READERS,
+    ) -> None:
+        super().__init__(job, memory)
+        self.access, self.blocks = access, blocks
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``."""
+        return gather_zero_copy(table, ids, self.access, blocks=self.blocks)

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
-from gnnbench.ops.features import PAGE_ORDERED, gather_once
+from gnnbench.ops.access import PAGE_ORDERED
+from gnnbench.ops.features import gather_once
 from gnnbench.ops.id_set import IdSet, union_ids
 from gnnbench.stages.counts import WINDOW_BYTES
 from gnnbench.stages.features.base import Over, RowStore
@@ -118,7 +119,8 @@ class WindowStore(Over):
         if self._once is not None:
             assert self._ring is not None
             rows = self._ring.rows(asked)
-            gather_once(self._once.table, batches, self._distinct, rows)
+            once = self._once
+            gather_once(once.table, batches, self._distinct, rows, once.blocks)
             self._asked += asked
             self._calls += 1
             return BatchRows(rows, batches)

@@ -10,6 +10,9 @@ import torch
 
 from gnnbench.ops.sm_budget import limited_stream
 
+# The link, then what it waits for, before what fills the multiprocessors anyway (lower is earlier).
+PRIORITIES = {"memory_io": -2, "sample": -1}
+
 
 class Lane:
     """Of the host: work is done when its call returns, and nothing is to be waited for."""
@@ -68,4 +71,4 @@ def side_lane(device: torch.device, name: str, sms: int = 0) -> Lane:
 
 @cache  # torch's allocator has memory for each stream: another one each epoch would leave it
 def _stream(device: torch.device, name: str) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+    return torch.cuda.Stream(device, priority=PRIORITIES[name])

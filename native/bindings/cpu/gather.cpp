@@ -9,8 +9,7 @@ namespace {
 
 void gather_into(const Tensor& table, const Tensor& ids, Tensor& out) {
   const int64_t rows = table.size(0);
-  int64_t row_bytes = static_cast<int64_t>(table.element_size());
-  for (int64_t d = 1; d < table.dim(); ++d) row_bytes *= table.size(d);
+  const int64_t row_bytes = row_bytes_of(table);
   const char* from = data<const char>(table);
   char* to = data<char>(out);
   const int64_t n = ids.numel();
@@ -24,8 +23,7 @@ void gather_into(const Tensor& table, const Tensor& ids, Tensor& out) {
 }
 
 void check(const Tensor& table, const Tensor& ids) {
-  if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
-  check_layout(table, "table", table.dim());
+  check_table(table, "table");
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");
   check_cpu(table, "table");

@@ -8,18 +8,16 @@ namespace gnnbench::cuda {
 namespace {
 
 void gather_into(const OnDevice& on, const Tensor& table, const Tensor& ids, const Tensor& out) {
-  int64_t row_bytes = static_cast<int64_t>(table.element_size());
-  for (int64_t d = 1; d < table.dim(); ++d) row_bytes *= table.size(d);
   const auto run = [&](const auto* from) {
-    gather_rows(on.launch(), table.data_ptr(), table.size(0), from, ids.numel(), row_bytes, out.data_ptr());
+    gather_rows(on.launch(), table.data_ptr(), table.size(0), from, ids.numel(),
+                row_bytes_of(table), out.data_ptr());
   };
   ids.scalar_type() == ScalarType::Int ? run(data<const int32_t>(ids))
                                        : run(data<const int64_t>(ids));
 }
 
 void check(const Tensor& table, const Tensor& ids) {
-  if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
-  check_layout(table, "table", table.dim());
+  check_table(table, "table");
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");
   check_cuda({{table, "table"}, {ids, "ids"}});

@@ -13,8 +13,7 @@ constexpr int64_t kAnyPage = 1;                  // where the order is that of t
 constexpr int64_t kMostRows = int64_t{1} << 31;  // so that no id is kNowhere
 
 void check(const Tensor& table, const Tensor& ids) {
-  if (table.dim() < 1) fail("table must have at least 1 dimension, it has 0");
-  check_layout(table, "table", table.dim());
+  check_table(table, "table");
   check_layout(ids, "ids", 1);
   check_ids(ids, "ids");
   check_cuda({{ids, "ids"}});

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gnnbench.cache.policy import PRESAMPLED
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.ops.access import READERS
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.features.spec import Cache, Uva
 from gnnbench.stages.job import Job
@@ -154,4 +155,4 @@ def test_the_table_is_held_for_all_lives_where_a_gpu_reads_it():
     assert Cache().resolved("cpu").shared("cpu") == ()
     for table in ("host", "uva"):
         assert Cache(table=table).resolved("cuda").shared("cuda") == ("features",)
-    assert Cache().resolved("cuda").table == Uva()
+    assert Cache().resolved("cuda").table == Uva(blocks=READERS)

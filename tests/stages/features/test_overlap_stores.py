@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.ops.features import PAGE_ORDERED
+from gnnbench.ops.access import PAGE_ORDERED, READERS
 from gnnbench.reference import features as reference
 from gnnbench.stages.counts import LOCK_TIME, Counts
 from gnnbench.stages.features import Match, Uva, Window, window
@@ -173,12 +173,14 @@ def reads_itself(monkeypatch):
 
     class Read(RowStore):
         access = PAGE_ORDERED
+        blocks = 5
         table = None
 
         def fetch(self, ids):
             raise AssertionError("a window reads the table itself")
 
-    def gather_once(features, batches, distinct, out):
+    def gather_once(features, batches, distinct, out, blocks):
+        assert blocks == 5
         rows, read = reference.gather_once(features, batches)
         distinct += read
         return out.copy_(rows)
@@ -242,7 +244,7 @@ def test_what_the_store_below_takes_is_told():
 def test_what_may_be_asked_for():
     assert Match().resolved("cpu") == Match(table="host")
     assert Window().resolved("cpu") == Window(table="host", holds="union")
-    assert Window().resolved("cuda") == Window(table="uva", holds="batches")
+    assert Window().resolved("cuda") == Window(table=Uva(blocks=READERS), holds="batches")
     assert Window(holds="union").resolved("cuda").holds == "union"
     assert Window(table="host").resolved("cuda").holds == "union"
     for device, where in (("cpu", "default"), ("cuda", "host")):

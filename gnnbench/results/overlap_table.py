@@ -1,0 +1,40 @@
+"""The short table of overlapped epochs: their bound, and how much phases slow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gnnbench.cell import PHASES
+from gnnbench.results import metrics as m
+from gnnbench.results.labels import labels
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.table import HEADS, Part
+from gnnbench.results.units import seconds, times
+
+Row = dict[str, Any]
+
+TITLE = "Overlap: epochs beside their bound; each phase over the same run by itself"
+
+
+def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
+    """One line per cell whose phases overlapped and were probed; no lines where there is none."""
+    named, known = labels(rows), Metrics(metrics)
+    slowed = {p: p.replace("memory_io", "memory IO") for p in PHASES}
+    axes = [HEADS.get(axis, axis) for axis in named.axes]
+    lines = []
+    for row in rows:
+        bound = known.value(row["id"], m.EPOCH, m.BOUND)
+        if bound is None or not row.get("overlap_s"):
+            continue
+        line = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
+        line |= {"system": named.system(row), "epoch": seconds(row["epoch_wall_s"])}
+        line |= {"bound": seconds(bound)}
+        line |= {"of bound": times(known.value(row["id"], m.EPOCH, m.OF_BOUND))}
+        line |= {
+            head: times(known.value(row["id"], phase, m.INTERFERENCE))
+            for phase, head in slowed.items()
+        }
+        lines.append(line)
+    told = [head for head in slowed.values() if any(line[head] for line in lines)]
+    return Part((*axes, "system", "epoch", "bound", "of bound", *told), lines, TITLE)

@@ -1,0 +1,108 @@
+"""How near epochs come to the least time that overlap could leave, and what phases cost each other.
+
+Definitions: docs/architecture.md, "Time".
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gnnbench.cell import Cell, flat, phases
+from gnnbench.measure.machine import resolve_threads, usable_cores
+from gnnbench.results import metrics as m
+from gnnbench.runner.compared import Value, level
+from gnnbench.stages.counts import FEATURE_BYTES
+
+if TYPE_CHECKING:
+    from gnnbench.runner.ledger import Ledger
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+
+LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
+CROSSING = {"host_copy", "zero_copy", "peer"}  # of gnnbench.stages.counts.WHERE
+# What drawing a batch holds, by where the topology is.
+DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
+
+
+def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) -> list[Row]:
+    """Rows of ``metrics.csv``; none where a phase was not probed or nothing could overlap."""
+    samples = [s for life in lives for s in life]
+    alone = _alone(cell, ledger, samples)
+    bound = least(cell, alone, _crosses(samples))
+    if bound is None:
+        return []
+
+    def of_bound(sample: Record) -> float:
+        return float(sample["wall_s"]) / (bound * whole_batches(cell, sample))
+
+    def slowed(phase: str) -> Value:
+        def over(sample: Record) -> float | None:
+            time = sample[f"{phase}_time_s"]
+            return None if time is None else time / (alone[phase] * whole_batches(cell, sample))
+
+        return over
+
+    epoch_s = bound * statistics.median(whole_batches(cell, s) for s in samples)
+    found = [m.metric(cell.id, phase, m.PROBED, seconds) for phase, seconds in alone.items()]
+    found.append(m.metric(cell.id, m.EPOCH, m.BOUND, epoch_s))
+    found.append(m.metric(cell.id, m.EPOCH, m.OF_BOUND, level(lives, of_bound)))
+    slowdowns = {phase: level(lives, slowed(phase)) for phase in alone}
+    return found + [
+        m.metric(cell.id, phase, m.INTERFERENCE, known)
+        for phase, known in slowdowns.items()
+        if known.n
+    ]
+
+
+def whole_batches(cell: Cell, sample: Record) -> float:
+    """Batches of an epoch, a short last one by its share of seeds: a probe looks at whole ones."""
+    return float(sample["seeds"] / cell.batch_size)
+
+
+def least(cell: Cell, alone: Mapping[str, float], crosses: bool) -> float | None:
+    """Seconds per batch below which no order of these phases gets, as far as is known.
+
+    ``alone`` are seconds per batch by phase, ``crosses`` says whether feature rows cross the link.
+    On a GPU what holds the same resource cannot overlap. On a CPU a phase is taken to keep its
+    threads busy. None where a phase's time is unknown, there is but one, or the sampler does not
+    say where it draws.
+    """
+    if cell.gathers or not cell.goes_until or not all(alone.get(p) for p in phases(cell.until)):
+        return None
+    if cell.device == "cpu":
+        share = min(resolve_threads(cell.threads) / usable_cores(), 1.0)
+        return max(*alone.values(), share * sum(alone.values()))
+    drawing = DRAWING.get(flat(cell.recipe).get("sampler.topology", ""))
+    if drawing is None:
+        return None
+    holds = {
+        "sample": drawing,
+        "memory_io": {LINK if crosses else PROCESSORS},
+        "compute": {PROCESSORS},
+    }
+    return max(
+        sum(seconds for phase, seconds in alone.items() if resource in holds[phase])
+        for resource in (LINK, PROCESSORS, HOST)
+    )
+
+
+def _alone(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> dict[str, float]:
+    """Seconds per batch by phase, of the probes in the lives that the samples are of: median."""
+    workers = {s["worker"] for s in samples}
+    probes = [p["median"] for p in ledger.probes.get(cell.id, ()) if p["worker"] in workers]
+    return {
+        phase: statistics.median(p[phase] for p in probes if phase in p)
+        for phase in phases(cell.until)
+        if any(phase in p for p in probes)
+    }
+
+
+def _crosses(samples: Sequence[Record]) -> bool:
+    return any(
+        (stage, name) == ("features", FEATURE_BYTES.name) and where in CROSSING and value > 0
+        for s in samples
+        for stage, name, where, value in s.get("counts") or ()
+    )

@@ -1,0 +1,51 @@
+"""Memory that another process might hold, and a driver that locks it where there is no GPU."""
+
+from __future__ import annotations
+
+import os
+from contextlib import nullcontext
+from pathlib import Path
+
+import torch
+
+from gnnbench.ops import locked, shared
+from gnnbench.runner import hold
+
+
+def permission_of(memory):
+    """Of the mapping in which a tensor lies: ``r--s`` ..."""
+    address = memory.data_ptr()
+    return next(
+        line.split()[1]
+        for line in Path("/proc/self/maps").read_text().splitlines()
+        if int(line.split("-")[0], 16) <= address < int(line.split()[0].split("-")[1], 16)
+    )
+
+
+def fake_driver(monkeypatch):
+    """Registered ranges by address; refuses what may not be written, as CUDA does."""
+    ranges = {}
+
+    def register(memory):
+        address, size = memory.data_ptr(), memory.numel() * memory.element_size()
+        if address in ranges or not permission_of(memory).startswith("rw"):
+            return 1
+        ranges[address] = size
+        return 0
+
+    monkeypatch.setattr(locked, "lock", register)
+    monkeypatch.setattr(locked, "unlock", lambda memory: ranges.pop(memory.data_ptr()))
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    return ranges
+
+
+def held_table():
+    """int16 ``[15, 8]`` in held memory, mapped as a worker maps it; its bytes count up."""
+
+    def fill(part, start):
+        part[:] = bytes(range(start % 256, start % 256 + len(part)))
+
+    descriptor = hold.hold("table", 240, fill)
+    found = shared.map_shared(hold.address_of(descriptor), torch.int16, (15, 8))
+    os.close(descriptor)
+    return found
