@@ -29,6 +29,21 @@ def call(*words, cwd, **env):
     return process.returncode, out, err
 
 
+@pytest.fixture
+def inside(fakes, tmp_path, monkeypatch, capsys):
+    """The same in this process, for what starts no other: code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def said(*words):
+        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return said
+
+
 RUN = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "2")
 
 
@@ -61,12 +76,12 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     assert (tmp_path / found["run"] / "run.json").exists()
 
 
-def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(tmp_path):
+def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(inside):
     """``sampling`` asks for Floyd's of our samplers and leaves the packages their own."""
     words = ("run", "sampling", "--profile", "smoke", "--systems", "pyg")
-    code, out, err = call(*words, "--dry-run", "--json", "--pick", "floyd", cwd=tmp_path)
+    code, out, err = inside(*words, "--dry-run", "--json", "--pick", "floyd")
     assert (code, "unknown pick 'floyd'" in err) == (2, True)
-    code, out, err = call(*words, "--dry-run", "--json", cwd=tmp_path)
+    code, out, err = inside(*words, "--dry-run", "--json")
     assert code == 0, err
     assert {c["system"] for c in json.loads(out)["cells"]} == {"pyg"}
 
@@ -75,15 +90,15 @@ def test_a_definitions_pick_that_the_selected_system_lacks_is_left_out(tmp_path)
     "option,stage",
     [("features.ratio=0.3", "features=cache"), ("order.window=4", "order=greedy")],
 )
-def test_a_setting_of_another_stage_says_whose_it_is(tmp_path, option, stage):
+def test_a_setting_of_another_stage_says_whose_it_is(inside, option, stage):
     words = ("run", "breakdown", "--profile", "smoke", "--dry-run", "-o", f"baseline.{option}")
-    code, _, err = call(*words, cwd=tmp_path)
+    code, _, err = inside(*words)
     assert (code, err.count("\n")) == (2, 1)
     assert f"{stage} has it: add -o baseline.{stage}" in err
 
 
-def test_dry_run_writes_nothing(tmp_path):
-    code, out, _ = call(*RUN, "--systems", "fake,absent", "--dry-run", "--json", cwd=tmp_path)
+def test_dry_run_writes_nothing(inside, tmp_path):
+    code, out, _ = inside(*RUN, "--systems", "fake,absent", "--dry-run", "--json")
     found = json.loads(out)
     assert code == 0
     assert [(c["system"], c["status"]) for c in found["cells"]] == [
@@ -92,7 +107,7 @@ def test_dry_run_writes_nothing(tmp_path):
     assert found["estimated_time_s"] > 0
     assert found["estimated_peak_bytes"] > 2**20
     assert list(tmp_path.iterdir()) == []
-    code, out, _ = call(*RUN, "--systems", "fake", "--dry-run", cwd=tmp_path)
+    code, out, _ = inside(*RUN, "--systems", "fake", "--dry-run")
     assert (code, "GiB" in out) == (0, True)
 
 
@@ -121,25 +136,18 @@ def test_dry_run_writes_nothing(tmp_path):
         (("bogus",), "bogus"),
     ],
 )
-def test_mistakes_are_one_sentence_and_code_two(
-    fakes, tmp_path, monkeypatch, capsys, words, message
-):
+def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message):
     (tmp_path / "file").write_text("")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, out) == (2, ""), err
+    code, out, err = inside(*words)
+    assert (code, out) == (2, ""), err
     assert err.startswith("gnnbench: ")
     assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
 
 
-def test_data_that_is_not_here_is_code_six(tmp_path):
-    code, _, err = call("data", "verify", "products~twin@0.003", cwd=tmp_path)
+def test_data_that_is_not_here_is_code_six(inside):
+    code, _, err = inside("data", "verify", "products~twin@0.003")
     assert code == 6
     assert err.count("\n") == 1
 

@@ -40,8 +40,9 @@ def sent(thing):
     return ForkingPickler.loads(bytes(ForkingPickler.dumps(thing)))
 
 
-# A spawned process imports torch and a framework, for seconds: one sampler shows that it can. The
-# workers of a server have nothing of this process either, and import their sampler themselves.
+# A spawned process imports torch and a framework, for seconds: one process and one sampler show
+# that it can. The two workers of a server, which take turns, have nothing of this process either,
+# and import their sampler themselves.
 STARTS = [("spawn", NAMES[0], True)]
 STARTS += [("forkserver", name, stored) for name in NAMES for stored in (False, True)]
 
@@ -61,11 +62,17 @@ def graph(stored, small_graph, tmp_path):
     return open_graph(store(small_graph, tmp_path / "small")) if stored else small_graph
 
 
+def workers(context):
+    """How many processes, and how they start."""
+    number = 1 if context.get_start_method() == "spawn" else 2
+    return {"num_workers": number, "multiprocessing_context": context}
+
+
 def pyg_batches(graph, adapter, context=None):
     dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
     data = Data(edge_index=torch.stack([graph.indices.long(), dst]), num_nodes=graph.num_nodes)
     seeds = torch.tensor(graph.train_idx.tolist())
-    how = {} if context is None else {"num_workers": 2, "multiprocessing_context": context}
+    how = {} if context is None else workers(context)
     adapter.set_epoch(EPOCH)
     return [
         (batch.n_id[: batch.batch_size].tolist(), sorted(batch.e_id.tolist()))
@@ -89,9 +96,8 @@ def test_dgls_loader_gives_the_samplers_batches(name, graph, context):
     adapter = build(name, graph, FANOUTS, seed=5).as_dgl()
     adapter.set_epoch(EPOCH)
     batches = dgl.dataloading.DataLoader(
-        g, torch.tensor(graph.train_idx.tolist()), adapter, batch_size=BATCH, num_workers=2,
-        multiprocessing_context=context,
-    )  # fmt: skip
+        g, torch.tensor(graph.train_idx.tolist()), adapter, batch_size=BATCH, **workers(context)
+    )
     sampler = build(name, graph, FANOUTS, seed=5, with_positions=True)
     count = 0
     for number, (_, seeds, blocks) in enumerate(batches):
