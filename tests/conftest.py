@@ -1,7 +1,6 @@
 """Fixtures of the whole suite: real graphs and the GPU, skipped visibly where they are not.
 
-Folders run in two processes (``-n0``: in one), a file at a time in either. The whole suite has a
-third, which gives way to them.
+Folders run in two processes (``-n0``: in one), a file at a time in either.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -19,9 +17,6 @@ REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 # Where a GPU is promised, a skipped GPU test is a failure.
 GPU_PROMISED = os.environ.get("GNNBENCH_REQUIRE_GPU") == "1"
 PROCESSES = 2
-# Campaigns wait, for processes and for quiet, and their clocks must not wait for other tests. So
-# what they leave idle goes to one process more, of a lower priority, that begins at the other end.
-FILLER, LOWER = f"gw{PROCESSES}", 10
 # The files that take longest, first: else one of them is left to a single process at the end.
 LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "sampling", "check"))
 
@@ -60,30 +55,8 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     from gnnbench.measure import machine
 
     if not machine.gpus():
-        whole = config.args == config.getini("testpaths")
-        options.numprocesses, options.dist = PROCESSES + whole, "loadfile"
+        options.numprocesses, options.dist = PROCESSES, "loadfile"
         options.loadscopereorder = False
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The plugin's own, but for the filler, whose files are the last."""
-    if config.option.dist != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    class FromBothEnds(LoadFileScheduling):
-        def _assign_work_unit(self, node: Any) -> None:
-            if node.gateway.id == FILLER:
-                self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
-            super()._assign_work_unit(node)
-
-    return FromBothEnds(config, log)
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if getattr(session.config, "workerinput", {}).get("workerid") == FILLER:
-        os.nice(LOWER)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
