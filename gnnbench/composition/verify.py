@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -29,7 +30,6 @@ class Verifier:
 
     def __init__(self, graph: Graph, law: Law, fanouts: tuple[int, ...], frontier: str) -> None:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
-        self._edges = Edges(graph, law.weighs)
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._seen: list[bytes] = []  # a digest a batch
         self.fault = ""
@@ -64,7 +64,7 @@ class Verifier:
         asked = batch.input_nodes
         wanted, done_dst, done_edges = batch.seeds.to(asked.device).long(), 0, 0
         for hop, (block, fanout) in enumerate(zip(blocks, self._fanouts, strict=True), start=1):
-            if fault := _form_fault(block, wanted):
+            if fault := _form_fault(block, wanted, self._graph.num_nodes):
                 raise gate.Fault(f"hop {hop}: {fault}")
             counts = block.indptr.long().diff()
             nodes = block.src_nodes.long()
@@ -98,6 +98,11 @@ class Verifier:
         drawn = _ragged(src, starts[there], counts[there]).cpu()
         return self._edges_fault(here[some], drawn, numbers[some])
 
+    @cached_property
+    def _edges(self) -> Edges:
+        """Made once edges are looked at: of random walks none are."""
+        return Edges(self._graph, self._law.weighs)
+
     def _edges_fault(self, dst: Tensor, src: Tensor, counts: Tensor) -> str:
         """Whether the edges of some destinations are the graph's, each as often as it is there."""
         size = self._graph.num_nodes
@@ -111,8 +116,8 @@ class Verifier:
         return ""
 
 
-def _form_fault(block: Block, wanted: Tensor) -> str:
-    """Whether a block's offsets and local ids mean anything; ``wanted`` are its destinations."""
+def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:
+    """Whether a block's offsets and ids mean anything; ``wanted`` are its destinations."""
     offsets, local = block.indptr, block.indices
     if offsets.numel() != block.num_dst + 1 or block.num_dst > block.num_src:
         return (
@@ -124,11 +129,17 @@ def _form_fault(block: Block, wanted: Tensor) -> str:
         or bool((offsets.diff() < 0).any())
     ):
         return f"the offsets do not rise from 0 to the {local.numel()} edges"
-    if local.numel() and (int(local.min()) < 0 or int(local.max()) >= block.num_src):
+    if _outside(local, block.num_src):
         return f"a local id lies outside the {block.num_src} nodes"
+    if _outside(block.src_nodes, nodes):
+        return f"a node lies outside the graph's {nodes}"
     if not torch.equal(block.dst_nodes.long(), wanted):
         return "the destinations are not the nodes known before, in their order"
     return ""
+
+
+def _outside(ids: Tensor, end: int) -> bool:
+    return bool(ids.numel()) and (int(ids.min()) < 0 or int(ids.max()) >= end)
 
 
 def _ragged(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:

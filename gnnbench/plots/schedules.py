@@ -95,7 +95,7 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
 
 def _alone(row: Row, known: Metrics) -> dict[str, float]:
     """Seconds of an epoch's phases by themselves."""
-    batches = row["seeds"] / row["batch_size"]
+    batches = row["seeds"] / min(row["batch_size"], row["seeds"])
     found = {phase: known.value(row["id"], phase, m.PROBED) for phase in PHASES}
     return {phase: batches * time for phase, time in found.items() if time is not None}
 

@@ -18,14 +18,14 @@ TITLE = "Overlap: epochs beside their bound; each phase over the same run by its
 
 
 def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
-    """One line per cell whose phases overlapped and were probed; no lines where there is none."""
+    """One line per right cell whose phases overlapped and were probed; no lines without one."""
     named, known = labels(rows), Metrics(metrics)
     slowed = {p: p.replace("memory_io", "memory IO") for p in PHASES}
     axes = [HEADS.get(axis, axis) for axis in named.axes]
     lines = []
     for row in rows:
         bound = known.value(row["id"], m.EPOCH, m.BOUND)
-        if bound is None or not row.get("overlap_s"):
+        if bound is None or row["status"] == "incorrect" or not row.get("overlap_s"):
             continue
         line = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
         line |= {"system": named.system(row), "epoch": seconds(row["epoch_wall_s"])}

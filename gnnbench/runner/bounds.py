@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.cell import Cell, flat, phases
-from gnnbench.measure.machine import resolve_threads, usable_cores
 from gnnbench.results import metrics as m
 from gnnbench.runner.compared import Value, level
 from gnnbench.stages.counts import FEATURE_BYTES
@@ -31,7 +30,7 @@ def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) ->
     """Rows of ``metrics.csv``; none where a phase was not probed or nothing could overlap."""
     samples = [s for life in lives for s in life]
     alone = _alone(cell, ledger, samples)
-    bound = least(cell, alone, _crosses(samples))
+    bound = least(cell, alone, _crosses(samples), _cores(cell, ledger))
     if bound is None:
         return []
 
@@ -59,13 +58,14 @@ def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) ->
 
 def whole_batches(cell: Cell, sample: Record) -> float:
     """Batches of an epoch, a short last one by its share of seeds: a probe looks at whole ones."""
-    return float(sample["seeds"] / cell.batch_size)
+    return float(sample["seeds"] / min(cell.batch_size, sample["seeds"]))
 
 
-def least(cell: Cell, alone: Mapping[str, float], crosses: bool) -> float | None:
+def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> float | None:
     """Seconds per batch below which no order of these phases gets, as far as is known.
 
-    ``alone`` are seconds per batch by phase, ``crosses`` says whether feature rows cross the link.
+    ``alone`` are seconds per batch by phase, ``crosses`` says whether feature rows cross the link,
+    ``cores`` how many the machine has for us.
     On a GPU what holds the same resource cannot overlap. On a CPU a phase is taken to keep its
     threads busy. None where a phase's time is unknown, there is but one, or the sampler does not
     say where it draws.
@@ -73,7 +73,7 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool) -> float | None
     if cell.gathers or not cell.goes_until or not all(alone.get(p) for p in phases(cell.until)):
         return None
     if cell.device == "cpu":
-        share = min(resolve_threads(cell.threads) / usable_cores(), 1.0)
+        share = min((cell.threads or cores) / cores, 1.0)
         return max(*alone.values(), share * sum(alone.values()))
     drawing = DRAWING.get(flat(cell.recipe).get("sampler.topology", ""))
     if drawing is None:
@@ -98,6 +98,11 @@ def _alone(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> dict[str, f
         for phase in phases(cell.until)
         if any(phase in p for p in probes)
     }
+
+
+def _cores(cell: Cell, ledger: Ledger) -> int:
+    """Of the machine that was probed, which need not be the one that makes the tables."""
+    return min((int(p["cores"]) for p in ledger.probes.get(cell.id, ())), default=1)
 
 
 def _crosses(samples: Sequence[Record]) -> bool:

@@ -287,7 +287,10 @@ class Life:
             if not (fault := probe_fault(samples, alone)):
                 break
         median = {phase: statistics.median(found) for phase, found in times.items()}
-        self.ledger.record("probed", cell=cell.id, worker=worker.pid, alone=alone, median=median)
+        self.ledger.record(
+            "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
+            cores=machine.usable_cores(),
+        )  # fmt: skip
         return fault
 
     def _left_behind(self, cell: Cell, worker: WorkerProcess) -> None:

@@ -98,14 +98,14 @@ inline int64_t row_bytes_of(const Tensor& table) {
   return bytes;
 }
 
-// The same; kernels count the units of its rows in 32 bits.
+// The same; kernels count the units of its rows in 32 bits, and a warp's steps beyond their end.
 inline void check_table(const Tensor& table, const char* name) {
   if (table.dim() < 1) fail(name, " must have at least 1 dimension, it has 0");
   check_layout(table, name, table.dim());
-  int64_t room = INT32_MAX / static_cast<int64_t>(table.element_size());
+  int64_t room = (int64_t{1} << 30) / static_cast<int64_t>(table.element_size());
   for (int64_t d = 1; d < table.dim(); ++d) {
     if (table.size(d) > room) {
-      fail(name, " must have rows of less than 2^31 bytes; split it by columns");
+      fail(name, " must have rows of at most 2^30 bytes; split it by columns");
     }
     if (table.size(d) > 0) room /= table.size(d);
   }

@@ -29,7 +29,7 @@ from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SEED = torch.zeros(1, dtype=torch.int64)
-SEEDS = {Csr: range(60), DglLayers: range(0, 60, 6), PygLayers: range(0, 60, 6)}
+SEEDS = {Csr: range(200), DglLayers: range(0, 200, 20), PygLayers: range(0, 200, 20)}
 CASES = [(kind, model) for kind in KINDS for model in sorted(MODELS)]
 
 

@@ -65,6 +65,14 @@ def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
     assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
 
 
+@pytest.mark.parametrize("node", [-1, -3, 4, 9])
+def test_no_node_is_outside_the_graph(node):
+    """Where none of its rows are fetched either."""
+    verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2,), "cumulative")
+    verifier.look(batch(nodes=(0, 1, 2, node)), None)
+    assert verifier.fault == "batch 1: hop 1: a node lies outside the graph's 4"
+
+
 def test_the_rows_asked_for_are_those_of_all_nodes_known():
     class Fewer(MiniBatch):
         @property

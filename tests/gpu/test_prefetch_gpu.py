@@ -120,11 +120,11 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
     system.close()
 
 
-def test_the_link_comes_first():
-    device = torch.device("cuda")
-    streams = [lanes.side_lane(device, name)._stream for name in ("memory_io", "sample")]
-    streams.append(torch.cuda.current_stream(device))
-    assert [s.priority for s in streams] == [-2, -1, 0]
+@pytest.mark.parametrize("first,priorities", [("link", [-2, -1]), ("even", [0, 0])])
+def test_the_link_comes_first_or_no_stream_does(first, priorities):
+    sides = [lanes.side_lane(torch.device("cuda"), name, first) for name in ("memory_io", "sample")]
+    assert [side._stream.priority for side in sides] == priorities
+    assert lanes.own_lane(torch.device("cuda"))._stream.priority == 0
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

@@ -55,7 +55,12 @@ def test_a_phase_that_is_not_run_has_no_column():
 
 @pytest.mark.parametrize(
     ("rows", "metrics"),
-    [([], []), ([cell("a", "serial", None)], told("a")), ([cell("a", "prefetch")], [])],
+    [
+        ([], []),
+        ([cell("a", "serial", None)], told("a")),
+        ([cell("a", "prefetch")], []),
+        ([cell("a", "prefetch", status="incorrect")], told("a")),
+    ],
 )
 def test_without_overlap_or_a_bound_there_are_no_lines(rows, metrics):
     assert overlap_table(rows, metrics).lines == []

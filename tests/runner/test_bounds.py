@@ -9,7 +9,6 @@ from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.results import metrics as m
 from gnnbench.results.metrics import Metrics
-from gnnbench.runner import bounds
 from gnnbench.runner.bounds import least
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.plan import Pair, Plan
@@ -43,7 +42,7 @@ def sample(cell, number=0, life=0, worker=7, counts=LINK, **times):
 def probed(cell, worker=7, **changes):
     median = {**ALONE, **changes}
     halved = {phase: seconds / 2 for phase, seconds in median.items()}
-    event = {"event": "probed", "cell": cell.id, "worker": worker}
+    event = {"event": "probed", "cell": cell.id, "worker": worker, "cores": 4}
     return {**event, "alone": halved, "median": median}
 
 
@@ -122,6 +121,12 @@ def test_rows_that_cross_no_link_are_read_by_multiprocessors(metrics_of):
     assert known.value(CELL.id, m.EPOCH, m.BOUND) == pytest.approx(3.5 * 1.1)
 
 
+def test_an_epoch_of_one_short_batch_is_one_batch(metrics_of):
+    short = {**sample(CELL), "seeds": 40, "batches": 1}
+    known = metrics_of(CELL, [short], [probed(CELL), ended(CELL)])
+    assert known.value(CELL.id, m.EPOCH, m.BOUND) == pytest.approx(0.6)
+
+
 @pytest.mark.parametrize(
     ("topology", "alone", "expected"),
     [
@@ -134,29 +139,28 @@ def test_rows_that_cross_no_link_are_read_by_multiprocessors(metrics_of):
     ],
 )
 def test_what_holds_the_same_resource_takes_turns(topology, alone, expected):
-    assert least(on(topology), {**ALONE, **alone}, crosses=True) == pytest.approx(expected)
+    assert least(on(topology), {**ALONE, **alone}, crosses=True, cores=4) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("threads", "cores", "expected"),
-    [(1, 1, 1.1), (1, 2, 0.55), (1, 4, 0.5), (2, 4, 0.55), (4, 4, 1.1), (8, 4, 1.1)],
+    [(1, 1, 1.1), (1, 2, 0.55), (1, 4, 0.5), (2, 4, 0.55), (4, 4, 1.1), (8, 4, 1.1), (0, 4, 1.1)],
 )
-def test_phases_on_a_cpu_share_its_cores_by_threads(monkeypatch, threads, cores, expected):
-    monkeypatch.setattr(bounds, "usable_cores", lambda: cores)
+def test_phases_on_a_cpu_share_its_cores_by_threads(threads, cores, expected):
     cell = on("cpu", device="cpu", threads=threads)
-    assert least(cell, ALONE, crosses=False) == pytest.approx(expected)
+    assert least(cell, ALONE, crosses=False, cores=cores) == pytest.approx(expected)
 
 
 def test_there_is_no_bound_where_nothing_is_known_or_nothing_could_overlap():
     unknown = replace(CELL, recipe={"sampler": {"name": "pyg"}})
-    assert least(unknown, ALONE, crosses=True) is None
-    assert least(CELL, {"memory_io": 0.5, "compute": 0.4}, crosses=True) is None
-    assert least(replace(CELL, until="sample"), {"sample": 0.2}, crosses=False) is None
-    assert least(replace(CELL, fanouts=(), until="memory_io"), ALONE, crosses=True) is None
+    assert least(unknown, ALONE, crosses=True, cores=4) is None
+    assert least(CELL, {"memory_io": 0.5, "compute": 0.4}, crosses=True, cores=4) is None
+    assert least(replace(CELL, until="sample"), {"sample": 0.2}, crosses=False, cores=4) is None
+    assert least(replace(CELL, fanouts=(), until="memory_io"), ALONE, crosses=True, cores=4) is None
 
 
 def test_an_epoch_that_only_fetches_has_a_bound():
     cell = replace(CELL, until="memory_io")
     two = {"sample": 0.2, "memory_io": 0.5}
-    assert least(cell, two, crosses=True) == 0.5
-    assert least(cell, two, crosses=False) == 0.7
+    assert least(cell, two, crosses=True, cores=4) == 0.5
+    assert least(cell, two, crosses=False, cores=4) == 0.7

@@ -67,7 +67,7 @@ def test_the_more_batches_a_store_keeps_the_fewer_rows_it_loads(outcome):
         loaded[store] = parts["host"] / need
         held[store] = known.get((row["id"], "window_bytes", ""))
     host, match, eight, over_cache, sixteen = loaded.values()
-    assert host == pytest.approx(1) and host > match > eight > sixteen > 0
+    assert host == pytest.approx(1, rel=0.02) and host > match > eight > sixteen > 0
     assert 0 < over_cache < eight
     bytes_of = list(held.values())
     assert bytes_of[:2] == [None, None] and 0 < bytes_of[2] < bytes_of[4]

@@ -10,8 +10,9 @@ import torch
 
 from gnnbench.ops.sm_budget import limited_stream
 
-# The link, then what it waits for, before what fills the multiprocessors anyway (lower is earlier).
-PRIORITIES = {"memory_io": -2, "sample": -1}
+LINK, EVEN = FIRST = ("link", "even")  # whose kernels a GPU begins first
+# The link, then what it waits for, before what fills the multiprocessors anyway: lower is earlier.
+PRIORITIES = {LINK: {"memory_io": -2, "sample": -1}, EVEN: {"memory_io": 0, "sample": 0}}
 
 
 class Lane:
@@ -59,16 +60,19 @@ def own_lane(device: torch.device) -> Lane:
     return StreamLane(torch.cuda.current_stream(device)) if device.type == "cuda" else Lane()
 
 
-def side_lane(device: torch.device, name: str, sms: int = 0) -> Lane:
+def side_lane(device: torch.device, name: str, first: str = EVEN, sms: int = 0) -> Lane:
     """Another one, by this name in timelines; its kernels run on ``sms`` multiprocessors, 0: all.
+
+    Those that nobody else may use know no priorities: there ``first`` makes no difference.
 
     Raises as ``gnnbench.ops.sm_budget.limited_stream``.
     """
     if device.type != "cuda":
         return Lane(name)
-    return StreamLane(limited_stream(device, sms).stream if sms else _stream(device, name), name)
+    stream = limited_stream(device, sms).stream if sms else _stream(device, name, first)
+    return StreamLane(stream, name)
 
 
 @cache  # torch's allocator has memory for each stream: another one each epoch would leave it
-def _stream(device: torch.device, name: str) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device, priority=PRIORITIES[name])
+def _stream(device: torch.device, name: str, first: str) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device, priority=PRIORITIES[first][name])

@@ -42,6 +42,11 @@ class Prefetch(DirectSchedule):
         0, "multiprocessors of a GPU that memory IO's kernels may run on; 0: all", range(1025)
     )
 
+    first: str = option(
+        "link", "whose kernels a GPU begins first: memory IO's and the sampler's (link), or none"
+        " (even: better where a gather takes the whole GPU)", ("link", "even"),
+    )  # fmt: skip
+
     def resolved(self, device: str) -> Self:
         """A CPU has none to share out. Raises ``UnsupportedError``."""
         if self.sms and device == "cpu":
@@ -114,8 +119,8 @@ class _Epoch:
         device = self.batches[0].device
         self._progress = Progress()
         self._compute = own_lane(device)
-        self._sampling = side_lane(device, "sample")
-        self._fetching = side_lane(device, "memory_io", self.spec.sms)
+        self._sampling = side_lane(device, "sample", self.spec.first)
+        self._fetching = side_lane(device, "memory_io", self.spec.first, self.spec.sms)
         sides = self._sampling, self._fetching
         for side in sides:  # it uses seeds, and what earlier work left in the stages
             side.after(self._compute.mark())

@@ -7,8 +7,6 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int kPriority = -2;  // lower is earlier, as gnnbench/stages/schedule/lanes.py has it
-
 // A function of the driver, which is not linked: of this version or null where it has none.
 template <class Function>
 Function driver_function(const Launch& launch, const char* name, unsigned int version) {
@@ -64,7 +62,7 @@ CUresult make(const Driver& driver, int32_t index, int64_t sms, CUstream& stream
   if (const CUresult e = driver.create(&context, what, device, CU_GREEN_CTX_DEFAULT_STREAM)) {
     return e;
   }
-  if (const CUresult e = driver.stream(&stream, context, CU_STREAM_NON_BLOCKING, kPriority)) {
+  if (const CUresult e = driver.stream(&stream, context, CU_STREAM_NON_BLOCKING, 0)) {
     driver.destroy(context);
     return e;
   }

@@ -182,7 +182,7 @@ def played(monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0
     own = streams[""]
     HERE.lane = own
     monkeypatch.setattr(lanes, "own_lane", lambda device: own)
-    monkeypatch.setattr(lanes, "side_lane", lambda device, name, sms=0: streams[name])
+    monkeypatch.setattr(lanes, "side_lane", lambda device, name, *how: streams[name])
     looks = []
     if order is not None:
         order.looked = looks

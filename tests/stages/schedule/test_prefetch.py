@@ -335,9 +335,10 @@ def test_a_buffer_written_again_too_early_shows(depth, one_thread):
 
 def test_what_may_be_asked_for():
     assert Prefetch().held == 2 and Prefetch(depth=5).held == 6 and Serial().held == 1
-    assert Prefetch(sms=16).resolved("cuda").plain() == {"name": "prefetch", "depth": 1, "sms": 16}
+    told = {"name": "prefetch", "depth": 1, "sms": 16, "first": "link"}
+    assert Prefetch(sms=16).resolved("cuda").plain() == told
     with pytest.raises(UnsupportedError, match=r"schedule.sms=16 shares out a GPU's multiproc"):
         Prefetch(sms=16).resolved("cpu")
-    for wrong in ({"depth": 0}, {"depth": 65}, {"sms": -1}):
+    for wrong in ({"depth": 0}, {"depth": 65}, {"sms": -1}, {"first": "it"}):
         with pytest.raises(UsageError, match="schedule 'prefetch'"):
             Prefetch(**wrong)
