@@ -110,7 +110,7 @@ def test_refusals():
 def test_rows_whose_units_a_kernel_cannot_count():
     """Told before memory is asked for: a table without rows takes none."""
     table, ids = torch.empty(0, 2**29), torch.tensor([0], device="cuda")
-    words = r"table must have rows of less than 2\^31 bytes; split it by columns"
+    words = r"table must have rows of at most 2\^30 bytes; split it by columns"
     for access in ACCESSES:
         with pytest.raises(UsageError, match=words):
             gather_zero_copy(table, ids, access)

@@ -128,7 +128,7 @@ def test_refusals():
         union.gather(rows[:1], torch.tensor([5]))
     with pytest.raises(UsageError, match="rows must be contiguous"):
         union.gather(torch.zeros(3, 2).t(), torch.tensor([1]))
-    with pytest.raises(UsageError, match=r"rows must have rows of less than 2\^31 bytes"):
+    with pytest.raises(UsageError, match=r"rows must have rows of at most 2\^30 bytes"):
         union.gather(torch.empty(0, 2**29), torch.tensor([1]))
     with pytest.raises(UsageError, match="ones must be float16, it is float32"):
         union.ones(ids([1]), 0, torch.zeros(1, 1, 4))
