@@ -2,7 +2,6 @@
 
 import csv
 import json
-import math
 
 import pytest
 from committed import RUNS, name
@@ -122,8 +121,9 @@ def test_what_is_judged_agrees_with_its_samples(folder):
             assert row["judged_s"] == row[row["judged"]]
             assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
             phases = [row[f"{p}_time_s"] or 0.0 for p in ("sample", "memory_io", "compute")]
-            together = sum(phases) + row["overlap_s"] + row["idle_s"]
-            assert math.isclose(together, row["epoch_wall_s"], rel_tol=0.1)  # medians each
+            together = sum(phases) + row["idle_s"]  # two or three at a time where phases overlap
+            least, most = together - 2 * row["overlap_s"], together - row["overlap_s"]
+            assert 0.9 * least <= row["epoch_wall_s"] <= 1.1 * most  # medians each
 
 
 @runs
