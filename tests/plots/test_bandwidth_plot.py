@@ -5,8 +5,7 @@ import json
 import pytest
 
 from gnnbench.plots import bandwidth, draw
-from gnnbench.results import reader, writer
-from gnnbench.results.schema import CELLS, METRICS, VERSION
+from gnnbench.results.schema import VERSION
 
 
 def cell(number, store="host", **values):
@@ -34,16 +33,6 @@ def told(number, rate, copied, where="host", requests=(8.0, 8.0, 8.0)):
         metric(number, "copy_rate", copied * 1e9, where),
         *(metric(number, "requests_per_row", value, way) for way, value in ways),
     ]
-
-
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, metrics):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, metrics)
-        return reader.read(tmp_path)
-
-    return make
 
 
 def lines(ax):

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 
 from gnnbench.errors import UsageError
 from gnnbench.plots import draw, match_degree
-from gnnbench.results import reader, writer
-from gnnbench.results.schema import CELLS, METRICS, VERSION
+from gnnbench.results.schema import VERSION
 
 DEGREES = {
     "match_degree": 0.7, "match_degree_least": 0.6, "match_degree_lower": 0.65,
@@ -30,16 +29,6 @@ def cell(number, store, **values):
 
 def metric(number, stage, name, value, where=""):
     return {"id": str(number), "stage": stage, "name": name, "where": where, "value": value}
-
-
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, metrics):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, metrics)
-        return reader.read(tmp_path)
-
-    return make
 
 
 METRIC_ROWS = [

@@ -6,8 +6,7 @@ import pytest
 
 from gnnbench.plots import draw, schedules
 from gnnbench.results import metrics as m
-from gnnbench.results import reader, writer
-from gnnbench.results.schema import CELLS, METRICS, VERSION
+from gnnbench.results.schema import VERSION
 
 
 def cell(name, schedule, wall=3.0, features="uva", **values):
@@ -34,16 +33,6 @@ def told(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):
 
 
 SERIAL, PREFETCH = {"name": "serial"}, {"name": "prefetch", "depth": 1, "sms": 0}
-
-
-@pytest.fixture
-def run(tmp_path):
-    def make(cells, metrics):
-        writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
-        writer.write_csv(tmp_path / "metrics.csv", METRICS, metrics)
-        return reader.read(tmp_path)
-
-    return make
 
 
 def ticks(ax):
