@@ -4,11 +4,12 @@ Batches of distinct ids, some of them hubs that many batches have, are read out 
 whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
 ``features=window`` does: each row read once and written to every batch (``batches``), or the union
 fetched and batches copied out of it (``union``). Beside them ids as they come (``naive``,
-``aligned``), what the last batch had not (``match``) and, with ``--peers``, DGL's and GraphBolt's
-gathers of the same rows. From registered memory and from the driver's (``vmm``), which takes
-seconds to make; told beside a pinned copy of as many bytes as a batch has. Then overlaps of
-``--matrix`` batches. Rates are of distinct rows, ordering and copying out included; medians. What
-was read is held against the table's first bytes. Exit code 1 where it differs.
+``aligned``), ids that are in order as they come (``ids in order``), what the last batch had not
+(``match``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
+memory and from the driver's (``vmm``), which takes seconds to make; told beside a pinned copy of as
+many bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
+ordering and copying out included; medians. What was read is held against the table's first bytes.
+Exit code 1 where it differs.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
@@ -127,7 +128,7 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
     found = []
     for window in options.windows:
         some = batches[:window]
-        ways = {
+        ways: dict[str, Callable[[Tensor], Tensor]] = {
             access: lambda ids, access=access: gather_zero_copy(table, ids, access)
             for access in ACCESSES
             if access != PAGE_ORDERED
@@ -135,6 +136,9 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
         ways |= peers(table) if options.peers else {}
         for way, gather in ways.items() if window == options.windows[0] else ():
             found.append(one_by_one(table, some, way, gather, options))
+        if window == options.windows[0]:
+            inorder = [ids.sort().values for ids in some]
+            found.append(one_by_one(table, inorder, "ids in order", ways["naive"], options))
         for blocks, depth, page in itertools.product(
             options.blocks, options.depths, options.page_bytes
         ):
