@@ -34,7 +34,8 @@ class Verifier:
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._seen: list[bytes] = []  # a digest a batch
         self._fault = ""
-        self._drawn: list[tuple[str, Tensor, Tensor]] = []  # edges not yet looked for in the graph
+        # Not yet looked for in the graph: where drawn; destinations, neighbours, how often.
+        self._drawn: list[tuple[str, Tensor]] = []
         self.batches = 0
 
     @property
@@ -57,7 +58,7 @@ class Verifier:
             self._find_edges()  # of the batches before, which come first
             self._fault = self._fault or f"batch {self.batches}: {fault}"
         self._seen.append(self._sha.digest())
-        if sum(couples.numel() for _, couples, _ in self._drawn) > EDGES:
+        if sum(edges.shape[1] for _, edges in self._drawn) > EDGES:
             self._find_edges()
 
     @property
@@ -107,9 +108,11 @@ class Verifier:
             some = torch.arange(here.numel())
         there = some.to(src.device)
         drawn = _ragged(src, starts[there], counts[there]).cpu()
-        ends = here[some].repeat_interleave(numbers[some])
-        couples, times = (ends * self._graph.num_nodes + drawn).unique(return_counts=True)
-        self._drawn.append((f"batch {self.batches}: hop {hop}", couples, times))
+        size = self._graph.num_nodes
+        couples = torch.arange(some.numel()).repeat_interleave(numbers[some]) * size + drawn
+        couples, times = couples.unique(return_counts=True)
+        edges = torch.stack((here[some][couples // size], couples % size, times))
+        self._drawn.append((f"batch {self.batches}: hop {hop}", edges))
         return ""
 
     @cached_property
@@ -123,12 +126,9 @@ class Verifier:
         drawn, self._drawn = self._drawn, []
         if not drawn or self._fault:
             return
-        couples = torch.cat([some for _, some, _ in drawn])
-        size = self._graph.num_nodes
-        there = self._edges.times(couples // size, couples % size)
-        for (where, _, times), found in zip(
-            drawn, there.split([some.numel() for _, some, _ in drawn]), strict=True
-        ):
+        dst, src, _ = torch.cat([edges for _, edges in drawn], dim=1)
+        there = self._edges.times(dst, src).split([edges.shape[1] for _, edges in drawn])
+        for (where, (*_, times)), found in zip(drawn, there, strict=True):
             if bool((found == 0).any()):
                 self._fault = f"{where}: an edge is none of the graph's"
             elif not self._law.repeats and bool((times > found).any()):
