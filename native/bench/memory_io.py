@@ -23,12 +23,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnnbench.measure.machine import revision
 from gnnbench.ops.features import (
     ACCESSES,
     DEPTH,
@@ -45,6 +47,7 @@ from gnnbench.ops.locked import REGISTERED, VMM, lock, unlock, vmm_memory
 from gnnbench.ops.match import overlaps
 
 Row = dict[str, Any]
+BACK_TO_BACK_S = 0.02  # short calls are repeated for so long before the host waits for them
 
 
 def arguments() -> argparse.Namespace:
@@ -70,14 +73,16 @@ def arguments() -> argparse.Namespace:
 
 
 def seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Median of synchronised calls, after one."""
-    taken = []
+    """Seconds of a call among some back to back, as in an epoch; median after a warm-up."""
+    taken, calls = [], 1
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        call()
+        for _ in range(calls):
+            call()
         torch.cuda.synchronize()
-        taken.append(time.perf_counter() - begin)
+        taken.append((time.perf_counter() - begin) / calls)
+        calls = max(1, int(BACK_TO_BACK_S / taken[0]))
     return statistics.median(taken[1:])
 
 
@@ -129,7 +134,7 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
     for window in options.windows:
         some = batches[:window]
         ways: dict[str, Callable[[Tensor], Tensor]] = {
-            access: lambda ids, access=access: gather_zero_copy(table, ids, access)
+            access: partial(gather_zero_copy, table, access=access)
             for access in ACCESSES
             if access != PAGE_ORDERED
         }
@@ -221,8 +226,10 @@ def together(
 def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
     """Two batches in turns over the rows of the other (Match): what it costs beside what it saves.
 
-    ``cost_of_saved``: time beyond that of reading the rows that the other has not, their ids given,
-    by the time that reading all rows takes beyond that.
+    ``own_ms``: time beyond that of reading the rows that the other has not, their ids given.
+    ``cost_of_transfer``: that, by the time in which the bytes not read are read at the rate of the
+    others; ``cost_of_saved``: by the time that reading all rows takes beyond reading those, which
+    is less, for few rows of a large table are read at a lower rate than many.
     """
     nodes = table.shape[0]
     slots, generations = torch.zeros(2, nodes, dtype=torch.int32, device="cuda").unbind()
@@ -250,8 +257,10 @@ def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Ro
     whole, least = (seconds(ordered(some), options.repeats) for some in (two, missing))
     loaded = sum(ids.numel() for ids in missing)
     told = rate("match", two, loaded, took, table.shape[1] * 4)
+    kept_s = whole * (1 - told["share"])
     return told | {
-        "all_ms": whole * 1e3, "missing_ms": least * 1e3,
+        "all_ms": whole * 1e3, "missing_ms": least * 1e3, "own_ms": (took - least) * 1e3,
+        "cost_of_transfer": (took - least) / kept_s,
         "cost_of_saved": (took - least) / (whole - least),
     }  # fmt: skip
 
@@ -287,7 +296,8 @@ def main() -> None:
         for row in rows:
             results.append({**also, **row})
             print(json.dumps(results[-1]), flush=True)
-        facts = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+        facts = {**revision(), "torch": torch.__version__,
+                 "device": torch.cuda.get_device_name(),
                  "table_rows": nodes, "row_bytes": columns * 4}  # fmt: skip
         options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 
