@@ -128,8 +128,8 @@ class GnnAdvisor(AggregateSpec):
         from gnnbench.ops.library import load_native
 
         load_native()
-        how = {"group": self.group, "dim_workers": self.dim_workers}
-        return Native(partial(aggregate_groups, **how))
+        group, dim_workers = self.group, self.dim_workers
+        return Native(partial(aggregate_groups, group=group, dim_workers=dim_workers))
 
 
 @dataclass(frozen=True)
