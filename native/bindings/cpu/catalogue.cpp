@@ -191,4 +191,17 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // Softmax over each destination's edges, head by head; all float32|float64 [num_edges, heads].
   m.def("edge_softmax(Tensor indptr, Tensor scores) -> Tensor");
   m.def("edge_softmax_backward(Tensor indptr, Tensor softmax, Tensor grad) -> Tensor");
+
+  // Other ways to sum a block's rows on a GPU; CUDA only. tuned: as aggregate, a group of lanes
+  // takes `rows` (1 to 7) of them. memory_aware: FastGL's, blocks of `targets` rows and `dims`
+  // columns, of x [num_src, dim] as aggregate or, of x [num_src, heads, width], as aggregate_heads.
+  m.def(
+      "aggregate_tuned(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights=None, int rows=4) -> Tensor");
+  m.def(
+      "aggregate_memory_aware(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights, int targets, int dims) -> Tensor");
+  m.def(
+      "aggregate_memory_aware_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, "
+      "Tensor t_edge, Tensor grad, str mode, Tensor? weights, int targets, int dims) -> Tensor");
 }
