@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,18 +12,24 @@ from gnnbench.minibatch import Block
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.transpose import edge_dst, transposed
 
-Gradients = tuple[Tensor | None, Tensor | None, None, None]
+Gradients = tuple[Tensor | None, Tensor | None, None, None, None]
+
+
+class Kernels(NamedTuple):
+    """Operators with the arguments of ``aggregate`` and ``aggregate_transposed``."""
+
+    forward: Callable[..., Tensor]
+    transposed: Callable[..., Tensor]
 
 
 class _Aggregate(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weights: Tensor | None, block: Block, mode: str) -> Tensor:
-        ctx.block, ctx.mode = block, mode
+    def forward(
+        ctx: Any, x: Tensor, weights: Tensor | None, block: Block, mode: str, kernels: Kernels
+    ) -> Tensor:
+        ctx.block, ctx.mode, ctx.transposed = block, mode, kernels.transposed
         ctx.save_for_backward(weights, x if ctx.needs_input_grad[1] else None)
-        out: Tensor = torch.ops.gnnbench.aggregate(
-            block.indptr, block.indices, x, block.num_dst, mode, weights
-        )
-        return out
+        return kernels.forward(block.indptr, block.indices, x, block.num_dst, mode, weights)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -31,12 +38,10 @@ class _Aggregate(torch.autograd.Function):
         block, mode, grad = ctx.block, ctx.mode, grad.contiguous()
         grad_x = grad_weights = None
         if ctx.needs_input_grad[0]:
-            grad_x = torch.ops.gnnbench.aggregate_transposed(
-                block.indptr, *transposed(block), grad, mode, weights
-            )
+            grad_x = ctx.transposed(block.indptr, *transposed(block), grad, mode, weights)
         if ctx.needs_input_grad[1]:
             grad_weights = _grad_weights(block, mode, grad, x, weights)
-        return grad_x, grad_weights, None, None
+        return grad_x, grad_weights, None, None, None
 
 
 def _grad_weights(block: Block, mode: str, grad: Tensor, x: Tensor, weights: Tensor) -> Tensor:
@@ -61,6 +66,17 @@ def sum_dtype(x: Tensor) -> torch.dtype:
     return torch.float64 if x.dtype == torch.float64 else torch.float32
 
 
+def aggregate_by(
+    kernels: Kernels, block: Block, x: Tensor, mode: str, edge_weight: Tensor | None
+) -> Tensor:
+    """:func:`aggregate` by other operators of the same sums."""
+    if edge_weight is not None:
+        edge_weight = edge_weight.to(sum_dtype(x)).contiguous()
+    with native_errors():
+        out: Tensor = _Aggregate.apply(x.contiguous(), edge_weight, block, mode, kernels)
+    return out
+
+
 def aggregate(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:
     """Aggregate the sources of a block into its destinations; differentiable in ``x`` and
     ``edge_weight``.
@@ -77,8 +93,7 @@ def aggregate(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = N
     Raises ``UsageError`` for a wrong mode, dtype or shape, or a block that is broken.
     """
     load_native()
-    if edge_weight is not None:
-        edge_weight = edge_weight.to(sum_dtype(x)).contiguous()
-    with native_errors():
-        out: Tensor = _Aggregate.apply(x.contiguous(), edge_weight, block, mode)
-    return out
+    ops = torch.ops.gnnbench
+    return aggregate_by(
+        Kernels(ops.aggregate, ops.aggregate_transposed), block, x, mode, edge_weight
+    )

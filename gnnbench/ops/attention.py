@@ -7,7 +7,8 @@ transpose, and every sum has its order, so results are the same bits for any num
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -56,27 +57,48 @@ class _EdgeSoftmax(torch.autograd.Function):
         return back, None
 
 
+class HeadKernels(NamedTuple):
+    """Operators called as ``forward(block, x, weights)``, ``transposed(block, grad, weights)``."""
+
+    forward: Callable[[Block, Tensor, Tensor], Tensor]
+    transposed: Callable[[Block, Tensor, Tensor], Tensor]
+
+
+def _forward(block: Block, x: Tensor, weights: Tensor) -> Tensor:
+    out: Tensor = torch.ops.gnnbench.aggregate_heads(
+        block.indptr, block.indices, x, weights, block.num_dst
+    )
+    return out
+
+
+def _transposed(block: Block, grad: Tensor, weights: Tensor) -> Tensor:
+    out: Tensor = torch.ops.gnnbench.aggregate_heads_transposed(*transposed(block), grad, weights)
+    return out
+
+
+OURS = HeadKernels(_forward, _transposed)
+
+
 class _AggregateHeads(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weights: Tensor, block: Block) -> Tensor:
-        ctx.block = block
+    def forward(
+        ctx: Any, x: Tensor, weights: Tensor, block: Block, kernels: HeadKernels
+    ) -> Tensor:
+        ctx.block, ctx.transposed = block, kernels.transposed
         ctx.save_for_backward(weights, x if ctx.needs_input_grad[1] else None)
-        out: Tensor = torch.ops.gnnbench.aggregate_heads(
-            block.indptr, block.indices, x, weights, block.num_dst
-        )
-        return out
+        return kernels.forward(block, x, weights)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         weights, x = ctx.saved_tensors
         block, grad = ctx.block, grad.contiguous()
-        ops, grad_x, grad_weights = torch.ops.gnnbench, None, None
+        grad_x = grad_weights = None
         if ctx.needs_input_grad[0]:
-            grad_x = ops.aggregate_heads_transposed(*transposed(block), grad, weights)
+            grad_x = ctx.transposed(block, grad, weights)
         if ctx.needs_input_grad[1]:
-            grad_weights = ops.edge_dots(block.indptr, block.indices, grad, x)
-        return grad_x, grad_weights, None
+            grad_weights = torch.ops.gnnbench.edge_dots(block.indptr, block.indices, grad, x)
+        return grad_x, grad_weights, None, None
 
 
 def _sums(t: Tensor) -> Tensor:
@@ -108,7 +130,9 @@ def edge_softmax(block: Block, scores: Tensor) -> Tensor:
     return out
 
 
-def aggregate_heads(block: Block, x: Tensor, weights: Tensor) -> Tensor:
+def aggregate_heads(
+    block: Block, x: Tensor, weights: Tensor, kernels: HeadKernels = OURS
+) -> Tensor:
     """In each head the sum of a destination's sources, weighted by edge.
 
     ``x`` float16, bfloat16, float32 or float64 ``[num_src, heads, width]``, ``weights``
@@ -119,17 +143,18 @@ def aggregate_heads(block: Block, x: Tensor, weights: Tensor) -> Tensor:
     load_native()
     weights = weights.to(sum_dtype(x)).contiguous()
     with native_errors():
-        out: Tensor = _AggregateHeads.apply(x.contiguous(), weights, block)
+        out: Tensor = _AggregateHeads.apply(x.contiguous(), weights, block, kernels)
     return out
 
 
 def attend(
-    block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
-) -> Tensor:
+    block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float,
+    kernels: HeadKernels = OURS,
+) -> Tensor:  # fmt: skip
     """GAT's layer but for its products: ``z`` weighted by the attention of its scores.
 
     As :class:`gnnbench.models.native.Attend` says: ``z`` ``[num_src, heads, width]``, scores
     ``[num_src, heads]`` and ``[num_dst, heads]``; returns ``[num_dst, heads, width]``.
     """
     scores = torch.nn.functional.leaky_relu(edge_add(block, of_source, of_destination), slope)
-    return aggregate_heads(block, z, edge_softmax(block, scores))
+    return aggregate_heads(block, z, edge_softmax(block, scores), kernels)

@@ -5,9 +5,21 @@ from gnnbench.stages.aggregate.spec import (
     Csr,
     DglLayers,
     GnnAdvisor,
+    MemoryAware,
     PygLayers,
     Scatter,
     Spmm,
+    Tuned,
 )
 
-__all__ = ["AggregateSpec", "Csr", "DglLayers", "GnnAdvisor", "PygLayers", "Scatter", "Spmm"]
+__all__ = [
+    "AggregateSpec",
+    "Csr",
+    "DglLayers",
+    "GnnAdvisor",
+    "MemoryAware",
+    "PygLayers",
+    "Scatter",
+    "Spmm",
+    "Tuned",
+]

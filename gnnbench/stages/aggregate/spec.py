@@ -57,6 +57,57 @@ class Csr(AggregateSpec):
 
 
 @dataclass(frozen=True)
+class Tuned(AggregateSpec):
+    """Our layers; the fastest sum of rows that we have on a GPU."""
+
+    name: ClassVar[str] = "tuned"
+    summary: ClassVar[str] = "our layers, over our fastest kernel on a GPU"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native libraries must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the kernel."""
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_tuned import aggregate_tuned
+        from gnnbench.ops.library import load_native
+
+        load_native()
+        return Native(aggregate_tuned)
+
+
+@dataclass(frozen=True)
+class MemoryAware(AggregateSpec):
+    """Our layers; FastGL's Memory-Aware kernels."""
+
+    name: ClassVar[str] = "memory-aware"
+    summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    x: int = option(8, "destinations of a block of threads (the paper's X)", (1, 2, 4, 8, 16, 32))
+    y: int = option(32, "columns of a block of threads (the paper's Y)", (8, 16, 32))
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native libraries must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the kernels."""
+        from functools import partial
+
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_memory_aware import aggregate_memory_aware
+        from gnnbench.ops.library import load_native
+
+        load_native()
+        return Native(partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y))
+
+
+@dataclass(frozen=True)
 class Spmm(AggregateSpec):
     """Our layers; torch's sparse product, which is MKL's or cuSPARSE's."""
 
