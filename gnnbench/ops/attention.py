@@ -81,9 +81,7 @@ OURS = HeadKernels(_forward, _transposed)
 
 class _AggregateHeads(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weights: Tensor, block: Block, kernels: HeadKernels
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weights: Tensor, block: Block, kernels: HeadKernels) -> Tensor:
         ctx.block, ctx.transposed = block, kernels.transposed
         ctx.save_for_backward(weights, x if ctx.needs_input_grad[1] else None)
         return kernels.forward(block, x, weights)

@@ -211,6 +211,32 @@ def aggregate(device: torch.device) -> Any:
     return out, ops().aggregate_transposed(indptr, *back, out, "sum"), *back
 
 
+@call_of("aggregate_tuned", "aggregate_memory_aware", "aggregate_memory_aware_transposed")
+def aggregate_otherwise(device: torch.device) -> Any:
+    """What the CPU has one operator for."""
+    indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
+    indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
+    block, how = (indptr, indices, table_on(device), 300, "sum"), (None, 8, 32)
+    if device.type == "cpu":
+        forward = ops().aggregate(*block)
+        back = ops().transpose(indptr, indices, 500)
+        return forward, forward, ops().aggregate_transposed(indptr, *back, forward, "sum")
+    forward = ops().aggregate_tuned(*block)
+    back = ops().transpose(indptr, indices, 500)
+    return (
+        forward, ops().aggregate_memory_aware(*block, *how),
+        ops().aggregate_memory_aware_transposed(indptr, *back, forward, "sum", *how),
+    )  # fmt: skip
+
+
+@call_of("neighbor_groups", "aggregate_groups")
+def groups(device: torch.device) -> Any:
+    indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
+    indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
+    starts, rows = ops().neighbor_groups(indptr, 4)
+    return starts, rows, ops().aggregate_groups(starts, rows, indices, table_on(device), 300, 32)
+
+
 @call_of(
     "aggregate_heads", "aggregate_heads_transposed", "edge_add", "edge_sums", "edge_softmax",
     "edge_softmax_backward", "edge_dots",

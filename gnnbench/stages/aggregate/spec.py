@@ -161,6 +161,7 @@ class GnnAdvisor(AggregateSpec):
 
     name: ClassVar[str] = "gnnadvisor"
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))

@@ -9,14 +9,24 @@ import torch
 
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.ops import missing as native
-from gnnbench.stages.aggregate import Csr, DglLayers, GnnAdvisor, PygLayers, Scatter, Spmm
+from gnnbench.stages.aggregate import (
+    Csr,
+    DglLayers,
+    GnnAdvisor,
+    MemoryAware,
+    PygLayers,
+    Scatter,
+    Spmm,
+    Tuned,
+)
 
 SPECS = {
-    "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "pyg": PygLayers, "scatter": Scatter,
-    "spmm": Spmm,
+    "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
+    "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
 }  # fmt: skip
-NATIVE = ("csr", "gnnadvisor", "scatter", "spmm")
-SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}}
+ON_GPUS = ("memory-aware", "tuned")  # alone
+NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *ON_GPUS)
+SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
 PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
 
 
@@ -35,7 +45,7 @@ def test_plain_and_devices(name):
     spec = SPECS[name]()
     assert spec.plain() == {"name": name, **SETTINGS.get(name, {})}
     assert spec.kind == "aggregate"
-    assert spec.devices == (("cpu",) if name == "gnnadvisor" else ("cpu", "cuda"))
+    assert spec.devices == (("cuda",) if name in ON_GPUS else ("cpu", "cuda"))
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -46,11 +56,10 @@ def test_built_where_nothing_is_missing(name):
     assert spec.build().name == ("native" if name in NATIVE else name)
 
 
-def test_gnnadvisor_where_it_has_no_kernel():
-    with pytest.raises(
-        UnsupportedError, match="'gnnadvisor' does not run on cuda; it does on: cpu"
-    ):
-        GnnAdvisor().resolved("cuda")
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_kernels_of_gpus_alone(name):
+    with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
+        SPECS[name]().resolved("cpu")
 
 
 @pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])
