@@ -160,9 +160,9 @@ void transpose(Launch launch, const int32_t* indptr, const int32_t* indices, int
   GNNBENCH_CUDA_LAUNCHED(launch, "order_kernel");
   const int64_t most = num_edges / kRankedRow;  // long rows
   if (most == 0) return;
-  order_long_kernel < <<most<kSortBlocks ? most : kSortBlocks, kSortThreads, 0, launch.stream>>>(
-                          t_indptr, scratch.long_rows, scratch.placed, scratch.merged, t_dst,
-                          t_edge);
+  const int64_t blocks = most < kSortBlocks ? most : kSortBlocks;
+  order_long_kernel<<<blocks, kSortThreads, 0, launch.stream>>>(
+      t_indptr, scratch.long_rows, scratch.placed, scratch.merged, t_dst, t_edge);
   GNNBENCH_CUDA_LAUNCHED(launch, "order_long_kernel");
 }
 
