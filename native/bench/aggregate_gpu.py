@@ -155,9 +155,11 @@ def matrix_of(block: Block, values: Tensor) -> Tensor:
         )  # fmt: skip
 
 
-def dgl_block(dgl: Any, block: Block) -> Any:
-    """The block as DGL's."""
-    csc = ("csc", (block.indptr, block.indices, block.indptr.new_empty(0)))
+def dgl_block(dgl: Any, block: Block, edges: int) -> Any:
+    """The block as DGL's, the first ``edges`` (all or none) of its edges numbered, as products with
+    values of edges need them."""
+    numbers = torch.arange(edges, dtype=torch.int32, device="cuda")
+    csc = ("csc", (block.indptr, block.indices, numbers))
     return dgl.create_block(csc, num_src_nodes=block.num_src, num_dst_nodes=block.num_dst)
 
 
@@ -221,7 +223,7 @@ def backward_calls(
 def sums(options: argparse.Namespace, block: Block, dgl: Any, rate: float, out: Report) -> None:
     """Forward and backward at every width."""
     exact = Exact(block)
-    theirs = None if dgl is None else dgl_block(dgl, block)
+    theirs = None if dgl is None else dgl_block(dgl, block, 0)
     for dim in options.dims:
         for dtype in (torch.float32, torch.bfloat16):
             draws = torch.Generator("cuda").manual_seed(dim)
@@ -261,7 +263,7 @@ def attention(options: argparse.Namespace, block: Block, dgl: Any, out: Report) 
         "Memory-Aware 8 x 32": lambda: attend_memory_aware(block, *given, SLOPE),
     }
     if dgl is not None:
-        theirs = dgl_block(dgl, block)
+        theirs = dgl_block(dgl, block, block.num_edges)
 
         def of_dgl() -> Tensor:
             scores = dgl.ops.u_add_v(theirs, of_source, of_destination)
