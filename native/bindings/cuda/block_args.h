@@ -80,6 +80,11 @@ inline void check_any_weights(const std::optional<Tensor>& weights, const Tensor
   if (weights) check_cuda({{x, "x"}, {*weights, "weights"}});
 }
 
+// Kernels number a row's columns by 32 bits.
+inline void check_columns(int64_t dim, const char* name) {
+  if (dim > INT32_MAX) fail(name, " must have less than 2^31 columns, it has ", dim);
+}
+
 // A value for each edge, or null.
 template <class S>
 const S* edge_values(const std::optional<Tensor>& values) {

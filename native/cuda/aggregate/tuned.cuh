@@ -26,11 +26,12 @@ template <class T, int kWidth, int kPacks, Weighing kWeighing>
 struct RowSummer {
   using Real = Sum<T>;
   const RowSums<T>& a;
-  int64_t packs;  // of a row
+  uint32_t packs;  // of a row; 32 bits make an address one multiplication
   int lanes, lane;
-  unsigned mask;         // the group's lanes
-  int64_t pack[kPacks];  // this lane's
-  int head[kPacks];
+  unsigned mask;          // the group's lanes
+  uint32_t pack[kPacks];  // this lane's
+  uint32_t heads;
+  uint32_t head[kPacks];
   Window<T> window;
   bool sound = true;
 
@@ -40,15 +41,19 @@ struct RowSummer {
   };
 
   __device__ __forceinline__ RowSummer(const RowSums<T>& sums, int lanes_log2)
-      : a(sums), packs(sums.dim / kWidth), lanes(1 << lanes_log2) {
+      : a(sums),
+        packs(static_cast<uint32_t>(sums.dim / kWidth)),
+        lanes(1 << lanes_log2),
+        heads(static_cast<uint32_t>(sums.heads)) {
     const int within = static_cast<int>(threadIdx.x) & 31;
     lane = within & (lanes - 1);
     mask = lanes == 32 ? 0xffffffffu : ((1u << lanes) - 1) << (within - lane);
 #pragma unroll
     for (int j = 0; j < kPacks; ++j) {
-      pack[j] = (static_cast<int64_t>(blockIdx.y) * kPacks + j) * lanes + lane;
+      pack[j] =
+          (blockIdx.y * kPacks + j) * static_cast<uint32_t>(lanes) + static_cast<uint32_t>(lane);
       head[j] = kWeighing == Weighing::kHead && pack[j] < packs
-                    ? static_cast<int>(pack[j] * kWidth / (sums.dim / sums.heads))
+                    ? static_cast<uint32_t>(pack[j] * kWidth / (sums.dim / sums.heads))
                     : 0;
     }
   }
@@ -74,51 +79,67 @@ struct RowSummer {
     if (kWeighing == Weighing::kEdge) window.weight = weight_of(a, window.edge, window.column);
   }
 
+  // Where a row's pack lies.
+  __device__ __forceinline__ int64_t place(uint32_t row, int j) const {
+    return static_cast<int64_t>(uint64_t{row} * packs + pack[j]);
+  }
+
+  // Adds n edges, at most kEdges, from lane `at` of the window on.
+  template <int kEdges>
+  __device__ __forceinline__ void add_batch(Partial& sum, int at, int n) const {
+    Elements<T, kWidth> term[kEdges][kPacks];
+    Real weight[kEdges][kPacks];
+#pragma unroll
+    for (int k = 0; k < kEdges; ++k) {
+      const auto column = static_cast<uint32_t>(from_lane(window.column, at + k));
+      [[maybe_unused]] Real shared = 1;
+      [[maybe_unused]] uint32_t edge = 0;
+      if (kWeighing == Weighing::kEdge) {
+        shared = from_lane(window.weight, at + k);
+        shared = k < n ? shared : Real(0);  // what lies beyond the row may be no number
+        sum.total += shared;
+      }
+      if (kWeighing == Weighing::kHead) {
+        edge = static_cast<uint32_t>(from_lane(window.edge, at + k));
+      }
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        weight[k][j] = shared;
+        if (k < n && pack[j] < packs) {
+          term[k][j] = load_pack<T, kWidth>(a.x, place(column, j));
+          if (kWeighing == Weighing::kHead) {
+            weight[k][j] = __ldg(a.weights + uint64_t{edge} * heads + head[j]);
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < kEdges; ++k) {
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          const Real value = to_sum(term[k][j].value[i]);
+          if (kWeighing == Weighing::kNone) {
+            sum.value[j][i] += value;
+          } else {
+            sum.value[j][i] += weight[k][j] * value;
+          }
+        }
+      }
+    }
+  }
+
   // Adds edges [begin, end) in their order; the window may be filled up to `limit`.
   __device__ __forceinline__ void add(Partial& sum, int32_t begin, int32_t end, int32_t limit) {
     for (int32_t e = begin; e < end;) {
       const int n = end - e < kTunedEdges ? end - e : kTunedEdges;
       if (e < window.base || e - window.base + n > window.filled) fill(e, limit);
-      const int at = e - window.base;
-      Elements<T, kWidth> term[kTunedEdges][kPacks];
-      Real weight[kTunedEdges][kPacks];
-#pragma unroll
-      for (int k = 0; k < kTunedEdges; ++k) {
-        const int64_t column = from_lane(window.column, at + k);
-        [[maybe_unused]] Real shared = 1;
-        [[maybe_unused]] int64_t edge = 0;
-        if (kWeighing == Weighing::kEdge) {
-          shared = from_lane(window.weight, at + k);
-          // What lies beyond the row may be no number.
-          shared = k < n ? shared : Real(0);
-          sum.total += shared;
-        }
-        if (kWeighing == Weighing::kHead) edge = from_lane(window.edge, at + k);
-#pragma unroll
-        for (int j = 0; j < kPacks; ++j) {
-          weight[k][j] = shared;
-          if (k < n && pack[j] < packs) {
-            term[k][j] = load_pack<T, kWidth>(a.x, column * packs + pack[j]);
-            if (kWeighing == Weighing::kHead) {
-              weight[k][j] = __ldg(a.weights + edge * a.heads + head[j]);
-            }
-          }
-        }
-      }
-#pragma unroll
-      for (int k = 0; k < kTunedEdges; ++k) {
-#pragma unroll
-        for (int j = 0; j < kPacks; ++j) {
-#pragma unroll
-          for (int i = 0; i < kWidth; ++i) {
-            const Real value = to_sum(term[k][j].value[i]);
-            if (kWeighing == Weighing::kNone) {
-              sum.value[j][i] += value;
-            } else {
-              sum.value[j][i] += weight[k][j] * value;
-            }
-          }
-        }
+      // A load that is not made takes its place among the instructions all the same.
+      if (n <= kTunedEdges / 2) {
+        add_batch<kTunedEdges / 2>(sum, e - window.base, n);
+      } else {
+        add_batch<kTunedEdges>(sum, e - window.base, n);
       }
       e += n;
     }
@@ -134,13 +155,13 @@ struct RowSummer {
     for (int j = 0; j < kPacks; ++j) {
       if (pack[j] >= packs) continue;
       if (self) {
-        const auto own = load_pack<T, kWidth>(a.x, row * packs + pack[j]);
+        const auto own = load_pack<T, kWidth>(a.x, place(static_cast<uint32_t>(row), j));
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) sum.value[j][i] += own_weight * to_sum(own.value[i]);
       }
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) sum.value[j][i] *= factor;
-      store_pack<T, kWidth>(a.out, row * packs + pack[j], sum.value[j]);
+      store_pack<T, kWidth>(a.out, place(static_cast<uint32_t>(row), j), sum.value[j]);
     }
   }
 };
