@@ -9,6 +9,7 @@ from gnnbench.models.kinds import GCN, GRAPHSAGE
 from gnnbench.models.native import Native
 from gnnbench.models.weights import LayerWeights
 from gnnbench.reference.aggregate import aggregate as reference
+from gnnbench.stages.aggregate import GnnAdvisor
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
 ONE = LayerWeights(torch.ones(1, 1), None, torch.zeros(1))
@@ -53,9 +54,15 @@ def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
     assert edge_weight.grad.abs().sum() > 0
 
 
-def test_the_csr_operator_refuses_edge_weights():
+def test_edge_weights_by_the_csr_operator():
     layer = framework_of("native").layer(GCN, ONE)
-    with pytest.raises(UnsupportedError, match="'csr' aggregation takes no edge weights"):
+    expected = [[(3 * 3.0 + 5.0 + 1.0) / 5], [2.0]]
+    torch.testing.assert_close(layer(WEIGHTED, X, WEIGHTED.weights), torch.tensor(expected))
+
+
+def test_gnnadvisor_refuses_edge_weights():
+    layer = GnnAdvisor().build().layer(GCN, ONE)
+    with pytest.raises(UnsupportedError, match="'gnnadvisor' aggregation takes no edge weights"):
         layer(WEIGHTED, X, WEIGHTED.weights)
 
 

@@ -1,0 +1,305 @@
+"""The CUDA kernels of the aggregation on the host, thread by thread (native/tests/cuda_on_host).
+
+Their logic is held against dense float64 matrices with bounds from the length of the sums. Needed
+are g++ and the CUDA toolkit's headers; speed, races in memory and registers are for a GPU to show.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import itertools
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+NATIVE = Path(__file__).resolve().parents[2] / "native"
+MODES = {"sum": 0, "mean": 1, "gcn": 2}
+DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
+SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
+
+
+def cuda_headers() -> Path | None:
+    nvcc = shutil.which("nvcc")
+    places = [Path(nvcc).resolve().parents[1]] if nvcc else []
+    places += sorted(Path("/usr/local").glob("cuda*"))
+    return next((p / "include" for p in places if (p / "include/cuda_fp16.h").is_file()), None)
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    headers = cuda_headers()
+    if headers is None or shutil.which("g++") is None:
+        pytest.skip("g++ or the CUDA toolkit's headers are not here; install them")
+    folder = tmp_path_factory.mktemp("cuda_on_host")
+    spec = importlib.util.spec_from_file_location(
+        "translate", NATIVE / "tests/cuda_on_host/translate.py"
+    )
+    assert spec is not None and spec.loader is not None
+    translate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(translate)
+    sources = translate.translate_folder(NATIVE, folder)
+    library = folder / "kernels.so"
+    subprocess.run(
+        ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-isystem", headers,
+         f"-I{folder}", f"-I{NATIVE}/include", f"-I{NATIVE}", *sources,
+         NATIVE / "tests/cuda_on_host/aggregate.cpp", "-o", library],
+        check=True,
+    )  # fmt: skip
+    loaded = ctypes.CDLL(str(library))
+    loaded.groups_of.restype = ctypes.c_int64
+    return loaded
+
+
+def plain(values: tuple[Any, ...]) -> list[Any]:
+    """Tensors as addresses, whole numbers as 64 bits."""
+    return [
+        v if v is None or isinstance(v, ctypes.c_int)
+        else ctypes.c_void_p(v.data_ptr()) if isinstance(v, Tensor) else ctypes.c_int64(v)
+        for v in values
+    ]  # fmt: skip
+
+
+def number(v: int) -> ctypes.c_int:
+    return ctypes.c_int(v)
+
+
+def a_block(num_dst: int, num_src: int, top: int, seed: int, hub: int = 0) -> tuple[Tensor, Tensor]:
+    """Rows of 0 to ``top`` edges, one of ``hub``; a fifth of the edges has source 0."""
+    rng = np.random.default_rng(seed)
+    degrees = rng.integers(0, top + 1, num_dst)
+    if hub:
+        degrees[num_dst // 2] = hub
+    indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
+    indices = rng.integers(0, num_src, indptr[-1]).astype(np.int32)
+    indices[rng.random(len(indices)) < 0.2] = 0
+    return torch.from_numpy(indptr), torch.from_numpy(indices)
+
+
+def rows_of(indptr: Tensor) -> Tensor:
+    return torch.repeat_interleave(torch.arange(indptr.numel() - 1), indptr.diff().long())
+
+
+def dense(
+    indptr: Tensor, indices: Tensor, num_src: int, mode: str, weights: Tensor | None
+) -> Tensor:
+    matrix = torch.zeros(indptr.numel() - 1, num_src, dtype=torch.float64)
+    values = torch.ones(indices.numel()) if weights is None else weights
+    matrix.index_put_((rows_of(indptr), indices.long()), values.double(), accumulate=True)
+    if mode == "sum":
+        return matrix
+    degree = matrix.sum(1)
+    if mode == "gcn":
+        matrix.diagonal().add_(1)
+        degree += 1
+    return matrix / torch.where(degree == 0, 1, degree)[:, None]
+
+
+def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
+    found = [torch.full((n,), -7, dtype=torch.int32) for n in (num_src + 1, *[len(indices)] * 2)]
+    kernels.transpose_of(
+        *plain((indptr, indices, indices.numel(), num_src, indptr.numel() - 1, *found))
+    )
+    return found
+
+
+def stable(indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
+    edge = torch.argsort(indices, stable=True)
+    offsets = torch.zeros(num_src + 1, dtype=torch.int32)
+    offsets[1:] = torch.bincount(indices, minlength=num_src).cumsum(0)
+    return [offsets, rows_of(indptr)[edge].int(), edge.int()]
+
+
+def row_sums(
+    kernels: Any, kernel: tuple[int, int, int], indptr: Tensor, columns: Tensor | None, x: Tensor,
+    mode: str, weights: Tensor | None = None, heads: int = 1, block: Tensor | None = None,
+    edges: Tensor | None = None, totals: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    num_rows = indptr.numel() - 1
+    out = torch.full((num_rows, x.shape[1]), float("nan"), dtype=x.dtype)
+    num_dst = 0 if block is None else block.numel() - 1
+    kernels.row_sums_of(
+        *plain((
+            number(kernel[0]), number(DTYPES[x.dtype]), indptr, columns, num_rows, int(indptr[-1]),
+            x.shape[0], x.shape[1], x, out, number(MODES[mode]), weights, heads, block, edges,
+            totals, num_dst, number(kernel[1]), number(kernel[2]),
+        ))
+    )  # fmt: skip
+    return out
+
+
+def assert_within(found: Tensor, exact: Tensor, magnitude: Tensor, terms: int) -> None:
+    """Of a sum of ``terms`` products: each rounding at most one part in 1 / eps of the magnitude,
+    the result's own once, and what float16 cannot tell from 0."""
+    sums = torch.finfo(torch.float64 if found.dtype == torch.float64 else torch.float32).eps
+    own = torch.finfo(found.dtype)
+    bound = magnitude * (2 * (terms + 4) * sums + own.eps) + own.smallest_normal
+    assert bool(((found.double() - exact).abs() <= bound).all())
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 0, 0), (5, 9, 3, 0), (60, 90, 7, 300), (300, 400, 9, 0), (40, 50, 3, 5000),
+     (20, 30, 600, 9000)],
+)  # fmt: skip
+def test_transpose_is_a_stable_sort(kernels, shape):
+    """Rows within a thread's reach, within a block's shared memory and beyond it."""
+    indptr, indices = a_block(*shape[:3], seed=1, hub=shape[3])
+    exact = stable(indptr, indices, shape[1])
+    for seed in range(1 if indices.numel() > 2000 else 3):  # of the threads' order
+        kernels.seed(ctypes.c_uint64(seed))
+        found = transpose(kernels, indptr, indices, shape[1])
+        for a, b in zip(found, exact, strict=True):
+            assert torch.equal(a, b)
+
+
+def test_transpose_of_hand_made_edges(kernels):
+    indptr = torch.tensor([0, 3, 3, 5], dtype=torch.int32)
+    indices = torch.tensor([2, 0, 2, 2, 0], dtype=torch.int32)
+    offsets, dst, edge = transpose(kernels, indptr, indices, 4)
+    assert offsets.tolist() == [0, 2, 2, 5, 5]
+    assert dst.tolist() == [0, 2, 0, 0, 2]
+    assert edge.tolist() == [1, 4, 0, 2, 3]
+
+
+SHAPES = [(37, 60, 9, 0), (9, 20, 3, 400)]
+KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32),
+           (MEMORY_AWARE, 3, 5)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize(
+    "dtype, dim",
+    [(torch.float32, 1), (torch.float32, 30), (torch.float32, 33), (torch.float32, 264),
+     (torch.float64, 6), (torch.float64, 130), (torch.float16, 30), (torch.float16, 264),
+     (torch.bfloat16, 33)],
+)  # fmt: skip
+def test_sums_of_rows(kernels, kernel, dtype, dim):
+    """Forward and backward, by mode, with and without weights; a row of 400 edges."""
+    draws = torch.Generator().manual_seed(dim)
+    for num_dst, num_src, top, hub in SHAPES:
+        indptr, indices = a_block(num_dst, num_src, top, dim, hub)
+        x, grad = (torch.randn(n, dim, generator=draws).to(dtype) for n in (num_src, num_dst))
+        weights = torch.rand(indices.numel(), generator=draws) + 0.1
+        weights = weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
+        back = stable(indptr, indices, num_src)
+        for mode in MODES:
+            for given in (None, weights):
+                matrix = dense(indptr, indices, num_src, mode, given)
+                found = row_sums(kernels, kernel, indptr, indices, x, mode, given)
+                length = int(indptr.diff().max())
+                assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
+                if kernel[0] == SIMPLE:
+                    continue
+                totals = None
+                if given is not None and mode != "sum":
+                    totals = row_sums(kernels, (TUNED, 4, 0), indptr, None, given[:, None], "sum")
+                found = row_sums(
+                    kernels, kernel, back[0], back[1], grad, mode, given, 1, indptr, back[2],
+                    totals,
+                )  # fmt: skip
+                length += int(back[0].diff().max())
+                matrix = matrix.T
+                assert_within(found, matrix @ grad.double(), matrix @ grad.double().abs(), length)
+
+
+@pytest.mark.parametrize("kernel", [(TUNED, 4, 0), (MEMORY_AWARE, 8, 32)], ids=str)
+@pytest.mark.parametrize("heads, width", [(8, 8), (3, 5), (2, 64), (4, 1), (2, 6), (5, 40)])
+def test_sums_of_heads(kernels, kernel, heads, width):
+    draws = torch.Generator().manual_seed(width)
+    for num_dst, num_src, top, hub in SHAPES:
+        indptr, indices = a_block(num_dst, num_src, top, width, hub)
+        back = stable(indptr, indices, num_src)
+        x = torch.randn(num_src, heads * width, generator=draws)
+        grad = torch.randn(num_dst, heads * width, generator=draws)
+        weights = torch.randn(indices.numel(), heads, generator=draws)
+        forward = row_sums(kernels, kernel, indptr, indices, x, "sum", weights, heads)
+        backward = row_sums(
+            kernels, kernel, back[0], back[1], grad, "sum", weights, heads, edges=back[2]
+        )
+        for head in range(heads):
+            own = slice(head * width, (head + 1) * width)
+            matrix = dense(indptr, indices, num_src, "sum", weights[:, head])
+            sizes = dense(indptr, indices, num_src, "sum", weights[:, head].abs())
+            z, g = x[:, own].double(), grad[:, own].double()
+            assert_within(forward[:, own], matrix @ z, sizes @ z.abs(), 500)
+            assert_within(backward[:, own], matrix.T @ g, sizes.T @ g.abs(), 500)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("heads, width", [(1, 1), (8, 8), (3, 5), (2, 64), (1, 300)])
+def test_products_at_edges(kernels, dtype, heads, width):
+    draws = torch.Generator().manual_seed(width)
+    for num_dst, num_src, top, hub in SHAPES:
+        indptr, indices = a_block(num_dst, num_src, top, width, hub)
+        rows = torch.randn(num_dst, heads, width, generator=draws).to(dtype)
+        x = torch.randn(num_src, heads, width, generator=draws).to(dtype)
+        sums = torch.float64 if dtype == torch.float64 else torch.float32
+        out = torch.full((indices.numel(), heads), float("nan"), dtype=sums)
+        kernels.edge_dots_of(
+            *plain((
+                number(DTYPES[dtype]), indptr, indices, rows, x, indices.numel(), num_src, num_dst,
+                heads, width, out,
+            ))
+        )  # fmt: skip
+        products = rows.double()[rows_of(indptr)] * x.double()[indices.long()]
+        assert_within(out, products.sum(2), products.abs().sum(2), width)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("heads", [1, 3, 8])
+def test_values_of_edges(kernels, dtype, heads):
+    """Sums of two ends, softmax over rows, its gradient, and a row of 400 edges."""
+    draws = torch.Generator().manual_seed(heads)
+    kind = number(DTYPES[dtype])
+    for num_dst, num_src, top, hub in SHAPES:
+        indptr, indices = a_block(num_dst, num_src, top, heads, hub)
+        rows, edges = rows_of(indptr), indices.numel()
+        src, dst = (torch.randn(n, heads, generator=draws).to(dtype) for n in (num_src, num_dst))
+        scores = torch.full((edges, heads), float("nan"), dtype=dtype)
+        kernels.edge_add_of(
+            *plain((kind, indptr, indices, src, dst, edges, num_src, num_dst, heads, scores))
+        )
+        assert torch.equal(scores, src[indices.long()] + dst[rows])
+        soft = torch.full_like(scores, float("nan"))
+        kernels.edge_softmax_of(*plain((kind, indptr, scores, None, edges, num_dst, heads, soft)))
+        exact = scores.double()
+        for row in range(num_dst):
+            exact[rows == row] = exact[rows == row].softmax(0)
+        assert_within(soft, exact, exact, 500)
+        grad = torch.randn(edges, heads, generator=draws).to(dtype)
+        back = torch.full_like(scores, float("nan"))
+        kernels.edge_softmax_of(*plain((kind, indptr, soft, grad, edges, num_dst, heads, back)))
+        s, g = soft.double(), grad.double()
+        sums = torch.zeros(num_dst, heads, dtype=torch.float64).index_add_(0, rows, s * g)
+        sizes = torch.zeros_like(sums).index_add_(0, rows, s * g.abs())
+        assert_within(back, s * (g - sums[rows]), s * (g.abs() + sizes[rows]), 500)
+
+
+@pytest.mark.parametrize("dim, workers", [(1, 32), (30, 32), (33, 7), (1100, 32)])
+@pytest.mark.parametrize("group", [1, 4, 32, 100])
+def test_sums_of_groups(kernels, dim, workers, group):
+    for num_dst, num_src, top, hub in SHAPES:
+        indptr, indices = a_block(num_dst, num_src, top, dim, hub)
+        edges = indices.numel()
+        starts, rows = (torch.full((edges + 1,), -7, dtype=torch.int32) for _ in range(2))
+        count = kernels.groups_of(*plain((indptr, num_dst, group, starts, rows)))
+        begun = [range(a, b, group) for a, b in itertools.pairwise(indptr)]
+        assert starts[: count + 1].tolist() == [*(e for r in begun for e in r), edges]
+        assert rows[:count].tolist() == [v for v, r in enumerate(begun) for _ in r]
+        x = torch.randn(num_src, dim, generator=torch.Generator().manual_seed(dim))
+        out = torch.full((num_dst, dim), float("nan"))
+        kernels.sum_groups_of(
+            *plain((
+                number(0), starts, rows, count, indices, edges, x, num_src, dim, num_dst,
+                number(workers), out,
+            ))
+        )  # fmt: skip
+        matrix = dense(indptr, indices, num_src, "sum", None)
+        assert_within(out, matrix @ x.double(), matrix @ x.double().abs(), 500)
