@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.minibatch import Block
-from gnnbench.models.framework import Framework
-from gnnbench.models.kinds import GCN, GRAPHSAGE, LayerKind
+from gnnbench.models.framework import Aggregation, Framework
+from gnnbench.models.kinds import GCN, GRAPHSAGE, LayerKind, Mode
 from gnnbench.models.weights import LayerWeights
 
 # DGL's ``SAGEConv`` with the ``gcn`` aggregator has our definition of GCN.
@@ -60,3 +60,22 @@ class DglFramework(Framework):
             num_src_nodes=block.num_src,
             num_dst_nodes=block.num_dst,
         )
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+        """``update_all`` as ``SAGEConv`` calls it; of ``gcn`` with its own row and division."""
+        if weighted:
+            return None
+        fn = self._dgl.function
+        reduce = fn.mean if mode == "mean" else fn.sum
+
+        def run(block: Any, x: Tensor, weights: Tensor | None) -> Tensor:
+            with block.local_scope():
+                block.srcdata["h"] = x
+                block.update_all(fn.copy_u("h", "m"), reduce("m", "neigh"))
+                out: Tensor = block.dstdata["neigh"]
+                if mode == "gcn":
+                    own = x[: block.num_dst_nodes()]
+                    out = (out + own) / (block.in_degrees().to(x) + 1).unsqueeze(-1)
+            return out
+
+        return run

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from torch import nn
+from torch import Tensor, nn
 
-from gnnbench.models.kinds import LayerKind
+from gnnbench.models.kinds import LayerKind, Mode
 from gnnbench.models.weights import LayerWeights
+
+# A block as a framework's layers take it, rows ``[num_src, width]`` and weights ``[num_edges]`` or
+# None -> rows ``[num_dst, width]``; differentiable in the rows.
+Aggregation = Callable[[Any, Tensor, Tensor | None], Tensor]
 
 
 class Framework(ABC):
@@ -31,3 +36,10 @@ class Framework(ABC):
         ``batch`` has ``blocks`` of ours; where it was drawn in this framework's own form it is
         taken in that form, and converted otherwise.
         """
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+        """How the layers aggregate, without the rest of a layer; None where it is not to be had.
+
+        ``weighted``: with weights of edges.
+        """
+        return None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gnnbench.minibatch import Block
-from gnnbench.models.framework import Framework
+from gnnbench.models.framework import Aggregation, Framework
 from gnnbench.models.kinds import LayerKind, Mode
 from gnnbench.models.weights import LayerWeights
 
@@ -65,3 +65,7 @@ class Native(Framework):
         """As they are."""
         blocks: list[Block] = batch.blocks
         return blocks
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation:
+        """The one that was handed in."""
+        return lambda block, x, weights: self._aggregate(block, x, mode, weights)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from gnnbench.convert import edge_index
-from gnnbench.models.framework import Framework
-from gnnbench.models.kinds import LayerKind
+from gnnbench.models.framework import Aggregation, Framework
+from gnnbench.models.kinds import LayerKind, Mode
 from gnnbench.models.pyg_block import PygBlock
 from gnnbench.models.weights import LayerWeights
 
@@ -40,6 +40,20 @@ class PygLayer(MessagePassing):
         return own + h if self._narrows else torch.addmm(own, h, self.weight.t())
 
 
+class PygMessages(MessagePassing):
+    """What a layer aggregates, without the rest of it."""
+
+    def __init__(self, mode: Mode) -> None:
+        super().__init__(aggr="mean" if mode == "mean" else "sum")
+        self._mode = mode
+
+    def forward(self, block: PygBlock, x: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Rows of the block's destinations."""
+        to = x[: block.num_dst]
+        h: Tensor = self.propagate(block.edge_index, x=(x, to), size=(block.num_src, block.num_dst))
+        return (h + to) / (block.degree + 1).unsqueeze(1) if self._mode == "gcn" else h
+
+
 class PygFramework(Framework):
     """Message passing on an ``edge_index`` by layer."""
 
@@ -54,3 +68,7 @@ class PygFramework(Framework):
         if hasattr(batch, "pyg_blocks"):
             return list(batch.pyg_blocks)
         return [PygBlock(edge_index(b), b.num_src, b.num_dst) for b in batch.blocks]
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+        """``propagate``, without weights."""
+        return None if weighted else PygMessages(mode)

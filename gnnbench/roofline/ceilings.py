@@ -20,7 +20,7 @@ WORD = 4
 LEAST_BYTES = 1 << 26  # of a copy's source, whatever the caches
 GPU_BYTES = 1 << 29
 SHARE = 8  # of the memory that there is, at most one part in so many is worked on
-ASKED_BYTES = 1 << 26  # of rows, at random
+ASKED_BYTES = 1 << 25  # of rows, at random
 CACHE_BYTES = {"cpu": 1 << 29, "cuda": 1 << 30}  # read out of a cache, over and over
 STEPS = {"cpu": 1 << 21, "cuda": 1 << 14}  # of a chain of multiply-adds
 SHARED_STEPS = 1 << 12
@@ -129,9 +129,7 @@ class Ceilings:
 
     def _fma(self) -> Ceiling:
         steps = STEPS[self._device.type]
-        return Ceiling(
-            FMA, "", FLOPS, lambda: ops.fma(self._source, steps), _counted(steps, 2.0)
-        )
+        return Ceiling(FMA, "", FLOPS, lambda: ops.fma(self._source, steps), _counted(steps, 2.0))
 
     def _rows(self, row_bytes: int) -> Ceiling:
         """Rows at random out of memory; those of 4 bytes are reads of single words."""

@@ -82,6 +82,4 @@ def test_samples():
     """Hop 1: 2 seeds, 3 edges; hop 2: those and 3 more as destinations, 6 edges."""
     first, second = torch.arange(5), torch.arange(9)
     sizes = Sizes(torch.arange(2), [(first, 2, 3), (second, 5, 6)], 9)
-    assert sample_work(sizes, 4, 100) == Work(
-        0, 7 * 16 + 9 * 4 + 100, 7 * 16 + 9 * 4 + 100, 7 + 9
-    )
+    assert sample_work(sizes, 4, 100) == Work(0, 7 * 16 + 9 * 4 + 100, 7 * 16 + 9 * 4 + 100, 7 + 9)
