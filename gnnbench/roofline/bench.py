@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
     from gnnbench.stages.schedule.base import Stages
 
-TURNS = 4  # A B C, C B A ..., after one that is not counted
+TURNS = 3  # A B C, C B A ..., after one that is not counted
 HERE = {"host", "device", "cache"}  # rows that no link stands before
 READS = "read/s"
 

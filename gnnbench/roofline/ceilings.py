@@ -60,7 +60,8 @@ class Ceilings:
         half, self._remark = self._room()
         self._source = torch.arange(half // WORD, dtype=torch.int32, device=device)
         self._target = torch.zeros_like(self._source)
-        self._total = _sum_below(self._source.numel())
+        last = max(self._caches.values(), default=half)
+        self._swept = self._source[: last * 5 // 4 // ops.LINE * ops.LINE // WORD]
         ops.copy(self._source, self._target)
         if not torch.equal(self._source, self._target):
             raise RuntimeError("the ceiling of copies left another copy than its source")
@@ -70,7 +71,7 @@ class Ceilings:
 
     def sweep(self) -> None:
         """Leave nothing but words of our own in the caches."""
-        ops.read(self._source)
+        ops.read(self._swept)
 
     def _room(self) -> tuple[int, str]:
         """Bytes of the half that is copied from."""

@@ -3,8 +3,8 @@
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
 ``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``roofline``, ``verify``, ``probe``,
 ``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer, ``{"ok": true,
-"result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word that its work has
-ended, by itself on a line.
+"result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word
+that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
