@@ -97,17 +97,13 @@ def _roofline(
     for level, bandwidth in _bandwidths(roofs).items():
         knee = right if peak is None else max(peak / bandwidth, left)
         xs = [left, min(knee, right)]
-        ax.plot(xs, [x * bandwidth for x in xs], color="black", lw=0.9, ls=LEVELS[level])
-        ax.annotate(
-            f"{level}, {bandwidth:.3g} GB/s", (left, left * bandwidth), fontsize=6.5,
-            xytext=(3, 3), textcoords="offset points",
+        ax.plot(
+            xs, [x * bandwidth for x in xs], color="black", lw=0.9, ls=LEVELS[level],
+            label=f"{level}, {bandwidth:.3g} GB/s",
         )  # fmt: skip
     if peak is not None:
-        ax.axhline(peak, color="black", lw=0.9)
-        ax.annotate(
-            f"multiply-adds, {peak:.3g} GFLOP/s", (right, peak), fontsize=6.5, ha="right",
-            xytext=(-3, 3), textcoords="offset points",
-        )  # fmt: skip
+        ax.axhline(peak, color="black", lw=1.6, label=f"multiply-adds, {peak:.3g} GFLOP/s")
+    ax.legend(loc="lower right", fontsize=6.5, frameon=False)
     for row in rows:
         _mark(ax, row, _colour(who.index(row["who"])), works.index(row["work"]))
     rates = [r["value"] / GIGA for r in rows]
