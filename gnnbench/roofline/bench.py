@@ -66,6 +66,8 @@ class Bench:
         self._right = not fault
         found = self._measured(kernels) if self._right else []
         self.job.counts.clear()
+        if self.job.device.type == "cuda":  # its peak of memory is the system's
+            self._ceilings = None
         return found, fault
 
     def counters(self, seeds: Tensor, epoch: int, program: Sequence[str]) -> list[Record]:
@@ -110,7 +112,7 @@ class Bench:
         ]
 
     def _ceilings_for(self, kernels: Sequence[Kernel]) -> Ceilings:
-        """Made once: a batch's kernels are as wide as the next one's."""
+        """Made once on a CPU: a batch's kernels are as wide as the next one's."""
         if self._ceilings is None:
             sizes = {k.width * ELEMENT for k in kernels if k.width}
             self._ceilings = Ceilings(self.job.device, sizes)
@@ -139,7 +141,7 @@ class Bench:
         self.stages.store.load(batch)
         where = {row[2] for row in counts.rows() if row[1] == FEATURE_BYTES.name and row[3]}
         counts.clear()
-        return where <= HERE
+        return bool(where) and where <= HERE
 
     def _gather(self, batch: Batch) -> Kernel:
         store, table = self.stages.store, self.job.graph.features

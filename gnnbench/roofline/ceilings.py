@@ -20,7 +20,7 @@ WORD = 4
 LEAST_BYTES = 1 << 26  # of a copy's source, whatever the caches
 GPU_BYTES = 1 << 29
 SHARE = 8  # of the memory that there is, at most one part in so many is worked on
-ASKED_BYTES = 1 << 25  # of rows, at random
+ASKED_BYTES = {"cpu": 1 << 25, "cuda": 1 << 28}  # of rows, at random
 CACHE_BYTES = {"cpu": 1 << 29, "cuda": 1 << 30}  # read out of a cache, over and over
 STEPS = {"cpu": 1 << 21, "cuda": 1 << 14}  # of a chain of multiply-adds
 SHARED_STEPS = 1 << 12
@@ -137,12 +137,11 @@ class Ceilings:
         width = row_bytes // WORD
         count = self._source.numel() // width
         table = self._source[: count * width].view(count, width)
-        generator = torch.Generator().manual_seed(row_bytes)
-        n = max(ASKED_BYTES // max(row_bytes, 16), 1)
-        ids = torch.randint(0, count, (n,), generator=generator)
+        generator = torch.Generator(self._device).manual_seed(row_bytes)
+        n = max(ASKED_BYTES[self._device.type] // max(row_bytes, 16), 1)
+        ids = torch.randint(0, count, (n,), generator=generator, device=self._device)
         # Row r holds r * width + 0, 1 ... width - 1.
         right = (int(ids.sum()) * width * width + n * (width * (width - 1) // 2)) % MODULUS
-        ids = ids.to(self._device)
         return Ceiling(
             ROWS, MEMORY, BYTES, lambda: ops.rows(table, ids),
             _checked(right, float(n * row_bytes), ROWS), row_bytes, self._remark,

@@ -105,7 +105,7 @@ class _Passes:
         """In the order in which a step runs them."""
         asked = self._asked
         forward, backward = (
-            count(self._block, asked.width, asked.mode, asked.weighted)
+            count(self._block, asked.width, asked.mode, int(asked.weighted))
             for count in (aggregate_work, aggregate_backward_work)
         )
         return [

@@ -43,27 +43,27 @@ def gather_work(ids: Tensor, row_bytes: int) -> Work:
     return Work(0, moved + distinct * row_bytes, moved + n * row_bytes)
 
 
-def aggregate_work(block: Block, width: int, mode: str, weighted: bool = False) -> Work:
+def aggregate_work(block: Block, width: int, mode: str, weights: int = 0) -> Work:
     """Sources of a block aggregated into its destinations, rows of ``width`` float32.
 
-    An edge adds a row to its destination's sum (``weighted``: times its weight, float32); ``mean``
-    divides the sums of destinations that have neighbours; ``gcn`` adds each destination's own row
-    and divides.
+    An edge adds a row to its destination's sum, where it has ``weights`` (float32, one for each
+    head) times these; ``mean`` divides the sums of destinations that have neighbours; ``gcn`` adds
+    each destination's own row and divides.
     """
     edges, averaged = block.num_edges, _averaged(block, mode)
     own = block.num_dst if mode == "gcn" else 0
     used = block.indices
     if own:
         used = torch.cat([used, torch.arange(own, dtype=used.dtype, device=used.device)])
-    rest = _structure(block, weighted) + block.num_dst * width * ELEMENT
+    rest = _structure(block, weights) + block.num_dst * width * ELEMENT
     return Work(
-        width * ((2 if weighted else 1) * edges + own + averaged),
+        width * ((2 if weights else 1) * edges + own + averaged),
         used.unique().numel() * width * ELEMENT + rest,
         (edges + own) * width * ELEMENT + rest,
     )
 
 
-def aggregate_backward_work(block: Block, width: int, mode: str, weighted: bool = False) -> Work:
+def aggregate_backward_work(block: Block, width: int, mode: str, weights: int = 0) -> Work:
     """The gradient of the sources from that of the destinations: as many operations as forward.
 
     A destination's gradient is divided once, then added along its edges (and to its own row). Read
@@ -72,9 +72,9 @@ def aggregate_backward_work(block: Block, width: int, mode: str, weighted: bool 
     edges, averaged = block.num_edges, _averaged(block, mode)
     own = block.num_dst if mode == "gcn" else 0
     used = own or int((block.indptr[1:] > block.indptr[:-1]).sum())
-    rest = _structure(block, weighted) + block.num_src * width * ELEMENT
+    rest = _structure(block, weights) + block.num_src * width * ELEMENT
     return Work(
-        width * ((2 if weighted else 1) * edges + own + averaged),
+        width * ((2 if weights else 1) * edges + own + averaged),
         used * width * ELEMENT + rest,
         (edges + own) * width * ELEMENT + rest,
     )
@@ -102,6 +102,6 @@ def _averaged(block: Block, mode: str) -> int:
     return int((block.indptr[1:] > block.indptr[:-1]).sum())
 
 
-def _structure(block: Block, weighted: bool) -> int:
+def _structure(block: Block, weights: int) -> int:
     """Bytes of offsets, local ids and weights."""
-    return (block.num_dst + 1) * LOCAL + block.num_edges * (LOCAL + (ELEMENT if weighted else 0))
+    return (block.num_dst + 1) * LOCAL + block.num_edges * (LOCAL + weights * ELEMENT)

@@ -15,7 +15,7 @@ def small(monkeypatch):
     monkeypatch.setattr(ceilings, "cpu_caches", lambda: {1: 1 << 15, 2: 1 << 18, 3: 1 << 22})
     monkeypatch.setattr(ceilings, "LEAST_BYTES", 1 << 22)
     monkeypatch.setattr(ceilings, "CACHE_BYTES", {"cpu": 1 << 22})
-    monkeypatch.setattr(ceilings, "ASKED_BYTES", 1 << 18)
+    monkeypatch.setattr(ceilings, "ASKED_BYTES", {"cpu": 1 << 18})
     monkeypatch.setattr(ceilings, "STEPS", {"cpu": 1 << 10})
 
 

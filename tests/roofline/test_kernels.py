@@ -24,7 +24,7 @@ def small(monkeypatch):
     monkeypatch.setattr(ceilings, "cpu_caches", lambda: {2: 1 << 16, 3: 1 << 20})
     monkeypatch.setattr(ceilings, "LEAST_BYTES", 1 << 21)
     monkeypatch.setattr(ceilings, "CACHE_BYTES", {"cpu": 1 << 18})
-    monkeypatch.setattr(ceilings, "ASKED_BYTES", 1 << 16)
+    monkeypatch.setattr(ceilings, "ASKED_BYTES", {"cpu": 1 << 16})
     monkeypatch.setattr(ceilings, "STEPS", {"cpu": 1 << 8})
 
 

@@ -55,12 +55,18 @@ def test_its_gradient_takes_as_many_operations(mode, flops, bytes, asked):
 
 
 def test_weights_are_multiplied_and_read():
-    assert aggregate_work(BLOCK, 1, "sum", weighted=True) == Work(
+    assert aggregate_work(BLOCK, 1, "sum", weights=1) == Work(
         10, 3 * 4 + 3 * 4 + STRUCTURE + 20, 5 * 4 + 3 * 4 + STRUCTURE + 20
     )
-    assert aggregate_backward_work(BLOCK, 1, "mean", weighted=True) == Work(
+    assert aggregate_backward_work(BLOCK, 1, "mean", weights=1) == Work(
         12, 2 * 4 + 6 * 4 + STRUCTURE + 20, 5 * 4 + 6 * 4 + STRUCTURE + 20
     )
+
+
+def test_every_head_has_a_weight_of_its_own():
+    """Two heads of four elements: as many products as elements, two weights an edge."""
+    found = aggregate_work(BLOCK, 8, "sum", weights=2)
+    assert (found.flops, found.bytes) == (2 * 5 * 8, 3 * 32 + 3 * 32 + STRUCTURE + 2 * 20)
 
 
 def test_an_empty_block_writes_its_rows():
