@@ -23,7 +23,7 @@ from gnnbench.check.layers import FixedBlock, check_backward, check_forward
 from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.native import Native, NativeLayer
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.weights import LinearWeights
 from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -49,7 +49,7 @@ def test_no_right_model_is_refused(kind, model, spec):
         fixed = fixed_block(graph, model, seed)
         forward, backward, compared = passes(Looked(framework, graph, model, seed), graph, fixed)
         assert forward < 2e-6 and backward < 2e-6
-        assert compared == 3 * (2 + MODELS[model].own_weights)
+        assert compared == sum(len(w.tensors()) for w in fixed.weights)
         assert fixed.point.seeds == 32
 
 
@@ -175,7 +175,7 @@ ALONE = Block(torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int3
 def test_a_sum_that_cancels_is_right_as_far_as_float32_goes():
     """0.3 * 0.7 - 0.7 * 0.29999: most of what float32 has is gone, and half precision has none."""
     w = torch.tensor([[0.7, -0.29999]])
-    weights = LayerWeights(w.double(), None, torch.zeros(1, dtype=torch.float64))
+    weights = LinearWeights(w.double(), None, torch.zeros(1, dtype=torch.float64))
     x = torch.tensor([[0.3, 0.7]])
     batch = MiniBatch(SEED, [ALONE], 0)
     fixed = FixedBlock("gcn", batch, [weights], Point(x, torch.ones(1, 1), 1))
@@ -202,7 +202,7 @@ def test_values_of_another_shape_are_caught():
 
 
 def test_a_model_that_has_no_generic_point_is_told(monkeypatch):
-    monkeypatch.setattr("gnnbench.check.generic.error_factor", lambda terms: 1e6 * terms)
+    monkeypatch.setattr("gnnbench.check.bounded.error_factor", lambda terms: 1e6 * terms)
     with pytest.raises(Fault, match=f"cannot be checked in float32 at hidden={HIDDEN}"):
         fixed_block(graph_of("constant"), "gcn", 0)
 

@@ -7,12 +7,12 @@ from model_blocks import OUTER, block, framework_of
 from gnnbench.errors import UnsupportedError
 from gnnbench.models.kinds import GCN, GRAPHSAGE
 from gnnbench.models.native import Native
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.weights import LinearWeights
 from gnnbench.reference.aggregate import aggregate as reference
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
-ONE = LayerWeights(torch.ones(1, 1), None, torch.zeros(1))
-WITH_SELF = LayerWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zeros(1))
+ONE = LinearWeights(torch.ones(1, 1), None, torch.zeros(1))
+WITH_SELF = LinearWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zeros(1))
 WEIGHTED = block([0, 2, 2], [2, 3], [10, 11, 12, 13], 2, torch.tensor([3.0, 1.0]))
 
 
@@ -39,7 +39,7 @@ def test_graphsage_by_hand():
 def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
     """With the visits of random walks as weights; a second column of zeros changes nothing."""
     zeros = torch.zeros(1, width - 1)
-    wide = LayerWeights(
+    wide = LinearWeights(
         torch.cat([weights.neighbour, zeros], 1),
         None if weights.self_ is None else torch.cat([weights.self_, zeros], 1),
         weights.bias,
@@ -70,7 +70,7 @@ def test_another_aggregation_is_asked_with_the_kinds_mode(width):
 
     framework = Native(nothing)
     bias = torch.tensor([0.5, -1.0])
-    out = framework.layer(GCN, LayerWeights(torch.ones(2, width), None, bias))(
+    out = framework.layer(GCN, LinearWeights(torch.ones(2, width), None, bias))(
         OUTER, torch.ones(4, width)
     )
     assert asked == [(OUTER, (4, min(width, 2)), "gcn", None)]

@@ -1,7 +1,7 @@
 import torch
 
 from gnnbench.minibatch import Block
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.weights import LinearWeights
 from gnnbench.reference.model import layer, neighbour_sums
 
 BLOCK = Block(
@@ -15,12 +15,12 @@ EYE = torch.eye(2)
 
 
 def test_gcn_row_by_row():
-    out = layer("gcn", LayerWeights(EYE, None, torch.tensor([0.5, 0.0])), BLOCK, X)
+    out = layer("gcn", LinearWeights(EYE, None, torch.tensor([0.5, 0.0])), BLOCK, X)
     assert out.tolist() == [[5 / 3 + 0.5, 2.0], [0.5, 2.0]]
 
 
 def test_graphsage_row_by_row():
-    out = layer("graphsage", LayerWeights(EYE, 2 * EYE, torch.zeros(2)), BLOCK, X)
+    out = layer("graphsage", LinearWeights(EYE, 2 * EYE, torch.zeros(2)), BLOCK, X)
     assert out.tolist() == [[2.0 + 2.0, 3.0 + 0.0], [0.0, 4.0]]
 
 
