@@ -129,7 +129,7 @@ def test_gradient_that_is_not_contiguous() -> None:
     ("block", "x", "mode", "message"),
     [
         (SMALL, X, "max", "mode must be 'sum', 'mean' or 'gcn', not 'max'"),
-        (SMALL, X.half(), "sum", "x must be float32 or float64, it is float16"),
+        (SMALL, X.int(), "sum", "x must be float16, bfloat16, float32 or float64, it is int32"),
         (SMALL, X[:, 0], "sum", "x must have 2 dimension"),
         (SMALL, X[:3], "sum", "indices holds 3 at position 1"),
         (SMALL, X[:2], "sum", "a block of 3 destinations needs as many sources"),
@@ -168,3 +168,19 @@ def test_gradient_that_is_not_contiguous() -> None:
 def test_bad_arguments(block: Block, x: torch.Tensor, mode: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ops.aggregate(block, x, mode)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_floats_are_read_and_rounded_as_torch_does(dtype: torch.dtype) -> None:
+    every = torch.arange(-(2**15), 2**15).short().view(dtype)
+    one = block_of([[0]], 1)
+    for width in (2**16, 8):  # by whole packs and by single values
+        x = every.view(-1, width)
+        got = torch.cat([ops.aggregate(one, row[None], "sum") for row in x[:4096]])
+        torch.testing.assert_close(got, x[:4096], rtol=0, atol=0, equal_nan=True)
+    # A sum in float32 rounded once: torch's conversion of the same sum.
+    pairs = torch.randint(-(2**15), 2**15, (2, 200_000)).short().view(dtype)
+    pairs[1, :100_000] *= 2**-8
+    got = ops.aggregate(block_of([[0, 1]], 2), pairs, "sum")
+    expected = (pairs[0].float() + pairs[1].float()).to(dtype)
+    torch.testing.assert_close(got[0], expected, rtol=0, atol=0, equal_nan=True)
