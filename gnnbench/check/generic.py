@@ -43,7 +43,8 @@ class Point:
 def in_doubt(
     model: str, weights: Sequence[LayerWeights], batch: MiniBatch, x: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Nodes with a value in doubt, bool ``[num_src]``, and seeds that depend on one, ``[num_seeds]``.
+    """Nodes whose rows move a value in doubt, bool ``[num_src]``, and seeds that depend on one,
+    bool ``[num_seeds]``.
 
     That is a pre-activation of the float64 reference not further from 0 than a right float32
     computation may be from it (:mod:`gnnbench.check.bounded`), of a ReLU within a layer or between

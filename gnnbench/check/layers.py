@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gnnbench import rng
-from gnnbench.check.gate import Fault
 from gnnbench.check.bounded import UNIT_ROUNDOFF
+from gnnbench.check.gate import Fault
 from gnnbench.check.generic import Point, generic_point
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import MiniBatch
@@ -137,8 +137,8 @@ def check_backward(
     ``[num_seeds, classes]``, all on the CPU; it returns the gradient of ``(values * back).sum()``
     with regard to the rows, and the model's parameters in the order of its layers, each with its
     gradient; None is a gradient of 0. A parameter is known by its values, in whatever shape: what a
-    framework keeps in a form of its own (joined, transposed) is not compared. Returns the largest relative error in
-    the Frobenius norm and the number of weights that were compared.
+    framework keeps in a form of its own (joined, transposed) is not compared. Returns the largest
+    relative error in the Frobenius norm and the number of weights that were compared.
     """
     point, leaves = fixed.point, [t for w in fixed.weights for t in w.tensors()]
     our_rows, parameters = gradients(fixed.batch, point.x, point.back)

@@ -9,16 +9,15 @@ import torch
 from torch import Tensor, nn
 
 from gnnbench.minibatch import Block
-from gnnbench.models.attention import attend
 from gnnbench.models.framework import Framework
 from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
 from gnnbench.models.weights import (
     AttentionWeights,
     ConvolveWeights,
-    LayerWeights,
     LinearWeights,
     MlpWeights,
 )
+from gnnbench.ops.attention import attend
 
 
 class Aggregate(Protocol):
@@ -133,7 +132,7 @@ class NativeConvolve(nn.Module):
 
 
 class Native(Framework):
-    """Our layers over one aggregation and one attention."""
+    """Our layers over one aggregation and one attention (our operators', if no other is given)."""
 
     name: ClassVar[str] = "native"
 

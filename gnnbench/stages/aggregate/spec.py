@@ -61,7 +61,7 @@ class DglLayers(AggregateSpec):
     """DGL's own layers."""
 
     name: ClassVar[str] = "dgl"
-    summary: ClassVar[str] = "the real DGL: its SAGEConv layers"
+    summary: ClassVar[str] = "the real DGL: its own layers, and its message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -78,10 +78,10 @@ class DglLayers(AggregateSpec):
 
 @dataclass(frozen=True)
 class PygLayers(AggregateSpec):
-    """PyG's message passing."""
+    """PyG's own layers, and its message passing."""
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "the real PyG: message passing"
+    summary: ClassVar[str] = "the real PyG: its own layers, and message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -90,7 +90,7 @@ class PygLayers(AggregateSpec):
         return pyg_missing(device)
 
     def build(self) -> Framework:
-        """Message passing on PyG's edge indices."""
+        """PyG's layers."""
         require_pyg()
         from gnnbench.models.pyg_layers import PygFramework
 
