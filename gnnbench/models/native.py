@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Block
 from gnnbench.models.framework import Framework
 from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
@@ -17,7 +18,6 @@ from gnnbench.models.weights import (
     LinearWeights,
     MlpWeights,
 )
-from gnnbench.ops.attention import attend
 
 
 class Aggregate(Protocol):
@@ -132,22 +132,30 @@ class NativeConvolve(nn.Module):
 
 
 class Native(Framework):
-    """Our layers over one aggregation and one attention (our operators', if no other is given)."""
+    """Our layers over one aggregation and its attention, where it has one."""
 
     name: ClassVar[str] = "native"
 
-    def __init__(self, aggregate: Aggregate, attend: Attend = attend) -> None:
+    def __init__(self, aggregate: Aggregate, attend: Attend | None = None) -> None:
         self._aggregate, self._attend = aggregate, attend
 
     def layer(self, kind: LayerKind, weights: Any) -> nn.Module:
-        """Every kind there is."""
+        """Every kind there is; of attention, where there is one."""
         forms: dict[Form, Callable[[], nn.Module]] = {
             "linear": lambda: NativeLayer(kind, weights, self._aggregate),
             "mlp": lambda: NativeMlp(kind, weights, self._aggregate),
-            "attention": lambda: NativeAttention(weights, self._attend),
+            "attention": lambda: NativeAttention(weights, self._attending(kind)),
             "convolve": lambda: NativeConvolve(kind, weights, self._aggregate),
         }
         return forms[kind.form]()
+
+    def _attending(self, kind: LayerKind) -> Attend:
+        if self._attend is None:
+            raise UnsupportedError(
+                f"'{kind.name}' needs an aggregation that weighs edges by attention; use"
+                " aggregate=csr or scatter"
+            )
+        return self._attend
 
     def blocks(self, batch: Any) -> list[Block]:
         """As they are."""

@@ -79,6 +79,14 @@ inline void check_head_weights(const Tensor& weights, const Tensor& x, int64_t n
   }
 }
 
+inline void check_group(int64_t group) {
+  if (group < 1 || group > INT32_MAX) fail("group must be 1 or more entries, it is ", group);
+}
+
+inline void check_dim_workers(int64_t workers) {
+  if (workers < 1 || workers > 32) fail("dim_workers must be 1 to 32 threads, it is ", workers);
+}
+
 inline void check_sources(int64_t num_src, int64_t num_dst) {
   if (num_src < num_dst) {
     fail("a block of ", num_dst, " destinations needs as many sources at least, it has ", num_src);

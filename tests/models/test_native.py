@@ -6,6 +6,7 @@ import pytest
 import torch
 from model_blocks import OUTER, block, framework_of
 
+from gnnbench.errors import UnsupportedError
 from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
 from gnnbench.models.native import Native
 from gnnbench.models.weights import (
@@ -13,8 +14,10 @@ from gnnbench.models.weights import (
     ConvolveWeights,
     LinearWeights,
     MlpWeights,
+    make_weights,
 )
 from gnnbench.reference.aggregate import aggregate as reference
+from gnnbench.stages.aggregate import Csr, GnnAdvisor, Scatter, Spmm
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
 ONE = LinearWeights(torch.ones(1, 1), None, torch.zeros(1))
@@ -66,7 +69,8 @@ def test_gin_by_hand():
     assert layer(OUTER, X).tolist() == [[3 * (2 * (1.0 + 3.0 + 5.0) - 12) + 1], [1.0]]
 
 
-def test_gat_by_hand():
+@pytest.mark.parametrize("spec", [Csr, Scatter])
+def test_gat_by_hand(spec):
     """Two heads, one wide. Scores of head 0 are 1 + 3 and 1 + 5, of head 1 its sources' negated and
     through the LeakyReLU; the second destination has no neighbour and gets the bias."""
     weights = AttentionWeights(
@@ -75,7 +79,7 @@ def test_gat_by_hand():
         destination=torch.tensor([[1.0], [0.0]]),
         bias=torch.tensor([0.5, 0.0]),
     )
-    out = framework_of("native").layer(GAT, weights)(OUTER, X)
+    out = spec().build().layer(GAT, weights)(OUTER, X)
     first = (3 * math.exp(4) + 5 * math.exp(6)) / (math.exp(4) + math.exp(6))
     second = (3 * math.exp(-0.6) + 5 * math.exp(-1)) / (math.exp(-0.6) + math.exp(-1))
     torch.testing.assert_close(out, torch.tensor([[first + 0.5, second], [0.5, 0.0]]))
@@ -91,6 +95,25 @@ def test_pinsage_by_hand(of, mean):
     weights = ConvolveWeights(*(torch.tensor(v) for v in ([[2.0]], [-2.0], [[10.0, 100.0]], [7.0])))
     layer = framework_of("native").layer(PINSAGE, weights)
     assert layer(of, X).tolist() == [[10.0 + 100 * mean + 7], [20.0 + 7]]
+
+
+def test_edge_weights_by_the_csr_operator():
+    layer = framework_of("native").layer(GCN, ONE)
+    expected = [[(3 * 3.0 + 5.0 + 1.0) / 5], [2.0]]
+    torch.testing.assert_close(layer(WEIGHTED, X, WEIGHTED.weights), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("spec", [GnnAdvisor, Spmm])
+def test_an_aggregation_without_attention_refuses_gat(spec):
+    (weights,) = make_weights([1, 3], GAT, 0)
+    with pytest.raises(UnsupportedError, match="'gat' needs an aggregation that weighs edges by"):
+        spec().build().layer(GAT, weights)
+
+
+def test_gnnadvisor_refuses_edge_weights():
+    layer = GnnAdvisor().build().layer(GCN, ONE)
+    with pytest.raises(UnsupportedError, match="'gnnadvisor' aggregation takes no edge weights"):
+        layer(WEIGHTED, X, WEIGHTED.weights)
 
 
 @pytest.mark.parametrize("width", [1, 3])

@@ -157,6 +157,15 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "aggregate_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, Tensor t_edge, "
       "Tensor grad, str mode, Tensor? weights=None) -> Tensor");
 
+  // GNNAdvisor's: rows cut into groups of at most `group` entries, the unit of work: starts int32
+  // [groups + 1] (entries) and rows int32 [groups]; then sums by group over x float32|float64 ->
+  // [num_rows, dim]. dim_workers 1 to 32 threads of a warp share a group's columns; vector lanes do
+  // on the CPU.
+  m.def("neighbor_groups(Tensor indptr, int group) -> (Tensor starts, Tensor rows)");
+  m.def(
+      "aggregate_groups(Tensor starts, Tensor rows, Tensor indices, Tensor x, int num_rows, "
+      "int dim_workers) -> Tensor");
+
   // Several heads, each with its own weights: x [num_src, heads, width] in a dtype as above,
   // weights [num_edges, heads] -> [num_dst, heads, width]; the transposed one from its gradient,
   // over the block's transpose, the one of x.
