@@ -63,7 +63,10 @@ OURS: dict[str, dict[str, str]] = {
     AGGREGATE: {
         "csr": "gnnbench.stages.aggregate:Csr",
         "dgl": "gnnbench.stages.aggregate:DglLayers",
+        "gnnadvisor": "gnnbench.stages.aggregate:GnnAdvisor",
         "pyg": "gnnbench.stages.aggregate:PygLayers",
+        "scatter": "gnnbench.stages.aggregate:Scatter",
+        "spmm": "gnnbench.stages.aggregate:Spmm",
     },
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor, nn
 
 from gnnbench.models.kinds import LayerKind, Mode
@@ -14,6 +15,9 @@ from gnnbench.models.weights import LayerWeights
 # A block as a framework's layers take it, rows ``[num_src, width]`` and weights ``[num_edges]`` or
 # None -> rows ``[num_dst, width]``; differentiable in the rows.
 Aggregation = Callable[[Any, Tensor, Tensor | None], Tensor]
+# The same, rows ``[num_src, heads, width]``, scores ``[num_src, heads]`` and ``[num_dst, heads]``
+# and the slope of their LeakyReLU -> ``[num_dst, heads, width]``; differentiable in all three.
+Attention = Callable[[Any, Tensor, Tensor, Tensor, float], Tensor]
 
 
 class Framework(ABC):
@@ -43,3 +47,21 @@ class Framework(ABC):
         ``weighted``: with weights of edges.
         """
         return None
+
+    def attention(self) -> Attention | None:
+        """How they weigh and aggregate by attention, likewise."""
+        return None
+
+
+def set_to(parameter: Tensor, values: Tensor) -> None:
+    """Give a framework's parameter our values, in its own shape."""
+    with torch.no_grad():
+        parameter.copy_(values.view(parameter.shape))
+
+
+def dense(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """A linear map that starts with (copies of) ``weight`` ``[out, in]`` and ``bias``."""
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    set_to(layer.weight, weight)
+    set_to(layer.bias, bias)
+    return layer

@@ -45,7 +45,7 @@ CALLS = {
     "once": "once(ints(3))",
     "over": "over(ints(3), 0)",
     "over-slot": "over(ints(1, 0), 2)",
-    "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
+    "transpose": "ops.transpose(ints(0, 1), ints(3), 3)",
 }
 
 

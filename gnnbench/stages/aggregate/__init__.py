@@ -1,5 +1,13 @@
 """Aggregation as a stage: whose layers train on the blocks, and what sums their neighbours."""
 
-from gnnbench.stages.aggregate.spec import AggregateSpec, Csr, DglLayers, PygLayers
+from gnnbench.stages.aggregate.spec import (
+    AggregateSpec,
+    Csr,
+    DglLayers,
+    GnnAdvisor,
+    PygLayers,
+    Scatter,
+    Spmm,
+)
 
-__all__ = ["AggregateSpec", "Csr", "DglLayers", "PygLayers"]
+__all__ = ["AggregateSpec", "Csr", "DglLayers", "GnnAdvisor", "PygLayers", "Scatter", "Spmm"]

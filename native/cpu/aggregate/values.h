@@ -1,0 +1,130 @@
+// Values as they lie in memory and as they are added up: float16 and bfloat16 in float.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace gnnbench {
+
+struct Half {
+  uint16_t bits;
+};
+struct BFloat16 {
+  uint16_t bits;
+};
+
+template <class T>
+struct SumOf {
+  typedef float type;
+};
+template <>
+struct SumOf<double> {
+  typedef double type;
+};
+// What a T is added up in.
+template <class T>
+using Sum = typename SumOf<T>::type;
+
+// 64 bytes of sums: one register of AVX-512, two of AVX2.
+template <class S>
+struct PackOf {
+  typedef S type __attribute__((vector_size(64), aligned(alignof(S)), may_alias));
+};
+template <class S>
+using Pack = typename PackOf<S>::type;
+template <class S>
+constexpr int64_t kPack = 64 / static_cast<int64_t>(sizeof(S));
+
+typedef uint16_t Bits16 __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint32_t Bits32 __attribute__((vector_size(64), aligned(4), may_alias));
+
+#define GNNBENCH_INLINE inline __attribute__((always_inline))
+
+GNNBENCH_INLINE void widen(const float* from, Pack<float>& to) {
+  to = *reinterpret_cast<const Pack<float>*>(from);
+}
+
+GNNBENCH_INLINE void widen(const double* from, Pack<double>& to) {
+  to = *reinterpret_cast<const Pack<double>*>(from);
+}
+
+GNNBENCH_INLINE void widen(const BFloat16* from, Pack<float>& to) {
+  const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
+  const Bits32 bits = __builtin_convertvector(narrow, Bits32) << 16;
+  to = reinterpret_cast<const Pack<float>&>(bits);
+}
+
+// Exponent and mantissa moved into float's and scaled by the difference of the biases, which is
+// right for subnormals, too; infinities and NaN then get float's largest exponent.
+GNNBENCH_INLINE void widen(const Half* from, Pack<float>& to) {
+  const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
+  const Bits32 bits = __builtin_convertvector(narrow, Bits32);
+  const Bits32 size = bits & 0x7fff;
+  const Bits32 shifted = size << 13;
+  const Pack<float> scaled = reinterpret_cast<const Pack<float>&>(shifted) * 0x1p112f;
+  const Bits32 special = reinterpret_cast<const Bits32&>(scaled) |
+                         (reinterpret_cast<Bits32>(size >= 0x7c00) & 0x7f800000u);
+  const Bits32 all = special | (bits & 0x8000) << 16;
+  to = reinterpret_cast<const Pack<float>&>(all);
+}
+
+GNNBENCH_INLINE float widened(float x) { return x; }
+GNNBENCH_INLINE double widened(double x) { return x; }
+
+inline float widened(BFloat16 x) {
+  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+inline float widened(Half x) {
+  const uint32_t size = x.bits & 0x7fffu;
+  uint32_t bits = size << 13;
+  float f;
+  std::memcpy(&f, &bits, sizeof f);
+  f *= 0x1p112f;
+  std::memcpy(&bits, &f, sizeof f);
+  if (size >= 0x7c00) bits |= 0x7f800000u;
+  bits |= static_cast<uint32_t>(x.bits & 0x8000u) << 16;
+  std::memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+GNNBENCH_INLINE void narrow(float x, float& to) { to = x; }
+GNNBENCH_INLINE void narrow(double x, double& to) { to = x; }
+
+// To the nearest, ties to even.
+inline void narrow(float x, BFloat16& to) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) {  // NaN stays one
+    to.bits = static_cast<uint16_t>(bits >> 16 | 0x40u);
+  } else {
+    to.bits = static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16);
+  }
+}
+
+inline void narrow(float x, Half& to) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof x);
+  const uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+  uint32_t half;
+  if (size > 0x7f800000u) {
+    half = 0x7e00u;
+  } else if (size >= 0x477ff000u) {  // rounds to 65536 or above
+    half = 0x7c00u;
+  } else if (size >= 0x38800000u) {  // normal
+    half = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
+  } else {  // the sum's last place is that of the smallest subnormal, 2^-24
+    float f;
+    std::memcpy(&f, &size, sizeof f);
+    f += 0.5f;
+    uint32_t rounded;
+    std::memcpy(&rounded, &f, sizeof f);
+    half = rounded - 0x3f000000u;
+  }
+  to.bits = static_cast<uint16_t>(sign | half);
+}
+
+}  // namespace gnnbench
