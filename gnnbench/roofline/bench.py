@@ -13,7 +13,8 @@ from gnnbench.measure.timed import timed
 from gnnbench.minibatch import Batch
 from gnnbench.roofline.ceilings import BYTES, FLOPS, Ceiling, Ceilings
 from gnnbench.roofline.counters import on_cpu, on_gpu, run_marked
-from gnnbench.roofline.kernels import Asked, Kernel, aggregations, asked_of
+from gnnbench.roofline.kernels import Asked, Kernel, asked_of
+from gnnbench.roofline.passes import aggregations
 from gnnbench.roofline.work import ELEMENT, gather_work, sample_work
 from gnnbench.stages.counts import FEATURE_BYTES
 
@@ -130,7 +131,7 @@ class Bench:
         def ready() -> Callable[[], Any]:
             return lambda: self._draw(seeds, epoch).sizes()
 
-        return Kernel("sample", "", 0, "", 0, work, ready)
+        return Kernel("sample", "", 0, "", 0, 0, work, ready)
 
     def _rows_are_here(self, batch: Batch) -> bool:
         """Whether all rows of a batch are in the memory that the ceilings are of."""
@@ -153,7 +154,7 @@ class Bench:
             store.forget()
             return lambda: store.load(batch)
 
-        return Kernel("gather", "", 0, "", table.shape[1], work, ready)
+        return Kernel("gather", "", 0, "", table.shape[1], 0, work, ready)
 
 
 def _spread(seconds: Sequence[float]) -> float:

@@ -71,12 +71,47 @@ def aggregate_backward_work(block: Block, width: int, mode: str, weights: int = 
     """
     edges, averaged = block.num_edges, _averaged(block, mode)
     own = block.num_dst if mode == "gcn" else 0
-    used = own or int((block.indptr[1:] > block.indptr[:-1]).sum())
+    used = own or _reached(block)
     rest = _structure(block, weights) + block.num_src * width * ELEMENT
     return Work(
         width * ((2 if weights else 1) * edges + own + averaged),
         used * width * ELEMENT + rest,
         (edges + own) * width * ELEMENT + rest,
+    )
+
+
+def attend_work(block: Block, heads: int, width: int) -> Work:
+    """Sources weighted by attention: ``width`` elements a row, of all heads together.
+
+    At each edge and head two scores are added and their softmax is made (less the largest,
+    exponential, sum, quotient); each element of its row is multiplied and added. LeakyReLU and
+    finding the largest count as nothing. Weights that an implementation writes are no part of it.
+    """
+    edges, used = block.num_edges, block.indices.unique().numel()
+    reached = _reached(block)
+    rest = _structure(block, 0) + (reached * heads + block.num_dst * width) * ELEMENT
+    return Work(
+        edges * (5 * heads + 2 * width),
+        used * (width + heads) * ELEMENT + rest,
+        edges * (width + heads) * ELEMENT + rest,
+    )
+
+
+def attend_backward_work(block: Block, heads: int, width: int) -> Work:
+    """The gradients of rows and of both ends' scores.
+
+    At each edge every element is multiplied and added twice, for the row's gradient and for the
+    weight's; of each head the softmax takes a product, a sum, a difference and a product, LeakyReLU
+    a product, and the scores' gradients two sums. Read are the rows and scores of sources that
+    have edges, and gradients and scores of destinations that have; written are all gradients.
+    """
+    edges, used, reached = block.num_edges, block.indices.unique().numel(), _reached(block)
+    rest = _structure(block, 0)
+    rest += (block.num_src * (width + heads) + block.num_dst * heads) * ELEMENT
+    return Work(
+        edges * (7 * heads + 4 * width),
+        (used + reached) * (width + heads) * ELEMENT + rest,
+        2 * edges * (width + heads) * ELEMENT + rest,
     )
 
 
@@ -99,6 +134,11 @@ def _averaged(block: Block, mode: str) -> int:
         return 0
     if mode == "gcn":
         return block.num_dst
+    return _reached(block)
+
+
+def _reached(block: Block) -> int:
+    """Destinations that have edges."""
     return int((block.indptr[1:] > block.indptr[:-1]).sum())
 
 

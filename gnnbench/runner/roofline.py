@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 
 CEILING, KERNEL = "ceiling", "kernel"
 OF_CEILING = ("name", "level", "row_bytes", "unit")
-OF_KERNEL = ("name", "direction", "layer", "mode", "width", "unit")
+OF_KERNEL = ("name", "direction", "layer", "mode", "width", "heads", "unit")
 MEASURED = ("counters", "l1_hit", "l2_hit", "memory_bytes", "flops_run")
 WORD = 4  # bytes of a single read
 MEMORY, FMA, ROWS = "memory", "fma", "rows"

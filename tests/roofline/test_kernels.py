@@ -10,7 +10,8 @@ from gnnbench.models.framework import Framework
 from gnnbench.models.native import Native
 from gnnbench.roofline import bench, ceilings
 from gnnbench.roofline.bench import Bench
-from gnnbench.roofline.kernels import Asked, aggregations, asked_of
+from gnnbench.roofline.kernels import Asked, asked_of
+from gnnbench.roofline.passes import aggregations
 
 DIRECTIONS = ["forward", "backward", "backward, kept"]
 
@@ -40,22 +41,39 @@ def looked_at(graph, system, **changes):
 
 @pytest.mark.parametrize(
     ("model", "mode", "widths"),
-    [("gcn", "gcn", [12, 12, 7]), ("graphsage", "mean", [12, 12, 7])],
-)
+    [
+        ("gcn", "gcn", [16, 16, 7]), ("graphsage", "mean", [16, 16, 7]),  # the narrower rows
+        ("gin", "sum", [30, 16, 16]),  # rows as they come
+        ("pinsage", "mean", [16, 16, 16]),  # behind a layer as wide as the hidden ones
+    ],
+)  # fmt: skip
 def test_models_are_asked_what_they_aggregate(model, mode, widths):
-    """The narrower rows of each layer: 30 to 12, 12 to 12, 12 to 7."""
+    """Layers of 30 to 16, 16 to 16, 16 to 7."""
     nodes = torch.arange(6)
     block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
     inner = Block(ints(0, 1), ints(2), nodes[:3], 1)
     blocks = [block, inner, Block(ints(0, 1), ints(0), nodes[:1], 1)]
-    assert asked_of(model, blocks, 30, 12, 7) == [
-        Asked(layer, mode, width, False) for layer, width in enumerate(widths, 1)
+    assert asked_of(model, blocks, 30, 16, 7) == [
+        Asked(layer, mode, width) for layer, width in enumerate(widths, 1)
     ]
-    assert asked_of(model, [block], 5, 12, 7) == [Asked(1, mode, 5, False)]
 
 
+def test_attention_is_asked_for_with_its_heads():
+    nodes = torch.arange(6)
+    block = Block(ints(0, 2, 2, 5), ints(3, 4, 3, 3, 0), nodes, 3)
+    blocks = [block, Block(ints(0, 1), ints(2), nodes[:3], 1)]
+    assert asked_of("gat", blocks, 30, 16, 7) == [
+        Asked(1, None, 16, heads=8, slope=0.2), Asked(2, None, 7, heads=1, slope=0.2)
+    ]  # fmt: skip
+
+
+def test_visits_of_walks_are_asked_for_as_weights():
+    block = Block(ints(0, 1), ints(1), torch.arange(2), 1, weights=torch.tensor([3.0]))
+    assert asked_of("pinsage", [block], 30, 16, 7) == [Asked(1, "mean", 7, weighted=True)]
+
+
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
 @pytest.mark.parametrize("system", ["baseline", "dgl", "pyg"])
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
 def test_every_framework_aggregates_as_the_reference(graph, system, model):
     look, seeds = looked_at(graph, system, model=model)
     kernels = look.kernels(seeds, 5)
@@ -66,6 +84,21 @@ def test_every_framework_aggregates_as_the_reference(graph, system, model):
     assert [k.wrong() for k in kernels] == [""] * len(kernels)
     for k in kernels:
         k.ready()()
+
+
+@pytest.mark.parametrize("aggregate", ["csr", "spmm", "scatter", "gnnadvisor"])
+def test_every_aggregation_of_ours_has_its_kernels(graph, aggregate):
+    """By its name alone; attention where it has one."""
+    settings = {"aggregate": aggregate}
+    look, seeds = looked_at(graph, "baseline", settings=settings, model="gin")
+    kernels = look.kernels(seeds, 5)
+    assert [k.wrong() for k in kernels] == [""] * 11
+    attends = look.framework.attention() is not None
+    asked = [Asked(1, None, 16, heads=8, slope=0.2)]
+    batch = look.stages.sampler.sample(seeds, 5, 0)
+    found = aggregations(batch, look.framework, asked)
+    assert [k.wrong() for k in found] == [""] * 3 * attends
+    assert attends == (aggregate in ("csr", "scatter"))
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "gcn"])
@@ -101,7 +134,7 @@ def test_planted_faults_are_found(mode):
         (right, "", ""), (late, "values", "gradients"), (backwards, "", "gradients"),
         (short, "values", "gradients"),
     ):  # fmt: skip
-        kernels = aggregations(batch, Native(faulty), [Asked(1, mode, 8, False)])
+        kernels = aggregations(batch, Native(faulty), [Asked(1, mode, 8)])
         found = {k.direction: k.wrong() for k in kernels}
         for direction, words in (("forward", forward), ("backward", backward)):
             assert words in found[direction] and bool(words) == bool(found[direction])
@@ -111,6 +144,26 @@ def make_native():
     from gnnbench.ops.aggregate import aggregate
 
     return aggregate
+
+
+def test_faults_of_attention_are_found(graph):
+    """Weights that do not add up to 1, and rows' gradients that are a thousandth too large."""
+    look, seeds = looked_at(graph, "baseline", model="gat")
+    right = look.framework.attention()
+    batch = look.stages.sampler.sample(seeds, 5, 0)
+    asked = look.asked(batch)[:1]
+
+    def large(block, z, of_source, of_destination, slope):
+        return right(block, z, of_source, of_destination, slope) * 1.001
+
+    def flat(block, z, of_source, of_destination, slope):
+        return right(block, z, of_source, of_destination, 1.0)
+
+    for faulty in (large, flat):
+        kernels = aggregations(batch, Native(make_native(), faulty), asked)
+        assert ["values" in k.wrong() for k in kernels] == [True, False, False]
+        assert ["gradients" in k.wrong() for k in kernels] == [False, True, False]
+        assert "layer 1 (attention, 16 wide)" in kernels[0].wrong()
 
 
 def test_weighted_edges_are_held_against_their_reference():
@@ -141,7 +194,7 @@ def test_a_framework_without_an_aggregation_has_no_kernels_of_it():
         def blocks(self, batch):
             raise AssertionError
 
-    assert aggregations(None, Closed(), [Asked(1, "sum", 8, False)]) == []
+    assert aggregations(None, Closed(), [Asked(1, "sum", 8)]) == []
 
 
 def test_ceilings_and_kernels_are_run_in_turns(graph, monkeypatch):

@@ -8,6 +8,8 @@ from gnnbench.roofline.work import (
     Work,
     aggregate_backward_work,
     aggregate_work,
+    attend_backward_work,
+    attend_work,
     gather_work,
     sample_work,
 )
@@ -75,6 +77,22 @@ def test_an_empty_block_writes_its_rows():
     assert aggregate_work(empty, 8, "gcn") == Work(16, 8 + 32 + 32, 8 + 32 + 32)
     with pytest.raises(ValueError, match="mode must be one of sum, mean, gcn"):
         aggregate_work(empty, 8, "max")
+
+
+def test_attention():
+    """Two heads of four elements, rows of 32 bytes, scores of 8; sources 0, 3, 4 have edges,
+    destinations 0 and 2."""
+    assert attend_work(BLOCK, 2, 8) == Work(
+        5 * (2 * 5 + 8 * 2),
+        3 * (32 + 8) + 2 * 8 + 3 * 32 + STRUCTURE,
+        5 * (32 + 8) + 2 * 8 + 3 * 32 + STRUCTURE,
+    )
+    # Six gradients of rows and of their scores, three of destinations' scores.
+    assert attend_backward_work(BLOCK, 2, 8) == Work(
+        5 * (2 * 7 + 8 * 4),
+        (3 + 2) * (32 + 8) + 6 * (32 + 8) + 3 * 8 + STRUCTURE,
+        5 * 2 * (32 + 8) + 6 * (32 + 8) + 3 * 8 + STRUCTURE,
+    )
 
 
 def test_a_gather():

@@ -29,13 +29,13 @@ def seen(monkeypatch):
     plain = kernels.Kernel.__init__
 
     def init(self, name, direction, layer, *rest, **more):
-        *before, ready = rest[:4]
+        *before, ready = rest[:5]
 
         def watched():
             run = ready()
             return lambda: (found.append((name, direction, layer)) if on else None, run())
 
-        plain(self, name, direction, layer, *before, watched, *rest[4:], **more)
+        plain(self, name, direction, layer, *before, watched, *rest[5:], **more)
 
     monkeypatch.setattr(kernels.Kernel, "__init__", init)
     return found
@@ -56,7 +56,7 @@ def test_each_kernel_is_run_once_behind_a_mark(seen, monkeypatch):
 
 def test_counters_of_a_gpu_belong_to_kernels_in_order_or_to_none(monkeypatch):
     def kernel(layer):
-        return kernels.Kernel("aggregate", "forward", layer, "sum", 8, None, None)
+        return kernels.Kernel("aggregate", "forward", layer, "sum", 8, 0, None, None)
 
     one = dict.fromkeys(counters.ncu.METRICS, 0.0) | {"l1_sectors": 4.0, "l1_hits": 1.0}
     monkeypatch.setattr(counters.ncu, "counted", lambda command: [one, one])
@@ -76,7 +76,14 @@ def test_counters_of_a_gpu_belong_to_kernels_in_order_or_to_none(monkeypatch):
 def test_counters_of_a_cpu_are_read_after_the_caches_are_swept(monkeypatch):
     order = []
     kernel = kernels.Kernel(
-        "gather", "", 0, "", 8, None, lambda: order.append("ready") or (lambda: order.append("run"))
+        "gather",
+        "",
+        0,
+        "",
+        8,
+        0,
+        None,
+        lambda: order.append("ready") or (lambda: order.append("run")),
     )
 
     def counted(run):

@@ -34,7 +34,8 @@ def kernel(name="aggregate", seconds=2.0, flops=60, least=120, reads=0, directio
     layer = 1 if flops else 0
     return {
         "kind": "kernel", "name": name, "direction": direction, "layer": layer, "mode": "gcn",
-        "width": 16, "unit": unit, "amount": float(flops or reads or least), "seconds": seconds,
+        "width": 16, "heads": 0, "unit": unit, "amount": float(flops or reads or least),
+        "seconds": seconds,
         "spread": 0.2, "flops": flops, "bytes": least, "asked": 2 * least, "reads": reads,
     }  # fmt: skip
 
@@ -159,6 +160,7 @@ def test_ceilings_belong_to_all_cells_of_a_device_and_its_threads(rows_of):
 
 def test_counters_stand_beside_what_was_counted(rows_of):
     seen = {"name": "aggregate", "direction": "forward", "layer": 1, "mode": "gcn", "width": 16,
+            "heads": 0,
             "counters": "ncu", "l1_hit": 0.05, "l2_hit": 0.2, "memory_bytes": 240,
             "flops_run": 64}  # fmt: skip
     records = [*CEILINGS, kernel(), kernel(direction="backward")]
