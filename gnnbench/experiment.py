@@ -76,7 +76,8 @@ class Measure(Strict):
     most; ``rounds`` of a pair (0: chosen by what a life and a round cost, and few enough for the
     first look to fit into ``time_budget_s``). ``margin``, ``same`` and
     ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
-    comparison ends it between two pairs.
+    comparison ends it between two pairs. ``roofline``: after each epoch that trains the kernels of
+    its first batch are run by themselves, in turns with the machine's ceilings.
     """
 
     warmup_epochs: Natural = 1
@@ -90,6 +91,7 @@ class Measure(Strict):
     max_batches: Natural = 0
     memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
     unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
+    roofline: bool = False
 
     @field_validator("pairs", mode="before")
     @classmethod
@@ -209,7 +211,9 @@ class Experiment(Overridable):
 
     def _plain(self, without_none: bool = False) -> Raw:
         # Without them a definition is, and hashes, as before there could be any.
-        unused = {key for key in ("compare", "references") if not getattr(self, key)}
+        unused: Any = {k: True for k in ("compare", "references") if not getattr(self, k)}
+        if not self.measure.roofline:
+            unused["measure"] = {"roofline"}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -30,6 +30,9 @@ from gnnbench.minibatch import Batch, Sizes
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Schedule, Stages
+
+if TYPE_CHECKING:
+    from gnnbench.roofline.bench import Bench
 
 FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
@@ -252,6 +255,34 @@ class Composed(System):
         if self.job.device.type == "cuda":  # what a ceiling takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         return found
+
+    def roofline(self, epoch: int) -> tuple[list[dict[str, Any]], str]:
+        """The kernels of an epoch's first batch and the machine's ceilings, each by itself.
+
+        Records (``gnnbench.roofline.bench``), and what is wrong with a result, or "".
+        """
+        self._peak = self._peak_bytes()
+        found = self._bench.run(self._seeds(epoch)[0], epoch)
+        if self.job.device.type == "cuda":  # what ceilings take is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    def counters(self, epoch: int, program: Sequence[str]) -> list[dict[str, Any]]:
+        """Hardware counters of such kernels; ``program``: a command that calls ``run_marked``."""
+        found = self._bench.counters(self._seeds(epoch)[0], epoch, program)
+        self.counts.clear()
+        return found
+
+    def run_marked(self, epoch: int) -> None:
+        """Run such kernels for a GPU's profiler."""
+        self._bench.run_marked(self._seeds(epoch)[0], epoch)
+
+    @cached_property
+    def _bench(self) -> Bench:
+        from gnnbench.roofline.bench import Bench
+
+        assert self.trainer is not None
+        return Bench(self.job, self.stages, self.trainer.framework)
 
     @cached_property
     def _copies(self) -> Copies:

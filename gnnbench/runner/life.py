@@ -219,6 +219,8 @@ class Life:
             report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
             where["audit_s"] = time.monotonic() - start
             report["counts"] = [*report["counts"], *self._copies(cell, worker, report)]
+            if self.measure.roofline and not warmup:
+                where["roofline"] = self._roofline(cell, worker, epoch)
             sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
             self._left_behind(cell, worker)
@@ -234,6 +236,16 @@ class Life:
             return []
         asked = {"served": gathers.served(report), "batches": report["batches"]}
         found: list[list[Any]] = self._ask(cell, lambda: worker.call("copies", **asked))["counts"]
+        return found
+
+    def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[Record]:
+        """After an epoch that trains, in turn as it is: its kernels and the machine's ceilings."""
+        if not (cell.trains and cell.composed):
+            return []
+        answer = self._ask(cell, lambda: worker.call("roofline", epoch=epoch))
+        if answer["reason"]:
+            self._fail(cell, Failure("incorrect", f"run by itself, {answer['reason']}"))
+        found: list[Record] = answer["records"]
         return found
 
     def _foresee(self, cell: Cell, worker: WorkerProcess, epoch: int) -> None:

@@ -10,6 +10,7 @@ from gnnbench.measure.noise import Calibration
 from gnnbench.results.schema import TABLES
 from gnnbench.results.writer import write_csv
 from gnnbench.runner.ratios import ratio_rows
+from gnnbench.runner.roofline import roofline_rows
 from gnnbench.runner.rows import cell_rows, curve_rows, kernel_rows, sample_rows, stage_rows
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def write_tables(
         "stages.csv": stage_rows(plan, ledger),
         "kernels.csv": kernel_rows(plan, ledger),
         "curves.csv": curve_rows(plan, ledger),
+        "roofline.csv": roofline_rows(plan, ledger),
     }
     always = ("cells.csv", "metrics.csv", "samples.csv")
     for name, (_, columns) in TABLES.items():

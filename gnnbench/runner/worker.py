@@ -1,10 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``verify``, ``probe``, ``recheck``,
-``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
-``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word that its work has
-ended, by itself on a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``roofline``, ``verify``, ``probe``,
+``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer, ``{"ok": true,
+"result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word
+that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -20,9 +20,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from gnnbench.bootstrap import command as run_of
 from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
@@ -150,6 +152,18 @@ class Worker:
         """Copy as much as the last epoch of gathers served: their ceiling, measured beside them."""
         return {"counts": self.system.copies(command["served"], command["batches"])}
 
+    def roofline(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Run kernels of the last epoch by themselves, in turns with the machine's ceilings."""
+        records, reason = self.system.roofline(command["epoch"])
+        return {"records": records, "reason": reason}
+
+    def counters(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Read hardware counters while the same kernels run, none of it timed."""
+        told = {"cell": asdict(self.system.cell), "epoch": command["epoch"]}
+        beside = run_of(sys.executable, "gnnbench.runner.marked")
+        beside.append(json.dumps({**told, "graph": command["graph"]}))
+        return {"counters": self.system.counters(command["epoch"], beside)}
+
     def verify(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run an epoch as one that is timed and look at all of its batches."""
         from gnnbench.measure.timeline import Timeline
@@ -238,10 +252,12 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "epoch": worker.epoch,
         "audit": worker.audit,
         "copies": worker.copies,
+        "roofline": worker.roofline,
         "verify": worker.verify,
         "probe": worker.probe,
         "recheck": worker.recheck,
         "profile": worker.profile,
+        "counters": worker.counters,
         "close": worker.close,
     }
     for line in commands:

@@ -94,6 +94,18 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // stream (cudaStream_t), its multiprocessors.
   m.def("limited_stream(Tensor like, int sms) -> Tensor");
 
+  // Ceilings: work that tells by its result that it was done (cpu/ceilings/ceilings.h). Words are
+  // int32, whole lines of 64 bytes; sums are taken modulo 2^32 -> int64 [1]. `fma` answers how many
+  // multiply-adds of float32 were done, `shared` how many bytes of a GPU's shared memory were read
+  // (CUDA only), each by chains of `steps`, at most 2^24. A mark does nothing but to have a name
+  // among a GPU's kernels (CUDA only).
+  m.def("ceiling_copy(Tensor source, Tensor(a!) target) -> ()");
+  m.def("ceiling_read(Tensor words, int passes) -> Tensor");
+  m.def("ceiling_rows(Tensor words, Tensor ids) -> Tensor");
+  m.def("ceiling_fma(Tensor like, int steps) -> Tensor");
+  m.def("ceiling_shared(Tensor like, int steps) -> Tensor");
+  m.def("ceiling_mark(Tensor like) -> ()");
+
   // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
