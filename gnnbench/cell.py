@@ -40,15 +40,15 @@ def phases(until: str) -> tuple[str, ...]:
 class Cell:
     """A single (system, dataset, model, parameters) combination.
 
-    ``fanouts`` go from the seeds outwards; without any a batch is its seeds, and an epoch gathers
-    their rows. ``until`` is how far an epoch goes: ``sample``, ``memory_io`` or ``compute``;
-    without compute ``model`` is ``""`` and ``hidden`` and ``learning_rate`` are 0. ``device`` is
-    ``cpu`` or ``cuda``. ``recipe`` is the system's resolved recipe as plain values, stage by stage
-    (``{"sampler": {"name": "fused-map", ...}, ...}``), without the stages that ``until`` leaves
-    out; of a system with an epoch loop of its own (``composed`` is false) its options.
-    ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says so.
-    ``replica`` tells equal cells apart that are to be measured against one another. ``env`` names
-    the Python environment that the worker runs in, "" the run's own.
+    ``fanouts`` go from the seeds outwards, -1 is all neighbours; without any a batch is its seeds,
+    and an epoch gathers their rows. ``until`` is how far an epoch goes: ``sample``, ``memory_io``
+    or ``compute``; without compute ``model`` is ``""`` and ``hidden`` and ``learning_rate`` are 0.
+    ``device`` is ``cpu`` or ``cuda``. ``recipe`` is the system's resolved recipe as plain values,
+    stage by stage (``{"sampler": {"name": "fused-map", ...}, ...}``), without the stages that
+    ``until`` leaves out; of a system with an epoch loop of its own (``composed`` is false) its
+    options. ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says
+    so. ``replica`` tells equal cells apart that are to be measured against one another. ``env``
+    names the Python environment that the worker runs in, "" the run's own.
     """
 
     experiment: str

@@ -54,7 +54,7 @@ AXES: dict[str, Any] = {
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
     "batch_size": Positive,
-    "fanouts": list[Positive],
+    "fanouts": list[Positive | Literal[-1]],
     "hidden": Positive,
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,

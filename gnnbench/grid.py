@@ -12,6 +12,7 @@ from gnnbench.cell import Cell, Until
 from gnnbench.data import names as names_of_data
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
+from gnnbench.fanouts import ALL
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
 DEFAULT = "default"  # of these: each sampler's own
@@ -159,7 +160,16 @@ def _cell(
         env=env,
         **values,
     )
-    return cell, found.unsupported
+    return cell, found.unsupported or _all_neighbours_fault(cell)
+
+
+def _all_neighbours_fault(cell: Cell) -> str:
+    """Why a cell's pick cannot take all neighbours where it is asked to, or ""."""
+    if ALL not in cell.fanouts or not cell.composed:
+        return ""
+    from gnnbench.ops.picks import all_fault  # which imports torch
+
+    return all_fault(cell.recipe.get("sampler", {}).get("pick", ""))
 
 
 def _combinations(experiment: Experiment) -> Iterator[Raw]:

@@ -11,6 +11,7 @@ from torch import Tensor
 from gnnbench.check.gate import Fault
 from gnnbench.check.generic import UNIT_ROUNDOFF, Point, generic_point
 from gnnbench.data.graph import Graph
+from gnnbench.fanouts import at_most
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
@@ -64,7 +65,7 @@ class FixedBlock:
                 graph.indptr,
                 graph.indices,
                 seeds[:SEEDS].to(graph.indices.dtype),
-                [min(f, most) for f in fanouts],
+                [int(at_most(f, most)) for f in fanouts],
                 pick="floyd",
                 frontier="cumulative",
                 key=seed,
