@@ -148,8 +148,13 @@ def _cell(
         )
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
+        values.pop("evaluate", None)
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    if values.get("evaluate") and not experiment.measure.rounds:
+        raise UsageError(
+            "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
+        )
     settings = fields.of(system, settings, varied)
     found = resolve(system, settings, values.get("device", "cpu"), until)
     cell = Cell(
@@ -160,12 +165,22 @@ def _cell(
         env=env,
         **values,
     )
-    return cell, found.unsupported or _all_neighbours_fault(cell)
+    return cell, found.unsupported or _evaluation_fault(cell) or _all_neighbours_fault(cell)
+
+
+def _evaluation_fault(cell: Cell) -> str:
+    """Why nobody can evaluate what a cell trains, or ""."""
+    if not cell.evaluate or cell.composed:
+        return ""
+    return (
+        f"system '{cell.system}' has an epoch loop of its own, and nobody else sees its model;"
+        " leave evaluate out"
+    )
 
 
 def _all_neighbours_fault(cell: Cell) -> str:
     """Why a cell's pick cannot take all neighbours where it is asked to, or ""."""
-    if ALL not in cell.fanouts or not cell.composed:
+    if not cell.composed or (ALL not in cell.fanouts and cell.evaluate != "all"):
         return ""
     from gnnbench.ops.picks import all_fault  # which imports torch
 
