@@ -9,6 +9,7 @@ ratio is over pairs of fresh processes as every other.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -93,12 +94,17 @@ def learning_rows(plan: Plan, ledger: Ledger, accuracy: Mapping[str, float]) -> 
     found: list[Row] = []
     for cell in _evaluated(plan, ledger):
         pairs = _pairs(plan, ledger, cell)
-        lives = [points for p in pairs for points in _curves(ledger, cell, p).values()]
+        curves = [_curves(ledger, cell, p) for p in pairs]
+        lives = [points for one in curves for points in one.values()]
         if not lives:
             continue
         for what in (m.VAL_ACCURACY, m.TEST_ACCURACY):
-            last = mean_interval([getattr(points[-1], what.name) for points in lives])
-            found.append(m.metric(cell.id, m.LEARNING, what, last))
+            # A reference trains on the same epochs beside each system: that is one training.
+            last: dict[int, list[float]] = {}
+            for life, points in (item for one in curves for item in one.items()):
+                last.setdefault(life, []).append(getattr(points[-1], what.name))
+            mean = mean_interval([statistics.fmean(values) for values in last.values()])
+            found.append(m.metric(cell.id, m.LEARNING, what, mean))
         sample = next(s for s in ledger.samples if s["id"] == cell.id)
         for what in (m.VAL_NODES, m.TEST_NODES):
             found.append(m.metric(cell.id, m.LEARNING, what, sample[what.name]))

@@ -102,6 +102,27 @@ def test_the_time_to_an_accuracy_and_its_ratio_over_pairs(tmp_path):
     assert known.value(A.id, m.LEARNING, m.VAL_NODES) == 50
 
 
+def test_a_reference_beside_two_systems_is_one_training(tmp_path):
+    """Its lives of one number see the same epochs: for an interval they are one."""
+    other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
+    cells = [A, B, other]
+    plan = Plan(
+        cells,
+        [Pair(B, A), Pair(other, A)],
+        references={c.id: A for c in cells},
+        names={c.id: [c.system] for c in cells},
+    )
+    told = Told(tmp_path).life(0, SLOW, FAST).life(1, FAST, FAST)
+    for sample in list(told.samples):
+        told.samples.append({**sample, "pair": f"{A.id}-{other.id}"})
+        if sample["id"] == B.id:
+            told.samples[-1]["id"] = other.id
+    told.events += [{**e, "pair": f"{A.id}-{other.id}"} for e in list(told.events)]
+    known = Metrics(learning_rows(plan, told.ledger, {}))
+    found = known.row(A.id, m.LEARNING, m.VAL_ACCURACY)
+    assert (found["value"], found["n"]) == (pytest.approx((0.9 + 0.8) / 2), 2)
+
+
 def test_a_life_that_does_not_come_there_leaves_no_time_and_no_ratio(tmp_path):
     never = [(1.0, 0.1)] * 4
     ledger = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, never).ledger
