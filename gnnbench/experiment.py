@@ -10,8 +10,9 @@ recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how 
 ``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
 name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``.
 ``[references]`` gives a system a reference of its own, which the plan adds:
-``pyg = "baseline sampler.frontier=new"``. Written back resolved it is a definition again, with the
-same hash.
+``pyg = "baseline sampler.frontier=new"``. ``[accuracy]`` states for a dataset the validation
+accuracy whose time is told where models are evaluated. Written back resolved it is a definition
+again, with the same hash.
 """
 
 from __future__ import annotations
@@ -54,11 +55,12 @@ AXES: dict[str, Any] = {
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
     "batch_size": Positive,
-    "fanouts": list[Positive],
+    "fanouts": list[Positive | Literal[-1]],
     "hidden": Positive,
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,
     "threads": Natural,
+    "evaluate": Literal["sampled", "all"],
 }
 REQUIRED = ("system", "dataset")
 
@@ -158,6 +160,7 @@ class Overridable(Strict):
     description: str = ""
     reference: Name = "baseline"
     references: dict[str, Name] = {}
+    accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
@@ -211,7 +214,8 @@ class Experiment(Overridable):
 
     def _plain(self, without_none: bool = False) -> Raw:
         # Without them a definition is, and hashes, as before there could be any.
-        unused: Any = {k: True for k in ("compare", "references") if not getattr(self, k)}
+        optional = ("compare", "references", "accuracy")
+        unused: Any = {key: True for key in optional if not getattr(self, key)}
         if not self.measure.roofline:
             unused["measure"] = {"roofline"}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)

@@ -211,3 +211,17 @@ def test_cells_of_another_environment_stand_for_the_same_combinations(tmp_path):
     known = {c.id: c.recipe for c in [*here.cells, *there.cells]}
     for one, other in zip(here.asked, there.asked, strict=True):
         assert one != other and known[one] == known[other]
+
+
+def test_all_neighbours_are_for_picks_without_replacement(grid):
+    text = SAMPLE + "fanouts = [[10, -1]]\n'baseline.sampler.pick' = ['floyd', 'random_walk']\n"
+    found = grid("['baseline', 'dgl']", text)
+    walks, *able = sorted(
+        found.cells, key=lambda c: flat(c.recipe)["sampler.pick"] != "random_walk"
+    )
+    assert {c.fanouts for c in found.cells} == {(10, -1)}
+    assert {flat(c.recipe)["sampler.pick"] for c in able} == {"floyd", "dgl"}
+    assert found.unsupported == {
+        walks.id: "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once;"
+        " choose reservoir or floyd or fisher_yates, or a fanout of at least 1"
+    }

@@ -13,6 +13,7 @@ from gnnbench.check.bounded import UNIT_ROUNDOFF
 from gnnbench.check.gate import Fault
 from gnnbench.check.generic import Point, generic_point
 from gnnbench.data.graph import Graph
+from gnnbench.fanouts import at_most
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
@@ -70,7 +71,7 @@ class FixedBlock:
                 graph.indptr,
                 graph.indices,
                 seeds[:SEEDS].to(graph.indices.dtype),
-                [min(f, most) for f in fanouts],
+                [int(at_most(f, most)) for f in fanouts],
                 pick="floyd",
                 frontier="cumulative",
                 key=seed,

@@ -19,6 +19,7 @@ from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
 from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
+from gnnbench.composition.evaluate import Evaluator
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -165,7 +166,11 @@ class Composed(System):
         self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
-        """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
+        """An epoch whose every batch is looked at by the hook that keeps the timed ones too.
+
+        The model is then as it was: those of a comparison learn from the epochs that they share.
+        """
+        kept = None if self.trainer is None else self.trainer.kept()
         sampler = self.stages.sampler
         verifier = self._verifier = Verifier(
             self.graph, sampler.law, self.cell.fanouts, sampler.frontier
@@ -176,6 +181,8 @@ class Composed(System):
         finally:
             self._verifier = None
         report = self.audit(epoch)
+        if self.trainer is not None and kept is not None:
+            self.trainer.restore(kept)
         if self.job.device.type == "cuda":  # what looking takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         reason = verifier.fault or report.reason
@@ -247,6 +254,19 @@ class Composed(System):
             param_norm=norm,
             param_moved=moved,
         )
+
+    def evaluate(self) -> dict[str, float]:
+        """Accuracies of the model by the evaluator that all systems have in common."""
+        assert self.trainer is not None
+        self._peak = self._peak_bytes()
+        found = self._evaluator.run(self.trainer)
+        if self.job.device.type == "cuda":  # what evaluating takes is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self.job)
 
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
         """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""

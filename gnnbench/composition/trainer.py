@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -44,6 +46,19 @@ class Trainer:
         loss.backward()
         self._optimizer.step()
         self.losses.append(loss.detach())
+
+    def _state(self) -> list[Tensor]:
+        return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
+
+    def kept(self) -> list[Tensor]:
+        """A copy of all that training changes, for ``restore``."""
+        return [t.detach().clone() for t in self._state()]
+
+    @torch.no_grad()
+    def restore(self, kept: Sequence[Tensor]) -> None:
+        """Be as when ``kept`` was taken, in the same memory."""
+        for own, before in zip(self._state(), kept, strict=True):
+            own.copy_(before)
 
     def _parameters(self) -> list[Tensor]:
         return [p.detach().clone() for p in self.model.parameters()]

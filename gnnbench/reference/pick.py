@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
+from gnnbench.fanouts import ALL
 from gnnbench.reference.rng import bounded
 
 Draws = Sequence[int]
@@ -111,7 +112,7 @@ WITHOUT_REPLACEMENT: dict[str, Callable[[int, int, Draws], list[int]]] = {
 
 def draws_needed(pick: str, degree: int, fanout: int) -> int:
     """Most draws that a row takes, random walks apart; 0 where every position is taken."""
-    if pick in WITHOUT_REPLACEMENT and degree <= fanout:
+    if pick in WITHOUT_REPLACEMENT and (degree <= fanout or fanout == ALL):
         return 0
     if pick == "reservoir":
         return degree - fanout
@@ -123,11 +124,11 @@ def positions(
 ) -> list[int]:
     """Positions in the row, in the order of the pick; ``tables`` are the row's.
 
-    Without replacement all, in stored order, if degree <= fanout; with it none from an empty row,
-    weighted none from a row without weight.
+    Without replacement all, in stored order, if degree <= fanout or it is -1; with it none from an
+    empty row, weighted none from a row without weight.
     """
     if pick in WITHOUT_REPLACEMENT:
-        if degree <= fanout:
+        if degree <= fanout or fanout == ALL:
             return list(range(degree))
         return WITHOUT_REPLACEMENT[pick](degree, fanout, draws)
     if degree == 0:

@@ -12,6 +12,7 @@ from gnnbench.errors import UsageError
 from gnnbench.results import upgrade
 from gnnbench.results.schema import (
     CELLS,
+    CONVERGENCE,
     CURVES,
     KERNELS,
     METRICS,
@@ -42,6 +43,7 @@ class Run:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     curves: list[dict[str, Any]] = field(default_factory=list)
     roofline: list[dict[str, Any]] = field(default_factory=list)
+    convergence: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -99,6 +101,7 @@ def read(folder: Path) -> Run:
         return Run(folder, record=record, **upgrade.upgrade(first, record))
     now = {"cells": CELLS, "samples": SAMPLES, "metrics": METRICS, "ratios": RATIOS}
     now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES, "roofline": ROOFLINE}
+    now |= {"convergence": CONVERGENCE}
     found = {name: _table(folder, name, columns) for name, columns in now.items()}
     if any(r["schema_version"] != VERSION for r in found["cells"]):
         raise UsageError(

@@ -9,6 +9,7 @@ from typing import Any
 from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError
 from gnnbench.experiment import Measure
+from gnnbench.fanouts import ALL, at_most
 from gnnbench.measure import machine
 from gnnbench.measure.rule import fitting_rounds
 from gnnbench.runner.plan import Pair, Plan
@@ -44,7 +45,8 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     life_s = start_s + (measure.rounds or usual) * epoch_s
     # Most comparisons end at their first look; a budget ends them between pairs.
     seconds = max(life_s, min(look * life_s, budget_s))
-    batch_nodes = min(nodes, pair.system.batch_size * math.prod(f + 1 for f in pair.system.fanouts))
+    grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
+    batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
 
@@ -66,7 +68,7 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
     nodes, edges, width, train = size
     drawn, frontier = 0.0, float(min(cell.batch_size, train))
     for fanout in cell.fanouts:
-        hop = frontier * min(fanout, edges / nodes)
+        hop = frontier * at_most(fanout, edges / nodes)
         drawn += hop
         frontier = min(frontier + hop, nodes)
     batches = math.ceil(train / cell.batch_size)

@@ -181,7 +181,7 @@ class Life:
         """One epoch of each worker, in turn A B, B A; its cost (s)."""
         began = time.monotonic()
         ordered = workers if number % 2 == 0 else workers[::-1]
-        epoch = secrets.randbelow(EPOCHS)
+        epoch = self._epoch(number, warmup)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
             self._foresee(cell, worker, epoch)
@@ -221,6 +221,8 @@ class Life:
             report["counts"] = [*report["counts"], *self._copies(cell, worker, report)]
             if self.measure.roofline and not warmup:
                 where["roofline"] = self._roofline(cell, worker, epoch)
+            if cell.evaluate:
+                where |= self._ask(cell, lambda w=worker: w.call("evaluate"))  # type: ignore[misc]
             sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
             self._left_behind(cell, worker)
@@ -229,6 +231,13 @@ class Life:
             if fault := fault or audit.sample_fault(cell, facts, epoch, sample):
                 self._fail(cell, Failure("incorrect", fault))
         return time.monotonic() - began
+
+    def _epoch(self, number: int, warmup: bool) -> int:
+        """A number that nobody can know before; that of the same round of the same life of every
+        comparison where it is followed how models learn."""
+        if not self.pair.system.evaluate:
+            return secrets.randbelow(EPOCHS)
+        return self.ledger.drawn(f"{self.number} {number} {warmup}") % EPOCHS
 
     def _copies(self, cell: Cell, worker: WorkerProcess, report: Record) -> list[list[Any]]:
         """After an epoch of gathers, and in turn as they are: what mere copying takes."""

@@ -1,10 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``roofline``, ``verify``, ``probe``,
-``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer, ``{"ok": true,
-"result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word
-that its work has ended, by itself on a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``evaluate``, ``copies``, ``roofline``, ``verify``,
+``probe``, ``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer,
+``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch``
+comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -59,6 +59,8 @@ class Worker:
         graph: Any = None
         if found.needs_graph:
             graph = open_graph(cell.dataset, command.get("graph"))
+            if cell.evaluate:
+                graph = graph.with_splits()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
         self.system = found.build(cell, graph)
@@ -147,6 +149,12 @@ class Worker:
         """Count and check what the last epoch did."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
+
+    def evaluate(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Accuracies of the model after the last epoch, and what finding them took."""
+        start = time.perf_counter()
+        found: dict[str, float] = self.system.evaluate()
+        return {**found, "evaluate_s": time.perf_counter() - start}
 
     def copies(self, command: dict[str, Any]) -> dict[str, Any]:
         """Copy as much as the last epoch of gathers served: their ceiling, measured beside them."""
@@ -251,6 +259,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "foresee": worker.foresee,
         "epoch": worker.epoch,
         "audit": worker.audit,
+        "evaluate": worker.evaluate,
         "copies": worker.copies,
         "roofline": worker.roofline,
         "verify": worker.verify,

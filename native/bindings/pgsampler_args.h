@@ -27,7 +27,6 @@ inline bool splits_hubs(const std::string& hubs) {
 // Returns fetch_size.
 inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
                                 int64_t fetch_size, const std::vector<int64_t>& capacity) {
-  check_fanouts(fanouts);
   if (fanouts.size() > static_cast<size_t>(kMaxTaskHops)) {
     fail("fanouts has ", fanouts.size(), " hops, pgsampler takes at most ", kMaxTaskHops);
   }

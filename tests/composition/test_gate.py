@@ -271,3 +271,22 @@ def test_a_weighted_pick_wants_weights(small_graph):
         make(small_graph, settings={"sampler.pick": "weighted_alias"})
     with pytest.raises(UsageError, match="pass unsafe=True"):
         make(small_graph, settings={"sampler": "pgsampler-as-printed"})
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_all_neighbours_are_taken_by_every_system(name, small_graph):
+    system = make(small_graph, name, fanouts=(-1, 3, -1))
+    report = system.check()
+    assert report.ok, report.reason
+    audit = run(system, 1)
+    assert audit.ok, audit.reason
+    assert system.recheck(2) == ""
+
+
+@pytest.mark.parametrize("name", ["baseline", "dgl"])
+def test_a_neighbour_left_out_is_caught(name, small_graph):
+    """Drawn with a fanout that most rows are within, and held against the law of all."""
+    system = make(small_graph, name, fanouts=(20, 20), until="sample")
+    object.__setattr__(system.cell, "fanouts", (-1, -1))
+    assert "edges were drawn where" in system.check().reason
+    assert "edges were drawn where" in run(system, 1).reason

@@ -211,3 +211,17 @@ def test_stale_rows_of_dgls_are_caught(make, monkeypatch):
     monkeypatch.setattr(store, "load", lambda batch: right(batch).roll(1, 0))
     assert "feature rows differ" in system.check().reason
     assert "last timed batch: " in compose.run(system).reason
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_dgl_takes_all_neighbours(make, topology):
+    report = make(
+        "dgl", {"sampler.topology": topology}, until="sample", fanouts=(-1, 2, -1)
+    ).check()
+    assert report.ok, report.reason
+
+
+@pytest.mark.parametrize("system", ["pyg", "wholegraph"])
+def test_others_take_all_neighbours(make, system):
+    report = make(system, until="sample", fanouts=(-1, -1)).check()
+    assert report.ok, report.reason

@@ -1,0 +1,10 @@
+"""A hop's fanout: most neighbours of a destination, or ``ALL`` of them, as DGL and PyG have it."""
+
+from __future__ import annotations
+
+ALL = -1
+
+
+def at_most(fanout: int, degree: float) -> float:
+    """Edges that a row of ``degree`` entries, or as many on the mean, gives without replacement."""
+    return degree if fanout == ALL else min(fanout, degree)
