@@ -1,6 +1,7 @@
 """What a sampler draws by: the name of a pick function and what the pick needs besides.
 
-The pick functions and their laws are written down in ``native/include/gnnbench/pick.h``.
+The pick functions and their laws are written down in ``native/include/gnnbench/pick.h`` and
+``thinning.h``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gnnbench.ops.library import load_native, native_errors
 
 # Without replacement min(fanout, degree) edges; with it fanout of them from any row that is not
 # empty (weighted: not without weight); random_walk: the nodes visited most, at most fanout.
-WITHOUT_REPLACEMENT = ("reservoir", "floyd", "fisher_yates")
+WITHOUT_REPLACEMENT = ("reservoir", "floyd", "fisher_yates", "reservoir_thinned")
 WEIGHTED = ("weighted_alias", "weighted_prefix")
 PICKS = (*WITHOUT_REPLACEMENT, "with_replacement", *WEIGHTED, "random_walk")
 

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
+from decimal import Decimal, localcontext
+from functools import cache
 from itertools import accumulate
 
 from gnnbench.fanouts import ALL
@@ -23,6 +25,57 @@ def reservoir(degree: int, fanout: int, draws: Draws) -> list[int]:
         slot = bounded(draws[item - fanout], item + 1)
         if slot < fanout:
             slots[slot] = item
+    return slots
+
+
+FIRST_OCTAVE, MOST_CANDIDATES, CELL_DRAWS = 3, 16, 20
+
+
+@cache
+def candidate_counts(octave: int) -> list[int]:
+    """Largest words that mean at most 0, 1, .. candidates of a cell: Binomial(2^j, 2^(1-j))."""
+    with localcontext(prec=60):
+        items, chance = 1 << octave, Decimal(2) ** (1 - octave)
+        exactly, at_most, words = (1 - chance) ** items, Decimal(0), []
+        for count in range(MOST_CANDIDATES):
+            at_most += exactly
+            words.append(round(at_most * (1 << 32)) - 1)
+            exactly *= (items - count) * chance / ((count + 1) * (1 - chance))
+    return words
+
+
+def thinned_cells(degree: int, fanout: int) -> list[tuple[int, int]]:
+    """The cells of a row, each its first item and octave: from ``8 ceil(fanout / 2)`` on."""
+    half = (fanout + 1) // 2
+    cells = []
+    octave = FIRST_OCTAVE
+    while half << octave < degree:
+        items = range(half << octave, min(degree, half << (octave + 1)), 1 << octave)
+        cells += [(first, octave) for first in items]
+        octave += 1
+    return cells
+
+
+def reservoir_thinned(degree: int, fanout: int, draws: Draws) -> list[int]:
+    """Algorithm R's law by thinning (Lewis & Shedler, 1979), see ``thinning.h``.
+
+    Draw i - fanout decides about item i before the cells. A cell's draws tell how many of its items
+    are candidates, then which (Floyd's sample) and, in what is left of the draw, for which slot.
+    """
+    behind = ((fanout + 1) // 2) << FIRST_OCTAVE
+    slots = reservoir(min(degree, behind), fanout, draws)
+    for cell, (first, octave) in enumerate(thinned_cells(degree, fanout)):
+        start = behind + CELL_DRAWS * cell
+        count = bisect_left(candidate_counts(octave), draws[start])
+        places: list[int] = []
+        for t in range(count):
+            last = (1 << octave) - count + t
+            place, rest = divmod(draws[start + 1 + t] * (last + 1), 1 << 32)
+            places.append(last if place in places else place)
+            item = first + places[-1]
+            slot = bounded(rest, item + 1) >> (octave - 1)
+            if item < degree and slot < fanout:
+                slots[slot] = max(slots[slot], item)
     return slots
 
 
@@ -107,6 +160,7 @@ WITHOUT_REPLACEMENT: dict[str, Callable[[int, int, Draws], list[int]]] = {
     "reservoir": reservoir,
     "floyd": floyd,
     "fisher_yates": fisher_yates,
+    "reservoir_thinned": reservoir_thinned,
 }
 
 
@@ -114,7 +168,9 @@ def draws_needed(pick: str, degree: int, fanout: int) -> int:
     """Most draws that a row takes, random walks apart; 0 where every position is taken."""
     if pick in WITHOUT_REPLACEMENT and (degree <= fanout or fanout == ALL):
         return 0
-    if pick == "reservoir":
+    if pick == "reservoir_thinned" and (cells := len(thinned_cells(degree, fanout))):
+        return ((fanout + 1) // 2 << FIRST_OCTAVE) + CELL_DRAWS * cells
+    if pick.startswith("reservoir"):
         return degree - fanout
     return 2 * fanout if pick.startswith("weighted") else fanout
 

@@ -14,7 +14,7 @@ inline Pick pick_from_name(const std::string& name) {
       {"reservoir", Pick::kReservoir},          {"floyd", Pick::kFloyd},
       {"fisher_yates", Pick::kFisherYates},     {"with_replacement", Pick::kWithReplacement},
       {"weighted_alias", Pick::kWeightedAlias}, {"weighted_prefix", Pick::kWeightedPrefix},
-      {"random_walk", Pick::kRandomWalk},
+      {"random_walk", Pick::kRandomWalk},       {"reservoir_thinned", Pick::kReservoirThinned},
   };
   std::string names;
   for (const auto& [text, pick] : known) {

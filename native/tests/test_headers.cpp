@@ -73,7 +73,9 @@ void pick(gnnbench::Pick which, uint64_t vertex, uint32_t degree, uint32_t fanou
   };
   gnnbench::pick_row(spec, 0, degree, fanout, draw, out.data(), moved.data());
   expect(out == std::vector<int>(expected), what);
-  expect(drawn == gnnbench::pick_draws(spec, degree, fanout), "draws that the pick takes");
+  const uint32_t most = gnnbench::pick_draws(spec, degree, fanout);
+  const bool fewer = which == gnnbench::Pick::kReservoirThinned;  // than a cell may take
+  expect(fewer ? drawn <= most : drawn == most, "draws that the pick takes");
   expect(gnnbench::pick_count(spec, 0, degree, fanout) == fanout, "edges that the pick gives");
 }
 
@@ -83,6 +85,9 @@ void picks() {
   pick(Pick::kReservoir, 7, 12, 5, {0, 1, 2, 3, 7}, "reservoir 5 of 12");
   pick(Pick::kReservoir, 7, 20, 9, {0, 1, 2, 3, 4, 19, 11, 14, 10}, "reservoir 9 of 20");
   pick(Pick::kReservoir, large, 12, 5, {5, 1, 6, 3, 8}, "reservoir 5 of 12, large vertex");
+  pick(Pick::kReservoirThinned, 7, 12, 5, {0, 1, 2, 3, 7}, "reservoir_thinned 5 of 12");
+  pick(Pick::kReservoirThinned, 7, 60, 5, {24, 1, 47, 29, 46}, "reservoir_thinned 5 of 60");
+  pick(Pick::kReservoirThinned, large, 1000, 3, {954, 518, 142}, "reservoir_thinned, large vertex");
   pick(Pick::kFloyd, 7, 12, 5, {7, 6, 5, 8, 11}, "floyd 5 of 12, one repeated value");
   pick(Pick::kFloyd, 7, 20, 9, {10, 9, 7, 11, 15, 8, 14, 12, 19}, "floyd 9 of 20");
   pick(Pick::kFloyd, large, 12, 5, {0, 2, 5, 10, 7}, "floyd 5 of 12, large vertex");
@@ -99,11 +104,29 @@ void picks() {
        "weighted_prefix, large vertex");
 }
 
+// The reference has the same numbers from decimals of 60 digits.
+void cells() {
+  using gnnbench::candidate_count;
+  const uint32_t last[] = {0x22A55546, 0x67EFFFD5, 0xAD3AAA64};
+  for (uint32_t c = 0; c < 3; ++c) {
+    expect(candidate_count(31, last[c]) == c, "a word of the largest octave");
+    expect(candidate_count(31, last[c] + 1) == c + 1, "a word more");
+  }
+  expect(candidate_count(3, 0x19A0FFFF) == 0 && candidate_count(3, 0x19A10000) == 1, "8 items");
+  expect(candidate_count(3, 0xFFFFFFFF) == 8, "no more candidates than items");
+  expect(candidate_count(31, 0xFFFFFFFF) == gnnbench::kMostCandidates, "most candidates");
+  expect(gnnbench::thinned_from(5) == 24 && gnnbench::thinned_cells(24, 5) == 0, "a row too short");
+  expect(gnnbench::thinned_cells(25, 5) == 1 && gnnbench::thinned_cells(49, 5) == 4, "cells");
+  expect(gnnbench::thinned_cells(0xFFFFFFFF, 1) == 29, "cells of the longest row");
+  expect(gnnbench::thinned_cells(0xFFFFFFFF, (1u << 24) + 1) == 0, "a fanout without cells");
+}
+
 void counts() {
   using gnnbench::Pick;
   const uint32_t none[] = {gnnbench::kNoWeight};
   const int64_t zeros[] = {0, 0};
-  for (const Pick which : {Pick::kReservoir, Pick::kFloyd, Pick::kFisherYates}) {
+  for (const Pick which :
+       {Pick::kReservoir, Pick::kReservoirThinned, Pick::kFloyd, Pick::kFisherYates}) {
     const gnnbench::PickSpec spec = spec_of(which);
     expect(gnnbench::pick_count(spec, 0, 3, 5) == 3, "a small row is taken whole");
     expect(gnnbench::takes_all(which, 5, 5) && gnnbench::pick_draws(spec, 5, 5) == 0,
@@ -221,6 +244,7 @@ int main() {
   draws_of_a_vertex();
   bounded_draws();
   picks();
+  cells();
   counts();
   rows();
   faults();

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 IDS = [torch.int32, torch.int64]
 KEY = 0x0123_4567_89AB_CDEF
-UNWEIGHTED = ["reservoir", "floyd", "fisher_yates", "with_replacement"]
+UNWEIGHTED = ["reservoir", "reservoir_thinned", "floyd", "fisher_yates", "with_replacement"]
 PICKS = [*UNWEIGHTED, "weighted_alias", "weighted_prefix", "random_walk"]
 FRONTIERS = ["cumulative", "new"]
 SAMPLERS = ["fused-map", "fastsample"]
@@ -119,16 +119,17 @@ def test_batch_equals_cpu(sampler, pick, frontier, dtype, fanouts):
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("fanout", [1, 16, 31, 32, 33, 1000])
 def test_hubs_and_every_shape_of_a_group(sampler, pick, fanout):
-    # 1024 and 1025 are the last row of a group and the first of a whole block; tiles end in rows
-    # of the next.
-    degrees = np.array([100_000, 0, 3, 1024, 1025, 5000, 1, 31, 2047] + [fanout, 40] * 30)
+    # 1024 and 1025 draws are the last row of a group and the first of a whole block; tiles end in
+    # rows of the next.
+    hub = 1024 + fanout
+    degrees = np.array([100_000, 0, 3, hub, hub + 1, 5000, 1, 31, 2047] + [fanout, 40] * 30)
     csc = csc_of(degrees, torch.int32, seed=5)
     seeds = torch.arange(len(degrees), dtype=torch.int32)
     check(sampler, csc, seeds, [fanout], pick_of(pick, csc), "cumulative")
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("pick", UNWEIGHTED[:3])
+@pytest.mark.parametrize("pick", UNWEIGHTED[:4])
 def test_every_neighbour(sampler, pick):
     csc = skewed(500, torch.int32, seed=2)
     seeds = torch.arange(0, 500, 3, dtype=torch.int32)

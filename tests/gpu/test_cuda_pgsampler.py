@@ -20,7 +20,7 @@ pytestmark = pytest.mark.gpu
 
 IDS = [torch.int32, torch.int64]
 KEY = 0x0123_4567_89AB_CDEF
-UNWEIGHTED = ["reservoir", "floyd", "fisher_yates", "with_replacement"]
+UNWEIGHTED = ["reservoir", "reservoir_thinned", "floyd", "fisher_yates", "with_replacement"]
 PICKS = [*UNWEIGHTED, "weighted_alias", "weighted_prefix"]
 SOUND = ["persistent", "fusion"]
 

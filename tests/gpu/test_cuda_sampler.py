@@ -70,6 +70,8 @@ def test_hand_made_hop(ops, gpu, pick, dtype):
 PINNED = [
     ("reservoir", 12, 7, [0, 1, 2, 3, 7]),
     ("reservoir", 20, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
+    ("reservoir_thinned", 60, 7, [24, 1, 47, 29, 46]),
+    ("reservoir_thinned", 1000, 7, [540, 174, 116]),
     ("floyd", 12, 7, [7, 6, 5, 8, 11]),
     ("floyd", 20, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
     ("fisher_yates", 12, 7, [10, 8, 5, 6, 9]),
@@ -153,8 +155,9 @@ def test_walks_equal_cpu(ops, gpu, walks, length, dtype, fanout):
 @pytest.mark.parametrize("pick", PICKS)
 @pytest.mark.parametrize("fanout", [1, 10, 600, 3000])
 def test_hubs(ops, gpu, pick, fanout):
-    # 2048 and 2049 are the last row of a warp and the first of a whole block.
-    degrees = np.array([100_000, 0, 3, 2048, 2049, 5000, 100_003, 1, 31, 2047])
+    # 2048 and 2049 draws are the last row of a warp and the first of a whole block.
+    hub = 2048 + fanout
+    degrees = np.array([100_000, 0, 3, hub, hub + 1, 5000, 100_003, 1, 31, 2047])
     csc = csc_of(degrees, torch.int32, seed=5)
     dst = torch.arange(len(degrees), dtype=torch.int32)
     assert_same(hop(ops, csc, dst, fanout, pick, gpu.put), hop(ops, csc, dst, fanout, pick))

@@ -58,13 +58,25 @@ def included(positions: npt.NDArray[np.int64], degree: int) -> npt.NDArray[np.fl
     return out
 
 
-@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-@pytest.mark.parametrize(("degree", "fanout"), [(6, 3), (7, 2), (8, 5), (5, 4), (9, 1)])
+# Rows so long that a thinned reservoir draws most of their items by cells of several octaves.
+@pytest.mark.parametrize(
+    ("pick", "degree", "fanout"),
+    [
+        *(
+            (p, *row)
+            for p in WITHOUT_REPLACEMENT
+            for row in [(6, 3), (7, 2), (8, 5), (5, 4), (9, 1)]
+        ),
+        *(("reservoir_thinned", *row) for row in [(16, 2), (37, 1), (110, 1)]),
+    ],
+)
 def test_every_subset_is_as_likely(pick: str, degree: int, fanout: int) -> None:
     subsets = list(itertools.combinations(range(degree), fanout))
-    drawn = (1 << picked(pick, degree, fanout)).sum(axis=1)
-    counts = np.bincount(drawn, minlength=1 << degree)
-    observed = np.array([counts[sum(1 << i for i in s)] for s in subsets])
+    drawn = np.sort(picked(pick, degree, fanout), axis=1)
+    number = {s: i for i, s in enumerate(subsets)}
+    found, times = np.unique(drawn, axis=0, return_counts=True)
+    observed = np.zeros(len(subsets), dtype=np.int64)
+    observed[[number[tuple(s)] for s in found.tolist()]] = times
     assert observed.sum() == N
     free = len(subsets) - 1
     critical = stats.chi2.isf(ALARM, free)
@@ -74,8 +86,13 @@ def test_every_subset_is_as_likely(pick: str, degree: int, fanout: int) -> None:
     assert ((observed - expected) ** 2 / expected).sum() < critical
 
 
-@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-@pytest.mark.parametrize(("degree", "fanout"), [(40, 15), (17, 10), (30, 5)])
+@pytest.mark.parametrize(
+    ("pick", "degree", "fanout"),
+    [
+        *((p, *row) for p in WITHOUT_REPLACEMENT for row in [(40, 15), (17, 10), (30, 5)]),
+        *(("reservoir_thinned", *row) for row in [(60, 5), (150, 10)]),
+    ],
+)
 def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
     counts = included(picked(pick, degree, fanout), degree).sum(axis=0, dtype=np.float64)
     p = fanout / degree
@@ -88,16 +105,21 @@ def test_single_inclusion(pick: str, degree: int, fanout: int) -> None:
     assert ((counts - N * p) ** 2).sum() / variance < critical
 
 
-@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
-@pytest.mark.parametrize(("degree", "fanout"), [(40, 15), (17, 10)])
-def test_pairwise_inclusion(pick: str, degree: int, fanout: int) -> None:
+@pytest.mark.parametrize(
+    ("pick", "degree", "fanout", "found"),
+    [
+        *((p, *row, 0.05) for p in WITHOUT_REPLACEMENT for row in [(40, 15), (17, 10)]),
+        ("reservoir_thinned", 33, 8, 0.06),
+    ],
+)
+def test_pairwise_inclusion(pick: str, degree: int, fanout: int, found: float) -> None:
     rows = included(picked(pick, degree, fanout), degree)
     together = (rows.T @ rows)[np.triu_indices(degree, 1)]  # counts stay exact in float32
     p = fanout * (fanout - 1) / (degree * (degree - 1))
     deviation = np.sqrt(N * p * (1 - p))
     limit = stats.norm.isf(ALARM / 2 / len(together))  # Bonferroni over the pairs
-    # power: one pair off by 5 % would be found
-    assert stats.norm.sf(limit - 0.05 * N * p / deviation) > 0.99
+    # power: one pair off by `found` would be found
+    assert stats.norm.sf(limit - found * N * p / deviation) > 0.99
     assert np.abs(together - N * p).max() / deviation < limit
 
 

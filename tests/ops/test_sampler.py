@@ -89,6 +89,9 @@ def test_new_frontier_gives_prefixes_of_one_csc(sample: Callable[..., Any], pick
 PINNED: list[tuple[str, int, int, int, list[int]]] = [
     ("reservoir", 12, 5, 7, [0, 1, 2, 3, 7]),
     ("reservoir", 20, 9, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
+    ("reservoir_thinned", 12, 5, 7, [0, 1, 2, 3, 7]),
+    ("reservoir_thinned", 60, 5, 7, [24, 1, 47, 29, 46]),
+    ("reservoir_thinned", 1000, 3, 7, [540, 174, 116]),
     ("floyd", 12, 5, 7, [7, 6, 5, 8, 11]),
     ("floyd", 20, 9, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
     ("fisher_yates", 12, 5, 7, [10, 8, 5, 6, 9]),
@@ -267,6 +270,18 @@ def test_rows_beyond_one_window_of_draws(pick: str) -> None:
             sampler.hop_by_hop(*args, **options, with_positions=True),
             reference.sample(*args, **options, with_positions=True),
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
+    # Cells of up to 2^21 items, whose draws the reference takes from a table of its own.
+    indptr = torch.tensor([0, 1 << 22, (1 << 22) + 3_000_001])
+    indices = (torch.arange(int(indptr[-1])) % 2).to(dtype)
+    for batch in range(20):
+        args = (indptr, indices, torch.tensor([0, 1]), [1 + 7 * (batch % 3)])
+        options: dict[str, Any] = {"frontier": "cumulative", "key": KEY, "batch": batch}
+        options |= {"pick": "reservoir_thinned", "with_positions": True}
+        same(sampler.hop_by_hop(*args, **options), reference.sample(*args, **options))
 
 
 @pytest.mark.parametrize("frontier", FRONTIERS)

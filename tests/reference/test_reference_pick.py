@@ -1,5 +1,7 @@
 """The picks worked out by hand from chosen draws."""
 
+import math
+
 from gnnbench.reference import pick
 
 HALF = 1 << 31  # bounded(HALF, n) is n // 2
@@ -12,6 +14,41 @@ def test_reservoir_by_hand() -> None:
     assert pick.reservoir(5, 3, [HALF, HALF]) == [0, 1, 4]
     # 3 gets slot 0, 4 gets slot 4, which is none.
     assert pick.reservoir(5, 3, [0, LAST]) == [3, 1, 2]
+
+
+def test_candidates_are_binomial() -> None:
+    # 8 items, a quarter of them: none 3^8 / 4^8, one 8 * 3^7 / 4^8, and never more than 8.
+    none, one, *_, eight = pick.candidate_counts(3)[:9]
+    assert none == 3**8 * 2**16 - 1
+    assert one == (3**8 + 8 * 3**7) * 2**16 - 1
+    assert eight == LAST
+    # Of many items they are Poisson's: exp(-2), 3 exp(-2).
+    poisson = [round((1 << 32) * most * math.exp(-2)) - 1 for most in (1, 3, 5)]
+    assert pick.candidate_counts(31)[:3] == poisson == [0x22A55546, 0x67EFFFD5, 0xAD3AAA64]
+
+
+def test_reservoir_thinned_by_hand() -> None:
+    # One slot: items 1 to 7 singly, draws 0 to 6; then cells of 8 and of 16 items, draws 8 and 28.
+    assert pick.thinned_cells(30, 1) == [(8, 3), (16, 4)]
+    draws = [LAST] * 48
+    draws[8] = draws[28] = 0  # no candidate
+    assert pick.reservoir_thinned(30, 1, draws) == [0]
+    draws[2] = 0  # item 3 takes the slot
+    assert pick.reservoir_thinned(30, 1, draws) == [3]
+    # Two of 8: of seven places the middle, and half a draw is left: item 11 has slot 6 >> 2.
+    draws[8], draws[9] = pick.candidate_counts(3)[1] + 1, HALF
+    assert pick.reservoir_thinned(30, 1, draws) == [3]
+    # A draw less of it, and slot 0 of 3: 0 + 8 and the rest of it nearly 0.
+    draws[10] = 1
+    assert pick.reservoir_thinned(30, 1, draws) == [8]
+    # The same place again is the last of the cell, 15; its slot is 0.
+    draws[9] = 1
+    assert pick.reservoir_thinned(30, 1, draws) == [15]
+    # One candidate of the last cell: place 14 is behind the row, place 13 is its last item.
+    draws[28], draws[29] = pick.candidate_counts(4)[0] + 1, 14 << 28
+    assert pick.reservoir_thinned(30, 1, draws) == [15]
+    draws[29] = 13 << 28
+    assert pick.reservoir_thinned(30, 1, draws) == [29]
 
 
 def test_floyd_by_hand() -> None:
@@ -79,6 +116,8 @@ def test_small_rows_are_taken_whole_and_draw_nothing() -> None:
         assert pick.draws_needed(name, 3, 3) == 0
     assert pick.draws_needed("floyd", 20, 5) == 5
     assert pick.draws_needed("reservoir", 20, 5) == 15
+    assert pick.draws_needed("reservoir_thinned", 24, 5) == 19
+    assert pick.draws_needed("reservoir_thinned", 25, 5) == 24 + 20
     assert pick.draws_needed("with_replacement", 3, 5) == 5
     assert pick.draws_needed("weighted_alias", 3, 5) == 10
 

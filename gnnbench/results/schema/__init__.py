@@ -23,5 +23,6 @@ TABLES = {
 
 __all__ = [
     "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "METRICS", "RATIOS", "ROOFLINE", "SAMPLES",
-    "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column", "column_names",
+    "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column",
+    "column_names",
 ]  # fmt: skip

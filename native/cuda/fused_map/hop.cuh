@@ -26,7 +26,7 @@ namespace gnnbench::cuda {
 
 constexpr int kHopThreads = 256;
 constexpr int kMostTileRows = 32;           // warp 0 scans a tile
-constexpr uint32_t kHubDegree = 1024;       // a whole block draws the reservoir of a larger row
+constexpr uint32_t kHubUnits = 256;         // a whole block draws a reservoir of more
 constexpr size_t kTileBytes = 24 << 10;     // of shared memory, if a row allows
 constexpr size_t kMostRowBytes = 64 << 10;  // what every GPU from compute capability 8.0 on has
 
@@ -79,6 +79,10 @@ __device__ inline HopStart hop_start(const FusedControl* control, uint32_t hop, 
 
 // ---- the kernel ----
 
+__device__ __forceinline__ bool is_hub(Pick pick, uint32_t degree, uint32_t fanout) {
+  return offer_units(pick, degree, fanout) > kHubUnits;
+}
+
 // Fills a row's slots; of a hub's reservoir the whole block makes the offers. `spec.pick` is kPick.
 template <Pick kPick>
 __device__ inline void pick_slots(const Lanes& g, const CscRow& row, bool picks, uint32_t fanout,
@@ -92,11 +96,11 @@ __device__ inline void pick_slots(const Lanes& g, const CscRow& row, bool picks,
     fanout <= 32 ? fisher_yates_lanes(g, picks, row.degree, fanout, draws, slots)
                  : fisher_yates_warp(g.lane, row.degree, fanout, draws, slots, slots + fanout,
                                      slots + 2 * fanout);
-  } else if constexpr (kPick == Pick::kReservoir) {
+  } else if constexpr (takes_offers(kPick)) {
     if (picks) fill_slots(g, fanout, slots);
     __syncwarp();
-    if (picks && row.degree <= kHubDegree) {
-      offer_draws(g, draws, 0, row.degree - fanout, fanout, slots);
+    if (picks && !is_hub(kPick, row.degree, fanout)) {
+      offer_row(kPick, g, draws, row.degree, fanout, slots);
     }
   } else if (picks) {
     CachedDraws drawn{draws};
@@ -165,8 +169,8 @@ __global__ void __launch_bounds__(kHopThreads)
   bool hub = false;
   if (g.lane == 0 && group < job.tile_rows) {
     row_offsets[group] = count;
-    if constexpr (kPick == Pick::kReservoir) {
-      hub = picks && row.degree > kHubDegree;
+    if constexpr (takes_offers(kPick)) {
+      hub = picks && is_hub(kPick, row.degree, job.fanout);
       hub_degrees[group] = hub ? row.degree : 0;
       hub_vertices[group] = vertex;
     }
@@ -194,15 +198,15 @@ __global__ void __launch_bounds__(kHopThreads)
 
   if constexpr (!kWalks) {
     pick_slots<kPick>(g, row, picks, job.fanout, draws, spec, slots);
-    if constexpr (kPick == Pick::kReservoir) {
+    if constexpr (takes_offers(kPick)) {
       if (any_hub) {
         __syncthreads();
         for (uint32_t r = 0; r < tile_rows; ++r) {
           if (hub_degrees[r] == 0) continue;  // the same for all threads
           const Draws of_hub{draws.key, static_cast<uint64_t>(hub_vertices[r]), draws.hop,
                              draws.batch};
-          offer_draws(Block<kHopThreads>{}, of_hub, 0, hub_degrees[r] - job.fanout, job.fanout,
-                      reinterpret_cast<uint32_t*>(row_memory + r * job.row_bytes));
+          offer_row(kPick, Block<kHopThreads>{}, of_hub, hub_degrees[r], job.fanout,
+                    reinterpret_cast<uint32_t*>(row_memory + r * job.row_bytes));
         }
         __syncthreads();
       }
@@ -352,6 +356,7 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
   };
   switch (batch.pick.pick) {
     case Pick::kReservoir: run(hop_kernel<Pick::kReservoir, Map>); break;
+    case Pick::kReservoirThinned: run(hop_kernel<Pick::kReservoirThinned, Map>); break;
     case Pick::kFloyd: run(hop_kernel<Pick::kFloyd, Map>); break;
     case Pick::kFisherYates: run(hop_kernel<Pick::kFisherYates, Map>); break;
     case Pick::kWithReplacement: run(hop_kernel<Pick::kWithReplacement, Map>); break;

@@ -1,5 +1,6 @@
 // Pick pass of one hop: the kernel of the kind of pick.
 #include "cuda/hop/row.cuh"
+#include "cuda/pick/reservoir.cuh"
 
 namespace gnnbench::cuda {
 namespace {
@@ -17,7 +18,7 @@ void hop_empty(Launch launch, int32_t* indptr, int32_t base) {
 
 int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges) {
   if (fanout == kAllNeighbors) return 0;
-  if (pick == Pick::kReservoir) return hop_reservoir_slots(fanout, edges);
+  if (takes_offers(pick)) return hop_reservoir_slots(fanout, edges);
   return is_sequential(pick) ? hop_sequential_slots(pick, fanout, edges) : 0;
 }
 
@@ -26,7 +27,7 @@ void hop_pick(Launch launch, Csc<Id> graph, Vertices dst, int64_t n, const HopDr
               int64_t* offsets, uint32_t* slots, HopOut<Id> out) {
   if (n == 0) return hop_empty(launch, out.indptr, out.base);
   const HopJob<Id> job{graph, dst, n, draws, offsets, slots, out};
-  if (draws.spec.pick == Pick::kReservoir) {
+  if (takes_offers(draws.spec.pick)) {
     hop_reservoir(launch, job);
   } else if (is_sequential(draws.spec.pick)) {
     hop_sequential(launch, job);

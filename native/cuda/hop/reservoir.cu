@@ -1,4 +1,4 @@
-// Reservoir: a warp takes a row, and the whole block joins for rows of more than kBlockDegree.
+// Reservoirs: a warp takes a row, and the whole block joins for rows of more than kBlockUnits.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/reservoir.cuh"
 
@@ -7,22 +7,22 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
-constexpr uint32_t kBlockDegree = 2048;
+constexpr uint32_t kBlockUnits = 512;
 constexpr uint32_t kSharedFanout = 512;  // 8 KiB of slots a block
 
 // All threads of the team (a warp or the block) call it for the same row.
-template <class Team, class Id>
+template <Pick kPick, class Team, class Id>
 __device__ void reservoir_row(const Team& team, const HopJob<Id>& job, const HopRow& r,
                               uint32_t* slots) {
   const uint32_t fanout = job.draws.fanout;
   fill_slots(team, fanout, slots);
   team.sync();
-  offer_draws(team, job.draws.of(r.vertex), 0, r.row.degree - fanout, fanout, slots);
+  offer_row(kPick, team, job.draws.of(r.vertex), r.row.degree, fanout, slots);
   team.sync();
   for (uint32_t s = team.rank(); s < fanout; s += team.size()) write_slot(job, r, s, slots[s]);
 }
 
-template <class Id, bool kShared>
+template <class Id, Pick kPick, bool kShared>
 __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
   extern __shared__ uint32_t shared_slots[];
   __shared__ bool large[kWarps];
@@ -39,8 +39,8 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
     if (lane == 0) write_indptr(job, first + warp, r.out);
     if (!r.picks) {
       for (uint32_t s = lane; s < r.count; s += 32) write_slot(job, r, s, s);
-    } else if (r.row.degree <= kBlockDegree) {
-      reservoir_row(whole_warp(), job, r, slots_of(warp, r));
+    } else if (offer_units(kPick, r.row.degree, job.draws.fanout) <= kBlockUnits) {
+      reservoir_row<kPick>(whole_warp(), job, r, slots_of(warp, r));
     } else {
       is_large = true;
     }
@@ -50,8 +50,21 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
   for (int w = 0; w < kWarps; ++w) {
     if (!large[w]) continue;  // the same for all threads
     const HopRow r = load_row(job, first + w);
-    reservoir_row(Block<kThreads>{}, job, r, slots_of(w, r));
+    reservoir_row<kPick>(Block<kThreads>{}, job, r, slots_of(w, r));
   }
+}
+
+template <class Id, Pick kPick>
+void launch_kernel(Launch launch, const HopJob<Id>& job) {
+  const uint32_t fanout = job.draws.fanout;
+  const int64_t blocks = blocks_for(job.n, kWarps);
+  if (fanout > kSharedFanout) {
+    reservoir_kernel<Id, kPick, false><<<blocks, kThreads, 0, launch.stream>>>(job);
+  } else {
+    const size_t bytes = kWarps * fanout * sizeof(uint32_t);
+    reservoir_kernel<Id, kPick, true><<<blocks, kThreads, bytes, launch.stream>>>(job);
+  }
+  GNNBENCH_CUDA_LAUNCHED(launch, "reservoir_kernel");
 }
 
 }  // namespace
@@ -62,15 +75,8 @@ int64_t hop_reservoir_slots(uint32_t fanout, int64_t edges) {
 
 template <class Id>
 void hop_reservoir(Launch launch, const HopJob<Id>& job) {
-  const uint32_t fanout = job.draws.fanout;
-  const int64_t blocks = blocks_for(job.n, kWarps);
-  if (fanout > kSharedFanout) {
-    reservoir_kernel<Id, false><<<blocks, kThreads, 0, launch.stream>>>(job);
-  } else {
-    const size_t bytes = kWarps * fanout * sizeof(uint32_t);
-    reservoir_kernel<Id, true><<<blocks, kThreads, bytes, launch.stream>>>(job);
-  }
-  GNNBENCH_CUDA_LAUNCHED(launch, "reservoir_kernel");
+  job.draws.spec.pick == Pick::kReservoir ? launch_kernel<Id, Pick::kReservoir>(launch, job)
+                                          : launch_kernel<Id, Pick::kReservoirThinned>(launch, job);
 }
 
 template void hop_reservoir<int32_t>(Launch, const HopJob<int32_t>&);

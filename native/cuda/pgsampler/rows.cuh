@@ -15,10 +15,10 @@ struct Held {
   int64_t vertex[32];
   int64_t begin[32];  // of its row in graph.indices
   uint32_t degree[32];
-  uint32_t out[32];     // of its result in job.neighbors
-  uint32_t count[32];   // edges to write now
-  uint32_t first[33];   // pairs before it: its edges and, unless the hop is the last, itself
-  uint32_t blocks[33];  // Philox blocks before its own, of a reservoir
+  uint32_t out[32];    // of its result in job.neighbors
+  uint32_t count[32];  // edges to write now
+  uint32_t first[33];  // pairs before it: its edges and, unless the hop is the last, itself
+  uint32_t units[33];  // of offers before its own, of a reservoir
   uint32_t hop[32];
 };
 
@@ -58,19 +58,19 @@ struct RowWarp : QueueWarp<Id> {
   // Reservoirs of all held rows together, so that short rows share the lanes.
   __device__ void draw_reservoirs(bool drawn) const {
     const uint32_t fanout = job.fanouts[held.hop[lane]];
-    sum_up(drawn ? (held.degree[lane] - fanout + 3) / 4 : 0, held.blocks);
+    sum_up(drawn ? offer_units(job.spec.pick, held.degree[lane], fanout) : 0, held.units);
     for (uint32_t p = lane, row = 0; p < held.first[32]; p += 32) {
       row = row_of(p, held.first, row);
       const uint32_t s = p - held.first[row];
-      const bool has_slot = held.blocks[row] < held.blocks[row + 1] && s < held.count[row];
+      const bool has_slot = held.units[row] < held.units[row + 1] && s < held.count[row];
       if (has_slot) slots_of(row, held.count[row])[s] = s;
     }
     __syncwarp();
-    for (uint32_t p = lane, row = 0; p < held.blocks[32]; p += 32) {
-      row = row_of(p, held.blocks, row);
+    for (uint32_t p = lane, row = 0; p < held.units[32]; p += 32) {
+      row = row_of(p, held.units, row);
       const uint32_t count = held.count[row];  // the fanout
-      offer_block(draws_of(row), p - held.blocks[row], held.degree[row] - count, count,
-                  slots_of(row, count));
+      offer_unit(job.spec.pick, draws_of(row), p - held.units[row], held.degree[row], count,
+                 slots_of(row, count));
     }
   }
 
@@ -91,7 +91,7 @@ struct RowWarp : QueueWarp<Id> {
   __device__ void draw_rows(bool drawn) const {
     const Pick pick = job.spec.pick;
     if (!without_replacement(pick)) return;
-    if (pick == Pick::kReservoir) {
+    if (takes_offers(pick)) {
       draw_reservoirs(drawn);
     } else {
       // Where the fanout is small a lane draws its own row.
@@ -118,7 +118,7 @@ struct RowWarp : QueueWarp<Id> {
     return independent_slot(job.spec, CscRow{held.begin[row], degree}, s, draws);
   }
 
-  // The row of pair (or block) `p`, at or behind `row`: the one whose items hold it.
+  // The row of pair (or unit) `p`, at or behind `row`: the one whose items hold it.
   static __device__ uint32_t row_of(uint32_t p, const uint32_t (&first)[33], uint32_t row) {
     while (first[row + 1] <= p) ++row;
     return row;

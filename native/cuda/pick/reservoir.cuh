@@ -1,8 +1,12 @@
-// The reservoir pick by any team, as DGL's kernel: a slot keeps the largest position that drew it
+// The reservoir picks by any team, as DGL's kernel: a slot keeps the largest position that drew it
 // (atomicMax), which is the last writer of the sequential loop of gnnbench/pick.h.
+//
+// A row's offers come in units that lanes take in any order: Philox blocks of four draws and, of a
+// thinned reservoir, its cells (gnnbench/thinning.h) behind those.
 #pragma once
 
 #include "cuda/pick/team.cuh"
+#include "gnnbench/pick.h"
 
 namespace gnnbench::cuda {
 
@@ -27,7 +31,46 @@ __device__ __forceinline__ void offer_block(const Draws& draws, uint32_t block, 
   }
 }
 
-// The draws from `first`, a multiple of four, to `end`; all of a row: 0 to degree - fanout.
+// Whether a pick's slots are filled by fill_slots and offers.
+__host__ __device__ constexpr bool takes_offers(Pick pick) {
+  return pick == Pick::kReservoir || pick == Pick::kReservoirThinned;
+}
+
+// Positions of a row that are not in cells.
+__device__ __forceinline__ uint32_t drawn_singly(Pick pick, uint32_t degree, uint32_t fanout) {
+  return pick == Pick::kReservoirThinned ? min(degree, thinned_from(fanout)) : degree;
+}
+
+// Of a row that is not taken whole.
+__device__ __forceinline__ uint32_t offer_units(Pick pick, uint32_t degree, uint32_t fanout) {
+  const uint32_t cells = pick == Pick::kReservoirThinned ? thinned_cells(degree, fanout) : 0;
+  return (drawn_singly(pick, degree, fanout) - fanout + 3) / 4 + cells;
+}
+
+template <class Slots>
+__device__ __forceinline__ void offer_unit(Pick pick, const Draws& draws, uint32_t unit,
+                                           uint32_t degree, uint32_t fanout, Slots slots) {
+  const uint32_t singly = drawn_singly(pick, degree, fanout) - fanout, blocks = (singly + 3) / 4;
+  if (unit < blocks) {
+    offer_block(draws, unit, singly, fanout, slots);
+  } else if (pick == Pick::kReservoirThinned) {
+    CachedDraws drawn{draws};
+    thinned_cell(unit - blocks, degree, fanout, drawn,
+                 [&](uint32_t item, uint32_t slot) { atomicMax(&slots[slot], item); });
+  }
+}
+
+// All offers of a row.
+template <class Team, class Slots>
+__device__ __forceinline__ void offer_row(Pick pick, const Team& team, const Draws& draws,
+                                          uint32_t degree, uint32_t fanout, Slots slots) {
+  const uint32_t units = offer_units(pick, degree, fanout);
+  for (uint32_t u = team.rank(); u < units; u += team.size()) {
+    offer_unit(pick, draws, u, degree, fanout, slots);
+  }
+}
+
+// The draws from `first`, a multiple of four, to `end`, of a reservoir.
 template <class Team, class Slots>
 __device__ __forceinline__ void offer_draws(const Team& team, const Draws& draws, uint32_t first,
                                             uint32_t end, uint32_t fanout, Slots slots) {

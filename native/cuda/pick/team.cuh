@@ -6,7 +6,7 @@
 //                   floyd_warp          a warp, any fanout
 //   fisher_yates    fisher_yates_lanes  as Floyd's
 //                   fisher_yates_warp
-//   reservoir       fill_slots, then offer_draws, by any team
+//   reservoir, reservoir_thinned        fill_slots, then offer_row, by any team
 //   draws with replacement              independent_slot, a thread a slot
 //   random_walk     walk_lanes, then rank_visits, a group of lanes
 //

@@ -9,6 +9,7 @@
 //   weighted_alias   2 fanout               fanout, 0 in a row without weight    with
 //   weighted_prefix  2 fanout               fanout, 0 in a row without weight    with
 //   random_walk      2 walks length         min(fanout, nodes visited)           (nodes, not edges)
+//   reservoir_thinned  see thinning.h       min(fanout, degree)                  without
 //
 // Those without replacement take every position, in stored order and without a draw, where
 // degree <= fanout: their functions are called for longer rows only. The draws with replacement
@@ -19,6 +20,7 @@
 
 #include "gnnbench/csc.h"
 #include "gnnbench/rng.h"
+#include "gnnbench/thinning.h"
 
 namespace gnnbench {
 
@@ -30,6 +32,7 @@ enum class Pick : int {
   kWeightedAlias = 4,
   kWeightedPrefix = 5,
   kRandomWalk = 6,
+  kReservoirThinned = 7,
 };
 
 // Integers of the weighted picks, one per entry of the CSC, made once on the host. Pointers of the
@@ -78,7 +81,8 @@ struct HopDraws {
 };
 
 GNNBENCH_HD bool without_replacement(Pick pick) {
-  return pick == Pick::kReservoir || pick == Pick::kFloyd || pick == Pick::kFisherYates;
+  return pick == Pick::kReservoir || pick == Pick::kReservoirThinned || pick == Pick::kFloyd ||
+         pick == Pick::kFisherYates;
 }
 
 // Edges of a row of `degree` entries from `begin` in the CSC; of a random walk the most it can be.
@@ -87,6 +91,7 @@ GNNBENCH_HD uint32_t pick_count(const PickSpec& spec, int64_t begin, uint32_t de
   if (degree == 0) return 0;
   switch (spec.pick) {
     case Pick::kReservoir:
+    case Pick::kReservoirThinned:
     case Pick::kFloyd:
     case Pick::kFisherYates: return degree < fanout ? degree : fanout;
     case Pick::kWithReplacement: return fanout;
@@ -101,11 +106,15 @@ GNNBENCH_HD bool takes_all(Pick pick, uint32_t degree, uint32_t fanout) {
   return without_replacement(pick) && degree <= fanout;
 }
 
-// Draws of a row with a positive count.
+// Draws of a row with a positive count; of a thinned reservoir the most it can be.
 GNNBENCH_HD uint32_t pick_draws(const PickSpec& spec, uint32_t degree, uint32_t fanout) {
   if (takes_all(spec.pick, degree, fanout)) return 0;
   switch (spec.pick) {
     case Pick::kReservoir: return degree - fanout;
+    case Pick::kReservoirThinned: {
+      const uint32_t cells = thinned_cells(degree, fanout);
+      return cells == 0 ? degree - fanout : cell_draws(cells, fanout);
+    }
     case Pick::kFloyd:
     case Pick::kFisherYates:
     case Pick::kWithReplacement: return fanout;
@@ -124,6 +133,17 @@ GNNBENCH_HD void pick_reservoir(uint32_t degree, uint32_t fanout, DrawFn draw, T
     const uint32_t slot = bounded(draw(i - fanout), i + 1);
     if (slot < fanout) out[slot] = static_cast<T>(i);
   }
+}
+
+// The same law from few draws, see thinning.h.
+template <class DrawFn, class T>
+GNNBENCH_HD void pick_reservoir_thinned(uint32_t degree, uint32_t fanout, DrawFn draw, T* out) {
+  const uint32_t from = thinned_from(fanout), cells = thinned_cells(degree, fanout);
+  pick_reservoir(degree < from ? degree : from, fanout, draw, out);
+  const auto offer = [&](uint32_t item, uint32_t slot) {
+    if (static_cast<T>(item) > out[slot]) out[slot] = static_cast<T>(item);
+  };
+  for (uint32_t cell = 0; cell < cells; ++cell) thinned_cell(cell, degree, fanout, draw, offer);
 }
 
 // Floyd (Bentley & Floyd, CACM 30(9), 1987): fanout draws whatever the degree. Draw s is for
@@ -213,6 +233,7 @@ GNNBENCH_HD void pick_row(const PickSpec& spec, int64_t begin, uint32_t degree, 
   const WeightTables& t = spec.tables;
   switch (spec.pick) {
     case Pick::kReservoir: return pick_reservoir(degree, fanout, draw, out);
+    case Pick::kReservoirThinned: return pick_reservoir_thinned(degree, fanout, draw, out);
     case Pick::kFloyd: return pick_floyd(degree, fanout, draw, out);
     case Pick::kFisherYates: return pick_fisher_yates(degree, fanout, draw, out, moved);
     case Pick::kWithReplacement: return pick_with_replacement(degree, fanout, draw, out);
