@@ -51,13 +51,16 @@ template <int kBytes>
   return sum;
 }
 
-// `one` is not known when this is compiled.
+// `zero` and `one` are not known when this is compiled. Each chain reads its own beginning: chains
+// that are seen to be equal would be made one.
 template <int kBytes>
-[[gnu::always_inline]] inline double fma_chains(int64_t steps, float one) {
+[[gnu::always_inline]] inline double fma_chains(int64_t steps, const volatile float& zero,
+                                                float one) {
   using V = typename Wide<float, kBytes>::type;
   V x[kChains] = {};
   V ones = {};
   ones += one;
+  for (int k = 0; k < kChains; ++k) x[k] += zero;
   for (int64_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 12
     for (int k = 0; k < kChains; ++k) x[k] = x[k] * ones + ones;
@@ -72,7 +75,9 @@ template <int kBytes>
 uint32_t read_128(const uint32_t* words, int64_t lines, int64_t passes) {
   return read_lines<16>(words, lines, passes);
 }
-double fma_128(int64_t steps, float one) { return fma_chains<16>(steps, one); }
+double fma_128(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<16>(steps, zero, one);
+}
 void copy_plain(const char* from, int64_t lines, char* to) {
   std::memcpy(to, from, static_cast<size_t>(lines * kLine));
 }
@@ -84,8 +89,12 @@ GNNBENCH_AVX2 uint32_t read_256(const uint32_t* words, int64_t lines, int64_t pa
 GNNBENCH_AVX512 uint32_t read_512(const uint32_t* words, int64_t lines, int64_t passes) {
   return read_lines<64>(words, lines, passes);
 }
-GNNBENCH_FMA256 double fma_256(int64_t steps, float one) { return fma_chains<32>(steps, one); }
-GNNBENCH_AVX512 double fma_512(int64_t steps, float one) { return fma_chains<64>(steps, one); }
+GNNBENCH_FMA256 double fma_256(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<32>(steps, zero, one);
+}
+GNNBENCH_AVX512 double fma_512(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<64>(steps, zero, one);
+}
 GNNBENCH_AVX2 void copy_256(const char* from, int64_t lines, char* to) {
   for (int64_t b = 0; b < lines * kLine; b += kLine) LineAvx2()(to + b, from + b);
   _mm_sfence();
@@ -99,7 +108,7 @@ GNNBENCH_AVX512 void copy_512(const char* from, int64_t lines, char* to) {
 // The widest that this machine has.
 struct Best {
   uint32_t (*read)(const uint32_t*, int64_t, int64_t) = read_128;
-  double (*fma)(int64_t, float) = fma_128;
+  double (*fma)(int64_t, const volatile float&, float) = fma_128;
   void (*copy)(const char*, int64_t, char*) = copy_plain;
 
   Best() {
@@ -176,10 +185,10 @@ uint32_t ceiling_rows(const uint32_t* words, int64_t rows, int64_t width, const 
 }
 
 double ceiling_fma(int64_t steps) {
-  const volatile float one = 1.0F;
+  const volatile float zero = 0.0F, one = 1.0F;
   std::atomic<double> sum{0};
   parallel_chunks(num_threads(), 1, [&](int64_t, int64_t, int64_t) {
-    const double own = best().fma(steps, one);
+    const double own = best().fma(steps, zero, one);
     double seen = sum.load();
     while (!sum.compare_exchange_weak(seen, seen + own)) {
     }

@@ -7,10 +7,13 @@ constexpr int kChains = 8;      // of a thread: other warps hide the rest of the
 constexpr int kTile = 1024;     // units of 16 bytes of shared memory, of a block
 constexpr uint32_t kUnit = 16;  // bytes
 
-// `one` is not known when this is compiled. Sums of at most 2^24 ones are exact.
+// `one` is not known when this is compiled, nor are the chains' beginnings: chains that are seen to
+// be equal would be made one. Sums of at most 2^24 ones are exact.
 __global__ void __launch_bounds__(kCeilingThreads)
     ceiling_fma_kernel(int64_t steps, float one, unsigned long long* sum) {
-  float x[kChains] = {};
+  float x[kChains];
+#pragma unroll
+  for (int k = 0; k < kChains; ++k) asm volatile("mov.f32 %0, 0f00000000;" : "=f"(x[k]));
   for (int64_t s = 0; s < steps; ++s) {
 #pragma unroll
     for (int k = 0; k < kChains; ++k) x[k] = __fmaf_rn(x[k], one, one);
