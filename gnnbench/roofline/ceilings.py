@@ -61,7 +61,8 @@ class Ceilings:
         self._source = torch.arange(half // WORD, dtype=torch.int32, device=device)
         self._target = torch.zeros_like(self._source)
         last = max(self._caches.values(), default=half)
-        self._swept = self._source[: last * 5 // 4 // ops.LINE * ops.LINE // WORD]
+        swept = 4 * last if device.type == "cuda" else last * 5 // 4
+        self._swept = self._source[: swept // ops.LINE * ops.LINE // WORD]
         ops.copy(self._source, self._target)
         if not torch.equal(self._source, self._target):
             raise RuntimeError("the ceiling of copies left another copy than its source")

@@ -19,7 +19,7 @@ uint32_t ceiling_rows(const uint32_t* words, int64_t rows, int64_t width, const 
                       int64_t n, int64_t* wrong);
 
 // Chains of float32 multiply-adds x = x * 1 + 1 in every lane of as many registers as hide their
-// latency, `steps` (at most 2^24: sums stay exact) long. Returns the sum over all lanes of all
+// latency, `steps` (at most 2^23: sums stay exact) long. Returns the sum over all lanes of all
 // threads: as many multiply-adds as were done.
 double ceiling_fma(int64_t steps);
 
