@@ -39,15 +39,17 @@ def _ceilings(rows: Sequence[Row]) -> Part:
     for row in rows:
         if row["kind"] != "ceiling":
             continue
+        holds = row["level_bytes"]
         size = f" of {row['row_bytes']} B" if row["row_bytes"] else ""
         lines.append(
             {
-                "name": f"{row['name']}{size}", "level": row["level"], "device": row["device"],
+                "name": f"{row['name']}{size}", "level": row["level"],
+                "holds": f"{holds / 2**20:.4g} MiB" if holds else "", "device": row["device"],
                 "threads": str(row["threads"]), "rate": rate(row["value"], row["unit"]),
                 "+-": _half(row), "turn to turn": percent(row["spread"]), "remark": row["remark"],
             }
         )  # fmt: skip
-    heads = ["name", "level", "device", "threads", "rate", "+-", "turn to turn", "remark"]
+    heads = ["name", "level", "holds", "device", "threads", "rate", "+-", "turn to turn", "remark"]
     return Part([h for h in heads if any(line[h] for line in lines)], lines, CEILINGS)
 
 
