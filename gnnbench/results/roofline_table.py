@@ -12,6 +12,7 @@ Row = dict[str, Any]
 
 CEILINGS = "Ceilings of this machine"
 KERNELS = "Kernels, from empty caches, below them"
+WORD = 4  # bytes of a single random read
 UNITS = {"flop/s": (1e9, "GFLOP/s"), "B/s": (1e9, "GB/s"), "read/s": (1e6, "M reads/s")}
 
 
@@ -41,12 +42,15 @@ def _ceilings(rows: Sequence[Row]) -> Part:
             continue
         holds = row["level_bytes"]
         size = f" of {row['row_bytes']} B" if row["row_bytes"] else ""
+        single = row["row_bytes"] == WORD  # told as what it is: reads
+        value = row["value"] / WORD if single else row["value"]
         lines.append(
             {
                 "name": f"{row['name']}{size}", "level": row["level"],
                 "holds": f"{holds / 2**20:.4g} MiB" if holds else "", "device": row["device"],
-                "threads": str(row["threads"]), "rate": rate(row["value"], row["unit"]),
-                "+-": _half(row), "turn to turn": percent(row["spread"]), "remark": row["remark"],
+                "threads": str(row["threads"]),
+                "rate": rate(value, "read/s" if single else row["unit"]), "+-": _half(row),
+                "turn to turn": percent(row["spread"]), "remark": row["remark"],
             }
         )  # fmt: skip
     heads = ["name", "level", "holds", "device", "threads", "rate", "+-", "turn to turn", "remark"]

@@ -201,6 +201,7 @@ def test_tables_for_people(rows_of):
     assert [line["name"] for line in above.lines] == [
         "fma", "copy", "read", "read", "rows of 4 B", "rows of 64 B",
     ]  # fmt: skip
+    assert above.lines[4]["rate"] == "2e-05 M reads/s"
     assert above.lines[3]["holds"] == "9 MiB"
     assert above.lines[3]["rate"] == "4e-07 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
     first, second = below.lines
