@@ -40,14 +40,13 @@ def _ceilings(rows: Sequence[Row]) -> Part:
     for row in rows:
         if row["kind"] != "ceiling":
             continue
-        holds = row["level_bytes"]
         size = f" of {row['row_bytes']} B" if row["row_bytes"] else ""
         single = row["row_bytes"] == WORD  # told as what it is: reads
         value = row["value"] / WORD if single else row["value"]
         lines.append(
             {
                 "name": f"{row['name']}{size}", "level": row["level"],
-                "holds": f"{holds / 2**20:.4g} MiB" if holds else "", "device": row["device"],
+                "holds": _size(row["level_bytes"]), "device": row["device"],
                 "threads": str(row["threads"]),
                 "rate": rate(value, "read/s" if single else row["unit"]), "+-": _half(row),
                 "turn to turn": percent(row["spread"]), "remark": row["remark"],
@@ -97,3 +96,9 @@ def remarks(rows: Sequence[Row]) -> list[str]:
 
 def _half(row: Row) -> str:
     return half_width(row, "value", ("low", "high"))
+
+
+def _size(count: int | None) -> str:
+    if not count:
+        return ""
+    return f"{count / 2**20:.4g} MiB" if count < 2**30 else f"{count / 2**30:.4g} GiB"
