@@ -81,8 +81,12 @@ def generic_point(
 
 
 def _rows(n: int, dim: int, generator: torch.Generator) -> Tensor:
-    """Normal values, ``VALUES_PER_ROW`` in a row at random columns, float32 ``[n, dim]``."""
-    values = torch.randn((n, dim), generator=generator)
+    """Values of 0.5 to 1.5, ``VALUES_PER_ROW`` in a row at random columns, float32 ``[n, dim]``.
+
+    None is near 0, for what a row of a small norm is divided by, and by how much, is not.
+    """
+    values = torch.rand((n, dim), generator=generator) + 0.5
+    values = values.where(torch.rand((n, dim), generator=generator) < 0.5, -values)
     if dim <= VALUES_PER_ROW:
         return values
     columns = torch.rand((n, dim), generator=generator).topk(VALUES_PER_ROW, 1).indices

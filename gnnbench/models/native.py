@@ -102,11 +102,15 @@ class NativeAttention(nn.Module):
 
     def forward(self, block: Block, x: Tensor) -> Tensor:
         """Rows of the block's destinations, the heads beside one another."""
-        z = (x @ self.weight.t()).view(-1, *self.source.shape)
-        of_source = (z * self.source).sum(2)
-        of_destination = (z[: block.num_dst] * self.destination).sum(2)
-        heads = self._attend(block, z, of_source, of_destination, SLOPE)
-        return heads.flatten(1) + self.bias
+        z = x @ self.weight.t()
+        heads, width = self.source.shape
+        # Both scores of all heads by one product, of a matrix that is 0 outside of its own head.
+        vectors = torch.stack([self.source, self.destination], 2).unsqueeze(3)
+        own_head = torch.eye(heads, dtype=z.dtype, device=z.device).view(heads, 1, 1, heads)
+        scores = z @ (vectors * own_head).view(heads * width, 2 * heads)
+        of_source, of_destination = scores[:, :heads], scores[: block.num_dst, heads:]
+        rows = self._attend(block, z.view(-1, heads, width), of_source, of_destination, SLOPE)
+        return rows.flatten(1) + self.bias
 
 
 class NativeConvolve(nn.Module):

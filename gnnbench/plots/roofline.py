@@ -103,7 +103,7 @@ def _roofline(
         )  # fmt: skip
     if peak is not None:
         ax.axhline(peak, color="black", lw=1.6, label=f"multiply-adds, {peak:.3g} GFLOP/s")
-    ax.legend(loc="lower right", fontsize=6.5, frameon=False)
+    ax.legend(loc="lower left", fontsize=6.5, frameon=False)
     for row in rows:
         _mark(ax, row, _colour(who.index(row["who"])), works.index(row["work"]))
     rates = [r["value"] / GIGA for r in rows]

@@ -12,6 +12,7 @@ Row = dict[str, Any]
 
 CEILINGS = "Ceilings of this machine"
 KERNELS = "Kernels, from empty caches, below them"
+WORD = 4  # bytes of a single random read
 UNITS = {"flop/s": (1e9, "GFLOP/s"), "B/s": (1e9, "GB/s"), "read/s": (1e6, "M reads/s")}
 
 
@@ -40,14 +41,18 @@ def _ceilings(rows: Sequence[Row]) -> Part:
         if row["kind"] != "ceiling":
             continue
         size = f" of {row['row_bytes']} B" if row["row_bytes"] else ""
+        single = row["row_bytes"] == WORD  # told as what it is: reads
+        value = row["value"] / WORD if single else row["value"]
         lines.append(
             {
-                "name": f"{row['name']}{size}", "level": row["level"], "device": row["device"],
-                "threads": str(row["threads"]), "rate": rate(row["value"], row["unit"]),
-                "+-": _half(row), "turn to turn": percent(row["spread"]), "remark": row["remark"],
+                "name": f"{row['name']}{size}", "level": row["level"],
+                "holds": _size(row["level_bytes"]), "device": row["device"],
+                "threads": str(row["threads"]),
+                "rate": rate(value, "read/s" if single else row["unit"]), "+-": _half(row),
+                "turn to turn": percent(row["spread"]), "remark": row["remark"],
             }
         )  # fmt: skip
-    heads = ["name", "level", "device", "threads", "rate", "+-", "turn to turn", "remark"]
+    heads = ["name", "level", "holds", "device", "threads", "rate", "+-", "turn to turn", "remark"]
     return Part([h for h in heads if any(line[h] for line in lines)], lines, CEILINGS)
 
 
@@ -91,3 +96,9 @@ def remarks(rows: Sequence[Row]) -> list[str]:
 
 def _half(row: Row) -> str:
     return half_width(row, "value", ("low", "high"))
+
+
+def _size(count: int | None) -> str:
+    if not count:
+        return ""
+    return f"{count / 2**20:.4g} MiB" if count < 2**30 else f"{count / 2**30:.4g} GiB"

@@ -165,7 +165,7 @@ def _spread(seconds: Sequence[float]) -> float:
 def _of_ceiling(one: Ceiling) -> Record:
     return {
         "kind": "ceiling", "name": one.name, "level": one.level, "row_bytes": one.row_bytes,
-        "unit": one.unit, "remark": one.remark,
+        "level_bytes": one.level_bytes, "unit": one.unit, "remark": one.remark,
     }  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Ceiling:
     amount: Callable[[Tensor | None], float]
     row_bytes: int = 0
     remark: str = ""
+    level_bytes: int = 0  # that the level holds, of all cores or multiprocessors
 
 
 class Ceilings:
@@ -61,13 +62,16 @@ class Ceilings:
         self._source = torch.arange(half // WORD, dtype=torch.int32, device=device)
         self._target = torch.zeros_like(self._source)
         last = max(self._caches.values(), default=half)
-        self._swept = self._source[: last * 5 // 4 // ops.LINE * ops.LINE // WORD]
+        swept = 4 * last if device.type == "cuda" else last * 5 // 4
+        self._swept = self._source[: swept // ops.LINE * ops.LINE // WORD]
         ops.copy(self._source, self._target)
         if not torch.equal(self._source, self._target):
             raise RuntimeError("the ceiling of copies left another copy than its source")
         self.all = [self._fma(), self._copy(), self._read(self._source, MEMORY, 1)]
         self.all += self._in_caches()
         self.all += [self._rows(size) for size in sorted({WORD, *row_sizes})]
+        holds = self._holds()
+        self.all = [replace(c, level_bytes=holds.get(c.level, 0)) for c in self.all]
 
     def sweep(self) -> None:
         """Leave nothing but words of our own in the caches."""
@@ -86,6 +90,15 @@ class Ceilings:
         if half < last:
             return half, f"{2 * half >> 20} MiB may stay in a cache of {last >> 20}"
         return half, ""
+
+    def _holds(self) -> dict[str, int]:
+        """Bytes by level."""
+        found = {f"L{level}": size for level, size in self._caches.items()}
+        if self._device.type != "cuda":
+            return {**found, MEMORY: machine.memory_limit_bytes()}
+        gpu = torch.cuda.get_device_properties(self._device)
+        shared = gpu.shared_memory_per_multiprocessor * gpu.multi_processor_count
+        return {**found, MEMORY: gpu.total_memory, SHARED: shared}
 
     def _copy(self) -> Ceiling:
         """Bytes read and written."""

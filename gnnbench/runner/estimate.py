@@ -19,6 +19,7 @@ EDGES_PER_SECOND = 10e6  # sampled and aggregated
 BYTES_PER_SECOND = 2e9  # feature rows gathered
 FLOPS = 30e9  # dense layers, forward and backward
 START_S = 4.0  # importing, opening, gate
+ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are asked for
 USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
@@ -41,8 +42,9 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
     start_s = START_S * len(cells) + measure.warmup_epochs * epoch_s
     look, budget_s = measure.pairs[0], measure.time_budget_s
-    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, epoch_s))
-    life_s = start_s + (measure.rounds or usual) * epoch_s
+    round_s = epoch_s + (ROOFLINE_S * len(cells) if measure.roofline else 0.0)
+    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, round_s))
+    life_s = start_s + (measure.rounds or usual) * round_s
     # Most comparisons end at their first look; a budget ends them between pairs.
     seconds = max(life_s, min(look * life_s, budget_s))
     grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 Key = tuple[Any, ...]
 
 CEILING, KERNEL = "ceiling", "kernel"
-OF_CEILING = ("name", "level", "row_bytes", "unit")
+OF_CEILING = ("name", "level", "row_bytes", "level_bytes", "unit")
 OF_KERNEL = ("name", "direction", "layer", "mode", "width", "heads", "unit")
 MEASURED = ("counters", "l1_hit", "l2_hit", "memory_bytes", "flops_run")
 WORD = 4  # bytes of a single read

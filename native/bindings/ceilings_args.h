@@ -6,7 +6,7 @@
 namespace gnnbench {
 
 constexpr int64_t kCeilingLine = 64;                 // bytes
-constexpr int64_t kCeilingSteps = int64_t{1} << 24;  // float32 counts exactly so far
+constexpr int64_t kCeilingSteps = int64_t{1} << 23;  // float32 counts exactly so far
 
 inline int64_t ceiling_lines(const Tensor& t) {
   return t.numel() * static_cast<int64_t>(t.element_size()) / kCeilingLine;

@@ -16,7 +16,8 @@ CELL = Cell("e", "baseline", "d", "gcn", threads=2, recipe={"aggregate": {"name"
 
 def ceiling(name, level, rate, row_bytes=0, unit="B/s", remark=""):
     return {
-        "kind": "ceiling", "name": name, "level": level, "row_bytes": row_bytes, "unit": unit,
+        "kind": "ceiling", "name": name, "level": level, "row_bytes": row_bytes,
+        "level_bytes": 9 << 20, "unit": unit,
         "remark": remark, "amount": rate * 2.0, "seconds": 2.0, "spread": 0.1,
     }  # fmt: skip
 
@@ -200,6 +201,8 @@ def test_tables_for_people(rows_of):
     assert [line["name"] for line in above.lines] == [
         "fma", "copy", "read", "read", "rows of 4 B", "rows of 64 B",
     ]  # fmt: skip
+    assert above.lines[4]["rate"] == "2e-05 M reads/s"
+    assert above.lines[3]["holds"] == "9 MiB"
     assert above.lines[3]["rate"] == "4e-07 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
     first, second = below.lines
     assert (first["kernel"], first["layer"], first["width"]) == ("aggregate forward", "1", "16")

@@ -1,11 +1,16 @@
 """The experiment roofline through the runner: ceilings and kernels of real epochs."""
 
 import json
+import os
+import re
+from pathlib import Path
 
 import pytest
 
 from gnnbench import experiment as ex
-from gnnbench.errors import UsageError
+from gnnbench import registry
+from gnnbench.errors import EXIT_INCORRECT, UsageError
+from gnnbench.measure import machine
 from gnnbench.overrides import Overrides
 from gnnbench.plots.roofline import figure
 from gnnbench.results import reader
@@ -21,8 +26,9 @@ def request(folder, *options, profile="smoke", resume=False, **more):
 
 
 @pytest.mark.timeout(300)
-def test_every_cell_has_its_kernels_below_ceilings(tmp_path, observer):
+def test_every_cell_has_its_kernels_below_ceilings(tmp_path, observer, monkeypatch):
     """And the run goes on without measuring again what it has."""
+    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
     asked = request(tmp_path, "pairs=[1]", datasets=(SMALL,), systems=("baseline",))
     run = reader.read(campaign.run(asked, observer).folder)
     assert [r["status"] for r in run.cells] == ["ok"], [r["reason"] for r in run.cells]
@@ -55,6 +61,39 @@ def test_every_cell_has_its_kernels_below_ceilings(tmp_path, observer):
     after = (run.path / "samples.jsonl").read_text().splitlines()
     assert len(after) == len(samples)
     assert reader.read(run.path).roofline == run.roofline
+
+
+@pytest.fixture
+def skimped(monkeypatch):
+    """Makes an aggregation known, here and in workers, that does less by itself."""
+    from gnnbench.runner import available
+
+    monkeypatch.setenv(registry.extra_variable("aggregate"), "skimped=planted_aggregate:Skimped")
+    here = Path(__file__).parent
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(here.parents[1]), str(here)]))
+    caches = (registry.entries, available.availability)
+    for cache in caches:
+        cache.cache_clear()
+    yield "skimped"
+    for cache in caches:
+        cache.cache_clear()
+
+
+@pytest.mark.timeout(300)
+def test_a_kernel_that_does_less_makes_its_cell_incorrect(tmp_path, observer, skimped):
+    """Though the model passed its gate."""
+    options = ("pairs=[1]", f"baseline.aggregate={skimped}")
+    asked = request(tmp_path, *options, datasets=(SMALL,), systems=("baseline",))
+    outcome = campaign.run(asked, observer)
+    run = reader.read(outcome.folder)
+    (cell,) = run.cells
+    assert cell["status"] == "incorrect" and outcome.exit_code == EXIT_INCORRECT
+    assert re.fullmatch(
+        r"run by itself, the aggregation of layer 1 \(gcn, 64 wide\) has other values than its"
+        r" reference, first in row \d+",
+        cell["reason"],
+    )
+    assert run.roofline == []
 
 
 def test_every_profile_can_be_planned(tmp_path):

@@ -17,6 +17,7 @@ ROOFLINE: tuple[Column, ...] = (
         "fma, copy, read or rows (at random); sample, gather or aggregate",
     ),
     Column("level", "str", "", "where a ceiling's data are: memory, L2, L3, shared"),
+    Column("level_bytes", "int", "B", "what that level holds, of all cores or multiprocessors"),
     Column("row_bytes", "int", "B", "bytes of a row of `rows`; 4 are random reads of single words"),
     Column(
         "direction",

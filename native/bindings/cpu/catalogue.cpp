@@ -97,7 +97,7 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // Ceilings: work that tells by its result that it was done (cpu/ceilings/ceilings.h). Words are
   // int32, whole lines of 64 bytes; sums are taken modulo 2^32 -> int64 [1]. `fma` answers how many
   // multiply-adds of float32 were done, `shared` how many bytes of a GPU's shared memory were read
-  // (CUDA only), each by chains of `steps`, at most 2^24. A mark does nothing but to have a name
+  // (CUDA only), each by chains of `steps`, at most 2^23. A mark does nothing but to have a name
   // among a GPU's kernels (CUDA only).
   m.def("ceiling_copy(Tensor source, Tensor(a!) target) -> ()");
   m.def("ceiling_read(Tensor words, int passes) -> Tensor");

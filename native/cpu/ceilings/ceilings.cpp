@@ -51,13 +51,16 @@ template <int kBytes>
   return sum;
 }
 
-// `one` is not known when this is compiled.
+// `zero` and `one` are not known when this is compiled. Each chain reads its own beginning: chains
+// that are seen to be equal would be made one.
 template <int kBytes>
-[[gnu::always_inline]] inline double fma_chains(int64_t steps, float one) {
+[[gnu::always_inline]] inline double fma_chains(int64_t steps, const volatile float& zero,
+                                                float one) {
   using V = typename Wide<float, kBytes>::type;
   V x[kChains] = {};
   V ones = {};
   ones += one;
+  for (int k = 0; k < kChains; ++k) x[k] += zero;
   for (int64_t s = 0; s < steps; ++s) {
 #pragma GCC unroll 12
     for (int k = 0; k < kChains; ++k) x[k] = x[k] * ones + ones;
@@ -72,7 +75,9 @@ template <int kBytes>
 uint32_t read_128(const uint32_t* words, int64_t lines, int64_t passes) {
   return read_lines<16>(words, lines, passes);
 }
-double fma_128(int64_t steps, float one) { return fma_chains<16>(steps, one); }
+double fma_128(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<16>(steps, zero, one);
+}
 void copy_plain(const char* from, int64_t lines, char* to) {
   std::memcpy(to, from, static_cast<size_t>(lines * kLine));
 }
@@ -84,8 +89,12 @@ GNNBENCH_AVX2 uint32_t read_256(const uint32_t* words, int64_t lines, int64_t pa
 GNNBENCH_AVX512 uint32_t read_512(const uint32_t* words, int64_t lines, int64_t passes) {
   return read_lines<64>(words, lines, passes);
 }
-GNNBENCH_FMA256 double fma_256(int64_t steps, float one) { return fma_chains<32>(steps, one); }
-GNNBENCH_AVX512 double fma_512(int64_t steps, float one) { return fma_chains<64>(steps, one); }
+GNNBENCH_FMA256 double fma_256(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<32>(steps, zero, one);
+}
+GNNBENCH_AVX512 double fma_512(int64_t steps, const volatile float& zero, float one) {
+  return fma_chains<64>(steps, zero, one);
+}
 GNNBENCH_AVX2 void copy_256(const char* from, int64_t lines, char* to) {
   for (int64_t b = 0; b < lines * kLine; b += kLine) LineAvx2()(to + b, from + b);
   _mm_sfence();
@@ -96,24 +105,18 @@ GNNBENCH_AVX512 void copy_512(const char* from, int64_t lines, char* to) {
 }
 #endif
 
-// The widest that this machine has.
-struct Best {
-  uint32_t (*read)(const uint32_t*, int64_t, int64_t) = read_128;
-  double (*fma)(int64_t, float) = fma_128;
-  void (*copy)(const char*, int64_t, char*) = copy_plain;
-
-  Best() {
-#ifdef GNNBENCH_X86
-    if (__builtin_cpu_supports("avx2")) read = read_256, copy = copy_256;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) fma = fma_256;
-    if (__builtin_cpu_supports("avx512f")) read = read_512, fma = fma_512, copy = copy_512;
-#endif
-  }
+struct Ways {
+  uint32_t (*read)(const uint32_t*, int64_t, int64_t);
+  double (*fma)(int64_t, const volatile float&, float);
+  void (*copy)(const char*, int64_t, char*);
 };
 
-const Best& best() {
-  static const Best found;
-  return found;
+Ways ways_of(Vectors vectors) {
+#ifdef GNNBENCH_X86
+  if (vectors == Vectors::k512) return {read_512, fma_512, copy_512};
+  if (vectors == Vectors::k256) return {read_256, fma_256, copy_256};
+#endif
+  return {read_128, fma_128, copy_plain};
 }
 
 // The rows ids[begin, end), of which `wrong` is told the first that is none; by auto-vectorised
@@ -143,17 +146,36 @@ GNNBENCH_CLONES uint32_t sum_rows(const uint32_t* words, int64_t rows, int64_t w
 
 }  // namespace
 
-void ceiling_copy(const char* from, int64_t lines, char* to) {
+bool has_vectors(Vectors vectors) {
+#ifdef GNNBENCH_X86
+  if (vectors == Vectors::k512) return __builtin_cpu_supports("avx512f");
+  if (vectors == Vectors::k256) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  }
+#endif
+  return vectors == Vectors::k128;
+}
+
+Vectors widest_vectors() {
+  static const Vectors found = has_vectors(Vectors::k512)   ? Vectors::k512
+                               : has_vectors(Vectors::k256) ? Vectors::k256
+                                                            : Vectors::k128;
+  return found;
+}
+
+void ceiling_copy(const char* from, int64_t lines, char* to, Vectors vectors) {
+  const Ways ways = ways_of(vectors);
   parallel_chunks(lines, kCopyLines, [&](int64_t, int64_t begin, int64_t end) {
-    best().copy(from + begin * kLine, end - begin, to + begin * kLine);
+    ways.copy(from + begin * kLine, end - begin, to + begin * kLine);
   });
 }
 
-uint32_t ceiling_read(const uint32_t* words, int64_t lines, int64_t passes) {
+uint32_t ceiling_read(const uint32_t* words, int64_t lines, int64_t passes, Vectors vectors) {
+  const Ways ways = ways_of(vectors);
   const int64_t share = num_chunks(lines, num_threads());
   std::atomic<uint32_t> sum{0};
   parallel_chunks(lines, share, [&](int64_t, int64_t begin, int64_t end) {
-    sum += best().read(words + begin * kLineWords, end - begin, passes);
+    sum += ways.read(words + begin * kLineWords, end - begin, passes);
   });
   return sum;
 }
@@ -175,11 +197,12 @@ uint32_t ceiling_rows(const uint32_t* words, int64_t rows, int64_t width, const 
   return sum;
 }
 
-double ceiling_fma(int64_t steps) {
-  const volatile float one = 1.0F;
+double ceiling_fma(int64_t steps, Vectors vectors) {
+  const Ways ways = ways_of(vectors);
+  const volatile float zero = 0.0F, one = 1.0F;
   std::atomic<double> sum{0};
   parallel_chunks(num_threads(), 1, [&](int64_t, int64_t, int64_t) {
-    const double own = best().fma(steps, one);
+    const double own = ways.fma(steps, zero, one);
     double seen = sum.load();
     while (!sum.compare_exchange_weak(seen, seen + own)) {
     }

@@ -18,7 +18,7 @@ void ceiling_read(Launch launch, const uint32_t* words, int64_t lines, int64_t p
 void ceiling_rows(Launch launch, const uint32_t* words, int64_t rows, int64_t width,
                   const int64_t* ids, int64_t n, unsigned long long* sum);
 
-// Multiply-adds that were done; `steps` at most 2^24.
+// Multiply-adds that were done; `steps` at most 2^23.
 void ceiling_fma(Launch launch, int64_t steps, unsigned long long* sum);
 
 // Bytes of shared memory that were read.

@@ -7,17 +7,20 @@ constexpr int kChains = 8;      // of a thread: other warps hide the rest of the
 constexpr int kTile = 1024;     // units of 16 bytes of shared memory, of a block
 constexpr uint32_t kUnit = 16;  // bytes
 
-// `one` is not known when this is compiled. Sums of at most 2^24 ones are exact.
+// `one` is not known when this is compiled. No chain begins as another does: equal ones would be
+// made one. Sums of so many ones are exact (kCeilingSteps).
 __global__ void __launch_bounds__(kCeilingThreads)
     ceiling_fma_kernel(int64_t steps, float one, unsigned long long* sum) {
-  float x[kChains] = {};
+  float x[kChains];
+#pragma unroll
+  for (int k = 0; k < kChains; ++k) x[k] = static_cast<float>(k);
   for (int64_t s = 0; s < steps; ++s) {
 #pragma unroll
     for (int k = 0; k < kChains; ++k) x[k] = __fmaf_rn(x[k], one, one);
   }
   unsigned long long own = 0;
 #pragma unroll
-  for (int k = 0; k < kChains; ++k) own += static_cast<unsigned long long>(x[k]);
+  for (int k = 0; k < kChains; ++k) own += static_cast<unsigned long long>(x[k]) - k;
   add_count(own, sum);
 }
 
@@ -33,7 +36,7 @@ __global__ void __launch_bounds__(kCeilingThreads)
 #pragma unroll
     for (int k = 0; k < kTile / kCeilingThreads; ++k) {
       uint32_t x, y, z, w;
-      asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+      asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                    : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
                    : "r"(base + (k * kCeilingThreads + threadIdx.x) * kUnit));
       own += x + y + z + w;

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from gnnbench.measure import machine
 from gnnbench.roofline import ceilings
 from gnnbench.roofline.ceilings import Ceilings
 
@@ -26,6 +27,9 @@ def test_every_level_has_its_ceiling(small):
         ("read", "L2", "B/s", 0), ("read", "L3", "B/s", 0), ("rows", "memory", "B/s", 4),
         ("rows", "memory", "B/s", 64), ("rows", "memory", "B/s", 400),
     ]  # fmt: skip
+    holds = {c.level: c.level_bytes for c in found.all}
+    assert holds.pop("memory") == machine.memory_limit_bytes()
+    assert holds == {"": 0, "L2": 1 << 18, "L3": 1 << 22}
     done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in found.all}
     half = 1 << 23  # twice the last cache
     assert done["copy", "memory", 0] == 2 * half
