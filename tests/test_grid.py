@@ -223,5 +223,5 @@ def test_all_neighbours_are_for_picks_without_replacement(grid):
     assert {flat(c.recipe)["sampler.pick"] for c in able} == {"floyd", "dgl"}
     assert found.unsupported == {
         walks.id: "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once;"
-        " choose reservoir or floyd or fisher_yates, or a fanout of at least 1"
+        " choose reservoir or floyd or fisher_yates or reservoir_thinned, or a fanout of at least 1"
     }
