@@ -23,6 +23,7 @@ from gnnbench.minibatch import Batch, Block
 # Destinations of a hop whose edges are held against the graph, drawn anew for every batch (some may
 # come twice): who draws wrong edges cannot know for which. Their numbers are looked at for all.
 DESTINATIONS = 2048
+EDGES = 1 << 20  # looked for in the graph at once
 
 
 class Verifier:
@@ -32,13 +33,21 @@ class Verifier:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._seen: list[bytes] = []  # a digest a batch
-        self.fault = ""
+        self._fault = ""
+        # Not yet looked for in the graph: where drawn; destinations, neighbours, how often.
+        self._drawn: list[tuple[str, Tensor]] = []
         self.batches = 0
+
+    @property
+    def fault(self) -> str:
+        """The first fault, or ``""``."""
+        self._find_edges()
+        return self._fault
 
     def look(self, batch: Batch, rows: Tensor | None) -> None:
         """Look at a batch and its feature rows, before either is overwritten."""
         self.batches += 1
-        if self.fault:
+        if self._fault:
             return
         self._sha = hashlib.sha256()
         try:
@@ -46,8 +55,11 @@ class Verifier:
             if rows is not None:
                 gate.check_features(self._graph, batch.input_nodes, rows)
         except gate.Fault as fault:
-            self.fault = f"batch {self.batches}: {fault}"
+            self._find_edges()  # of the batches before, which come first
+            self._fault = self._fault or f"batch {self.batches}: {fault}"
         self._seen.append(self._sha.digest())
+        if sum(edges.shape[1] for _, edges in self._drawn) > EDGES:
+            self._find_edges()
 
     @property
     def digest(self) -> str:
@@ -72,7 +84,7 @@ class Verifier:
             ends = dst.repeat_interleave(counts)
             self._sha.update(_multiset(ends[done_edges:], src[done_edges:]).to_bytes(8, "little"))
             if fault := self._hop_fault(
-                dst[done_dst:], counts[done_dst:], src[done_edges:], fanout
+                hop, dst[done_dst:], counts[done_dst:], src[done_edges:], fanout
             ):
                 raise gate.Fault(f"hop {hop}: {fault}")
             wanted = nodes
@@ -83,7 +95,7 @@ class Verifier:
         if not blocks:  # there are no edges to tell batches apart by
             self._sha.update(_multiset(wanted, wanted).to_bytes(8, "little"))
 
-    def _hop_fault(self, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
+    def _hop_fault(self, hop: int, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
         starts = counts.cumsum(0) - counts
         here, numbers = dst.cpu(), counts.cpu()
         least, most = self._law.bounds(here, fanout)
@@ -96,24 +108,33 @@ class Verifier:
             some = torch.arange(here.numel())
         there = some.to(src.device)
         drawn = _ragged(src, starts[there], counts[there]).cpu()
-        return self._edges_fault(here[some], drawn, numbers[some])
+        size = self._graph.num_nodes
+        couples = torch.arange(some.numel()).repeat_interleave(numbers[some]) * size + drawn
+        couples, times = couples.unique(return_counts=True)
+        edges = torch.stack((here[some][couples // size], couples % size, times))
+        self._drawn.append((f"batch {self.batches}: hop {hop}", edges))
+        return ""
 
     @cached_property
     def _edges(self) -> Edges:
         """Made once edges are looked at: of random walks none are."""
         return Edges(self._graph, self._law.weighs)
 
-    def _edges_fault(self, dst: Tensor, src: Tensor, counts: Tensor) -> str:
-        """Whether the edges of some destinations are the graph's, each as often as it is there."""
-        size = self._graph.num_nodes
-        couples = torch.arange(dst.numel()).repeat_interleave(counts) * size + src
-        couples, times = couples.unique(return_counts=True)
-        there = self._edges.times(dst[couples // size], couples % size)
-        if bool((there == 0).any()):
-            return "an edge is none of the graph's"
-        if not self._law.repeats and bool((times > there).any()):
-            return "an edge was drawn twice for one destination"
-        return ""
+    def _find_edges(self) -> None:
+        """Whether edges are the graph's, each as often as it is there; many at once, for a search
+        takes as many steps for few as for many."""
+        drawn, self._drawn = self._drawn, []
+        if not drawn or self._fault:
+            return
+        dst, src, _ = torch.cat([edges for _, edges in drawn], dim=1)
+        there = self._edges.times(dst, src).split([edges.shape[1] for _, edges in drawn])
+        for (where, (*_, times)), found in zip(drawn, there, strict=True):
+            if bool((found == 0).any()):
+                self._fault = f"{where}: an edge is none of the graph's"
+            elif not self._law.repeats and bool((times > found).any()):
+                self._fault = f"{where}: an edge was drawn twice for one destination"
+            if self._fault:
+                return
 
 
 def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:

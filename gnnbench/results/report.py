@@ -5,18 +5,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
 from gnnbench.results import inside_table, overlap_table, reader, table
+from gnnbench.results.bench_table import bench_table
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
 from gnnbench.results.table import Part
-from gnnbench.results.units import seconds
 
 Row = dict[str, Any]
 
@@ -64,8 +62,9 @@ def report(root: Path) -> str:
     lines = [HEAD.format(files=told)]
     for folder in sorted(folders):
         lines += _run(reader.read(folder), results)
-    for path in sorted(p for p in results.rglob("*.json") if p.name in OPERATORS):
-        lines += OPERATORS[path.name](json.loads(path.read_text(encoding="utf-8")), path, results)
+    for path in sorted(results.rglob("*.json")):
+        if bench := bench_table(path):
+            lines += _bench(path, results, *bench)
     return "\n".join(lines) + "\n"
 
 
@@ -130,51 +129,13 @@ def _revision(record: Row) -> str:
     return f"revision {found['git_revision'][:12]}{changed}"
 
 
-def _operators(found: Row, path: Path, results: Path) -> list[str]:
-    """Operators timed one by one, by ``native/bench/operators.py``."""
-    keys = ("name", "batch", "fanouts", "pick", "rows", "row_bytes", "mode", "dim", "edges")
-    lines = []
-    for result in found["results"]:
-        line = {key: str(result[key]) for key in keys if key in result}
-        line["ms"] = f"{result['wall_ms']:.3f} [{result['p10_ms']:.3f}, {result['p90_ms']:.3f}]"
-        line["device ms"] = f"{result['device_ms']:.3f}" if "device_ms" in result else ""
-        line["GB/s"] = f"{result['gb_per_s']:.0f}" if "gb_per_s" in result else ""
-        lines.append(line)
-    about = (
-        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
-        f" {found['edges']} edges. Median and [10 %, 90 %] of the calls."
-    )
-    return _bench(path, results, about, Part((*keys, "ms", "device ms", "GB/s"), lines))
-
-
-def _twins(found: list[Row], path: Path, results: Path) -> list[str]:
-    """Generated graphs, by ``native/bench/twins.py``."""
-    heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
-    lines = []
-    for twin in found:
-        line = {key: str(twin[key]) for key in heads[:4]}
-        for side, key in (("CPU", "cpu"), ("GPU", "cuda")):
-            rate = twin.get(f"{key}_edges_per_s")
-            line[side] = seconds(twin.get(f"{key}_graph_s"))
-            line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
-        lines.append(line)
-    return _bench(path, results, "Time to make the structure of a twin.", Part(heads, lines))
-
-
 def _bench(path: Path, results: Path, about: str, part: Part) -> list[str]:
     name = path.relative_to(results).with_suffix("").as_posix()
-    told = [h for h in part.heads if any(line.get(h) for line in part.lines)]
-    command = f"`python native/bench/{path.stem}.py`"
+    heads = [h for h in part.heads if any(line.get(h) for line in part.lines)]
     checks = path.with_name("CHECKS.md")
     links = [f"[{p.name}]({_link(p, results)})" for p in (path, checks) if p.exists()]
-    lines = [f"## {name}", "", f"{command}: {about}", "", *Part(told, part.lines).markdown(), ""]
+    lines = [f"## {name}", "", about, "", *Part(heads, part.lines).markdown(), ""]
     return [*lines, f"Files: {', '.join(links)}.", ""]
-
-
-OPERATORS: dict[str, Callable[[Any, Path, Path], list[str]]] = {
-    "operators.json": _operators,
-    "twins.json": _twins,
-}
 
 
 if __name__ == "__main__":

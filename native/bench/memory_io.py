@@ -4,11 +4,12 @@ Batches of distinct ids, some of them hubs that many batches have, are read out 
 whose first bytes tell their number: each batch by itself (``page-ordered``), and in windows, as
 ``features=window`` does: each row read once and written to every batch (``batches``), or the union
 fetched and batches copied out of it (``union``). Beside them ids as they come (``naive``,
-``aligned``), what the last batch had not (``match``) and, with ``--peers``, DGL's and GraphBolt's
-gathers of the same rows. From registered memory and from the driver's (``vmm``), which takes
-seconds to make; told beside a pinned copy of as many bytes as a batch has. Then overlaps of
-``--matrix`` batches. Rates are of distinct rows, ordering and copying out included; medians. What
-was read is held against the table's first bytes. Exit code 1 where it differs.
+``aligned``), ids that are in order as they come (``ids in order``), what the last batch had not
+(``match``) and, with ``--peers``, DGL's and GraphBolt's gathers of the same rows. From registered
+memory and from the driver's (``vmm``), which takes seconds to make; told beside a pinned copy of as
+many bytes as a batch has. Then overlaps of ``--matrix`` batches. Rates are of distinct rows,
+ordering and copying out included; medians. What was read is held against the table's first bytes.
+Exit code 1 where it differs.
 
     python native/bench/memory_io.py --table-gib 48 --out memory_io.json
 """
@@ -22,12 +23,14 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnnbench.measure.machine import revision
 from gnnbench.ops.features import (
     ACCESSES,
     DEPTH,
@@ -44,6 +47,7 @@ from gnnbench.ops.locked import REGISTERED, VMM, lock, unlock, vmm_memory
 from gnnbench.ops.match import overlaps
 
 Row = dict[str, Any]
+BACK_TO_BACK_S = 0.02  # short calls are repeated for so long before the host waits for them
 
 
 def arguments() -> argparse.Namespace:
@@ -69,14 +73,16 @@ def arguments() -> argparse.Namespace:
 
 
 def seconds(call: Callable[[], Any], repeats: int) -> float:
-    """Median of synchronised calls, after one."""
-    taken = []
+    """Seconds of a call among some back to back, as in an epoch; median after a warm-up."""
+    taken, calls = [], 1
     for _ in range(repeats + 1):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        call()
+        for _ in range(calls):
+            call()
         torch.cuda.synchronize()
-        taken.append(time.perf_counter() - begin)
+        taken.append((time.perf_counter() - begin) / calls)
+        calls = max(1, int(BACK_TO_BACK_S / taken[0]))
     return statistics.median(taken[1:])
 
 
@@ -127,14 +133,17 @@ def read(table: Tensor, batches: list[Tensor], options: argparse.Namespace) -> l
     found = []
     for window in options.windows:
         some = batches[:window]
-        ways = {
-            access: lambda ids, access=access: gather_zero_copy(table, ids, access)
+        ways: dict[str, Callable[[Tensor], Tensor]] = {
+            access: partial(gather_zero_copy, table, access=access)
             for access in ACCESSES
             if access != PAGE_ORDERED
         }
         ways |= peers(table) if options.peers else {}
         for way, gather in ways.items() if window == options.windows[0] else ():
             found.append(one_by_one(table, some, way, gather, options))
+        if window == options.windows[0]:
+            inorder = [ids.sort().values for ids in some]
+            found.append(one_by_one(table, inorder, "ids in order", ways["naive"], options))
         for blocks, depth, page in itertools.product(
             options.blocks, options.depths, options.page_bytes
         ):
@@ -217,8 +226,10 @@ def together(
 def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Row:
     """Two batches in turns over the rows of the other (Match): what it costs beside what it saves.
 
-    ``cost_of_saved``: time beyond that of reading the rows that the other has not, their ids given,
-    by the time that reading all rows takes beyond that.
+    ``own_ms``: time beyond that of reading the rows that the other has not, their ids given.
+    ``cost_of_transfer``: that, by the time in which the bytes not read are read at the rate of the
+    others; ``cost_of_saved``: by the time that reading all rows takes beyond reading those, which
+    is less, for few rows of a large table are read at a lower rate than many.
     """
     nodes = table.shape[0]
     slots, generations = torch.zeros(2, nodes, dtype=torch.int32, device="cuda").unbind()
@@ -246,8 +257,10 @@ def matched(table: Tensor, two: list[Tensor], options: argparse.Namespace) -> Ro
     whole, least = (seconds(ordered(some), options.repeats) for some in (two, missing))
     loaded = sum(ids.numel() for ids in missing)
     told = rate("match", two, loaded, took, table.shape[1] * 4)
+    kept_s = whole * (1 - told["share"])
     return told | {
-        "all_ms": whole * 1e3, "missing_ms": least * 1e3,
+        "all_ms": whole * 1e3, "missing_ms": least * 1e3, "own_ms": (took - least) * 1e3,
+        "cost_of_transfer": (took - least) / kept_s,
         "cost_of_saved": (took - least) / (whole - least),
     }  # fmt: skip
 
@@ -283,7 +296,8 @@ def main() -> None:
         for row in rows:
             results.append({**also, **row})
             print(json.dumps(results[-1]), flush=True)
-        facts = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+        facts = {**revision(), "torch": torch.__version__,
+                 "device": torch.cuda.get_device_name(),
                  "table_rows": nodes, "row_bytes": columns * 4}  # fmt: skip
         options.out.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gnnbench.check.law import Law
-from gnnbench.composition.verify import Verifier
+from gnnbench.composition.verify import DESTINATIONS, Verifier
 from gnnbench.minibatch import Block, MiniBatch
 
 # 0 <- 1, 2, 3; 1 <- 0, 0 (twice in the graph); 2 <- 3; 3 has no neighbour.
@@ -63,6 +63,38 @@ def test_right_batches_pass():
 )
 def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
     assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
+
+
+@pytest.mark.parametrize("edges", [1, 6, 1000])
+@pytest.mark.parametrize("wrong", [1, 4])
+def test_the_first_fault_stands_however_many_edges_are_looked_for_at_once(
+    monkeypatch, edges, wrong
+):
+    monkeypatch.setattr("gnnbench.composition.verify.EDGES", edges)
+    batches = [batch() for _ in range(5)]
+    batches[wrong - 1] = batch(local=(0, 2, 0, 0))
+    batches[4] = batch(local=(2, 4, 0, 0))
+    assert look(*batches).fault == f"batch {wrong}: hop 1: an edge is none of the graph's"
+
+
+class Ring:
+    """Every node has the one before as its neighbour; more nodes than are looked at of a batch."""
+
+    num_nodes = 3 * DESTINATIONS
+    indptr = torch.arange(num_nodes + 1)
+    indices = torch.arange(-1, num_nodes - 1, dtype=torch.int32) % num_nodes
+
+
+@pytest.mark.parametrize(
+    "step,fault", [(-1, ""), (1, "batch 1: hop 1: an edge is none of the graph's")]
+)
+def test_of_many_destinations_some_are_looked_at(step, fault):
+    every = torch.arange(Ring.num_nodes, dtype=torch.int32)
+    local = (every + step) % Ring.num_nodes
+    block = Block(Ring.indptr.int(), local, every, Ring.num_nodes)
+    verifier = Verifier(Ring(), Law.of("floyd", Ring.indptr), (2,), "cumulative")
+    verifier.look(MiniBatch(every.long(), [block], Ring.num_nodes), None)
+    assert verifier.fault == fault
 
 
 @pytest.mark.parametrize("node", [-1, -3, 4, 9])

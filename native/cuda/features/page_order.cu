@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kReaders = 1024;
+constexpr size_t kTickets = sizeof(unsigned long long);
 constexpr uint32_t kNone = static_cast<uint32_t>(kNowhere >> 32);
 
 template <class Id>
@@ -24,27 +25,44 @@ __global__ void __launch_bounds__(kThreads)
   keys[i] = static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(first + i);
 }
 
-// Groups of lanes take consecutive keys, and kDepth times so many before they wait, so that what
-// is read at a time lies in few pages.
+// Warps draw tickets for the rows to read, kDepth times as many at a time as their lanes share, in
+// the order of the keys. Were rows dealt out beforehand, fast warps would run ahead of slow ones,
+// and what is read at a time would lie in many more pages. The next ticket is asked for before the
+// rows are, so that nobody waits for it. read(i, step): a group's rows are i + d * step, for d <
+// kDepth.
+template <int kDepth, class Unit, class Read>
+__device__ void sweep(int64_t n, const RowShape<Unit>& shape, unsigned long long* next,
+                      const Read& read) {
+  const int lane = threadIdx.x % 32, step = 32 >> shape.lanes_log2;
+  const auto ticket = [&] { return lane == 0 ? atomicAdd(next, 1ull) : 0ull; };
+  const auto first = [&](unsigned long long drawn) {
+    return static_cast<int64_t>(__shfl_sync(~0u, drawn, 0)) * (kDepth * step);
+  };
+  for (int64_t i = first(ticket()); i < n;) {
+    const unsigned long long drawn = ticket();
+    if (!read(i + (lane >> shape.lanes_log2), step)) return;
+    i = first(drawn);
+  }
+}
+
 template <class Unit, int kDepth>
 __global__ void __launch_bounds__(kReaders)
     read_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
-                RowShape<Unit> shape, Unit* __restrict__ out) {
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kReaders + threadIdx.x;
-  const int64_t groups = (static_cast<int64_t>(gridDim.x) * kReaders) >> shape.lanes_log2;
-  for (int64_t i = thread >> shape.lanes_log2; i < n; i += kDepth * groups) {
+                RowShape<Unit> shape, unsigned long long* next, Unit* __restrict__ out) {
+  sweep<kDepth>(n, shape, next, [&](int64_t i, int step) {
     uint32_t rows[kDepth], places[kDepth];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
-      const uint64_t key = i + d * groups < n ? keys[i + d * groups] : kNowhere;
+      const uint64_t key = i + d * step < n ? keys[i + d * step] : kNowhere;
       rows[d] = static_cast<uint32_t>(key >> 32);  // kNone of what is nowhere
       places[d] = static_cast<uint32_t>(key);
     }
-    if (rows[0] == kNone) return;  // sorted last
-    shape.read(table, rows, static_cast<int>(thread), [&](int d, int32_t at, Unit unit) {
+    if (__shfl_sync(~0u, rows[0], 0) == kNone) return false;  // sorted last
+    shape.read(table, rows, static_cast<int>(threadIdx.x), [&](int d, int32_t at, Unit unit) {
       out[static_cast<int64_t>(places[d]) * shape.units + at] = unit;
     });
-  }
+    return true;
+  });
 }
 
 // The same over keys in the order of the ids: the group of an id's first key reads the row, and
@@ -52,30 +70,30 @@ __global__ void __launch_bounds__(kReaders)
 template <class Unit, int kDepth>
 __global__ void __launch_bounds__(kReaders)
     once_kernel(const Unit* __restrict__ table, const uint64_t* __restrict__ keys, int64_t n,
-                RowShape<Unit> shape, int64_t* __restrict__ distinct, Unit* __restrict__ out) {
+                RowShape<Unit> shape, unsigned long long* next, int64_t* __restrict__ distinct,
+                Unit* __restrict__ out) {
   __shared__ int found;  // of this block
   if (threadIdx.x == 0) found = 0;
   __syncthreads();
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kReaders + threadIdx.x;
-  const int64_t groups = (static_cast<int64_t>(gridDim.x) * kReaders) >> shape.lanes_log2;
   int count = 0;
-  for (int64_t i = thread >> shape.lanes_log2; i < n; i += kDepth * groups) {
+  sweep<kDepth>(n, shape, next, [&](int64_t i, int step) {
     uint32_t rows[kDepth];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
-      const int64_t k = i + d * groups;
+      const int64_t k = i + d * step;
       const uint32_t id = k < n ? static_cast<uint32_t>(keys[k] >> 32) : kNone;
       const bool first = k < n && (k == 0 || keys[k - 1] >> 32 != id);
       rows[d] = first ? id : kNone;
       count += first;
     }
-    shape.read(table, rows, static_cast<int>(thread), [&](int d, int32_t at, Unit unit) {
-      for (int64_t k = i + d * groups; k < n && keys[k] >> 32 == rows[d]; ++k) {
+    shape.read(table, rows, static_cast<int>(threadIdx.x), [&](int d, int32_t at, Unit unit) {
+      for (int64_t k = i + d * step; k < n && keys[k] >> 32 == rows[d]; ++k) {
         out[static_cast<int64_t>(keys[k] & 0xFFFFFFFFu) * shape.units + at] = unit;
       }
     });
-  }
-  if ((thread & ((1 << shape.lanes_log2) - 1)) == 0 && count > 0) atomicAdd(&found, count);
+    return true;
+  });
+  if ((threadIdx.x & ((1 << shape.lanes_log2) - 1)) == 0 && count > 0) atomicAdd(&found, count);
   __syncthreads();
   if (threadIdx.x == 0 && found > 0) {
     atomicAdd(reinterpret_cast<unsigned long long*>(distinct),
@@ -116,6 +134,12 @@ const uint64_t* sorted(const Launch& launch, const Pages& pages, const PageOrder
   return order.sorted;
 }
 
+// The tickets of a sweep, none drawn yet, where the sort has worked.
+unsigned long long* tickets(const Launch& launch, const PageOrder& order) {
+  GNNBENCH_CUDA_CALL(launch, cudaMemsetAsync(order.scratch, 0, kTickets, launch.stream));
+  return static_cast<unsigned long long*>(order.scratch);
+}
+
 template <class Unit>
 int64_t blocks_of(const Pages& pages, int64_t n, const RowShape<Unit>& shape) {
   return std::min<int64_t>(blocks_for(n << shape.lanes_log2, kReaders), pages.blocks);
@@ -126,7 +150,7 @@ int64_t blocks_of(const Pages& pages, int64_t n, const RowShape<Unit>& shape) {
 size_t page_order_scratch_bytes(Launch launch, int64_t n) {
   size_t bytes = 0;
   GNNBENCH_CUDA_CALL(launch, sort(PageOrder{}, bytes, n, 0, 64, launch.stream));
-  return bytes;
+  return std::max(bytes, kTickets);
 }
 
 template <class Id>
@@ -142,13 +166,14 @@ void gather_keys(Launch launch, const Pages& pages, const PageOrder& order, int6
   if (n == 0 || pages.row_bytes == 0) return;
   const int first = 32 + log2_floor(pages.page_bytes / pages.row_bytes);
   const uint64_t* const keys = sorted(launch, pages, order, n, first);
+  unsigned long long* const next = tickets(launch, order);
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(pages.row_bytes);
     with_depth(pages, [&](auto depth) {
       read_kernel<Unit, decltype(depth)::value>
           <<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
-              static_cast<const Unit*>(pages.table), keys, n, shape, static_cast<Unit*>(out));
+              static_cast<const Unit*>(pages.table), keys, n, shape, next, static_cast<Unit*>(out));
       GNNBENCH_CUDA_LAUNCHED(launch, "read_kernel");
     });
   });
@@ -158,13 +183,14 @@ void gather_once(Launch launch, const Pages& pages, const PageOrder& order, int6
                  int64_t* distinct, void* out) {
   if (n == 0) return;  // rows without bytes are counted
   const uint64_t* const keys = sorted(launch, pages, order, n, 32);
+  unsigned long long* const next = tickets(launch, order);
   with_unit(pages.table, out, pages.row_bytes, [&](auto unit) {
     using Unit = decltype(unit);
     const RowShape<Unit> shape(pages.row_bytes);
     with_depth(pages, [&](auto depth) {
       once_kernel<Unit, decltype(depth)::value>
           <<<blocks_of(pages, n, shape), kReaders, 0, launch.stream>>>(
-              static_cast<const Unit*>(pages.table), keys, n, shape, distinct,
+              static_cast<const Unit*>(pages.table), keys, n, shape, next, distinct,
               static_cast<Unit*>(out));
       GNNBENCH_CUDA_LAUNCHED(launch, "once_kernel");
     });

@@ -1,0 +1,116 @@
+"""What the programs of ``native/bench`` measured, as tables of ``docs/results.md``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from gnnbench.results.table import Part
+from gnnbench.results.units import seconds
+
+Row = dict[str, Any]
+
+
+def bench_table(path: Path) -> tuple[str, Part] | None:
+    """What a file tells, and its table; None of a file of another kind.
+
+    A file is known by the first word or words of its name: those of the program that wrote it.
+    """
+    for program, told in PROGRAMS.items():
+        if path.stem == program or path.stem.startswith(f"{program}_"):
+            about, part = told(json.loads(path.read_text(encoding="utf-8")))
+            return f"`python native/bench/{program}.py`: {about}", part
+    return None
+
+
+def _operators(found: Row) -> tuple[str, Part]:
+    keys = ("name", "batch", "fanouts", "pick", "rows", "row_bytes", "mode", "dim", "edges")
+    lines = []
+    for result in found["results"]:
+        line = {key: str(result[key]) for key in keys if key in result}
+        line["ms"] = f"{result['wall_ms']:.3f} [{result['p10_ms']:.3f}, {result['p90_ms']:.3f}]"
+        line["device ms"] = f"{result['device_ms']:.3f}" if "device_ms" in result else ""
+        line["GB/s"] = f"{result['gb_per_s']:.0f}" if "gb_per_s" in result else ""
+        lines.append(line)
+    about = (
+        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
+        f" {found['edges']} edges. Median and [10 %, 90 %] of the calls."
+    )
+    return about, Part((*keys, "ms", "device ms", "GB/s"), lines)
+
+
+def _twins(found: list[Row]) -> tuple[str, Part]:
+    heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
+    lines = []
+    for twin in found:
+        line = {key: str(twin[key]) for key in heads[:4]}
+        for side, key in (("CPU", "cpu"), ("GPU", "cuda")):
+            rate = twin.get(f"{key}_edges_per_s")
+            line[side] = seconds(twin.get(f"{key}_graph_s"))
+            line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
+        lines.append(line)
+    return "Time to make the structure of a twin.", Part(heads, lines)
+
+
+def _memory_io(found: Row) -> tuple[str, Part]:
+    """Of the shapes of a reader the fastest, and the slowest rate."""
+    rated = [r for r in found["results"] if "memory" in r and "gb_per_s" in r]
+    copy = next(r["gb_per_s"] for r in found["results"] if r["way"] == "pinned copy")
+    keys = ("memory", "window", "way")
+    rated.sort(key=lambda r: (r["memory"], r["window"]))  # ways as they were measured
+    lines = []
+    for (memory, window), rows in groupby(rated, lambda r: (r["memory"], r["window"])):
+        ways: dict[str, list[Row]] = {}
+        for row in rows:
+            ways.setdefault(row["way"], []).append(row)
+        for way, shapes in ways.items():
+            best = max(shapes, key=lambda r: float(r["gb_per_s"]))
+            shape = [f"{k} {best[k]}" for k in ("blocks", "depth", "page_bytes") if best.get(k)]
+            slowest = min(r["gb_per_s"] for r in shapes)
+            lines.append({
+                "memory": memory, "window": str(window), "way": way,
+                "ms": f"{best['ms']:.2f}", "share": f"{best['share']:.2f}",
+                "GB/s": f"{best['gb_per_s']:.1f}",
+                "of a copy": f"{best['gb_per_s'] / copy:.2f}",
+                "best shape": ", ".join(shape),
+                "shapes": str(len(shapes)) if len(shapes) > 1 else "",
+                "slowest GB/s": f"{slowest:.1f}" if len(shapes) > 1 else "",
+            })  # fmt: skip
+    gib = found["table_rows"] * found["row_bytes"] / 2**30
+    about = (
+        f"{found['device']}, torch {found['torch']}; rows of {found['row_bytes']} B out of"
+        f" {gib:.0f} GiB. Rates are of distinct rows, ordering included; medians. A pinned copy of"
+        f" a batch's bytes: {copy:.1f} GB/s."
+    )
+    heads = (*keys, "ms", "share", "GB/s", "of a copy", "best shape", "shapes", "slowest GB/s")
+    return about, Part(heads, lines)
+
+
+def _host_gather(found: Row) -> tuple[str, Part]:
+    torch_ms = next(
+        (r["wall_ms"] for r in found["results"] if r["name"] == "index_select + pinned copy"), None
+    )
+    lines = []
+    for result in found["results"]:
+        line = {"name": result["name"], "ms": f"{result['wall_ms']:.2f}"}
+        line["GB/s"] = f"{result['wall_gb_per_s']:.1f}"
+        if torch_ms is not None:
+            line["over torch's two"] = f"{torch_ms / result['wall_ms']:.2f}"
+        lines.append(line)
+    about = (
+        f"{found.get('device') or 'no GPU'}, torch {found['torch']}, {found['threads']} threads;"
+        f" {found['rows']} rows of {found['row_bytes']} B out of"
+        f" {found['table_bytes'] / 2**30:.0f} GiB. Medians."
+    )
+    return about, Part(("name", "ms", "GB/s", "over torch's two"), lines)
+
+
+PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
+    "operators": _operators,
+    "twins": _twins,
+    "memory_io": _memory_io,
+    "host_gather": _host_gather,
+}

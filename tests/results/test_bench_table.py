@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from gnnbench.results.bench_table import bench_table
+
+
+def told(tmp_path, name, found):
+    path = tmp_path / f"{name}.json"
+    path.write_text(json.dumps(found))
+    return bench_table(path)
+
+
+def test_of_a_reader_s_shapes_the_fastest_is_told(tmp_path):
+    row = {"memory": "vmm", "window": 1, "share": 1.0, "ms": 2.0}
+    shapes = [
+        row | {"way": "page-ordered", "blocks": 8, "depth": 1, "page_bytes": 512, "gb_per_s": 30.0},
+        row
+        | {"way": "page-ordered", "blocks": 16, "depth": 4, "page_bytes": 512, "gb_per_s": 40.0},
+        row | {"way": "naive", "gb_per_s": 10.0},
+    ]
+    results = [
+        {"way": "pinned copy", "gb_per_s": 50.0},
+        {"memory": "vmm", "way": "locking", "s": 1},
+    ]
+    found = {
+        "device": "a GPU", "torch": "2", "table_rows": 1 << 22, "row_bytes": 512,
+        "results": [*results, *shapes],
+    }  # fmt: skip
+    about, part = told(tmp_path, "memory_io_2gib", found)
+    assert "memory_io.py" in about and "out of 2 GiB" in about and "50.0 GB/s" in about
+    assert [(r["way"], r["GB/s"], r["of a copy"]) for r in part.lines] == [
+        ("page-ordered", "40.0", "0.80"),
+        ("naive", "10.0", "0.20"),
+    ]
+    assert part.lines[0]["best shape"] == "blocks 16, depth 4, page_bytes 512"
+    assert (part.lines[0]["shapes"], part.lines[0]["slowest GB/s"]) == ("2", "30.0")
+
+
+@pytest.mark.parametrize("with_torch", [True, False])
+def test_a_host_gather_is_told_beside_torch_s(tmp_path, with_torch):
+    results = [{"name": "gather", "wall_ms": 2.0, "wall_gb_per_s": 5.0}]
+    if with_torch:
+        name = "index_select + pinned copy"
+        results.append({"name": name, "wall_ms": 3.0, "wall_gb_per_s": 3.3})
+    found = {"torch": "2", "threads": 2, "rows": 9, "row_bytes": 8, "table_bytes": 1 << 30}
+    about, part = told(tmp_path, "host_gather", found | {"results": results})
+    assert "no GPU" in about and part.lines[0]["GB/s"] == "5.0"
+    assert part.lines[0].get("over torch's two") == ("1.50" if with_torch else None)
+
+
+@pytest.mark.parametrize("name", ["run", "calibrate", "memory", "operatorsx"])
+def test_other_files_are_none_of_its_business(tmp_path, name):
+    assert told(tmp_path, name, {}) is None
