@@ -221,7 +221,7 @@ def test_all_neighbours_are_for_picks_without_replacement(grid):
     )
     assert {c.fanouts for c in found.cells} == {(10, -1)}
     assert {flat(c.recipe)["sampler.pick"] for c in able} == {"floyd", "dgl"}
-    assert found.unsupported == {
-        walks.id: "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once;"
-        " choose reservoir or floyd or fisher_yates or reservoir_thinned, or a fanout of at least 1"
-    }
+    assert list(found.unsupported) == [walks.id]
+    assert found.unsupported[walks.id].startswith(
+        "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once; choose "
+    )

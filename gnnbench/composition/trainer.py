@@ -86,7 +86,7 @@ class Trainer:
         return float(torch.stack([p.norm() for p in self._before]).norm())
 
     def forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
-        """The model's values on a mini-batch of ours, for the gate."""
+        """The model's values on a mini-batch of ours, for the gate and the evaluator."""
         with torch.no_grad():
             blocks = self.framework.blocks(batch.to(self._device))
             out: Tensor = self.model(blocks, x.to(self._device))

@@ -52,7 +52,7 @@ TEST_ACCURACY = measure("test_accuracy", "1", "the same of test nodes")
 VAL_NODES = measure("val_nodes", "", "validation nodes evaluated: all, or as many drawn of them")
 TEST_NODES = measure("test_nodes", "", "the same of test nodes")
 REACHED = measure("reached", "1", "share of lives that came to the stated validation accuracy")
-EPOCHS_TO = measure("epochs_to_accuracy", "epochs", "epochs until then, geometric mean")
+EPOCHS_TO = measure("epochs_to_accuracy", "epochs", "epochs until then, mean")
 TIME_TO = measure(
     "time_to_accuracy_s",
     "s",

@@ -121,7 +121,7 @@ def _stated(
     came = [p for p in there if p is not None]
     numbers: list[tuple[m.Measure, Any]] = [(m.REACHED, len(came) / len(there))]
     if len(came) == len(there):
-        numbers.append((m.EPOCHS_TO, geometric_interval([float(p.epoch) for p in came])))
+        numbers.append((m.EPOCHS_TO, mean_interval([float(p.epoch) for p in came])))
         numbers.append((m.TIME_TO, geometric_interval([p.elapsed_s for p in came])))
         own = next((p for p in pairs if p.reference is not None and p.system.id == cell.id), None)
         if own is not None and (ratios := _ratios(own, stated, ledger)):

@@ -290,7 +290,8 @@ class Life:
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
             reordered = any(check["details"].get("order_window", 1) > 1 for check in checks)
             fault = audit.edges_fault(rounds, work)
-            if fault := fault or losses_fault(ours, theirs, work, reordered):
+            followed = bool(self.pair.system.evaluate)
+            if fault := fault or losses_fault(ours, theirs, work, reordered, followed):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:

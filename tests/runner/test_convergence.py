@@ -20,6 +20,7 @@ from gnnbench.results.metrics import Metrics
 from gnnbench.results.table import parts
 from gnnbench.runner import campaign
 from gnnbench.runner.convergence import Point, convergence_rows, curve, learning_rows, reached
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import Life
@@ -238,6 +239,30 @@ def test_a_run_of_the_definition(tmp_path, observer):
     assert len(figures.figure(run).axes) == 2
     with (run.path / "convergence.csv").open() as file:
         assert next(csv.reader(file))[-4:] == ["elapsed_s", "loss", "val_accuracy", "test_accuracy"]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "producer-consumer"])
+def test_a_graph_without_nodes_to_validate_on_is_split_in_every_process(schedule, tmp_path):
+    """The producer's process, too, trains on what is left of the nodes."""
+    options = ("batch_size=64", "fanouts=[3,2]", f"baseline.schedule={schedule}")
+    over = Overrides(
+        profile="smoke", systems=("baseline",), datasets=("rmat@9",), options=options
+    )  # fmt: skip
+    (cell,) = make_request("convergence", over, tmp_path).plan.cells
+    keeper = Keeper(tmp_path, 60.0)
+    assert keeper.prepare(cell) is None
+    with keeper.worker(cell, 0.0) as worker:
+        facts = worker.open(keeper.graph(cell))["facts"]
+        assert facts["train_nodes"] == facts["nodes"] * 3 // 5 == 307
+        worker.call("setup")
+        assert worker.call("check")["ok"]
+        worker.timed("epoch", epoch=5)
+        report = worker.call("audit", epoch=5)
+        assert report["ok"], report["reason"]
+        found = worker.call("evaluate")
+        assert (found["val_nodes"], found["test_nodes"]) == (102, 103)
+        assert 0 < found["val_accuracy"] < 1 and found["evaluate_s"] > 0
+    keeper.close()
 
 
 def test_every_profile_can_be_planned(tmp_path):
