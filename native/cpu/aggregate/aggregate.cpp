@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/aggregate/prefetch.h"
 #include "cpu/common/multiversion.h"
 #include "cpu/common/parallel.h"
 
@@ -10,17 +11,8 @@ namespace {
 
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kEntryChunk = 16384;
-constexpr int64_t kAhead = 6;  // entries between a prefetch and its use
-constexpr int64_t kLine = 64;
 
 enum class Weigh { kNot, kByColumn, kByEntry };
-
-template <class T>
-GNNBENCH_INLINE void prefetch_row(const T* row, int64_t dim) {
-  const char* line = reinterpret_cast<const char*>(row);
-  const char* end = reinterpret_cast<const char*>(row + dim);
-  for (; line < end; line += kLine) __builtin_prefetch(line);
-}
 
 // kPacks packs of one row from `column` on, the last of them at `last`, held in registers.
 template <int kPacks, Weigh kWeigh, class T>
@@ -56,12 +48,7 @@ GNNBENCH_INLINE void sum_packs(const RowSums<T>& s, int64_t row, int64_t column,
   T* to = s.out + row * s.dim;
 #pragma GCC unroll 16
   for (int v = 0; v < kPacks; ++v) {
-    const Pack<S> sum = acc[v] * factor;
-    if constexpr (sizeof(T) == sizeof(S)) {
-      *reinterpret_cast<Pack<S>*>(to + at(v)) = sum;
-    } else {
-      for (int64_t k = 0; k < kPack<S>; ++k) narrow(sum[k], to[at(v) + k]);
-    }
+    narrow(acc[v] * factor, to + at(v));
   }
 }
 
@@ -134,10 +121,12 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
   }
 }
 
-// Multiversioning wants plain functions.
-#define GNNBENCH_CHUNK(T)                                                       \
-  GNNBENCH_CLONES void chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<8>(s, begin, end);                                                \
+#define GNNBENCH_CHUNK(T)                                                          \
+  GNNBENCH_WIDE void wide_chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<16>(s, begin, end);                                                  \
+  }                                                                                \
+  GNNBENCH_NOT_WIDE void chunk(const RowSums<T>& s, int64_t begin, int64_t end) {  \
+    sum_chunk<4>(s, begin, end);                                                   \
   }
 GNNBENCH_CHUNK(float)
 GNNBENCH_CHUNK(double)
@@ -176,8 +165,10 @@ void transposed_weights(const int32_t* t_dst, const int32_t* t_edge, int64_t num
 
 template <class T>
 void sum_rows(const RowSums<T>& sums) {
-  parallel_chunks(sums.block.num_rows, kRowChunk,
-                  [&](int64_t, int64_t begin, int64_t end) { chunk(sums, begin, end); });
+  const bool wide = has_avx512();
+  parallel_chunks(sums.block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
+    wide ? wide_chunk(sums, begin, end) : chunk(sums, begin, end);
+  });
 }
 
 template void row_factors(const int32_t*, int64_t, const float*, Aggregate, float*);
