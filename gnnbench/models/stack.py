@@ -27,14 +27,17 @@ class Stack(nn.Module):
 
     def forward(self, blocks: Sequence[Any], x: Tensor) -> Tensor:
         """Rows of the seeds ``[num_seeds, classes]`` from input rows ``[num_src, feature_dim]``."""
-        last = len(self.layers) - 1
-        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
-            x = layer(block, x)
-            if number < last:
-                x = torch.relu(x)
-                if self._unit_rows:
-                    x = nn.functional.normalize(x)
+        for number, block in zip(range(len(self.layers)), blocks, strict=True):
+            x = self.layer(number, block, x)
         return x
+
+    def layer(self, number: int, block: Any, x: Tensor) -> Tensor:
+        """Rows ``[num_dst, out]`` that one layer gives the next, or the model's last."""
+        x = self.layers[number](block, x)
+        if number == len(self.layers) - 1:
+            return x
+        x = torch.relu(x)
+        return nn.functional.normalize(x) if self._unit_rows else x
 
 
 def build(

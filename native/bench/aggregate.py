@@ -119,7 +119,9 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
     ones = torch.ones(edges)
     forward = matrix_of(block, ones)
     back = ops.transpose(block.indptr, block.indices, block.num_src)
-    transposed = matrix_of(Block(back[0], back[1], torch.arange(block.num_dst), block.num_src), ones)
+    transposed = matrix_of(
+        Block(back[0], back[1], torch.arange(block.num_dst), block.num_src), ones
+    )
     repeats, found = options.repeats, []
     most, uses = int(block.indptr.diff().max()), int(back[0].diff().max())
     found.append(
