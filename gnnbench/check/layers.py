@@ -24,7 +24,7 @@ SEEDS = 32
 # The most neighbours of a destination; a very wide model may need fewer for a generic point.
 # Attention over a single one has no gradient: there it would not be looked at.
 FANOUTS = (5, 2, 1)
-VISITS = 4  # the most of a walk's, where a kind weighs neighbours by them
+VISITS = 4  # the most of a walk's
 # float32 sums in another order than the float64 reference's, through three layers, are off by some
 # 1e-6; rounding once to float16 is off by 2e-4.
 TOLERANCE = 5e-5
@@ -57,11 +57,12 @@ class FixedBlock:
         fanouts: Sequence[int],
         seed: int,
         seeds: Tensor,
+        visits: bool = False,
     ) -> FixedBlock:
         """The batch of the first ``seeds``, sampled by the reference; all else from ``seed``.
 
-        Where the kind weighs neighbours by visits, every second block has some. Raises ``Fault``
-        where every seed depends on a pre-activation in doubt.
+        ``visits``: every second block has visits of walks. Raises ``Fault`` where every seed
+        depends on a pre-activation in doubt.
         """
         kind = MODELS[model]
         dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
@@ -77,7 +78,7 @@ class FixedBlock:
                 key=seed,
                 batch=0,
             )
-            if kind.form == "convolve":
+            if visits:
                 batch = _with_visits(batch, seed)
             point = generic_point(model, weights, batch, seed)
             if 2 * point.seeds >= batch.seeds.numel():

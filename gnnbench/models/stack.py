@@ -34,11 +34,10 @@ class Stack(nn.Module):
     def layer(self, number: int, block: Any, x: Tensor) -> Tensor:
         """Rows ``[num_dst, out]`` that one layer gives the next, or the model's last."""
         x = self.layers[number](block, x)
-        if number < len(self.layers) - 1:
-            x = torch.relu(x)
-            if self._unit_rows:
-                x = nn.functional.normalize(x)
-        return x
+        if number == len(self.layers) - 1:
+            return x
+        x = torch.relu(x)
+        return nn.functional.normalize(x) if self._unit_rows else x
 
 
 def build(

@@ -49,8 +49,9 @@ def graph_of(kind):
 
 
 def fixed_block(graph, model, seed):
+    """With visits of walks, which PinSAGE alone looks at."""
     seeds = torch.arange(seed % 50, NODES, 50)
-    return FixedBlock.of(graph, model, HIDDEN, FANOUTS, seed, seeds)
+    return FixedBlock.of(graph, model, HIDDEN, FANOUTS, seed, seeds, visits=True)
 
 
 class Looked:

@@ -1,5 +1,6 @@
 """The gate and the audit are not blind: a wrong sampler, store or layer is found, and named."""
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -290,3 +291,19 @@ def test_a_neighbour_left_out_is_caught(name, small_graph):
     object.__setattr__(system.cell, "fanouts", (-1, -1))
     assert "edges were drawn where" in system.check().reason
     assert "edges were drawn where" in run(system, 1).reason
+
+
+def test_visits_that_a_model_loses_are_caught_where_walks_draw(small_graph, monkeypatch):
+    """Where nothing has visits, layers that could not weigh by them are right."""
+
+    def without(batch, *rest, look):
+        bare = [replace(block, weights=None) for block in batch.blocks]
+        return look(replace(batch, blocks=bare), *rest)
+
+    for pick, fault in (("random_walk", "forward values"), ("floyd", "")):
+        system = make(small_graph, settings={"sampler.pick": pick}, model="pinsage")
+        assert system.check().ok
+        look = functools.partial(without, look=system.trainer.forward)
+        monkeypatch.setattr(system.trainer, "forward", look)
+        assert fault in system.check().reason and system.check().ok == (not fault)
+    assert make(small_graph, settings={"aggregate": "gnnadvisor"}, model="pinsage").check().ok

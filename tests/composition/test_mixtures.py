@@ -54,6 +54,8 @@ def test_frameworks_lose_alike_on_the_same_batches(frontier, model, small_graph)
     """Our sampler draws the same for all: only the order of sums differs."""
     losses = {}
     layers_of = ("csr", "spmm", "scatter", "gnnadvisor", "dgl", "pyg")
+    if model == "gat":  # which needs an aggregation that attends
+        layers_of = ("csr", "scatter", "dgl", "pyg")
     for layers in layers_of:
         settings = {"aggregate": layers, "sampler.frontier": frontier}
         system = make(small_graph, settings=settings, model=model)
@@ -65,15 +67,15 @@ def test_frameworks_lose_alike_on_the_same_batches(frontier, model, small_graph)
 def test_visits_of_walks_weigh_pinsage_alike(small_graph):
     """Without its layers' weights a framework would lose otherwise."""
     losses = {}
-    for layers in ("csr", "dgl", "pyg"):
+    for layers in ("csr", "spmm", "scatter", "dgl", "pyg"):
         settings = {"aggregate": layers, "sampler.pick": "random_walk"}
         system = make(small_graph, settings=settings, model="pinsage")
         assert system.check().ok
         losses[layers] = [run(system, epoch).loss for epoch in range(3)]
     blocks = system.stages.sampler.sample(small_graph.train_idx[:64], 0, 0).blocks
     assert all(bool((block.weights > 1).any()) for block in blocks)
-    assert losses["dgl"] == pytest.approx(losses["csr"], rel=1e-4)
-    assert losses["pyg"] == pytest.approx(losses["csr"], rel=1e-4)
+    for loss in losses.values():
+        assert loss == pytest.approx(losses["csr"], rel=1e-4)
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
