@@ -186,7 +186,8 @@ __global__ void __launch_bounds__(kTunedThreads)
     const int64_t left = a.num_rows - first;
     const int rows = left < rows_of_group ? static_cast<int>(left) : rows_of_group;
     const int32_t offset = __ldg(a.indptr + first + (summer.lane < rows ? summer.lane : rows));
-    const int32_t limit = summer.from_lane(offset, rows);
+    const int32_t last = summer.from_lane(offset, rows);
+    const int32_t limit = last < a.num_edges ? last : static_cast<int32_t>(a.num_edges);
     int32_t begin = summer.from_lane(offset, 0);
     for (int r = 0; r < rows; ++r) {
       const int32_t end = summer.from_lane(offset, r + 1);
