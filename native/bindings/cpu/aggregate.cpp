@@ -31,7 +31,7 @@ Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, s
   const BlockView block = check_block(indptr, indices, num_dst, x.size(0));
   check_weights(weights, x, block.num_edges);
   check_on_cpu(weights);
-  Tensor out = empty_cpu({num_dst, x.size(1)}, x.scalar_type());
+  Tensor out = empty_rows({num_dst, x.size(1)}, x.scalar_type());
   by_dtype(x, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     using S = Sum<T>;
@@ -58,7 +58,7 @@ Tensor aggregate_transposed_cpu(Tensor indptr, Tensor t_indptr, Tensor t_dst, Te
   const BlockView transposed = check_transposed(t_indptr, t_dst, t_edge, num_dst);
   check_weights(weights, grad, num_edges);
   check_on_cpu(weights);
-  Tensor out = empty_cpu({transposed.num_rows, grad.size(1)}, grad.scalar_type());
+  Tensor out = empty_rows({transposed.num_rows, grad.size(1)}, grad.scalar_type());
   by_dtype(grad, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     using S = Sum<T>;

@@ -92,7 +92,7 @@ Tensor edge_dots_cpu(Tensor indptr, Tensor indices, Tensor rows, Tensor x) {
 Tensor run_heads(const BlockView& block, const Tensor* edges, const Tensor& x,
                  const Tensor& weights) {
   const int64_t heads = x.size(1), width = x.size(2);
-  Tensor out = empty_cpu({block.num_rows, heads, width}, x.scalar_type());
+  Tensor out = empty_rows({block.num_rows, heads, width}, x.scalar_type());
   by_dtype(x, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     sum_heads(HeadSums<T>{block, edges ? data<const int32_t>(*edges) : nullptr, data<const T>(x),

@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kEntryChunk = 16384;
-constexpr int64_t kAhead = 6;  // entries between a prefetch and its use
+constexpr int64_t kAhead = 8;       // entries between a prefetch and its use
+constexpr int64_t kMostLines = 64;  // of a row; the processor itself follows longer ones
 constexpr int64_t kLine = 64;
 
 enum class Weigh { kNot, kByColumn, kByEntry };
@@ -18,7 +19,7 @@ enum class Weigh { kNot, kByColumn, kByEntry };
 template <class T>
 GNNBENCH_INLINE void prefetch_row(const T* row, int64_t dim) {
   const char* line = reinterpret_cast<const char*>(row);
-  const char* end = reinterpret_cast<const char*>(row + dim);
+  const char* end = std::min(reinterpret_cast<const char*>(row + dim), line + kMostLines * kLine);
   for (; line < end; line += kLine) __builtin_prefetch(line);
 }
 
@@ -56,12 +57,7 @@ GNNBENCH_INLINE void sum_packs(const RowSums<T>& s, int64_t row, int64_t column,
   T* to = s.out + row * s.dim;
 #pragma GCC unroll 16
   for (int v = 0; v < kPacks; ++v) {
-    const Pack<S> sum = acc[v] * factor;
-    if constexpr (sizeof(T) == sizeof(S)) {
-      *reinterpret_cast<Pack<S>*>(to + at(v)) = sum;
-    } else {
-      for (int64_t k = 0; k < kPack<S>; ++k) narrow(sum[k], to[at(v) + k]);
-    }
+    narrow(acc[v] * factor, to + at(v));
   }
 }
 
@@ -134,16 +130,30 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
   }
 }
 
-// Multiversioning wants plain functions.
-#define GNNBENCH_CHUNK(T)                                                       \
-  GNNBENCH_CLONES void chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<8>(s, begin, end);                                                \
+// Multiversioning wants plain functions. AVX-512 has registers for twice as many packs, each half
+// as many of them.
+#ifdef GNNBENCH_X86
+#define GNNBENCH_WIDE_CHUNK(T)                                                       \
+  GNNBENCH_AVX512 void wide_chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<16>(s, begin, end);                                                    \
+  }
+inline bool wide() { return __builtin_cpu_supports("avx512f"); }
+#else
+#define GNNBENCH_WIDE_CHUNK(T) \
+  void wide_chunk(const RowSums<T>&, int64_t, int64_t) {}
+inline bool wide() { return false; }
+#endif
+#define GNNBENCH_CHUNK(T)                                                           \
+  GNNBENCH_WIDE_CHUNK(T)                                                            \
+  GNNBENCH_CLONES_256 void chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<4>(s, begin, end);                                                    \
   }
 GNNBENCH_CHUNK(float)
 GNNBENCH_CHUNK(double)
 GNNBENCH_CHUNK(Half)
 GNNBENCH_CHUNK(BFloat16)
 #undef GNNBENCH_CHUNK
+#undef GNNBENCH_WIDE_CHUNK
 
 }  // namespace
 
@@ -176,8 +186,10 @@ void transposed_weights(const int32_t* t_dst, const int32_t* t_edge, int64_t num
 
 template <class T>
 void sum_rows(const RowSums<T>& sums) {
-  parallel_chunks(sums.block.num_rows, kRowChunk,
-                  [&](int64_t, int64_t begin, int64_t end) { chunk(sums, begin, end); });
+  const bool avx512 = wide();
+  parallel_chunks(sums.block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
+    avx512 ? wide_chunk(sums, begin, end) : chunk(sums, begin, end);
+  });
 }
 
 template void row_factors(const int32_t*, int64_t, const float*, Aggregate, float*);

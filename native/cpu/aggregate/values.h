@@ -68,6 +68,37 @@ GNNBENCH_INLINE void widen(const Half* from, Pack<float>& to) {
   to = reinterpret_cast<const Pack<float>&>(all);
 }
 
+GNNBENCH_INLINE void narrow(const Pack<float>& from, float* to) {
+  *reinterpret_cast<Pack<float>*>(to) = from;
+}
+
+GNNBENCH_INLINE void narrow(const Pack<double>& from, double* to) {
+  *reinterpret_cast<Pack<double>*>(to) = from;
+}
+
+// To the nearest, ties to even.
+GNNBENCH_INLINE void narrow(const Pack<float>& from, BFloat16* to) {
+  const Bits32 bits = reinterpret_cast<const Bits32&>(from);
+  const Bits32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  const Bits32 all = (bits & 0x7fffffff) > 0x7f800000u ? bits >> 16 | 0x40 : rounded;  // NaN stays
+  *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
+}
+
+// The same; below Half's normal numbers the sum's last place is that of the smallest subnormal,
+// 2^-24.
+GNNBENCH_INLINE void narrow(const Pack<float>& from, Half* to) {
+  const Bits32 bits = reinterpret_cast<const Bits32&>(from);
+  const Bits32 size = bits & 0x7fffffff;
+  const Bits32 normal = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
+  const Pack<float> shifted = reinterpret_cast<const Pack<float>&>(size) + 0.5f;
+  const Bits32 subnormal = reinterpret_cast<const Bits32&>(shifted) - 0x3f000000u;
+  const Bits32 finite = size >= 0x38800000u ? normal : subnormal;
+  const Bits32 infinite = Bits32{} + 0x7c00, nan = Bits32{} + 0x7e00;
+  const Bits32 large = size > 0x7f800000u ? nan : infinite;
+  const Bits32 all = (size >= 0x477ff000u ? large : finite) | (bits >> 16 & 0x8000);
+  *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
+}
+
 GNNBENCH_INLINE float widened(float x) { return x; }
 GNNBENCH_INLINE double widened(double x) { return x; }
 

@@ -11,6 +11,9 @@
 
 #if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
 #define GNNBENCH_CLONES __attribute__((target_clones("avx512f", "arch=haswell", "default")))
+// Where AVX-512 has a function of its own.
+#define GNNBENCH_CLONES_256 __attribute__((target_clones("arch=haswell", "default")))
 #else
 #define GNNBENCH_CLONES
+#define GNNBENCH_CLONES_256
 #endif
