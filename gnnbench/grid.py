@@ -12,6 +12,7 @@ from gnnbench.cell import Cell, Until
 from gnnbench.data import names as names_of_data
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
+from gnnbench.models.kinds import MODELS
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
 DEFAULT = "default"  # of these: each sampler's own
@@ -151,6 +152,9 @@ def _cell(
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
     settings = fields.of(system, settings, varied)
     found = resolve(system, settings, values.get("device", "cpu"), until)
+    kind = MODELS.get(values["model"])
+    if found.composed and kind is not None and "hidden" in values:
+        kind.check_hidden(values["hidden"])
     cell = Cell(
         experiment=experiment.name,
         recipe=found.recipe,

@@ -163,6 +163,14 @@ def test_without_compute_the_model_tells_nothing_apart(grid, until):
     assert len(grid(["baseline"], text.replace(until, "compute")).cells) == 4
 
 
+def test_heads_that_cannot_share_the_hidden_columns(grid):
+    text = "model = ['{}']\nhidden = [20]\n"
+    with pytest.raises(UsageError, match="hidden=20 columns; give a multiple of 8"):
+        grid(["baseline"], text.format("gat"))
+    assert len(grid(["baseline"], text.format("gin")).cells) == 1
+    assert len(grid(["baseline"], text.format("gat") + "until = ['sample']\n").cells) == 1
+
+
 def test_the_same_work_of_two_experiments_is_one_id(grid):
     one = grid(["baseline"], TRAIN)
     other = grid(["baseline"], TRAIN, {"name": "other", "title": "another"})

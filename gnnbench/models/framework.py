@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from gnnbench.models.kinds import LayerKind
 from gnnbench.models.weights import LayerWeights
@@ -31,3 +32,17 @@ class Framework(ABC):
         ``batch`` has ``blocks`` of ours; where it was drawn in this framework's own form it is
         taken in that form, and converted otherwise.
         """
+
+
+def set_to(parameter: Tensor, values: Tensor) -> None:
+    """Give a framework's parameter our values, in its own shape."""
+    with torch.no_grad():
+        parameter.copy_(values.view(parameter.shape))
+
+
+def dense(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """A linear map that starts with (copies of) ``weight`` ``[out, in]`` and ``bias``."""
+    layer = nn.Linear(weight.shape[1], weight.shape[0])
+    set_to(layer.weight, weight)
+    set_to(layer.bias, bias)
+    return layer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Block
@@ -30,3 +31,20 @@ def aggregate_scatter(
     if own is not None:
         out = out + own.to(x.dtype).unsqueeze(1) * x[: block.num_dst]
     return out
+
+
+def attend_scatter(
+    block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
+) -> Tensor:
+    """As :class:`gnnbench.models.native.Attend` says, by gather and scatter: ``num_edges`` rows of
+    ``z`` are written and weighted, then added up, as PyG's ``GATConv`` does."""
+    dst, src = edge_dst(block), block.indices
+    scores = of_source.index_select(0, src) + of_destination.index_select(0, dst)
+    scores = torch.nn.functional.leaky_relu(scores, slope)
+    none, at = scores.new_zeros(block.num_dst, scores.shape[1]), dst.unsqueeze(1).expand_as(scores)
+    largest = none.scatter_reduce(0, at, scores.detach(), "amax", include_self=False)
+    shares = (scores - largest.index_select(0, dst)).exp()
+    shares = shares / none.scatter_add(0, at, shares).index_select(0, dst)
+    messages = z.index_select(0, src) * shares.unsqueeze(2)
+    out = z.new_zeros(block.num_dst, *z.shape[1:])
+    return out.scatter_add(0, dst.view(-1, 1, 1).expand_as(messages), messages)

@@ -10,6 +10,7 @@ from locking import held_table
 
 from gnnbench.cell import Until, phases
 from gnnbench.composition.find import find
+from gnnbench.models.kinds import MODELS
 from gnnbench.stages.counts import LOCK_TIME, Counts
 from gnnbench.stages.features import BoltGather, DglGather
 
@@ -59,7 +60,7 @@ def trains(system, where, epochs=8):
     return report, losses
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_dgl(make, topology, table, model):

@@ -47,13 +47,14 @@ class Csr(AggregateSpec):
         return native_missing(device)
 
     def build(self) -> Framework:
-        """Our layers over the native operator."""
+        """Our layers over the native operators."""
         from gnnbench.models.native import Native
         from gnnbench.ops.aggregate import aggregate
+        from gnnbench.ops.attention import attend
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(aggregate)
+        return Native(aggregate, attend)
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,9 @@ class Scatter(AggregateSpec):
     def build(self) -> Framework:
         """Our layers over torch's gather and scatter."""
         from gnnbench.models.native import Native
-        from gnnbench.ops.aggregate_scatter import aggregate_scatter
+        from gnnbench.ops.aggregate_scatter import aggregate_scatter, attend_scatter
 
-        return Native(aggregate_scatter)
+        return Native(aggregate_scatter, attend_scatter)
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,7 @@ class DglLayers(AggregateSpec):
     """DGL's own layers."""
 
     name: ClassVar[str] = "dgl"
-    summary: ClassVar[str] = "the real DGL: its SAGEConv layers"
+    summary: ClassVar[str] = "the real DGL: its own layers, and its message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -206,10 +207,10 @@ class DglLayers(AggregateSpec):
 
 @dataclass(frozen=True)
 class PygLayers(AggregateSpec):
-    """PyG's message passing."""
+    """PyG's own layers, and its message passing."""
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "the real PyG: message passing"
+    summary: ClassVar[str] = "the real PyG: its own layers, and message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -218,7 +219,7 @@ class PygLayers(AggregateSpec):
         return pyg_missing(device)
 
     def build(self) -> Framework:
-        """Message passing on PyG's edge indices."""
+        """PyG's layers."""
         require_pyg()
         from gnnbench.models.pyg_layers import PygFramework
 
