@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/aggregate/prefetch.h"
 #include "cpu/common/multiversion.h"
 #include "cpu/common/parallel.h"
 
@@ -10,18 +11,8 @@ namespace {
 
 constexpr int64_t kRowChunk = 128;
 constexpr int64_t kEntryChunk = 16384;
-constexpr int64_t kAhead = 8;       // entries between a prefetch and its use
-constexpr int64_t kMostLines = 64;  // of a row; the processor itself follows longer ones
-constexpr int64_t kLine = 64;
 
 enum class Weigh { kNot, kByColumn, kByEntry };
-
-template <class T>
-GNNBENCH_INLINE void prefetch_row(const T* row, int64_t dim) {
-  const char* line = reinterpret_cast<const char*>(row);
-  const char* end = std::min(reinterpret_cast<const char*>(row + dim), line + kMostLines * kLine);
-  for (; line < end; line += kLine) __builtin_prefetch(line);
-}
 
 // kPacks packs of one row from `column` on, the last of them at `last`, held in registers.
 template <int kPacks, Weigh kWeigh, class T>
@@ -130,30 +121,18 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
   }
 }
 
-// Multiversioning wants plain functions. AVX-512 has registers for twice as many packs, each half
-// as many of them.
-#ifdef GNNBENCH_X86
-#define GNNBENCH_WIDE_CHUNK(T)                                                       \
-  GNNBENCH_AVX512 void wide_chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<16>(s, begin, end);                                                    \
-  }
-inline bool wide() { return __builtin_cpu_supports("avx512f"); }
-#else
-#define GNNBENCH_WIDE_CHUNK(T) \
-  void wide_chunk(const RowSums<T>&, int64_t, int64_t) {}
-inline bool wide() { return false; }
-#endif
-#define GNNBENCH_CHUNK(T)                                                           \
-  GNNBENCH_WIDE_CHUNK(T)                                                            \
-  GNNBENCH_CLONES_256 void chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<4>(s, begin, end);                                                    \
+#define GNNBENCH_CHUNK(T)                                                          \
+  GNNBENCH_WIDE void wide_chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<16>(s, begin, end);                                                  \
+  }                                                                                \
+  GNNBENCH_NOT_WIDE void chunk(const RowSums<T>& s, int64_t begin, int64_t end) {  \
+    sum_chunk<4>(s, begin, end);                                                   \
   }
 GNNBENCH_CHUNK(float)
 GNNBENCH_CHUNK(double)
 GNNBENCH_CHUNK(Half)
 GNNBENCH_CHUNK(BFloat16)
 #undef GNNBENCH_CHUNK
-#undef GNNBENCH_WIDE_CHUNK
 
 }  // namespace
 
@@ -186,9 +165,9 @@ void transposed_weights(const int32_t* t_dst, const int32_t* t_edge, int64_t num
 
 template <class T>
 void sum_rows(const RowSums<T>& sums) {
-  const bool avx512 = wide();
+  const bool wide = has_avx512();
   parallel_chunks(sums.block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
-    avx512 ? wide_chunk(sums, begin, end) : chunk(sums, begin, end);
+    wide ? wide_chunk(sums, begin, end) : chunk(sums, begin, end);
   });
 }
 

@@ -1,7 +1,9 @@
 // Weighted sums of heads, and products of rows.
 #include <algorithm>
+#include <cstring>
 
 #include "cpu/aggregate/edges.h"
+#include "cpu/aggregate/prefetch.h"
 #include "cpu/common/multiversion.h"
 #include "cpu/common/parallel.h"
 
@@ -9,7 +11,6 @@ namespace gnnbench {
 namespace {
 
 constexpr int64_t kRowChunk = 128;
-constexpr int64_t kLanes = 16;     // partial sums of a product, added in a fixed order
 constexpr int64_t kColumns = 256;  // held while a row's entries are gone through
 
 template <class T>
@@ -22,31 +23,146 @@ struct Dots {
 };
 
 template <class T>
-GNNBENCH_INLINE Sum<T> dot(const T* a, const T* b, int64_t width) {
-  using S = Sum<T>;
-  S part[kLanes] = {};
-  int64_t k = 0;
-  for (; k + kLanes <= width; k += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) part[j] += widened(a[k + j]) * widened(b[k + j]);
-  }
-  for (int64_t j = 0; k + j < width; ++j) part[j] += widened(a[k + j]) * widened(b[k + j]);
-  for (int64_t n = kLanes / 2; n > 0; n /= 2) {
-    for (int64_t j = 0; j < n; ++j) part[j] += part[j + n];
+constexpr int64_t kLanes = kPack<Sum<T>>;
+
+// The lanes added in pairs.
+template <class S>
+GNNBENCH_INLINE S total(const Pack<S>& pack) {
+  S part[kPack<S>];
+  std::memcpy(part, &pack, sizeof part);
+  for (int64_t n = kPack<S> / 2; n > 0; n /= 2) {
+    for (int64_t k = 0; k < n; ++k) part[k] += part[k + n];
   }
   return part[0];
 }
 
 template <class T>
+GNNBENCH_INLINE void multiply(const T* a, const T* b, Pack<Sum<T>>& product) {
+  Pack<Sum<T>> left, right;
+  widen(a, left);
+  widen(b, right);
+  product = left * right;
+}
+
+template <class T>
+GNNBENCH_INLINE Sum<T> dot(const T* a, const T* b, int64_t width) {
+  Pack<Sum<T>> sum = {}, product;
+  int64_t k = 0;
+  for (; k + kLanes<T> <= width; k += kLanes<T>) {
+    multiply(a + k, b + k, product);
+    sum += product;
+  }
+  Sum<T> rest = 0;
+  for (; k < width; ++k) rest += widened(a[k]) * widened(b[k]);
+  return total<Sum<T>>(sum) + rest;
+}
+
+// Two heads of eight columns are a pack of float sums.
+template <class T>
+GNNBENCH_INLINE bool pairs_of_eight(int64_t heads, int64_t width) {
+  return kLanes<T> == 16 && width == 8 && heads % 2 == 0;
+}
+
+typedef int32_t Places __attribute__((vector_size(64)));
+
+GNNBENCH_INLINE void dots_of_eight(const Pack<float>& product, float* out) {
+  constexpr Places kFour = {4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11};
+  constexpr Places kTwo = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
+  constexpr Places kOne = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
+  Pack<float> sum = product + __builtin_shuffle(product, kFour);
+  sum += __builtin_shuffle(sum, kTwo);
+  sum += __builtin_shuffle(sum, kOne);
+  out[0] = sum[0];
+  out[1] = sum[8];
+}
+
+GNNBENCH_INLINE void dots_of_eight(const Pack<double>&, double*) {}  // a head is a pack
+
+template <class T>
 GNNBENCH_INLINE void dot_rows(const Dots<T>& d, int64_t begin, int64_t end) {
-  const int64_t row_size = d.heads * d.width;
+  const int64_t row_size = d.heads * d.width, last_entry = d.block.indptr[end];
+  const bool pairs = pairs_of_eight<T>(d.heads, d.width);
+  const int32_t* ids = d.block.indices;
   for (int64_t row = begin; row < end; ++row) {
     const T* a = d.rows + row * row_size;
     for (int64_t e = d.block.indptr[row]; e < d.block.indptr[row + 1]; ++e) {
-      const T* b = d.x + d.block.indices[e] * row_size;
-      for (int64_t h = 0; h < d.heads; ++h) {
-        d.out[e * d.heads + h] = dot(a + h * d.width, b + h * d.width, d.width);
+      if (e + kAhead < last_entry) prefetch_row(d.x + ids[e + kAhead] * row_size, row_size);
+      const T* b = d.x + ids[e] * row_size;
+      Sum<T>* out = d.out + e * d.heads;
+      if (pairs) {
+        for (int64_t h = 0; h < d.heads; h += 2) {
+          Pack<Sum<T>> product;
+          multiply(a + h * 8, b + h * 8, product);
+          dots_of_eight(product, out + h);
+        }
+      } else {
+        for (int64_t h = 0; h < d.heads; ++h) {
+          out[h] = dot(a + h * d.width, b + h * d.width, d.width);
+        }
       }
     }
+  }
+}
+
+GNNBENCH_INLINE void spread_pair(const float* w, Pack<float>& to) {
+  const float a = w[0], b = w[1];
+  to = Pack<float>{a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b};
+}
+
+GNNBENCH_INLINE void spread_pair(const double*, Pack<double>&) {}
+
+// kPacks packs of one row from `column` on, held in registers; each of one head, or of two of eight
+// columns.
+template <int kPacks, bool kPairs, class T>
+GNNBENCH_INLINE void sum_packs(const HeadSums<T>& s, int64_t row, int64_t column,
+                               int64_t ahead_end) {
+  using S = Sum<T>;
+  Pack<S> acc[kPacks] = {};
+  int64_t head[kPacks];
+  for (int v = 0; v < kPacks; ++v) head[v] = (column + v * kLanes<T>) / s.width;
+  const int64_t row_size = s.heads * s.width;
+  const int32_t* ids = s.block.indices;
+  for (int64_t i = s.block.indptr[row]; i < s.block.indptr[row + 1]; ++i) {
+    if (i + kAhead < ahead_end) {
+      prefetch_row(s.x + ids[i + kAhead] * row_size, row_size);
+      if (s.edges) prefetch_row(s.weights + s.edges[i + kAhead] * s.heads, s.heads);
+    }
+    const S* w = s.weights + (s.edges ? s.edges[i] : i) * s.heads;
+    const T* from = s.x + ids[i] * row_size + column;
+#pragma GCC unroll 16
+    for (int v = 0; v < kPacks; ++v) {
+      Pack<S> term;
+      widen(from + v * kLanes<T>, term);
+      if constexpr (kPairs) {
+        Pack<S> weights;
+        spread_pair(w + head[v], weights);
+        acc[v] += term * weights;
+      } else {
+        acc[v] += term * w[head[v]];
+      }
+    }
+  }
+  T* to = s.out + row * row_size + column;
+#pragma GCC unroll 16
+  for (int v = 0; v < kPacks; ++v) narrow(acc[v], to + v * kLanes<T>);
+}
+
+template <int kWide, bool kPairs, class T>
+GNNBENCH_INLINE void sum_row(const HeadSums<T>& s, int64_t row, int64_t ahead_end) {
+  const int64_t packs = s.heads * s.width / kLanes<T>;
+  for (int64_t done = 0; done < packs;) {
+    const int64_t left = packs - done, column = done * kLanes<T>;
+    if (left >= kWide) {
+      sum_packs<kWide, kPairs>(s, row, column, ahead_end);
+      done += kWide;
+    } else if (left >= 2) {
+      sum_packs<2, kPairs>(s, row, column, ahead_end);
+      done += 2;
+    } else {
+      sum_packs<1, kPairs>(s, row, column, ahead_end);
+      done += 1;
+    }
+    ahead_end = 0;  // the first pass fetches for all
   }
 }
 
@@ -72,26 +188,39 @@ GNNBENCH_INLINE void sum_columns(const HeadSums<T>& s, int64_t row, int64_t head
 }
 
 template <class T>
-GNNBENCH_INLINE void sum_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {
-  if (s.width == 0) return;
+GNNBENCH_INLINE void sum_any_row(const HeadSums<T>& s, int64_t row) {
   const int64_t wide = std::min(s.width, kColumns);
   const int64_t together = std::max<int64_t>(kColumns / s.width, 1);
-  for (int64_t row = begin; row < end; ++row) {
-    for (int64_t head = 0; head < s.heads; head += together) {
-      const int64_t heads = std::min(together, s.heads - head);
-      for (int64_t column = 0; column < s.width; column += wide) {
-        sum_columns(s, row, head, heads, column, std::min(wide, s.width - column));
-      }
+  for (int64_t head = 0; head < s.heads; head += together) {
+    const int64_t heads = std::min(together, s.heads - head);
+    for (int64_t column = 0; column < s.width; column += wide) {
+      sum_columns(s, row, head, heads, column, std::min(wide, s.width - column));
     }
   }
 }
 
-#define GNNBENCH_HEADS(T)                                                             \
-  GNNBENCH_CLONES void dots_chunk(const Dots<T>& d, int64_t begin, int64_t end) {     \
-    dot_rows(d, begin, end);                                                          \
-  }                                                                                   \
-  GNNBENCH_CLONES void sums_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk(s, begin, end);                                                         \
+template <int kWide, class T>
+GNNBENCH_INLINE void sum_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {
+  if (s.width == 0) return;
+  const int64_t last_entry = s.block.indptr[end];
+  if (s.width % kLanes<T> == 0) {
+    for (int64_t row = begin; row < end; ++row) sum_row<kWide, false>(s, row, last_entry);
+  } else if (pairs_of_eight<T>(s.heads, s.width)) {
+    for (int64_t row = begin; row < end; ++row) sum_row<kWide, true>(s, row, last_entry);
+  } else {
+    for (int64_t row = begin; row < end; ++row) sum_any_row(s, row);
+  }
+}
+
+#define GNNBENCH_HEADS(T)                                                               \
+  GNNBENCH_CLONES void dots_chunk(const Dots<T>& d, int64_t begin, int64_t end) {       \
+    dot_rows(d, begin, end);                                                            \
+  }                                                                                     \
+  GNNBENCH_WIDE void wide_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {     \
+    sum_chunk<8>(s, begin, end);                                                        \
+  }                                                                                     \
+  GNNBENCH_NOT_WIDE void sums_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<4>(s, begin, end);                                                        \
   }
 GNNBENCH_HEADS(float)
 GNNBENCH_HEADS(double)
@@ -111,8 +240,10 @@ void edge_dots(const BlockView& block, int64_t heads, int64_t width, const T* ro
 
 template <class T>
 void sum_heads(const HeadSums<T>& sums) {
-  parallel_chunks(sums.block.num_rows, kRowChunk,
-                  [&](int64_t, int64_t begin, int64_t end) { sums_chunk(sums, begin, end); });
+  const bool wide = has_avx512();
+  parallel_chunks(sums.block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
+    wide ? wide_chunk(sums, begin, end) : sums_chunk(sums, begin, end);
+  });
 }
 
 #define GNNBENCH_INSTANTIATE(T)                                                             \
