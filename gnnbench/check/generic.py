@@ -22,7 +22,7 @@ from gnnbench.reference import model as reference
 
 # Products with 0 and sums of 0 are exact: a row of few values has a small error in any order.
 VALUES_PER_ROW = 4
-ROUNDS = 20
+ROUNDS, STUCK = 20, 4
 
 
 @dataclass(frozen=True)
@@ -62,17 +62,21 @@ def generic_point(
 
     Rows of nodes in doubt are drawn again and the others kept, for at most ``ROUNDS``
     rounds: among 300,000 pre-activations a fresh draw of all rows nearly always has one in doubt.
-    What is then left in doubt, in very wide models, is left out by ``back``. ``batch`` has the
-    cumulative frontier.
+    All are after ``STUCK`` rounds with the same in doubt: a row may be behind closed ReLUs, and
+    move nothing. What is then left in doubt, in very wide models, is left out by ``back``.
+    ``batch`` has the cumulative frontier.
     """
     generator = torch.Generator().manual_seed(rng.key(seed, 0, "generic point"))
     dim, classes = weights[0].tensors()[0].shape[1], weights[-1].tensors()[-1].numel()
     x = _rows(batch.blocks[0].num_src, dim, generator)
+    stuck, before = 0, torch.zeros(x.shape[0], dtype=torch.bool)
     for _ in range(ROUNDS):
         nodes, seeds = in_doubt(model, weights, batch, x)
-        ids = nodes.nonzero().squeeze(1)
-        if not ids.numel():
+        if not nodes.any():
             break
+        stuck = stuck + 1 if torch.equal(nodes, before) else 0
+        before = nodes
+        ids = (nodes if stuck < STUCK else torch.ones_like(nodes)).nonzero().squeeze(1)
         x[ids] = _rows(ids.numel(), dim, generator)
     else:
         seeds = in_doubt(model, weights, batch, x)[1]
