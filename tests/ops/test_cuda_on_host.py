@@ -14,9 +14,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"
@@ -173,6 +175,30 @@ KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32),
            (MEMORY_AWARE, 3, 5)]  # fmt: skip
 
 
+def check_sums_of_rows(
+    kernels: Any, kernel: tuple[int, int, int], block: tuple[Tensor, Tensor], num_src: int,
+    x: Tensor, grad: Tensor, mode: str, weights: Tensor | None,
+) -> None:  # fmt: skip
+    """Both directions of one aggregation."""
+    indptr, indices = block
+    back = stable(indptr, indices, num_src)
+    matrix = dense(indptr, indices, num_src, mode, weights)
+    found = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
+    length = int(indptr.diff().max())
+    assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
+    if kernel[0] == SIMPLE:
+        return
+    totals = None
+    if weights is not None and mode != "sum":
+        totals = row_sums(kernels, (TUNED, 4, 0), indptr, None, weights[:, None], "sum")
+    found = row_sums(
+        kernels, kernel, back[0], back[1], grad, mode, weights, 1, indptr, back[2], totals
+    )
+    length += int(back[0].diff().max())
+    matrix = matrix.T
+    assert_within(found, matrix @ grad.double(), matrix @ grad.double().abs(), length)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
 @pytest.mark.parametrize(
     "dtype, dim",
@@ -188,25 +214,32 @@ def test_sums_of_rows(kernels, kernel, dtype, dim):
         x, grad = (torch.randn(n, dim, generator=draws).to(dtype) for n in (num_src, num_dst))
         weights = torch.rand(indices.numel(), generator=draws) + 0.1
         weights = weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
-        back = stable(indptr, indices, num_src)
         for mode in MODES:
-            for given in (None, weights):
-                matrix = dense(indptr, indices, num_src, mode, given)
-                found = row_sums(kernels, kernel, indptr, indices, x, mode, given)
-                length = int(indptr.diff().max())
-                assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
-                if kernel[0] == SIMPLE:
-                    continue
-                totals = None
-                if given is not None and mode != "sum":
-                    totals = row_sums(kernels, (TUNED, 4, 0), indptr, None, given[:, None], "sum")
-                found = row_sums(
-                    kernels, kernel, back[0], back[1], grad, mode, given, 1, indptr, back[2],
-                    totals,
-                )  # fmt: skip
-                length += int(back[0].diff().max())
-                matrix = matrix.T
-                assert_within(found, matrix @ grad.double(), matrix @ grad.double().abs(), length)
+            for w in (None, weights):
+                check_sums_of_rows(kernels, kernel, (indptr, indices), num_src, x, grad, mode, w)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kernel=st.sampled_from([(TUNED, 1, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32)]),
+    num_dst=st.integers(1, 40), more=st.integers(0, 40), top=st.integers(0, 20),
+    hub=st.sampled_from([0, 0, 129, 300]), dim=st.integers(1, 1025),
+    dtype=st.sampled_from(list(DTYPES)), mode=st.sampled_from(list(MODES)),
+    weighted=st.booleans(), seed=st.integers(0, 2**31),
+)  # fmt: skip
+def test_sums_of_drawn_rows(
+    kernels, kernel, num_dst, more, top, hub, dim, dtype, mode, weighted, seed
+):
+    kernels.seed(ctypes.c_uint64(seed))
+    num_src = num_dst + more
+    block = a_block(num_dst, num_src, top, seed, hub)
+    draws = torch.Generator().manual_seed(seed)
+    x, grad = (torch.randn(n, dim, generator=draws).to(dtype) for n in (num_src, num_dst))
+    weights = None
+    if weighted:
+        weights = torch.rand(block[1].numel(), generator=draws) + 0.1
+        weights = weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
+    check_sums_of_rows(kernels, kernel, block, num_src, x, grad, mode, weights)
 
 
 @pytest.mark.parametrize("kernel", [(TUNED, 4, 0), (MEMORY_AWARE, 8, 32)], ids=str)

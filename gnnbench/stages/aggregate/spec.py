@@ -74,10 +74,11 @@ class Tuned(AggregateSpec):
         """Our layers over the kernel."""
         from gnnbench.models.native import Native
         from gnnbench.ops.aggregate_tuned import aggregate_tuned
+        from gnnbench.ops.attention import attend
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(aggregate_tuned)
+        return Native(aggregate_tuned, attend)
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,14 @@ class MemoryAware(AggregateSpec):
         from functools import partial
 
         from gnnbench.models.native import Native
-        from gnnbench.ops.aggregate_memory_aware import aggregate_memory_aware
+        from gnnbench.ops.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y))
+        return Native(
+            partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y),
+            partial(attend_memory_aware, x_nodes=self.x, y_dims=self.y),
+        )
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,12 @@ std::tuple<Tensor, Tensor, Tensor> transpose_cuda(Tensor indptr, Tensor indices,
   const size_t ranks = memory.add<int32_t>(num_edges);
   const size_t placed = memory.add<uint64_t>(num_edges);
   const size_t merged = memory.add<uint64_t>(num_edges);
-  const size_t long_rows = memory.add<int32_t>(num_edges / kRankedRow + 1);
   const size_t scan = memory.add<char>(static_cast<int64_t>(scan_bytes));
   memory.allocate(on);
   transpose(on.launch(), data<const int32_t>(indptr), data<const int32_t>(indices), num_edges,
             num_src, num_dst,
             {memory.at<int32_t>(ranks), memory.at<uint64_t>(placed), memory.at<uint64_t>(merged),
-             memory.at<int32_t>(long_rows), memory.at<char>(scan), scan_bytes},
+             memory.at<char>(scan), scan_bytes},
             data<int32_t>(offsets), data<int32_t>(dst), data<int32_t>(edge));
   return {offsets, dst, edge};
 }

@@ -10,7 +10,7 @@ constexpr int kBatch = 4;
 
 // The row's lanes are the power of two that covers its packs, at most a warp. A lane owns columns
 // and adds the terms in stored order, so that no sum depends on the schedule.
-template <class T, int kWidth>
+template <class T, int kWidth, bool kWeighted>
 __global__ void __launch_bounds__(kThreads)
     aggregate_kernel(const int32_t* __restrict__ indptr, const int32_t* __restrict__ indices,
                      const T* __restrict__ x, const Sum<T>* __restrict__ weights, int64_t num_edges,
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads)
     sound = sound && inside;
     return inside ? source : 0;
   };
-  const auto weight_at = [&](int64_t e) { return weights != nullptr ? weights[e] : Real(1); };
+  const auto weight_at = [&](int64_t e) { return kWeighted ? weights[e] : Real(1); };
   for (int64_t p = thread & (lanes - 1); p < packs; p += lanes) {
     Real sum[kWidth] = {}, total = 0;
     const auto add = [&](const Elements<T, kWidth>& term, Real weight) {
@@ -53,6 +53,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int k = 0; k < kBatch; ++k) add(term[k], weight[k]);
     }
     for (; e < end; ++e) add(load_pack<T, kWidth>(x, source_at(e) * packs + p), weight_at(e));
+    if (!kWeighted) total = static_cast<Real>(end - begin);
     Real divisor = 1;
     if (mode == Aggregate::kGcn) {
       const auto self = load_pack<T, kWidth>(x, row * packs + p);
@@ -62,9 +63,10 @@ __global__ void __launch_bounds__(kThreads)
     } else if (mode == Aggregate::kMean && end > begin) {
       divisor = total;
     }
+    Elements<T, kWidth> rounded;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) sum[i] /= divisor;
-    store_pack<T, kWidth>(out, row * packs + p, sum);
+    for (int i = 0; i < kWidth; ++i) rounded.value[i] = from_sum<T>(sum[i] / divisor);
+    reinterpret_cast<typename Elements<T, kWidth>::Word*>(out)[row * packs + p] = rounded.word;
   }
   assert(sound && "gnnbench aggregate: an index is outside the block");
 }
@@ -76,9 +78,10 @@ void run(Launch launch, const int32_t* indptr, const int32_t* indices, const T* 
   const int64_t packs = dim / kWidth;
   int lanes_log2 = 0;
   while (lanes_log2 < 5 && (int64_t{1} << lanes_log2) < packs) ++lanes_log2;
-  aggregate_kernel<T, kWidth>
-      <<<blocks_for(num_dst << lanes_log2, kThreads), kThreads, 0, launch.stream>>>(
-          indptr, indices, x, weights, num_edges, num_src, num_dst, packs, lanes_log2, mode, out);
+  const auto kernel =
+      weights != nullptr ? aggregate_kernel<T, kWidth, true> : aggregate_kernel<T, kWidth, false>;
+  kernel<<<blocks_for(num_dst << lanes_log2, kThreads), kThreads, 0, launch.stream>>>(
+      indptr, indices, x, weights, num_edges, num_src, num_dst, packs, lanes_log2, mode, out);
   GNNBENCH_CUDA_LAUNCHED(launch, "aggregate_kernel");
 }
 

@@ -68,6 +68,7 @@ __global__ void memory_aware_kernel(const RowSums<T> a) {
   if (owns) {
     Real sum = partial[slot];
     if (with_self(a, row)) sum += self_weight(a, row) * to_sum(__ldg(a.x + row * a.dim + column));
+    if (a.weights == nullptr) total = static_cast<Real>(end - begin);
     a.out[row * a.dim + column] = from_sum<T>(sum * row_factor(a, end - begin, total));
   }
   assert(sound && "gnnbench aggregate: an index is outside the block");

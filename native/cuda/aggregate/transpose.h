@@ -12,22 +12,21 @@ namespace gnnbench::cuda {
 // the order in which atomics happen to come; a scan makes offsets of the counts; a second pass
 // writes each edge with its destination to its place. Then each source's edges are put in order, so
 // that the result is that of a stable sort whatever came first: those of at most kRankedRow edges
-// by counting for each edge how many are below it, longer ones by a block each, in shared memory up
-// to kSortedTile edges and in tiles that are merged beyond. A sort by digits moves all edges three
-// times where sources have 18 bits; here each is written twice.
+// by counting for each edge how many are below it, longer ones by the block in which they begin, in
+// shared memory up to kSortedTile edges and in tiles that are merged beyond. A sort by digits moves
+// all edges three times where sources have 18 bits; here each is written twice.
 //
 // Bytes: 4 read and 4 written an edge to count, 12 read (and 4 at random) and 8 written at random
 // to place, 12 read (and 8 at random, close together) and 8 written to put in order: 52 an edge and
 // 8 a source. On a block of 785 k edges that lies in L2 throughout; the floor are its atomics and
-// random writes, and seven launches.
+// random writes, and six launches.
 constexpr int64_t kRankedRow = 64;
 constexpr int kSortedTile = 4096;
 
 struct TransposeScratch {
-  int32_t* ranks;      // [num_edges]
-  uint64_t* placed;    // [num_edges], edge << 32 | destination
-  uint64_t* merged;    // [num_edges]
-  int32_t* long_rows;  // [num_edges / kRankedRow + 1], the number of them first
+  int32_t* ranks;    // [num_edges]
+  uint64_t* placed;  // [num_edges], edge << 32 | destination
+  uint64_t* merged;  // [num_edges]
   void* scan;
   size_t scan_bytes;  // transpose_scan_bytes
 };

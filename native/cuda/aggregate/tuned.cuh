@@ -37,7 +37,8 @@ struct RowSummer {
 
   struct Partial {
     Real value[kPacks][kWidth];
-    Real total;  // of the weights
+    Real total;    // of the weights
+    Real pending;  // what `value` is still to be multiplied by
   };
 
   __device__ __forceinline__ RowSummer(const RowSums<T>& sums, int lanes_log2)
@@ -84,6 +85,34 @@ struct RowSummer {
     return static_cast<int64_t>(uint64_t{row} * packs + pack[j]);
   }
 
+  // A sum before its first edge: 0, or the row's own term, which is on its way while the edges' are
+  // asked for; only then is it weighed.
+  __device__ __forceinline__ Partial begin(int64_t row, bool self, Real self_weight) const {
+    Partial sum = {};
+    sum.pending = self_weight;
+    if (self) {
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+        if (pack[j] >= packs) continue;
+        const auto own = load_pack<T, kWidth>(a.x, place(static_cast<uint32_t>(row), j));
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) sum.value[j][i] = to_sum(own.value[i]);
+      }
+    }
+    return sum;
+  }
+
+  __device__ __forceinline__ static void settle(Partial& sum) {
+    if constexpr (kWeighing == Weighing::kEdge) {  // no other sum weighs its row's own term
+#pragma unroll
+      for (int j = 0; j < kPacks; ++j) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) sum.value[j][i] *= sum.pending;
+      }
+      sum.pending = 1;
+    }
+  }
+
   // Adds n edges, at most kEdges, from lane `at` of the window on.
   template <int kEdges>
   __device__ __forceinline__ void add_batch(Partial& sum, int at, int n) const {
@@ -113,6 +142,7 @@ struct RowSummer {
         }
       }
     }
+    settle(sum);
 #pragma unroll
     for (int k = 0; k < kEdges; ++k) {
 #pragma unroll
@@ -145,20 +175,14 @@ struct RowSummer {
     }
   }
 
-  // What a row's sum becomes, with the row's own term where there is one.
+  // What a row's sum becomes.
   __device__ __forceinline__ void store(Partial& sum, int64_t row, int32_t degree) const {
-    const bool self = with_self(a, row);
-    const Real own_weight = self ? self_weight(a, row) : Real(0);
+    settle(sum);
     const Real factor =
         row_factor(a, degree, kWeighing == Weighing::kNone ? static_cast<Real>(degree) : sum.total);
 #pragma unroll
     for (int j = 0; j < kPacks; ++j) {
       if (pack[j] >= packs) continue;
-      if (self) {
-        const auto own = load_pack<T, kWidth>(a.x, place(static_cast<uint32_t>(row), j));
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) sum.value[j][i] += own_weight * to_sum(own.value[i]);
-      }
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) sum.value[j][i] *= factor;
       store_pack<T, kWidth>(a.out, place(static_cast<uint32_t>(row), j), sum.value[j]);
@@ -186,8 +210,13 @@ __global__ void __launch_bounds__(kTunedThreads)
     const int64_t left = a.num_rows - first;
     const int rows = left < rows_of_group ? static_cast<int>(left) : rows_of_group;
     const int32_t offset = __ldg(a.indptr + first + (summer.lane < rows ? summer.lane : rows));
-    const int32_t limit = summer.from_lane(offset, rows);
+    const int32_t last = summer.from_lane(offset, rows);
+    const int32_t limit = last < a.num_edges ? last : static_cast<int32_t>(a.num_edges);
     int32_t begin = summer.from_lane(offset, 0);
+    Real own_weight = 1;  // of row first + lane
+    if (kWeighing == Weighing::kEdge && summer.lane < rows && with_self(a, first + summer.lane)) {
+      own_weight = self_weight(a, first + summer.lane);
+    }
     for (int r = 0; r < rows; ++r) {
       const int32_t end = summer.from_lane(offset, r + 1);
       assert(begin >= 0 && begin <= end && end <= a.num_edges &&
@@ -195,7 +224,9 @@ __global__ void __launch_bounds__(kTunedThreads)
       if (end - begin > kTunedLongRow) {
         deferred |= 1u << r;
       } else {
-        typename Summer::Partial sum = {};
+        const Real weight =
+            kWeighing == Weighing::kEdge ? summer.from_lane(own_weight, r) : Real(1);
+        auto sum = summer.begin(first + r, with_self(a, first + r), weight);
         summer.add(sum, begin, end, limit);
         summer.store(sum, first + r, end - begin);
       }
@@ -211,7 +242,8 @@ __global__ void __launch_bounds__(kTunedThreads)
             block_row + static_cast<int64_t>(owner) * rows_of_group + __ffs(rows) - 1;
         const int32_t begin = __ldg(a.indptr + row), end = __ldg(a.indptr + row + 1);
         const int64_t edges = end - begin;
-        typename Summer::Partial sum = {};
+        const bool self = group == 0 && with_self(a, row);
+        auto sum = summer.begin(row, self, self ? self_weight(a, row) : Real(1));
         const auto low = static_cast<int32_t>(begin + edges * group / groups);
         const auto high = static_cast<int32_t>(begin + edges * (group + 1) / groups);
         summer.add(sum, low, high, high);

@@ -95,11 +95,10 @@ void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* co
 
 void transpose_of(const int32_t* indptr, const int32_t* indices, int64_t num_edges, int64_t num_src,
                   int64_t num_dst, int32_t* t_indptr, int32_t* t_dst, int32_t* t_edge) {
-  std::vector<int32_t> ranks(num_edges), long_rows(num_edges / kRankedRow + 1);
+  std::vector<int32_t> ranks(num_edges);
   std::vector<uint64_t> placed(num_edges), merged(num_edges);
   transpose(kLaunch, indptr, indices, num_edges, num_src, num_dst,
-            {ranks.data(), placed.data(), merged.data(), long_rows.data(), nullptr, 0}, t_indptr,
-            t_dst, t_edge);
+            {ranks.data(), placed.data(), merged.data(), nullptr, 0}, t_indptr, t_dst, t_edge);
 }
 
 void edge_add_of(int dtype, const int32_t* indptr, const int32_t* indices, const void* src,

@@ -9,6 +9,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -37,7 +38,10 @@ struct Warp {
 };
 
 struct Thread {
-  ucontext_t context;
+  ucontext_t
+      begin{};  // then `place`: a jump leaves the signals' mask alone, which is a system call
+  jmp_buf place;
+  bool begun = false;
   std::unique_ptr<char[]> stack;
   dim3 index;
   const Barrier* waits_for = nullptr;  // until its generation is another
@@ -51,7 +55,7 @@ struct Block {
   std::vector<Warp> warps;
   Barrier barrier;
   int any[2] = {0, 0};
-  ucontext_t scheduler;
+  jmp_buf scheduler;
   int running = 0;
 };
 
@@ -74,7 +78,7 @@ inline void wait_at(Barrier& barrier, int expected) {
   Thread& own = thread();
   own.waits_for = &barrier;
   own.generation = barrier.generation;
-  swapcontext(&own.context, &block.scheduler);
+  if (_setjmp(own.place) == 0) _longjmp(block.scheduler, 1);
 }
 
 inline void wait_for_lanes(unsigned mask) {
@@ -88,14 +92,20 @@ inline void wait_for_lanes(unsigned mask) {
 inline void enter() {
   body();
   thread().left = true;
-  swapcontext(&thread().context, &block.scheduler);
+  _longjmp(block.scheduler, 1);
+}
+
+inline void resume(Thread& next) {
+  next.waits_for = nullptr;
+  if (_setjmp(block.scheduler) != 0) return;
+  if (next.begun) _longjmp(next.place, 1);
+  next.begun = true;
+  setcontext(&next.begin);
 }
 
 inline void run_block() {
   const int count = static_cast<int>(block_size.x * block_size.y * block_size.z);
-  if (static_cast<int>(block.threads.size()) < count) {
-    block.threads.resize(static_cast<size_t>(count));
-  }
+  if (block.threads.empty()) block.threads.resize(1024);  // a context must not be moved
   block.warps.assign(static_cast<size_t>((count + 31) / 32), {});
   block.barrier = {};
   std::vector<int> able;
@@ -103,11 +113,12 @@ inline void run_block() {
     Thread& thread = block.threads[static_cast<size_t>(t)];
     constexpr size_t kStack = 32 << 10;
     if (!thread.stack) thread.stack.reset(new char[kStack]);
-    getcontext(&thread.context);
-    thread.context.uc_stack.ss_sp = thread.stack.get();
-    thread.context.uc_stack.ss_size = kStack;
-    thread.context.uc_link = nullptr;
-    makecontext(&thread.context, enter, 0);
+    if (thread.begin.uc_stack.ss_sp == nullptr) getcontext(&thread.begin);
+    thread.begin.uc_stack.ss_sp = thread.stack.get();
+    thread.begin.uc_stack.ss_size = kStack;
+    thread.begin.uc_link = nullptr;
+    makecontext(&thread.begin, enter, 0);
+    thread.begun = false;
     const auto n = static_cast<unsigned>(t);
     thread.index =
         dim3(n % block_size.x, n / block_size.x % block_size.y, n / block_size.x / block_size.y);
@@ -134,8 +145,7 @@ inline void run_block() {
     std::shuffle(able.begin(), able.end(), draws);
     for (const int t : able) {
       block.running = t;
-      thread().waits_for = nullptr;
-      swapcontext(&block.scheduler, &thread().context);
+      resume(thread());
     }
   }
 }
