@@ -1,4 +1,4 @@
-"""Times of the CPU's aggregation beside torch's sparse CSR product, after checking that both are right.
+"""Times of the CPU's aggregation beside torch's sparse CSR product, results checked first.
 
 Floor, float32, of a block of D destinations, S sources and E edges at width W: the forward reads a
 row of W values an edge and writes one a destination, 4 W (E + D) bytes and 4 E of ids, for 2 E W
@@ -9,7 +9,9 @@ bytes an edge and writes 8 at random.
 
 Blocks are the layers of a sampled batch on a random graph with hubs. Calls of ours and of torch's
 take turns, so that what else the machine does meets both; rows hold medians of each, and the median
-of the ratios of neighbours. Exit code 1 where a result is outside its bound.
+of the ratios of neighbours. With --clock cpu times are those of the process's threads on their
+cores, for a machine that is not idle (with one thread: more of them wait by spinning). Exit code 1
+where a result is outside its bound.
 
     python native/bench/aggregate.py --out results.json
 """
@@ -47,6 +49,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dims", type=int, nargs="+", default=[16, 64, 100, 128, 256, 602])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=21)
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall")
     parser.add_argument("--attention", action="store_true", help="8 heads of 8, instead")
     parser.add_argument("--out", type=Path, default=None)
     return parser.parse_args()
@@ -87,18 +90,20 @@ def require_close(ours: Tensor, exact: Tensor, sizes: Tensor, terms: int, what: 
         sys.exit(f"WRONG: {what}")
 
 
-def timed(call: Call) -> float:
-    """Milliseconds of one call."""
-    begin = time.perf_counter()
-    call()
-    return (time.perf_counter() - begin) * 1e3
-
-
-def compare(name: str, ours: Call, other: Call, repeats: int, facts: dict[str, Any]) -> Any:
+def compare(
+    name: str, ours: Call, other: Call, options: argparse.Namespace, facts: dict[str, Any]
+) -> Any:
     """Both in turns, each first as often as second."""
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
+
+    def timed(call: Call) -> float:
+        begin = clock()
+        call()
+        return (clock() - begin) * 1e3
+
     ours(), other()
     pairs = []
-    for i in range(repeats):
+    for i in range(options.repeats):
         first, second = (ours, other) if i % 2 else (other, ours)
         a, b = timed(first), timed(second)
         pairs.append((a, b) if i % 2 else (b, a))
@@ -119,13 +124,15 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
     ones = torch.ones(edges)
     forward = matrix_of(block, ones)
     back = ops.transpose(block.indptr, block.indices, block.num_src)
-    transposed = matrix_of(Block(back[0], back[1], torch.arange(block.num_dst), block.num_src), ones)
-    repeats, found = options.repeats, []
+    transposed = matrix_of(
+        Block(back[0], back[1], torch.arange(block.num_dst), block.num_src), ones
+    )
+    found = []
     most, uses = int(block.indptr.diff().max()), int(back[0].diff().max())
     found.append(
         compare(
             "transpose", lambda: ops.transpose(block.indptr, block.indices, block.num_src),
-            lambda: forward.t().to_sparse_csr(), repeats, {},
+            lambda: forward.t().to_sparse_csr(), options, {},
         )
     )  # fmt: skip
     for dim in options.dims:
@@ -146,15 +153,15 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
         wide, sizes = transposed.double(), grad.double().abs()
         require_close(ours_back(), wide @ grad.double(), wide @ sizes, uses, f"backward {dim}")
         facts = {"dim": dim, "bytes": 4 * dim * (edges + block.num_dst) + 4 * edges}
-        found.append(compare("forward", ours, lambda x=x: forward @ x, repeats, facts))
+        found.append(compare("forward", ours, lambda x=x: forward @ x, options, facts))
         facts = {"dim": dim, "bytes": 4 * dim * (edges + block.num_src) + 4 * edges}
         # torch's is given its transpose, as ours is
-        found.append(compare("backward", ours_back, lambda g=grad: transposed @ g, repeats, facts))
+        found.append(compare("backward", ours_back, lambda g=grad: transposed @ g, options, facts))
         for dtype in (torch.bfloat16, torch.float16):
             facts = {"dim": dim, "bytes": 2 * dim * (edges + block.num_dst) + 4 * edges}
             narrow, name = x.to(dtype), str(dtype).removeprefix("torch.")
             found.append(
-                compare(f"{name}, beside float32", lambda t=narrow: ours(t), ours, repeats, facts)
+                compare(f"{name}, beside float32", lambda t=narrow: ours(t), ours, options, facts)
             )
         values = torch.rand(edges)
         weighted = matrix_of(block, values)
@@ -164,7 +171,7 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
                 lambda x=x, w=values: ops.aggregate(
                     block.indptr, block.indices, x, block.num_dst, "sum", w
                 ),
-                lambda x=x, m=weighted: m @ x, repeats, {"dim": dim},
+                lambda x=x, m=weighted: m @ x, options, {"dim": dim},
             )
         )  # fmt: skip
     return found
@@ -172,7 +179,7 @@ def bench_sums(block: Block, options: argparse.Namespace) -> list[Any]:
 
 def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
     """GAT's operators at 8 heads of 8 beside torch's gather and scatter."""
-    ops, edges, repeats = torch.ops.gnnbench, block.num_edges, options.repeats
+    ops, edges = torch.ops.gnnbench, block.num_edges
     counts = block.indptr.diff()
     dst = torch.repeat_interleave(torch.arange(block.num_dst), counts)
     x, grad = torch.randn(block.num_src, 8, 8), torch.randn(block.num_dst, 8, 8)
@@ -209,7 +216,7 @@ def bench_attention(block: Block, options: argparse.Namespace) -> list[Any]:
     for name, (ours, other, more) in calls.items():
         if not torch.allclose(ours(), other(), rtol=1e-4, atol=1e-4):
             sys.exit(f"WRONG: {name}")
-        found.append(compare(name, ours, other, repeats, more))
+        found.append(compare(name, ours, other, options, more))
     return found
 
 
@@ -220,8 +227,8 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     block = input_block(options)
     facts = {
-        "torch": torch.__version__, "threads": options.threads, "dst": block.num_dst,
-        "src": block.num_src, "edges": block.num_edges,
+        "torch": torch.__version__, "threads": options.threads, "clock": options.clock,
+        "dst": block.num_dst, "src": block.num_src, "edges": block.num_edges,
     }  # fmt: skip
     print(facts)
     found = (bench_attention if options.attention else bench_sums)(block, options)

@@ -61,11 +61,9 @@ SHAPES = {
 }
 
 
-@settings(max_examples=150)
-@given(**SHAPES)
-def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, seed):
-    torch.manual_seed(seed)
-    block = random_block(num_dst, num_dst + max(more, 1), edges, seed)
+def compare_heads(block, heads, width, dtype):
+    """Values and both gradients against the reference, within the bounds of the sums' lengths."""
+    num_dst, edges = block.num_dst, block.num_edges
     x = torch.randn(block.num_src, heads, width).to(dtype).requires_grad_()
     sums = torch.float64 if dtype == torch.float64 else torch.float32
     weights = torch.randn(block.num_edges, heads).to(sums).requires_grad_()
@@ -90,6 +88,21 @@ def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, se
     terms = (edges + 2, edges + 2, width + 2)
     for ours, right, sizes, n in zip(got, exact(lambda t: t), exact(torch.abs), terms, strict=True):
         assert_sums(ours, right, sizes, n)
+
+
+@settings(max_examples=100)
+@given(**SHAPES)
+def test_heads_equal_the_reference(heads, width, num_dst, more, edges, dtype, seed):
+    torch.manual_seed(seed)
+    compare_heads(random_block(num_dst, num_dst + max(more, 1), edges, seed), heads, width, dtype)
+
+
+# Heads of whole registers, of half of one in pairs and alone, and of neither; several passes.
+@pytest.mark.parametrize(("heads", "width"), [(1, 256), (3, 80), (8, 8), (22, 8), (7, 8), (4, 70)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_heads_of_every_kind(heads, width, dtype):
+    torch.manual_seed(width)
+    compare_heads(random_block(9, 20, 60, width), heads, width, dtype)
 
 
 @settings(max_examples=100)
