@@ -98,6 +98,10 @@ class NativeAttention(nn.Module):
         self.source = nn.Parameter(weights.source.clone())
         self.destination = nn.Parameter(weights.destination.clone())
         self.bias = nn.Parameter(weights.bias.clone())
+        heads = self.source.shape[0]
+        self._own_head: Tensor
+        own_head = torch.eye(heads).view(heads, 1, 1, heads)
+        self.register_buffer("_own_head", own_head, persistent=False)
         self._attend = attend
 
     def forward(self, block: Block, x: Tensor) -> Tensor:
@@ -106,8 +110,7 @@ class NativeAttention(nn.Module):
         heads, width = self.source.shape
         # Both scores of all heads by one product, of a matrix that is 0 outside of its own head.
         vectors = torch.stack([self.source, self.destination], 2).unsqueeze(3)
-        own_head = torch.eye(heads, dtype=z.dtype, device=z.device).view(heads, 1, 1, heads)
-        scores = z @ (vectors * own_head).view(heads * width, 2 * heads)
+        scores = z @ (vectors * self._own_head).view(heads * width, 2 * heads)
         of_source, of_destination = scores[:, :heads], scores[: block.num_dst, heads:]
         rows = self._attend(block, z.view(-1, heads, width), of_source, of_destination, SLOPE)
         return rows.flatten(1) + self.bias
