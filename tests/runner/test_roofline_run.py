@@ -106,7 +106,7 @@ def test_every_profile_can_be_planned(tmp_path):
         reasons = {f.reason for f in asked.plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
     # Beside each PyG a baseline of its frontier: four cells of a dataset, model and width.
-    assert cells == {"smoke": 2, "laptop": 12, "aggregations": 8, "gpu": 32, "gpu-rmat": 8}
+    assert cells == {"smoke": 2, "laptop": 12, "aggregations": 8, "gpu": 32, "gpu-rmat": 14}
 
 
 def test_aggregations_are_varied_by_name(tmp_path):
