@@ -15,20 +15,21 @@ constexpr int64_t kEntryChunk = 16384;
 enum class Weigh { kNot, kByColumn, kByEntry };
 
 // kPacks packs of one row from `column` on, the last of them at `last`, held in registers.
-template <int kPacks, Weigh kWeigh, class T>
+template <class L, int kPacks, Weigh kWeigh, class T>
 GNNBENCH_INLINE void sum_packs(const RowSums<T>& s, int64_t row, int64_t column, int64_t last,
                                int64_t ahead_end) {
   using S = Sum<T>;
-  Pack<S> acc[kPacks] = {};
+  using Pack = typename L::template Pack<S>;
+  Pack acc[kPacks] = {};
   const auto at = [&](int v) __attribute__((always_inline)) {
-    return v + 1 < kPacks ? column + v * kPack<S> : last;
+    return v + 1 < kPacks ? column + v * L::template kPack<S> : last;
   };
   const auto add = [&](int64_t c, S w, bool weighted) __attribute__((always_inline)) {
     const T* from = s.x + c * s.dim;
 #pragma GCC unroll 16
     for (int v = 0; v < kPacks; ++v) {
-      Pack<S> term;
-      widen(from + at(v), term);
+      Pack term;
+      L::widen(from + at(v), term);
       acc[v] += weighted ? term * w : term;
     }
   };
@@ -48,15 +49,15 @@ GNNBENCH_INLINE void sum_packs(const RowSums<T>& s, int64_t row, int64_t column,
   T* to = s.out + row * s.dim;
 #pragma GCC unroll 16
   for (int v = 0; v < kPacks; ++v) {
-    narrow(acc[v] * factor, to + at(v));
+    L::narrow(acc[v] * factor, to + at(v));
   }
 }
 
 // A row narrower than a pack.
-template <Weigh kWeigh, class T>
+template <class L, Weigh kWeigh, class T>
 GNNBENCH_INLINE void sum_narrow(const RowSums<T>& s, int64_t row) {
   using S = Sum<T>;
-  S acc[kPack<S>] = {};
+  S acc[L::template kPack<S>] = {};
   const auto add = [&](int64_t c, S w) __attribute__((always_inline)) {
     for (int64_t k = 0; k < s.dim; ++k) acc[k] += w * widened(s.x[c * s.dim + k]);
   };
@@ -73,11 +74,11 @@ GNNBENCH_INLINE void sum_narrow(const RowSums<T>& s, int64_t row) {
 
 // Rows [begin, end), at most kWide packs at a time; the last pack of a row ends where the row does
 // and so may overlap the one before.
-template <int kWide, Weigh kWeigh, class T>
+template <class L, int kWide, Weigh kWeigh, class T>
 GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) {
-  constexpr int64_t kStep = kPack<Sum<T>>;
+  constexpr int64_t kStep = L::template kPack<Sum<T>>;
   if (s.dim < kStep) {
-    for (int64_t row = begin; row < end; ++row) sum_narrow<kWeigh>(s, row);
+    for (int64_t row = begin; row < end; ++row) sum_narrow<L, kWeigh>(s, row);
     return;
   }
   const int64_t last_entry = s.block.indptr[end];
@@ -90,19 +91,19 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
         return std::min(column + (n - 1) * kStep, s.dim - kStep);
       };
       if (kWide >= 16 && left >= 16) {
-        sum_packs<kWide >= 16 ? 16 : 1, kWeigh>(s, row, column, last(16), ahead_end);
+        sum_packs<L, kWide >= 16 ? 16 : 1, kWeigh>(s, row, column, last(16), ahead_end);
         done += 16;
       } else if (kWide >= 8 && left >= 8) {
-        sum_packs<kWide >= 8 ? 8 : 1, kWeigh>(s, row, column, last(8), ahead_end);
+        sum_packs<L, kWide >= 8 ? 8 : 1, kWeigh>(s, row, column, last(8), ahead_end);
         done += 8;
       } else if (left >= 4) {
-        sum_packs<4, kWeigh>(s, row, column, last(4), ahead_end);
+        sum_packs<L, 4, kWeigh>(s, row, column, last(4), ahead_end);
         done += 4;
       } else if (left >= 2) {
-        sum_packs<2, kWeigh>(s, row, column, last(2), ahead_end);
+        sum_packs<L, 2, kWeigh>(s, row, column, last(2), ahead_end);
         done += 2;
       } else {
-        sum_packs<1, kWeigh>(s, row, column, last(1), ahead_end);
+        sum_packs<L, 1, kWeigh>(s, row, column, last(1), ahead_end);
         done += 1;
       }
       ahead_end = 0;
@@ -110,23 +111,23 @@ GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) 
   }
 }
 
-template <int kWide, class T>
+template <class L, int kWide, class T>
 GNNBENCH_INLINE void sum_chunk(const RowSums<T>& s, int64_t begin, int64_t end) {
   if (s.entry_weights) {
-    sum_chunk<kWide, Weigh::kByEntry>(s, begin, end);
+    sum_chunk<L, kWide, Weigh::kByEntry>(s, begin, end);
   } else if (s.column_weights) {
-    sum_chunk<kWide, Weigh::kByColumn>(s, begin, end);
+    sum_chunk<L, kWide, Weigh::kByColumn>(s, begin, end);
   } else {
-    sum_chunk<kWide, Weigh::kNot>(s, begin, end);
+    sum_chunk<L, kWide, Weigh::kNot>(s, begin, end);
   }
 }
 
 #define GNNBENCH_CHUNK(T)                                                          \
   GNNBENCH_WIDE void wide_chunk(const RowSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<16>(s, begin, end);                                                  \
+    sum_chunk<Lanes<64>, 16>(s, begin, end);                                       \
   }                                                                                \
   GNNBENCH_NOT_WIDE void chunk(const RowSums<T>& s, int64_t begin, int64_t end) {  \
-    sum_chunk<4>(s, begin, end);                                                   \
+    sum_chunk<Lanes<32>, 8>(s, begin, end);                                        \
   }
 GNNBENCH_CHUNK(float)
 GNNBENCH_CHUNK(double)

@@ -13,19 +13,21 @@ namespace {
 constexpr int64_t kRowChunk = 256;
 constexpr int64_t kHeads = 16;  // that are worked on together
 
+using Eight = Lanes<32>;
+
 // Powers of e of values up to 0, within two units in the last place; below the smallest normal
 // number they are 0.
-GNNBENCH_INLINE void power_of(Pack<float>& x) {
+GNNBENCH_INLINE void power_of(Eight::Floats& x) {
   // x = n ln 2 + r, |r| <= ln 2 / 2, where Taylor's polynomial is off by 5e-9.
   constexpr float kPerLn2 = 1.44269504f, kRound = 0x1.8p23f;  // added, a number becomes whole
   constexpr float kLn2High = 355.0f / 512,
                   kLn2Low = -2.12194440e-4f;  // n times the former is exact
-  const Pack<float> least = Pack<float>{} - 88.0f;
-  const Pack<float> value = x < least ? least : x;  // NaN stays
-  const Pack<float> shifted = value * kPerLn2 + kRound;
-  const Pack<float> n = shifted - kRound;
-  const Pack<float> r = value - n * kLn2High - n * kLn2Low;
-  Pack<float> sum = r * (1.0f / 5040) + 1.0f / 720;
+  const Eight::Floats least = Eight::Floats{} - 88.0f;
+  const Eight::Floats value = x < least ? least : x;  // NaN stays
+  const Eight::Floats shifted = value * kPerLn2 + kRound;
+  const Eight::Floats n = shifted - kRound;
+  const Eight::Floats r = value - n * kLn2High - n * kLn2Low;
+  Eight::Floats sum = r * (1.0f / 5040) + 1.0f / 720;
   sum = sum * r + 1.0f / 120;
   sum = sum * r + 1.0f / 24;
   sum = sum * r + 1.0f / 6;
@@ -33,16 +35,17 @@ GNNBENCH_INLINE void power_of(Pack<float>& x) {
   sum = sum * r + 1.0f;
   sum = sum * r + 1.0f;
   // n's own bits are the last of `shifted`; as an exponent they make 2^n, and 0 of -127.
-  const Bits32 scale = (reinterpret_cast<const Bits32&>(shifted) - 0x4b400000u + 127) << 23;
-  x = sum * reinterpret_cast<const Pack<float>&>(scale);
+  const Eight::Bits32 scale = (reinterpret_cast<const Eight::Bits32&>(shifted) - 0x4b400000u + 127)
+                              << 23;
+  x = sum * reinterpret_cast<const Eight::Floats&>(scale);
 }
 
 GNNBENCH_INLINE void powers(float* values, int64_t n) {
   int64_t i = 0;
-  for (; i + kPack<float> <= n; i += kPack<float>) {
-    power_of(*reinterpret_cast<Pack<float>*>(values + i));
+  for (; i + Eight::kPack<float> <= n; i += Eight::kPack<float>) {
+    power_of(*reinterpret_cast<Eight::Floats*>(values + i));
   }
-  Pack<float> rest = {};
+  Eight::Floats rest = {};
   const size_t bytes = static_cast<size_t>(n - i) * sizeof(float);
   std::memcpy(&rest, values + i, bytes);
   power_of(rest);

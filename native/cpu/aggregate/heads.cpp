@@ -22,66 +22,74 @@ struct Dots {
   Sum<T>* out;
 };
 
-template <class T>
-constexpr int64_t kLanes = kPack<Sum<T>>;
-
 // The lanes added in pairs.
-template <class S>
-GNNBENCH_INLINE S total(const Pack<S>& pack) {
-  S part[kPack<S>];
+template <class L, class S>
+GNNBENCH_INLINE S total(const typename L::template Pack<S>& pack) {
+  constexpr int64_t kPack = L::template kPack<S>;
+  S part[kPack];
   std::memcpy(part, &pack, sizeof part);
-  for (int64_t n = kPack<S> / 2; n > 0; n /= 2) {
+  for (int64_t n = kPack / 2; n > 0; n /= 2) {
     for (int64_t k = 0; k < n; ++k) part[k] += part[k + n];
   }
   return part[0];
 }
 
-template <class T>
-GNNBENCH_INLINE void multiply(const T* a, const T* b, Pack<Sum<T>>& product) {
-  Pack<Sum<T>> left, right;
-  widen(a, left);
-  widen(b, right);
+template <class L, class T>
+GNNBENCH_INLINE void multiply(const T* a, const T* b, typename L::template Pack<Sum<T>>& product) {
+  typename L::template Pack<Sum<T>> left, right;
+  L::widen(a, left);
+  L::widen(b, right);
   product = left * right;
 }
 
-template <class T>
+template <class L, class T>
 GNNBENCH_INLINE Sum<T> dot(const T* a, const T* b, int64_t width) {
-  Pack<Sum<T>> sum = {}, product;
+  using S = Sum<T>;
+  constexpr int64_t kPack = L::template kPack<S>;
+  typename L::template Pack<S> sum = {}, product;
   int64_t k = 0;
-  for (; k + kLanes<T> <= width; k += kLanes<T>) {
-    multiply(a + k, b + k, product);
+  for (; k + kPack <= width; k += kPack) {
+    multiply<L>(a + k, b + k, product);
     sum += product;
   }
-  Sum<T> rest = 0;
+  S rest = 0;
   for (; k < width; ++k) rest += widened(a[k]) * widened(b[k]);
-  return total<Sum<T>>(sum) + rest;
+  return total<L, S>(sum) + rest;
 }
 
-// Two heads of eight columns are a pack of float sums.
-template <class T>
-GNNBENCH_INLINE bool pairs_of_eight(int64_t heads, int64_t width) {
-  return kLanes<T> == 16 && width == 8 && heads % 2 == 0;
+// Float sums of heads of eight columns fill packs, alone or two of them one.
+template <class L, class T>
+GNNBENCH_INLINE bool eights(int64_t heads, int64_t width) {
+  return sizeof(Sum<T>) == 4 && width == 8 && heads * 8 % L::template kPack<float> == 0;
 }
 
-typedef int32_t Places __attribute__((vector_size(64)));
-
-GNNBENCH_INLINE void dots_of_eight(const Pack<float>& product, float* out) {
+GNNBENCH_INLINE void dots_of_eight(const Lanes<64>::Floats& product, float* out) {
+  typedef int32_t Places __attribute__((vector_size(64)));
   constexpr Places kFour = {4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11};
   constexpr Places kTwo = {2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13};
   constexpr Places kOne = {1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14};
-  Pack<float> sum = product + __builtin_shuffle(product, kFour);
+  Lanes<64>::Floats sum = product + __builtin_shuffle(product, kFour);
   sum += __builtin_shuffle(sum, kTwo);
   sum += __builtin_shuffle(sum, kOne);
   out[0] = sum[0];
   out[1] = sum[8];
 }
 
-GNNBENCH_INLINE void dots_of_eight(const Pack<double>&, double*) {}  // a head is a pack
+GNNBENCH_INLINE void dots_of_eight(const Lanes<32>::Floats& product, float* out) {
+  typedef int32_t Places __attribute__((vector_size(32)));
+  constexpr Places kFour = {4, 5, 6, 7, 0, 1, 2, 3};
+  constexpr Places kTwo = {2, 3, 0, 1, 6, 7, 4, 5};
+  constexpr Places kOne = {1, 0, 3, 2, 5, 4, 7, 6};
+  Lanes<32>::Floats sum = product + __builtin_shuffle(product, kFour);
+  sum += __builtin_shuffle(sum, kTwo);
+  sum += __builtin_shuffle(sum, kOne);
+  out[0] = sum[0];
+}
 
-template <class T>
+template <class L, class T>
 GNNBENCH_INLINE void dot_rows(const Dots<T>& d, int64_t begin, int64_t end) {
   const int64_t row_size = d.heads * d.width, last_entry = d.block.indptr[end];
-  const bool pairs = pairs_of_eight<T>(d.heads, d.width);
+  const bool in_eights = eights<L, T>(d.heads, d.width);
   const int32_t* ids = d.block.indices;
   for (int64_t row = begin; row < end; ++row) {
     const T* a = d.rows + row * row_size;
@@ -89,37 +97,40 @@ GNNBENCH_INLINE void dot_rows(const Dots<T>& d, int64_t begin, int64_t end) {
       if (e + kAhead < last_entry) prefetch_row(d.x + ids[e + kAhead] * row_size, row_size);
       const T* b = d.x + ids[e] * row_size;
       Sum<T>* out = d.out + e * d.heads;
-      if (pairs) {
-        for (int64_t h = 0; h < d.heads; h += 2) {
-          Pack<Sum<T>> product;
-          multiply(a + h * 8, b + h * 8, product);
-          dots_of_eight(product, out + h);
+      if (in_eights) {
+        if constexpr (sizeof(Sum<T>) == 4) {
+          constexpr int64_t kStep = L::template kPack<float>;
+          for (int64_t k = 0; k < row_size; k += kStep) {
+            typename L::Floats product;
+            multiply<L>(a + k, b + k, product);
+            dots_of_eight(product, out + k / 8);
+          }
         }
       } else {
         for (int64_t h = 0; h < d.heads; ++h) {
-          out[h] = dot(a + h * d.width, b + h * d.width, d.width);
+          out[h] = dot<L>(a + h * d.width, b + h * d.width, d.width);
         }
       }
     }
   }
 }
 
-GNNBENCH_INLINE void spread_pair(const float* w, Pack<float>& to) {
+GNNBENCH_INLINE void spread_pair(const float* w, Lanes<64>::Floats& to) {
   const float a = w[0], b = w[1];
-  to = Pack<float>{a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b};
+  to = Lanes<64>::Floats{a, a, a, a, a, a, a, a, b, b, b, b, b, b, b, b};
 }
-
-GNNBENCH_INLINE void spread_pair(const double*, Pack<double>&) {}
 
 // kPacks packs of one row from `column` on, held in registers; each of one head, or of two of eight
 // columns.
-template <int kPacks, bool kPairs, class T>
+template <class L, int kPacks, bool kPairs, class T>
 GNNBENCH_INLINE void sum_packs(const HeadSums<T>& s, int64_t row, int64_t column,
                                int64_t ahead_end) {
   using S = Sum<T>;
-  Pack<S> acc[kPacks] = {};
+  using Pack = typename L::template Pack<S>;
+  constexpr int64_t kPack = L::template kPack<S>;
+  Pack acc[kPacks] = {};
   int64_t head[kPacks];
-  for (int v = 0; v < kPacks; ++v) head[v] = (column + v * kLanes<T>) / s.width;
+  for (int v = 0; v < kPacks; ++v) head[v] = (column + v * kPack) / s.width;
   const int64_t row_size = s.heads * s.width;
   const int32_t* ids = s.block.indices;
   for (int64_t i = s.block.indptr[row]; i < s.block.indptr[row + 1]; ++i) {
@@ -131,10 +142,10 @@ GNNBENCH_INLINE void sum_packs(const HeadSums<T>& s, int64_t row, int64_t column
     const T* from = s.x + ids[i] * row_size + column;
 #pragma GCC unroll 16
     for (int v = 0; v < kPacks; ++v) {
-      Pack<S> term;
-      widen(from + v * kLanes<T>, term);
+      Pack term;
+      L::widen(from + v * kPack, term);
       if constexpr (kPairs) {
-        Pack<S> weights;
+        Pack weights;
         spread_pair(w + head[v], weights);
         acc[v] += term * weights;
       } else {
@@ -144,22 +155,23 @@ GNNBENCH_INLINE void sum_packs(const HeadSums<T>& s, int64_t row, int64_t column
   }
   T* to = s.out + row * row_size + column;
 #pragma GCC unroll 16
-  for (int v = 0; v < kPacks; ++v) narrow(acc[v], to + v * kLanes<T>);
+  for (int v = 0; v < kPacks; ++v) L::narrow(acc[v], to + v * kPack);
 }
 
-template <int kWide, bool kPairs, class T>
+template <class L, int kWide, bool kPairs, class T>
 GNNBENCH_INLINE void sum_row(const HeadSums<T>& s, int64_t row, int64_t ahead_end) {
-  const int64_t packs = s.heads * s.width / kLanes<T>;
+  constexpr int64_t kPack = L::template kPack<Sum<T>>;
+  const int64_t packs = s.heads * s.width / kPack;
   for (int64_t done = 0; done < packs;) {
-    const int64_t left = packs - done, column = done * kLanes<T>;
+    const int64_t left = packs - done, column = done * kPack;
     if (left >= kWide) {
-      sum_packs<kWide, kPairs>(s, row, column, ahead_end);
+      sum_packs<L, kWide, kPairs>(s, row, column, ahead_end);
       done += kWide;
     } else if (left >= 2) {
-      sum_packs<2, kPairs>(s, row, column, ahead_end);
+      sum_packs<L, 2, kPairs>(s, row, column, ahead_end);
       done += 2;
     } else {
-      sum_packs<1, kPairs>(s, row, column, ahead_end);
+      sum_packs<L, 1, kPairs>(s, row, column, ahead_end);
       done += 1;
     }
     ahead_end = 0;  // the first pass fetches for all
@@ -199,28 +211,35 @@ GNNBENCH_INLINE void sum_any_row(const HeadSums<T>& s, int64_t row) {
   }
 }
 
-template <int kWide, class T>
+template <class L, int kWide, class T>
 GNNBENCH_INLINE void sum_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {
   if (s.width == 0) return;
   const int64_t last_entry = s.block.indptr[end];
-  if (s.width % kLanes<T> == 0) {
-    for (int64_t row = begin; row < end; ++row) sum_row<kWide, false>(s, row, last_entry);
-  } else if (pairs_of_eight<T>(s.heads, s.width)) {
-    for (int64_t row = begin; row < end; ++row) sum_row<kWide, true>(s, row, last_entry);
-  } else {
-    for (int64_t row = begin; row < end; ++row) sum_any_row(s, row);
+  if (s.width % L::template kPack<Sum<T>> == 0) {
+    for (int64_t row = begin; row < end; ++row) sum_row<L, kWide, false>(s, row, last_entry);
+    return;
   }
+  if constexpr (L::template kPack<Sum<T>> == 16) {
+    if (eights<L, T>(s.heads, s.width)) {
+      for (int64_t row = begin; row < end; ++row) sum_row<L, kWide, true>(s, row, last_entry);
+      return;
+    }
+  }
+  for (int64_t row = begin; row < end; ++row) sum_any_row(s, row);
 }
 
-#define GNNBENCH_HEADS(T)                                                               \
-  GNNBENCH_CLONES void dots_chunk(const Dots<T>& d, int64_t begin, int64_t end) {       \
-    dot_rows(d, begin, end);                                                            \
-  }                                                                                     \
-  GNNBENCH_WIDE void wide_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {     \
-    sum_chunk<8>(s, begin, end);                                                        \
-  }                                                                                     \
-  GNNBENCH_NOT_WIDE void sums_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) { \
-    sum_chunk<4>(s, begin, end);                                                        \
+#define GNNBENCH_HEADS(T)                                                           \
+  GNNBENCH_WIDE void wide_chunk(const Dots<T>& d, int64_t begin, int64_t end) {     \
+    dot_rows<Lanes<64>>(d, begin, end);                                             \
+  }                                                                                 \
+  GNNBENCH_NOT_WIDE void chunk(const Dots<T>& d, int64_t begin, int64_t end) {      \
+    dot_rows<Lanes<32>>(d, begin, end);                                             \
+  }                                                                                 \
+  GNNBENCH_WIDE void wide_chunk(const HeadSums<T>& s, int64_t begin, int64_t end) { \
+    sum_chunk<Lanes<64>, 8>(s, begin, end);                                         \
+  }                                                                                 \
+  GNNBENCH_NOT_WIDE void chunk(const HeadSums<T>& s, int64_t begin, int64_t end) {  \
+    sum_chunk<Lanes<32>, 8>(s, begin, end);                                         \
   }
 GNNBENCH_HEADS(float)
 GNNBENCH_HEADS(double)
@@ -234,15 +253,17 @@ template <class T>
 void edge_dots(const BlockView& block, int64_t heads, int64_t width, const T* rows, const T* x,
                Sum<T>* out) {
   const Dots<T> dots{block, heads, width, rows, x, out};
-  parallel_chunks(block.num_rows, kRowChunk,
-                  [&](int64_t, int64_t begin, int64_t end) { dots_chunk(dots, begin, end); });
+  const bool wide = has_avx512();
+  parallel_chunks(block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
+    wide ? wide_chunk(dots, begin, end) : chunk(dots, begin, end);
+  });
 }
 
 template <class T>
 void sum_heads(const HeadSums<T>& sums) {
   const bool wide = has_avx512();
   parallel_chunks(sums.block.num_rows, kRowChunk, [&](int64_t, int64_t begin, int64_t end) {
-    wide ? wide_chunk(sums, begin, end) : sums_chunk(sums, begin, end);
+    wide ? wide_chunk(sums, begin, end) : chunk(sums, begin, end);
   });
 }
 

@@ -25,79 +25,100 @@ struct SumOf<double> {
 template <class T>
 using Sum = typename SumOf<T>::type;
 
-// 64 bytes of sums: one register of AVX-512, two of AVX2.
-template <class S>
-struct PackOf {
-  typedef S type __attribute__((vector_size(64), aligned(alignof(S)), may_alias));
-};
-template <class S>
-using Pack = typename PackOf<S>::type;
-template <class S>
-constexpr int64_t kPack = 64 / static_cast<int64_t>(sizeof(S));
-
-typedef uint16_t Bits16 __attribute__((vector_size(32), aligned(2), may_alias));
-typedef uint32_t Bits32 __attribute__((vector_size(64), aligned(4), may_alias));
-
 #define GNNBENCH_INLINE inline __attribute__((always_inline))
 
-GNNBENCH_INLINE void widen(const float* from, Pack<float>& to) {
-  to = *reinterpret_cast<const Pack<float>*>(from);
-}
+// Compilers take no vector size that depends on a template's argument.
+template <int kBytes, class S = float>
+struct PackOf;
+#define GNNBENCH_PACKS(BYTES)                                                               \
+  template <>                                                                               \
+  struct PackOf<BYTES> {                                                                    \
+    typedef float type __attribute__((vector_size(BYTES), aligned(4), may_alias));          \
+    typedef uint16_t Bits16 __attribute__((vector_size(BYTES / 2), aligned(2), may_alias)); \
+    typedef uint32_t Bits32 __attribute__((vector_size(BYTES), aligned(4), may_alias));     \
+  };                                                                                        \
+  template <>                                                                               \
+  struct PackOf<BYTES, double> {                                                            \
+    typedef double type __attribute__((vector_size(BYTES), aligned(8), may_alias));         \
+  };
+GNNBENCH_PACKS(32)
+GNNBENCH_PACKS(64)
+#undef GNNBENCH_PACKS
 
-GNNBENCH_INLINE void widen(const double* from, Pack<double>& to) {
-  to = *reinterpret_cast<const Pack<double>*>(from);
-}
+// Vectors of 32 or 64 bytes of sums: a register of the instructions that a kernel is compiled for,
+// since compilers keep wider ones in memory.
+template <int kBytes>
+struct Lanes {
+  using Floats = typename PackOf<kBytes>::type;
+  using Doubles = typename PackOf<kBytes, double>::type;
+  using Bits16 = typename PackOf<kBytes>::Bits16;
+  using Bits32 = typename PackOf<kBytes>::Bits32;
 
-GNNBENCH_INLINE void widen(const BFloat16* from, Pack<float>& to) {
-  const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
-  const Bits32 bits = __builtin_convertvector(narrow, Bits32) << 16;
-  to = reinterpret_cast<const Pack<float>&>(bits);
-}
+  template <class S>
+  using Pack = typename PackOf<kBytes, S>::type;
+  template <class S>
+  static constexpr int64_t kPack = kBytes / static_cast<int64_t>(sizeof(S));
 
-// Exponent and mantissa moved into float's and scaled by the difference of the biases, which is
-// right for subnormals, too; infinities and NaN then get float's largest exponent.
-GNNBENCH_INLINE void widen(const Half* from, Pack<float>& to) {
-  const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
-  const Bits32 bits = __builtin_convertvector(narrow, Bits32);
-  const Bits32 size = bits & 0x7fff;
-  const Bits32 shifted = size << 13;
-  const Pack<float> scaled = reinterpret_cast<const Pack<float>&>(shifted) * 0x1p112f;
-  const Bits32 special = reinterpret_cast<const Bits32&>(scaled) |
-                         (reinterpret_cast<Bits32>(size >= 0x7c00) & 0x7f800000u);
-  const Bits32 all = special | (bits & 0x8000) << 16;
-  to = reinterpret_cast<const Pack<float>&>(all);
-}
+  static GNNBENCH_INLINE void widen(const float* from, Floats& to) {
+    to = *reinterpret_cast<const Floats*>(from);
+  }
 
-GNNBENCH_INLINE void narrow(const Pack<float>& from, float* to) {
-  *reinterpret_cast<Pack<float>*>(to) = from;
-}
+  static GNNBENCH_INLINE void widen(const double* from, Doubles& to) {
+    to = *reinterpret_cast<const Doubles*>(from);
+  }
 
-GNNBENCH_INLINE void narrow(const Pack<double>& from, double* to) {
-  *reinterpret_cast<Pack<double>*>(to) = from;
-}
+  static GNNBENCH_INLINE void widen(const BFloat16* from, Floats& to) {
+    const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
+    const Bits32 bits = __builtin_convertvector(narrow, Bits32) << 16;
+    to = reinterpret_cast<const Floats&>(bits);
+  }
 
-// To the nearest, ties to even.
-GNNBENCH_INLINE void narrow(const Pack<float>& from, BFloat16* to) {
-  const Bits32 bits = reinterpret_cast<const Bits32&>(from);
-  const Bits32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-  const Bits32 all = (bits & 0x7fffffff) > 0x7f800000u ? bits >> 16 | 0x40 : rounded;  // NaN stays
-  *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
-}
+  // Exponent and mantissa moved into float's and scaled by the difference of the biases, which is
+  // right for subnormals, too; infinities and NaN then get float's largest exponent.
+  static GNNBENCH_INLINE void widen(const Half* from, Floats& to) {
+    const Bits16 narrow = *reinterpret_cast<const Bits16*>(from);
+    const Bits32 bits = __builtin_convertvector(narrow, Bits32);
+    const Bits32 size = bits & 0x7fff;
+    const Bits32 shifted = size << 13;
+    const Floats scaled = reinterpret_cast<const Floats&>(shifted) * 0x1p112f;
+    const Bits32 special = reinterpret_cast<const Bits32&>(scaled) |
+                           (reinterpret_cast<Bits32>(size >= 0x7c00) & 0x7f800000u);
+    const Bits32 all = special | (bits & 0x8000) << 16;
+    to = reinterpret_cast<const Floats&>(all);
+  }
 
-// The same; below Half's normal numbers the sum's last place is that of the smallest subnormal,
-// 2^-24.
-GNNBENCH_INLINE void narrow(const Pack<float>& from, Half* to) {
-  const Bits32 bits = reinterpret_cast<const Bits32&>(from);
-  const Bits32 size = bits & 0x7fffffff;
-  const Bits32 normal = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
-  const Pack<float> shifted = reinterpret_cast<const Pack<float>&>(size) + 0.5f;
-  const Bits32 subnormal = reinterpret_cast<const Bits32&>(shifted) - 0x3f000000u;
-  const Bits32 finite = size >= 0x38800000u ? normal : subnormal;
-  const Bits32 infinite = Bits32{} + 0x7c00, nan = Bits32{} + 0x7e00;
-  const Bits32 large = size > 0x7f800000u ? nan : infinite;
-  const Bits32 all = (size >= 0x477ff000u ? large : finite) | (bits >> 16 & 0x8000);
-  *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
-}
+  static GNNBENCH_INLINE void narrow(const Floats& from, float* to) {
+    *reinterpret_cast<Floats*>(to) = from;
+  }
+
+  static GNNBENCH_INLINE void narrow(const Doubles& from, double* to) {
+    *reinterpret_cast<Doubles*>(to) = from;
+  }
+
+  // To the nearest, ties to even.
+  static GNNBENCH_INLINE void narrow(const Floats& from, BFloat16* to) {
+    const Bits32 bits = reinterpret_cast<const Bits32&>(from);
+    const Bits32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    const Bits32 all =
+        (bits & 0x7fffffff) > 0x7f800000u ? bits >> 16 | 0x40 : rounded;  // NaN stays
+    *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
+  }
+
+  // The same; below Half's normal numbers the sum's last place is that of the smallest subnormal,
+  // 2^-24.
+  static GNNBENCH_INLINE void narrow(const Floats& from, Half* to) {
+    const Bits32 bits = reinterpret_cast<const Bits32&>(from);
+    const Bits32 size = bits & 0x7fffffff;
+    const Bits32 normal = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
+    const Floats shifted = reinterpret_cast<const Floats&>(size) + 0.5f;
+    const Bits32 subnormal = reinterpret_cast<const Bits32&>(shifted) - 0x3f000000u;
+    const Bits32 finite = size >= 0x38800000u ? normal : subnormal;
+    const Bits32 infinite = Bits32{} + 0x7c00, nan = Bits32{} + 0x7e00;
+    const Bits32 large = size > 0x7f800000u ? nan : infinite;
+    const Bits32 all = (size >= 0x477ff000u ? large : finite) | (bits >> 16 & 0x8000);
+    *reinterpret_cast<Bits16*>(to) = __builtin_convertvector(all, Bits16);
+  }
+};
 
 GNNBENCH_INLINE float widened(float x) { return x; }
 GNNBENCH_INLINE double widened(double x) { return x; }
