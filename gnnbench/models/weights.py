@@ -87,16 +87,23 @@ def layer_dims(feature_dim: int, hidden: int, classes: int, layers: int) -> list
 def make_weights(dims: Sequence[int], kind: LayerKind, seed: int) -> list[LayerWeights]:
     """The kind's weights, Glorot-uniform, and zero biases for every layer, drawn from ``seed``.
 
-    What is inner to a layer is as wide as the first layer's rows: the hidden width. Raises
-    ``UsageError`` where heads cannot share it.
+    Those of MLPs are uniform within 1 / sqrt(in), as torch's ``Linear`` draws them: with Glorot's
+    bound the sums of neighbours, which nothing divides, grow so that a loss begins at 50. What is
+    inner to a layer is as wide as the first layer's rows: the hidden width. Raises ``UsageError``
+    where heads cannot share it.
     """
     for hidden in dims[1:-1]:
         kind.check_hidden(hidden)
     generator = torch.Generator().manual_seed(seed)
 
     def glorot(out: int, into: int) -> Tensor:
-        bound = math.sqrt(6.0 / (out + into))
+        return uniform(out, into, math.sqrt(6.0 / (out + into)))
+
+    def uniform(out: int, into: int, bound: float) -> Tensor:
         return (torch.rand((out, into), generator=generator) * 2 - 1) * bound
+
+    def dense(out: int, into: int) -> Tensor:
+        return uniform(out, into, 1 / math.sqrt(into))
 
     def linear(into: int, out: int, last: bool) -> LayerWeights:
         own = kind.own_weights
@@ -106,7 +113,7 @@ def make_weights(dims: Sequence[int], kind: LayerKind, seed: int) -> list[LayerW
 
     def mlp(into: int, out: int, last: bool) -> LayerWeights:
         return MlpWeights(
-            glorot(dims[1], into), torch.zeros(dims[1]), glorot(out, dims[1]), torch.zeros(out)
+            dense(dims[1], into), torch.zeros(dims[1]), dense(out, dims[1]), torch.zeros(out)
         )
 
     def attention(into: int, out: int, last: bool) -> LayerWeights:

@@ -55,6 +55,12 @@ def test_glorot_bounds():
     assert not w.bias.any()
 
 
+def test_bounds_of_an_mlp():
+    (w,) = make_weights([100, 25], GIN, 1)
+    assert 0.095 < w.first.abs().max() <= 0.1
+    assert 0.19 < w.second.abs().max() <= 0.2
+
+
 def test_all_tensors_of_a_layer_and_a_change_of_each():
     (gcn,), (sage,) = (make_weights([6, 4], kind, 1) for kind in (GCN, GRAPHSAGE))
     assert [t.shape for t in gcn.tensors()] == [(4, 6), (4,)]
