@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from gpu_blocks import assert_within
+from drawn_blocks import assert_within
 from gpu_graphs import assert_same
 
 pytestmark = pytest.mark.gpu

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 import torch
-from gpu_blocks import GpuBlock, assert_within, gpu_block, sum_dtype
+from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 
 from gnnbench.minibatch import Block
 from gnnbench.ops.aggregate import aggregate
@@ -30,7 +30,7 @@ def random(*shape, dtype=torch.float32, seed=1):
 def test_heads(ops, heads, width, dtype):
     """Weighted sums of heads by both kernels, their transposes, and products at edges."""
     for sizes in BLOCKS:
-        block = gpu_block(*sizes[:3], seed=width, hub=sizes[3])
+        block = drawn_block(*sizes[:3], seed=width, hub=sizes[3], device="cuda")
         edges, back = block.indices.numel(), ops.transpose(block.indptr, block.indices, sizes[1])
         x = random(sizes[1], heads, width, dtype=dtype)
         grad = random(sizes[0], heads, width, dtype=dtype, seed=2)
@@ -61,7 +61,7 @@ def test_heads(ops, heads, width, dtype):
 @pytest.mark.parametrize("heads", [1, 3, 8])
 def test_values_of_edges(ops, heads, dtype):
     for sizes in BLOCKS:
-        block = gpu_block(*sizes[:3], seed=heads, hub=sizes[3])
+        block = drawn_block(*sizes[:3], seed=heads, hub=sizes[3], device="cuda")
         rows, columns = block.rows, block.indices.long()
         edges, back = columns.numel(), ops.transpose(block.indptr, block.indices, sizes[1])
         src, dst = random(sizes[1], heads, dtype=dtype), random(sizes[0], heads, dtype=dtype)
@@ -95,7 +95,7 @@ def test_values_of_edges(ops, heads, dtype):
 @pytest.mark.parametrize("group", [1, 4, 32, 100])
 def test_groups(ops, dim, workers, group, dtype):
     for sizes in BLOCKS:
-        block = gpu_block(*sizes[:3], seed=dim, hub=sizes[3])
+        block = drawn_block(*sizes[:3], seed=dim, hub=sizes[3], device="cuda")
         starts, rows = ops.neighbor_groups(block.indptr, group)
         right = ops.neighbor_groups(block.indptr.cpu(), group)
         assert torch.equal(starts.cpu(), right[0]) and torch.equal(rows.cpu(), right[1])
@@ -105,7 +105,7 @@ def test_groups(ops, dim, workers, group, dtype):
         assert_within(out, matrix @ x.double(), matrix @ x.double().abs(), 1000)
 
 
-def as_block(block: GpuBlock) -> Block:
+def as_block(block: DrawnBlock) -> Block:
     nodes = torch.arange(block.num_src, device="cuda")
     return Block(block.indptr, block.indices, nodes, block.num_dst)
 
@@ -119,7 +119,7 @@ FACES = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("face", [*FACES, "gnnadvisor"])
 def test_gradients(face, mode):
-    block = as_block(gpu_block(6, 9, 4, seed=5))
+    block = as_block(drawn_block(6, 9, 4, seed=5, device="cuda"))
     x = random(9, 3, dtype=torch.float64).requires_grad_()
     weights = (random(block.num_edges, dtype=torch.float64).abs() + 0.5).requires_grad_()
     if face == "gnnadvisor":
@@ -133,7 +133,7 @@ def test_gradients(face, mode):
 
 @pytest.mark.parametrize("layer", [attend, attend_memory_aware])
 def test_gradients_of_attention(layer):
-    block = as_block(gpu_block(6, 9, 4, seed=5))
+    block = as_block(drawn_block(6, 9, 4, seed=5, device="cuda"))
     z = random(9, 2, 3, dtype=torch.float64).requires_grad_()
     of_source, of_destination = (
         random(n, 2, dtype=torch.float64, seed=n).requires_grad_() for n in (9, 6)

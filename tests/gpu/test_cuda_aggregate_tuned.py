@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from gpu_blocks import assert_within, gpu_block, sum_dtype
+from drawn_blocks import assert_within, drawn_block, sum_dtype
 from gpu_graphs import assert_same
 
 pytestmark = pytest.mark.gpu
@@ -17,7 +17,7 @@ WIDTHS = [1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64, 100, 127, 128, 129, 130, 
 @pytest.mark.parametrize("top, hub", [(0, 0), (3, 0), (9, 200), (5, 4096), (5, 4097), (3, 50_000)])
 def test_transpose_is_a_stable_sort(ops, num_src, top, hub):
     """Rows within a thread's reach, within a block's shared memory and beyond it."""
-    block = gpu_block(min(700, num_src), num_src, top, seed=num_src + hub, hub=hub)
+    block = drawn_block(min(700, num_src), num_src, top, seed=num_src + hub, hub=hub, device="cuda")
     offsets, dst, edge = ops.transpose(block.indptr, block.indices, num_src)
     right = torch.argsort(block.indices, stable=True)
     counts = torch.bincount(block.indices, minlength=num_src)
@@ -28,7 +28,7 @@ def test_transpose_is_a_stable_sort(ops, num_src, top, hub):
 
 
 def test_transpose_of_many_long_rows(ops):
-    block = gpu_block(40_000, 40_000, 9, seed=3)
+    block = drawn_block(40_000, 40_000, 9, seed=3, device="cuda")
     block.indices %= 900  # some two hundred edges each
     first = ops.transpose(block.indptr, block.indices, 40_000)
     assert_same(first[2], torch.argsort(block.indices, stable=True).int().cpu())
@@ -82,7 +82,7 @@ def check(ops, kernel, block, dim, dtype, weighted):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("dim", WIDTHS)
 def test_tuned(ops, dim, dtype, weighted):
-    check(ops, "tuned", gpu_block(700, 1500, 11, seed=dim), dim, dtype, weighted)
+    check(ops, "tuned", drawn_block(700, 1500, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
 
 @pytest.mark.parametrize("kernel", ["simple", (8, 32), (32, 8), (1, 32)], ids=str)
@@ -90,21 +90,28 @@ def test_tuned(ops, dim, dtype, weighted):
 @pytest.mark.parametrize("dim", [1, 30, 64, 129, 602])
 def test_simple_and_memory_aware(ops, kernel, dim, dtype):
     for weighted in (False, True):
-        check(ops, kernel, gpu_block(300, 700, 11, seed=dim), dim, dtype, weighted)
+        check(ops, kernel, drawn_block(300, 700, 11, seed=dim, device="cuda"), dim, dtype, weighted)
 
 
 @pytest.mark.parametrize("kernel", ["simple", "tuned", (8, 32)], ids=str)
 @pytest.mark.parametrize("hub", [128, 129, 1000, 30_000])
 @pytest.mark.parametrize("dim", [1, 64, 130, 256])
 def test_a_huge_row(ops, kernel, hub, dim):
-    check(ops, kernel, gpu_block(50, 200, 5, seed=hub, hub=hub), dim, torch.float32, True)
+    check(
+        ops,
+        kernel,
+        drawn_block(50, 200, 5, seed=hub, hub=hub, device="cuda"),
+        dim,
+        torch.float32,
+        True,
+    )
 
 
 @pytest.mark.parametrize("rows", range(1, 8))
 def test_rows_of_a_group_do_not_show(ops, rows):
     """Enough rows that as many are really taken, beside few."""
     for num_dst in (50, 300_000):
-        block = gpu_block(num_dst, num_dst + 100, 9, seed=1, hub=1000)
+        block = drawn_block(num_dst, num_dst + 100, 9, seed=1, hub=1000, device="cuda")
         x = torch.randn(block.num_src, 64, device="cuda")
         args = (block.indptr, block.indices, x, block.num_dst, "mean")
         assert torch.equal(ops.aggregate_tuned(*args, None, rows), ops.aggregate_tuned(*args))
@@ -125,7 +132,7 @@ def test_neighbours_beyond_a_row_do_not_reach_it(ops):
 
 def test_rows_that_are_not_aligned(ops):
     """Storage that begins at an odd place takes narrower loads."""
-    block = gpu_block(300, 700, 11, seed=1)
+    block = drawn_block(300, 700, 11, seed=1, device="cuda")
     for dtype in DTYPES:
         for skipped in (1, 2, 4):
             flat = torch.randn(700 * 64 + 8, device="cuda").to(dtype)
@@ -136,7 +143,7 @@ def test_rows_that_are_not_aligned(ops):
 
 
 def test_refusals(ops):
-    block = gpu_block(5, 9, 3, seed=1)
+    block = drawn_block(5, 9, 3, seed=1, device="cuda")
     x = torch.ones(9, 4, device="cuda")
     args = (block.indptr, block.indices, x, 5, "sum")
     for rows in (0, 8):

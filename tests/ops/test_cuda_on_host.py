@@ -15,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-import numpy as np
 import pytest
 import torch
+from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 from hypothesis import HealthCheck, given, settings
 from torch import Tensor
+
+from gnnbench.minibatch import Block
+from gnnbench.reference import aggregate as reference
 
 NATIVE = Path(__file__).resolve().parents[2] / "native"
 MODES = {"sum": 0, "mean": 1, "gcn": 2}
@@ -72,37 +75,6 @@ def number(v: int) -> ctypes.c_int:
     return ctypes.c_int(v)
 
 
-def a_block(num_dst: int, num_src: int, top: int, seed: int, hub: int = 0) -> tuple[Tensor, Tensor]:
-    """Rows of 0 to ``top`` edges, one of ``hub``; a fifth of the edges has source 0."""
-    rng = np.random.default_rng(seed)
-    degrees = rng.integers(0, top + 1, num_dst)
-    if hub:
-        degrees[num_dst // 2] = hub
-    indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
-    indices = rng.integers(0, num_src, indptr[-1]).astype(np.int32)
-    indices[rng.random(len(indices)) < 0.2] = 0
-    return torch.from_numpy(indptr), torch.from_numpy(indices)
-
-
-def rows_of(indptr: Tensor) -> Tensor:
-    return torch.repeat_interleave(torch.arange(indptr.numel() - 1), indptr.diff().long())
-
-
-def dense(
-    indptr: Tensor, indices: Tensor, num_src: int, mode: str, weights: Tensor | None
-) -> Tensor:
-    matrix = torch.zeros(indptr.numel() - 1, num_src, dtype=torch.float64)
-    values = torch.ones(indices.numel()) if weights is None else weights
-    matrix.index_put_((rows_of(indptr), indices.long()), values.double(), accumulate=True)
-    if mode == "sum":
-        return matrix
-    degree = matrix.sum(1)
-    if mode == "gcn":
-        matrix.diagonal().add_(1)
-        degree += 1
-    return matrix / torch.where(degree == 0, 1, degree)[:, None]
-
-
 def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
     found = [torch.full((n,), -7, dtype=torch.int32) for n in (num_src + 1, *[len(indices)] * 2)]
     kernels.transpose_of(
@@ -111,11 +83,11 @@ def transpose(kernels: Any, indptr: Tensor, indices: Tensor, num_src: int) -> li
     return found
 
 
-def stable(indptr: Tensor, indices: Tensor, num_src: int) -> list[Tensor]:
-    edge = torch.argsort(indices, stable=True)
-    offsets = torch.zeros(num_src + 1, dtype=torch.int32)
-    offsets[1:] = torch.bincount(indices, minlength=num_src).cumsum(0)
-    return [offsets, rows_of(indptr)[edge].int(), edge.int()]
+def stable(block: DrawnBlock) -> list[Tensor]:
+    edge = torch.argsort(block.indices, stable=True)
+    offsets = torch.zeros(block.num_src + 1, dtype=torch.int32)
+    offsets[1:] = torch.bincount(block.indices, minlength=block.num_src).cumsum(0)
+    return [offsets, block.rows[edge].int(), edge.int()]
 
 
 def row_sums(
@@ -136,13 +108,14 @@ def row_sums(
     return out
 
 
-def assert_within(found: Tensor, exact: Tensor, magnitude: Tensor, terms: int) -> None:
-    """Of a sum of ``terms`` products: each rounding at most one part in 1 / eps of the magnitude,
-    the result's own once, and what float16 cannot tell from 0."""
-    sums = torch.finfo(torch.float64 if found.dtype == torch.float64 else torch.float32).eps
-    own = torch.finfo(found.dtype)
-    bound = magnitude * (2 * (terms + 4) * sums + own.eps) + own.smallest_normal
-    assert bool(((found.double() - exact).abs() <= bound).all())
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+def test_matrices_are_the_reference_s(mode, weighted):
+    block = drawn_block(30, 40, 5, seed=2, hub=60)
+    weights = torch.rand(block.indices.numel()) + 0.1 if weighted else None
+    nodes = torch.arange(40, dtype=torch.int32)
+    right = reference.matrix(Block(block.indptr, block.indices, nodes, 30), mode, weights)
+    assert torch.allclose(block.matrix(mode, weights), right, rtol=1e-12, atol=0)
 
 
 @pytest.mark.parametrize(
@@ -152,8 +125,9 @@ def assert_within(found: Tensor, exact: Tensor, magnitude: Tensor, terms: int) -
 )  # fmt: skip
 def test_transpose_is_a_stable_sort(kernels, shape):
     """Rows within a thread's reach, within a block's shared memory and beyond it."""
-    indptr, indices = a_block(*shape[:3], seed=1, hub=shape[3])
-    exact = stable(indptr, indices, shape[1])
+    block = drawn_block(*shape[:3], seed=1, hub=shape[3])
+    indptr, indices = block.indptr, block.indices
+    exact = stable(block)
     for seed in range(1 if indices.numel() > 2000 else 3):  # of the threads' order
         kernels.seed(ctypes.c_uint64(seed))
         found = transpose(kernels, indptr, indices, shape[1])
@@ -176,13 +150,13 @@ KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32),
 
 
 def check_sums_of_rows(
-    kernels: Any, kernel: tuple[int, int, int], block: tuple[Tensor, Tensor], num_src: int,
-    x: Tensor, grad: Tensor, mode: str, weights: Tensor | None,
+    kernels: Any, kernel: tuple[int, int, int], block: DrawnBlock, x: Tensor, grad: Tensor,
+    mode: str, weights: Tensor | None,
 ) -> None:  # fmt: skip
     """Both directions of one aggregation."""
-    indptr, indices = block
-    back = stable(indptr, indices, num_src)
-    matrix = dense(indptr, indices, num_src, mode, weights)
+    indptr, indices = block.indptr, block.indices
+    back = stable(block)
+    matrix = block.matrix(mode, weights)
     found = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
     length = int(indptr.diff().max())
     assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
@@ -210,13 +184,13 @@ def test_sums_of_rows(kernels, kernel, dtype, dim):
     """Forward and backward, by mode, with and without weights; a row of 400 edges."""
     draws = torch.Generator().manual_seed(dim)
     for num_dst, num_src, top, hub in SHAPES:
-        indptr, indices = a_block(num_dst, num_src, top, dim, hub)
+        block = drawn_block(num_dst, num_src, top, dim, hub)
         x, grad = (torch.randn(n, dim, generator=draws).to(dtype) for n in (num_src, num_dst))
-        weights = torch.rand(indices.numel(), generator=draws) + 0.1
-        weights = weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
+        weights = torch.rand(block.indices.numel(), generator=draws) + 0.1
+        weights = weights.to(sum_dtype(dtype))
         for mode in MODES:
             for w in (None, weights):
-                check_sums_of_rows(kernels, kernel, (indptr, indices), num_src, x, grad, mode, w)
+                check_sums_of_rows(kernels, kernel, block, x, grad, mode, w)
 
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -232,14 +206,14 @@ def test_sums_of_drawn_rows(
 ):
     kernels.seed(ctypes.c_uint64(seed))
     num_src = num_dst + more
-    block = a_block(num_dst, num_src, top, seed, hub)
+    block = drawn_block(num_dst, num_src, top, seed, hub)
     draws = torch.Generator().manual_seed(seed)
     x, grad = (torch.randn(n, dim, generator=draws).to(dtype) for n in (num_src, num_dst))
     weights = None
     if weighted:
-        weights = torch.rand(block[1].numel(), generator=draws) + 0.1
-        weights = weights.to(torch.float64 if dtype == torch.float64 else torch.float32)
-    check_sums_of_rows(kernels, kernel, block, num_src, x, grad, mode, weights)
+        weights = torch.rand(block.indices.numel(), generator=draws) + 0.1
+        weights = weights.to(sum_dtype(dtype))
+    check_sums_of_rows(kernels, kernel, block, x, grad, mode, weights)
 
 
 @pytest.mark.parametrize("kernel", [(TUNED, 4, 0), (MEMORY_AWARE, 8, 32)], ids=str)
@@ -247,8 +221,9 @@ def test_sums_of_drawn_rows(
 def test_sums_of_heads(kernels, kernel, heads, width):
     draws = torch.Generator().manual_seed(width)
     for num_dst, num_src, top, hub in SHAPES:
-        indptr, indices = a_block(num_dst, num_src, top, width, hub)
-        back = stable(indptr, indices, num_src)
+        block = drawn_block(num_dst, num_src, top, width, hub)
+        indptr, indices = block.indptr, block.indices
+        back = stable(block)
         x = torch.randn(num_src, heads * width, generator=draws)
         grad = torch.randn(num_dst, heads * width, generator=draws)
         weights = torch.randn(indices.numel(), heads, generator=draws)
@@ -258,8 +233,8 @@ def test_sums_of_heads(kernels, kernel, heads, width):
         )
         for head in range(heads):
             own = slice(head * width, (head + 1) * width)
-            matrix = dense(indptr, indices, num_src, "sum", weights[:, head])
-            sizes = dense(indptr, indices, num_src, "sum", weights[:, head].abs())
+            matrix = block.matrix("sum", weights[:, head])
+            sizes = block.matrix("sum", weights[:, head].abs())
             z, g = x[:, own].double(), grad[:, own].double()
             assert_within(forward[:, own], matrix @ z, sizes @ z.abs(), 500)
             assert_within(backward[:, own], matrix.T @ g, sizes.T @ g.abs(), 500)
@@ -270,10 +245,11 @@ def test_sums_of_heads(kernels, kernel, heads, width):
 def test_products_at_edges(kernels, dtype, heads, width):
     draws = torch.Generator().manual_seed(width)
     for num_dst, num_src, top, hub in SHAPES:
-        indptr, indices = a_block(num_dst, num_src, top, width, hub)
+        block = drawn_block(num_dst, num_src, top, width, hub)
+        indptr, indices = block.indptr, block.indices
         rows = torch.randn(num_dst, heads, width, generator=draws).to(dtype)
         x = torch.randn(num_src, heads, width, generator=draws).to(dtype)
-        sums = torch.float64 if dtype == torch.float64 else torch.float32
+        sums = sum_dtype(dtype)
         out = torch.full((indices.numel(), heads), float("nan"), dtype=sums)
         kernels.edge_dots_of(
             *plain((
@@ -281,7 +257,7 @@ def test_products_at_edges(kernels, dtype, heads, width):
                 heads, width, out,
             ))
         )  # fmt: skip
-        products = rows.double()[rows_of(indptr)] * x.double()[indices.long()]
+        products = rows.double()[block.rows] * x.double()[indices.long()]
         assert_within(out, products.sum(2), products.abs().sum(2), width)
 
 
@@ -292,8 +268,9 @@ def test_values_of_edges(kernels, dtype, heads):
     draws = torch.Generator().manual_seed(heads)
     kind = number(DTYPES[dtype])
     for num_dst, num_src, top, hub in SHAPES:
-        indptr, indices = a_block(num_dst, num_src, top, heads, hub)
-        rows, edges = rows_of(indptr), indices.numel()
+        block = drawn_block(num_dst, num_src, top, heads, hub)
+        indptr, indices = block.indptr, block.indices
+        rows, edges = block.rows, indices.numel()
         src, dst = (torch.randn(n, heads, generator=draws).to(dtype) for n in (num_src, num_dst))
         scores = torch.full((edges, heads), float("nan"), dtype=dtype)
         kernels.edge_add_of(
@@ -319,7 +296,8 @@ def test_values_of_edges(kernels, dtype, heads):
 @pytest.mark.parametrize("group", [1, 4, 32, 100])
 def test_sums_of_groups(kernels, dim, workers, group):
     for num_dst, num_src, top, hub in SHAPES:
-        indptr, indices = a_block(num_dst, num_src, top, dim, hub)
+        block = drawn_block(num_dst, num_src, top, dim, hub)
+        indptr, indices = block.indptr, block.indices
         edges = indices.numel()
         starts, rows = (torch.full((edges + 1,), -7, dtype=torch.int32) for _ in range(2))
         count = kernels.groups_of(*plain((indptr, num_dst, group, starts, rows)))
@@ -334,5 +312,5 @@ def test_sums_of_groups(kernels, dim, workers, group):
                 number(workers), out,
             ))
         )  # fmt: skip
-        matrix = dense(indptr, indices, num_src, "sum", None)
+        matrix = block.matrix("sum", None)
         assert_within(out, matrix @ x.double(), matrix @ x.double().abs(), 500)

@@ -1,4 +1,5 @@
-"""Blocks, and exact aggregations to hold the GPU's against: dense float64 products on the GPU."""
+"""Blocks drawn at random, and exact aggregations over them: dense float64 matrices, on the device
+of the block."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from torch import Tensor
 
 
 @dataclass
-class GpuBlock:
-    """indptr, indices int32 on the GPU."""
+class DrawnBlock:
+    """indptr, indices int32."""
 
     indptr: Tensor
     indices: Tensor
@@ -24,12 +25,14 @@ class GpuBlock:
     @property
     def rows(self) -> Tensor:
         """Each edge's destination, int64."""
-        rows = torch.arange(self.num_dst, device="cuda")
+        rows = torch.arange(self.num_dst, device=self.indptr.device)
         return torch.repeat_interleave(rows, self.indptr.diff().long())
 
     def matrix(self, mode: str, weights: Tensor | None = None) -> Tensor:
-        """The aggregation, float64 [num_dst, num_src]."""
-        found = torch.zeros(self.num_dst, self.num_src, dtype=torch.float64, device="cuda")
+        """The aggregation, float64 [num_dst, num_src]: the reference's matrix, all rows at once."""
+        found = torch.zeros(
+            self.num_dst, self.num_src, dtype=torch.float64, device=self.indptr.device
+        )
         values = torch.ones_like(self.indices) if weights is None else weights
         found.index_put_((self.rows, self.indices.long()), values.double(), accumulate=True)
         if mode == "sum":
@@ -41,7 +44,9 @@ class GpuBlock:
         return found / torch.where(degree == 0, 1, degree)[:, None]
 
 
-def gpu_block(num_dst: int, num_src: int, top: int, seed: int, hub: int = 0) -> GpuBlock:
+def drawn_block(
+    num_dst: int, num_src: int, top: int, seed: int, hub: int = 0, device: str = "cpu"
+) -> DrawnBlock:
     """Rows of 0 to ``top`` edges, one of ``hub``; a fifth of the edges has source 0."""
     rng = np.random.default_rng(seed)
     degrees = rng.integers(0, top + 1, num_dst)
@@ -50,7 +55,8 @@ def gpu_block(num_dst: int, num_src: int, top: int, seed: int, hub: int = 0) -> 
     indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int32)
     indices = rng.integers(0, num_src, indptr[-1]).astype(np.int32)
     indices[rng.random(len(indices)) < 0.2] = 0
-    return GpuBlock(torch.from_numpy(indptr).cuda(), torch.from_numpy(indices).cuda(), num_src)
+    made = [torch.from_numpy(values).to(device) for values in (indptr, indices)]
+    return DrawnBlock(*made, num_src)
 
 
 def sum_dtype(dtype: torch.dtype) -> torch.dtype:
