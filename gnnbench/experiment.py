@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -33,7 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import names
+from gnnbench import fanouts, names
 from gnnbench.cell import PHASES
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0)]
+Fanout = Annotated[int, AfterValidator(fanouts.check)]
 Natural = Annotated[int, Field(ge=0)]
 Raw = dict[str, Any]
 
@@ -55,7 +57,7 @@ AXES: dict[str, Any] = {
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
     "batch_size": Positive,
-    "fanouts": list[Positive | Literal[-1]],
+    "fanouts": list[Fanout],
     "hidden": Positive,
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,
@@ -244,7 +246,8 @@ def _check_axis(axis: str, values: list[Any]) -> None:
             adapter.validate_python(value)
         except ValidationError as error:
             raise ValueError(
-                f"axis '{axis}' cannot be {value!r}: {error.errors()[0]['msg'].lower()}"
+                f"axis '{axis}' cannot be {value!r}:"
+                f" {error.errors()[0]['msg'].removeprefix('Value error, ').lower()}"
             ) from None
 
 
