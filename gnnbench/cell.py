@@ -48,7 +48,8 @@ class Cell:
     ``until`` leaves out; of a system with an epoch loop of its own (``composed`` is false) its
     options. ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says
     so. ``replica`` tells equal cells apart that are to be measured against one another. ``env``
-    names the Python environment that the worker runs in, "" the run's own. ``evaluate``: after each
+    names the Python environment that the worker runs in, "" the run's own. ``gpus``: how many train
+    together; more than one is not built yet, and the grid refuses it. ``evaluate``: after each
     epoch the model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at
     all.
     """
@@ -71,6 +72,7 @@ class Cell:
     replica: int = 0
     env: str = ""
     evaluate: str = ""
+    gpus: int = 1
 
     @cached_property  # every look at a sample asks for it
     def id(self) -> str:
@@ -81,9 +83,10 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
-        for later in ("env", "evaluate"):  # ids are those of runs that knew neither
-            if not values[later]:
-                del values[later]
+        later = {"env": "", "evaluate": "", "gpus": 1}  # ids are those of runs that knew none
+        for name, unsaid in later.items():
+            if values[name] == unsaid:
+                del values[name]
         if self.composed:
             del values["system"]
         text = json.dumps(values, sort_keys=True, default=list)

@@ -1,7 +1,8 @@
 """A definition (TOML) becomes one complete typed value, and that becomes cells.
 
 A definition has ``schema_version = 2``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
-move together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
+move together), ``[sweeps.<name>]`` (axes that leave what those two give, the centre, while all
+others stay: one sweep at a time, the axes of a sweep together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
 matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (its
 stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
 ``[profiles.<name>]`` (overrides of all these) and may say ``extends = "name"``: tables are merged,
@@ -62,6 +63,7 @@ AXES: dict[str, Any] = {
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,
     "threads": Natural,
+    "gpus": Positive,
     "evaluate": Literal["sampled", "all"],
 }
 REQUIRED = ("system", "dataset")
@@ -81,7 +83,8 @@ class Measure(Strict):
     first look to fit into ``time_budget_s``). ``margin``, ``same`` and
     ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
     comparison ends it between two pairs. ``roofline``: after each epoch that trains the kernels of
-    its first batch are run by themselves, in turns with the machine's ceilings.
+    its first batch are run by themselves, in turns with the machine's ceilings. ``memory``: in a
+    process that times nothing memory is told by what holds it.
     """
 
     warmup_epochs: Natural = 1
@@ -96,6 +99,7 @@ class Measure(Strict):
     memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
     unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
     roofline: bool = False
+    memory: bool = False
 
     @field_validator("pairs", mode="before")
     @classmethod
@@ -166,6 +170,7 @@ class Overridable(Strict):
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
+    sweeps: dict[Name, dict[str, list[Any]]] = {}
     constraints: list[Constraint] = []
     systems: dict[str, Raw] = {}
 
@@ -190,12 +195,17 @@ class Experiment(Overridable):
 
     @model_validator(mode="after")
     def _axes_make_sense(self) -> Experiment:
-        for axis, values in [*self.axes.items(), *self.zip.items()]:
+        for axis, values in [item for table in self.tables() for item in table.items()]:
             _check_axis(axis, values)
         if both := set(self.axes) & set(self.zip):
             raise ValueError(f"'{min(both)}' is both in [axes] and in [zip]")
         if len({len(v) for v in self.zip.values()}) > 1:
             raise ValueError("the lists in [zip] have different lengths")
+        for name, sweep in self.sweeps.items():
+            if len({len(v) for v in sweep.values()}) != 1 or not all(sweep.values()):
+                raise ValueError(
+                    f"[sweeps.{name}] is to have one axis or more, with lists of one length"
+                )
         for constraint in self.constraints:
             for axis in constraint.include or constraint.exclude or {}:
                 _check_axis(axis, [])
@@ -216,19 +226,22 @@ class Experiment(Overridable):
 
     def _plain(self, without_none: bool = False) -> Raw:
         # Without them a definition is, and hashes, as before there could be any.
-        optional = ("compare", "references", "accuracy")
+        optional = ("compare", "references", "accuracy", "sweeps")
         unused: Any = {key: True for key in optional if not getattr(self, key)}
-        if not self.measure.roofline:
-            unused["measure"] = {"roofline"}
+        unused["measure"] = {k for k in ("roofline", "memory") if not getattr(self.measure, k)}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:
         """Axes that vary a path of one system's recipe."""
-        return [axis for axis in [*self.axes, *self.zip] if "." in axis]
+        return [axis for table in self.tables() for axis in table if "." in axis]
+
+    def tables(self) -> list[dict[str, list[Any]]]:
+        """All tables of axes: the centre's, then the sweeps."""
+        return [self.axes, self.zip, *self.sweeps.values()]
 
     def axis(self, name: str) -> list[Any]:
-        """Distinct values of an axis over the whole grid, in order."""
-        values = self.zip.get(name, self.axes.get(name, []))
+        """Distinct values of an axis over the whole grid, the centre's first, in order."""
+        values = [v for table in self.tables() for v in table.get(name, [])]
         return [v for i, v in enumerate(values) if v not in values[:i]]
 
 
@@ -308,7 +321,11 @@ def with_paths(raw: Raw) -> Raw:
     for table in ("axes", "zip"):
         if isinstance(raw.get(table), dict):
             raw[table] = flattened(raw[table])
-    for table, inner in (("systems", flattened), ("profiles", with_paths)):
+    for table, inner in (
+        ("systems", flattened),
+        ("sweeps", flattened),
+        ("profiles", with_paths),
+    ):
         if isinstance(raw.get(table), dict):
             raw[table] = {
                 name: inner(value) if isinstance(value, dict) else value
@@ -385,16 +402,16 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
         names.check("profile", chosen, experiment.profiles)
     raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
     raw = lay_axes(raw, over or {})
-    for place in ("axes", "zip"):
-        if "auto" in raw[place].get("device", []):
-            devices = [_auto_device() if d == "auto" else d for d in raw[place]["device"]]
-            raw[place]["device"] = list(dict.fromkeys(devices)) if place == "axes" else devices
+    for table in (raw["axes"], raw["zip"], *raw.get("sweeps", {}).values()):
+        if "auto" in table.get("device", []):
+            devices = [_auto_device() if d == "auto" else d for d in table["device"]]
+            table["device"] = list(dict.fromkeys(devices)) if table is raw["axes"] else devices
     try:
         resolved = Experiment.model_validate(raw)
     except ValidationError as error:
         raise UsageError(_sentence(error)) from None
     for axis in REQUIRED:
-        if not resolved.axis(axis):
+        if not (resolved.axes.get(axis) or resolved.zip.get(axis)):
             raise UsageError(f"'{resolved.name}' has no value for the axis '{axis}'")
     return resolved
 

@@ -1,4 +1,5 @@
-"""From a resolved definition to its cells: the grid of all axes, each system's recipe resolved."""
+"""From a resolved definition to its cells: the grid of all axes and the sweeps around it, each
+system's recipe resolved."""
 
 from __future__ import annotations
 
@@ -169,7 +170,15 @@ def _cell(
         env=env,
         **values,
     )
-    return cell, found.unsupported or _evaluation_fault(cell) or _all_neighbours_fault(cell)
+    faults = (_gpus_fault(cell), found.unsupported, _evaluation_fault(cell))
+    return cell, next(filter(None, faults), "") or _all_neighbours_fault(cell)
+
+
+def _gpus_fault(cell: Cell) -> str:
+    """Why a cell cannot have as many GPUs as it asks for, or ""."""
+    if cell.gpus == 1:
+        return ""
+    return f"gpus={cell.gpus}: training on several GPUs is not built yet; give gpus=1"
 
 
 def _evaluation_fault(cell: Cell) -> str:
@@ -192,15 +201,23 @@ def _all_neighbours_fault(cell: Cell) -> str:
 
 
 def _combinations(experiment: Experiment) -> Iterator[Raw]:
+    centre = list(_centre(experiment))
+    yield from centre
+    for sweep in experiment.sweeps.values():
+        for point in _rows(sweep):
+            yield from ({**combination, **point} for combination in centre)
+
+
+def _rows(table: Raw) -> Iterator[Raw]:
+    """Axes that move together, row by row."""
+    for values in zip(*table.values(), strict=True):
+        yield dict(zip(table, values, strict=True))
+
+
+def _centre(experiment: Experiment) -> Iterator[Raw]:
     first, last = ["dataset", "model"], ["system"]
     between = [a for a in experiment.axes if a not in [*first, *last]]
     axes = [a for a in [*first, *between, *last] if a in experiment.axes]
-    rows: list[Raw] = [{}]
-    if experiment.zip:
-        rows = [
-            dict(zip(experiment.zip, values, strict=True))
-            for values in zip(*experiment.zip.values(), strict=True)
-        ]
-    for row in rows:
+    for row in _rows(experiment.zip) if experiment.zip else [{}]:
         for values in itertools.product(*(experiment.axes[a] for a in axes)):
             yield {**row, **dict(zip(axes, values, strict=True))}

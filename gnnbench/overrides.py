@@ -64,9 +64,9 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
 
 def _varied(experiment: Experiment, profile: str) -> Raw:
     """Paths that are axes of an experiment or of its profile, with their values."""
-    tables = [experiment.axes, experiment.zip]
+    tables = experiment.tables()
     if (chosen := experiment.profiles.get(profile)) is not None:
-        tables += [chosen.axes, chosen.zip]
+        tables += [chosen.axes, chosen.zip, *chosen.sweeps.values()]
     return {axis: v for table in tables for axis, v in table.items() if "." in axis}
 
 

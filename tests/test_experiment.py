@@ -65,6 +65,51 @@ def test_zipped_axes_move_together(tmp_path):
     assert len(cells) == 4
 
 
+SWEPT = (
+    SMALL
+    + "batch_size = [8]\nfanouts = [[15, 10]]\n"
+    + "[sweeps.batch]\nbatch_size = [4, 8, 16]\n"
+    + "[sweeps.size]\ndataset = ['e', 'f']\nbatch_size = [2, 1]\n"
+)
+
+
+def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
+    found = load(tmp_path, SWEPT)
+    grid = expand(found, resolve)
+    assert [(c.system, c.dataset, c.batch_size) for c in grid.cells] == [
+        ("a", "d", 8), ("b", "d", 8),
+        ("a", "d", 4), ("b", "d", 4), ("a", "d", 16), ("b", "d", 16),
+        ("a", "e", 2), ("b", "e", 2), ("a", "f", 1), ("b", "f", 1),
+    ]  # fmt: skip
+    assert len(grid.asked) == 2 + 6 + 4  # the centre is a point of the first
+    assert found.axis("batch_size") == [8, 4, 16, 2, 1]
+    again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), "again.toml")))
+    assert (again, again.hash) == (found, found.hash)
+
+
+def test_a_profile_has_sweeps_of_its_own_and_an_option_moves_the_centre(tmp_path):
+    text = SMALL + "batch_size = [8]\n[profiles.p]\nsweeps.depth.fanouts = [[5], [5, 5]]\n"
+    text += "sweeps.sampler.'a.sampler.ratio' = [0.1, 0.2]\n"
+    found = load(tmp_path, text, "p", {"axes": {"batch_size": [64]}})
+    cells = expand(found, resolve).cells
+    assert {c.batch_size for c in cells} == {64}
+    assert [c.fanouts for c in cells if c.system == "b"] == [(15, 10, 5), (5,), (5, 5)]
+    ratios = [c.recipe.get("sampler.ratio") for c in cells if c.system == "a"]
+    assert ratios == [None, None, None, 0.1, 0.2]
+    assert found.paths() == ["a.sampler.ratio"]
+    assert load(tmp_path, text).sweeps == {}
+
+
+def test_several_gpus_are_an_axis_and_refused(tmp_path):
+    grid = expand(load(tmp_path, SMALL + "gpus = [1, 2]\n"), resolve)
+    one, two = ([c for c in grid.cells if c.gpus == n] for n in (1, 2))
+    assert [grid.unsupported.get(c.id, "") for c in one] == ["", ""]
+    reason = "gpus=2: training on several GPUs is not built yet; give gpus=1"
+    assert [grid.unsupported[c.id] for c in two] == [reason, reason]
+    plain = expand(load(tmp_path, SMALL), resolve).cells
+    assert [c.id for c in one] == [c.id for c in plain]
+
+
 def test_constraints(tmp_path):
     text = SMALL + "batch_size = [8, 16, 32]\n"
     rule = "[[constraints]]\nexclude = { system = 'a', batch_size = [8, 16] }\n"
@@ -191,6 +236,11 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         (SMALL + "[measure]\nrounds = 3\n", "rounds must be even"),
         (SMALL + "[zip]\nhidden = [1, 2]\nseed = [1]\n", "different lengths"),
         (SMALL + "[zip]\nmodel = ['x']\n", "both in"),
+        (SMALL + "[sweeps.x]\nhidden = [1, 2]\nseed = [1]\n", "[sweeps.x] is to have one axis"),
+        (SMALL + "[sweeps.x]\nhidden = []\n", "with lists of one length"),
+        (SMALL + "[sweeps.x]\n", "[sweeps.x] is to have one axis or more"),
+        (SMALL + "[sweeps.x]\nhiden = [1]\n", "unknown axis 'hiden'; did you mean 'hidden'"),
+        (SMALL.replace('dataset = ["d"]', "") + "[sweeps.x]\ndataset = ['d']\n", "no value for"),
         (SMALL + "[[constraints]]\nexcept = { model = 'm' }\n", "unknown key 'constraints.0.except'"),  # noqa: E501
         (SMALL + "[[constraints]]\nexclude = { modle = 'm' }\n", "unknown axis 'modle'"),
         (SMALL + "[profiles.p]\naxes.modle = ['m']\n", "unknown axis 'modle'"),

@@ -29,6 +29,7 @@ AXES = {
     "seed": "seed {}",
     "max_batches": "{}",  # a phrase of its own
     "evaluate": "evaluated over {} neighbours",
+    "gpus": "{}",  # likewise
 }
 # What a system may decide for itself: told by its name unless it varies for one of them.
 OWN = ("pick", "frontier")
@@ -134,6 +135,8 @@ def axis_value(row: Row, axis: str) -> str:
         value = paths_of(row).get(SHORTHAND[axis])
     if axis == "max_batches":
         return f"at most {value} batches" if value else "whole epochs"
+    if axis == "gpus" and value is not None:
+        return f"{value} GPUs" if value > 1 else "one GPU" * (row.get("device") == "cuda")
     if value == 0 and axis in ZERO:
         return ZERO[axis]
     if isinstance(value, list | tuple):

@@ -132,6 +132,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "seed": cell.seed,
         "max_batches": cell.max_batches,
         "evaluate": cell.evaluate,
+        "gpus": cell.gpus if cell.device == "cuda" or cell.gpus > 1 else None,
         "recipe": json.dumps(cell.recipe, sort_keys=True),
         "judged": judged.of(cell.until).name,
         "verified": check.get("verified", None if cell.composed else False),

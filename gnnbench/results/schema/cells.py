@@ -105,6 +105,7 @@ CELLS: tuple[Column, ...] = (
         "neighbours over which the model is evaluated after each epoch: sampled (by the fanouts) or"
         " all; empty: it is not",
     ),
+    Column("gpus", "int", "", "GPUs that train; empty on a CPU"),
     Column("recipe", "str", "", "the resolved recipe, stage by stage, as JSON"),
     Column("nodes", "int", "", "nodes of the graph"),
     Column("edges", "int", "", "directed edges of the graph"),
