@@ -25,13 +25,15 @@ class Grid:
     """Cells of a definition, those of one comparison beside each other, none twice.
 
     ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
-    cell cannot run as asked; ``asked``: the id of the cell of every combination, in order.
+    cell cannot run as asked; ``asked``: the id of the cell of every combination, in order;
+    ``sweeps``: by name the points of a sweep, each with its values and the ids of its cells.
     """
 
     cells: list[Cell]
     names: dict[str, list[str]]
     unsupported: dict[str, str]
     asked: list[str] = field(default_factory=list)
+    sweeps: dict[str, list[Raw]] = field(default_factory=dict)
 
 
 class Resolution(Protocol):
@@ -68,7 +70,7 @@ def expand(
     """
     grid = Grid([], {}, {})
     fields = Fields(known)
-    for combination in _combinations(experiment):
+    for combination, point in _combinations(experiment, grid.sweeps):
         if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
             continue
         includes = [c for c in experiment.constraints if c.include is not None]
@@ -76,6 +78,8 @@ def expand(
             continue
         cell, unsupported = _cell(experiment, combination, resolve, fields, env)
         grid.asked.append(cell.id)
+        if cell.id not in point:
+            point.append(cell.id)
         names_of = grid.names.setdefault(cell.id, [])
         if not names_of:
             grid.cells.append(cell)
@@ -200,12 +204,19 @@ def _all_neighbours_fault(cell: Cell) -> str:
     return all_fault(cell.recipe.get("sampler", {}).get("pick", ""))
 
 
-def _combinations(experiment: Experiment) -> Iterator[Raw]:
+def _combinations(
+    experiment: Experiment, sweeps: dict[str, list[Raw]]
+) -> Iterator[tuple[Raw, list[str]]]:
+    """Values of all cells, each with the list that its id belongs into: that of its point, which is
+    noted in ``sweeps``."""
     centre = list(_centre(experiment))
-    yield from centre
-    for sweep in experiment.sweeps.values():
-        for point in _rows(sweep):
-            yield from ({**combination, **point} for combination in centre)
+    yield from ((combination, []) for combination in centre)
+    for name, sweep in experiment.sweeps.items():
+        points = sweeps.setdefault(name, [])
+        for values in _rows(sweep):
+            cells: list[str] = []
+            points.append({"values": values, "cells": cells})
+            yield from (({**combination, **values}, cells) for combination in centre)
 
 
 def _rows(table: Raw) -> Iterator[Raw]:

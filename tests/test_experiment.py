@@ -82,6 +82,18 @@ def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
         ("a", "e", 2), ("b", "e", 2), ("a", "f", 1), ("b", "f", 1),
     ]  # fmt: skip
     assert len(grid.asked) == 2 + 6 + 4  # the centre is a point of the first
+    ids = [c.id for c in grid.cells]
+    assert grid.sweeps == {
+        "batch": [
+            {"values": {"batch_size": 4}, "cells": ids[2:4]},
+            {"values": {"batch_size": 8}, "cells": ids[:2]},
+            {"values": {"batch_size": 16}, "cells": ids[4:6]},
+        ],
+        "size": [
+            {"values": {"dataset": "e", "batch_size": 2}, "cells": ids[6:8]},
+            {"values": {"dataset": "f", "batch_size": 1}, "cells": ids[8:]},
+        ],
+    }
     assert found.axis("batch_size") == [8, 4, 16, 2, 1]
     again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), "again.toml")))
     assert (again, again.hash) == (found, found.hash)

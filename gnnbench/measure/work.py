@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 TOLERANCE = 0.01
+DRAWN = 0.03  # two samplers, a few batches
+DEVIATIONS = 4.0  # of two Poisson numbers: what few seeds may draw apart
 
 
 def work_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
@@ -28,3 +31,17 @@ def work_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
     ):
         return "equivalent"
     return "different"
+
+
+def drawn_alike(one: int, other: int, work: str) -> bool:
+    """Whether an epoch's numbers of edges or nodes are those of one kind of work.
+
+    Of ``identical`` work they are equal; of ``equivalent`` work they differ by the draws: by 3 %,
+    or, where they are small, by no more than chance leads two Poisson numbers apart. Other work has
+    nothing in common.
+    """
+    if work == "identical":
+        return one == other
+    return work != "equivalent" or abs(other - one) <= max(
+        DRAWN * one, DEVIATIONS * math.sqrt(2 * one)
+    )

@@ -15,12 +15,12 @@ from typing import Any
 from gnnbench import registry
 from gnnbench.cell import Cell, phases
 from gnnbench.measure import judged
+from gnnbench.measure.work import drawn_alike
 
 Record = Mapping[str, Any]
 
 IDLE_SHARE = 0.1  # of the epoch
 IDLE_SLACK_S = 0.03
-EQUIVALENT_EDGES = 0.03  # two samplers, a few batches
 SAME_LOSSES = 3
 FIRST_EPOCH_TIMES = 5.0
 FIRST_EPOCH_SLACK_S = 1.0
@@ -100,12 +100,9 @@ def loss_fault(samples: Sequence[Record]) -> str:
 
 def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
     """Whether a system of the same work drew other numbers of edges than the reference."""
-    tolerance = {"identical": 0.0, "equivalent": EQUIVALENT_EDGES}.get(work)
-    if tolerance is None:
-        return ""
     for reference, system in rounds:
         right, drawn = reference["sampled_edges"], system["sampled_edges"]
-        if abs(drawn - right) > tolerance * right:
+        if not drawn_alike(right, drawn, work):
             return (
                 f"epoch {system['epoch']} drew {drawn} edges where the reference drew {right}, but"
                 f" at the gate the work was {work}"

@@ -99,6 +99,8 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         "environments": request.environments.record(),
         "load_before": machine.load(),
     }
+    if plan.sweeps:
+        record["sweeps"] = plan.sweeps
     record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)

@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnnbench.measure.work import drawn_alike
+
 Record = Mapping[str, Any]
 Life = Sequence[Record]
 
@@ -24,7 +26,6 @@ LOSS = {"identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03}
 # How far an epoch moves the parameters, all together.
 STEPS = {"identical": 0.02, "equivalent": 0.2, REORDERED: math.inf}
 NORM = {"identical": 1e-3, "equivalent": 0.02, REORDERED: 0.02}
-NODES = {"identical": 0.0, "equivalent": 0.03}
 # Of the step of the reference: no draw makes a layer move that little, nor any order.
 STILL = {"identical": 0.5, "equivalent": 0.5, REORDERED: 0.05}
 WORTH = 0.01  # of the whole step: a layer that moves less may stand still by chance
@@ -43,7 +44,7 @@ def losses_fault(
     other draws lead them in a few (measured on Amazon Computers: losses up to 13 % of the first
     one's, steps of a layer 54 %, norms 0.7 %).
     """
-    if work not in NODES:
+    if work not in LOSS:
         return ""
     for nth, (right, found) in enumerate(zip(reference, system, strict=False)):
         if right["epoch"] != found["epoch"]:
@@ -59,7 +60,7 @@ def losses_fault(
 
 def _nodes_fault(right: Record, found: Record, work: str) -> str:
     one, other = right["unique_nodes"], found["unique_nodes"]
-    if abs(other - one) <= NODES[work] * one:
+    if drawn_alike(one, other, work):
         return ""
     return f"met {other} nodes where the reference met {one}"
 

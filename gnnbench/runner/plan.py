@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from gnnbench.cell import Cell, flat
 from gnnbench.grid import Grid
@@ -40,6 +41,7 @@ class Plan:
     notes: list[str] = field(default_factory=list)
     names: dict[str, list[str]] = field(default_factory=dict)  # cell id -> systems it is shown as
     couples: list[tuple[str, str]] = field(default_factory=list)  # to compare, beside the asked
+    sweeps: dict[str, list[dict[str, Any]]] = field(default_factory=dict)  # as the grid's
     labels: dict[str, str] = field(
         default_factory=dict
     )  # cell id -> label of a reference of its own
@@ -93,7 +95,7 @@ def make_plan(
     cell of another system in the place of one. ``elsewhere`` adds cells of other environments and
     their pairs (``gnnbench.runner.beside``).
     """
-    plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()})
+    plan = Plan([], [], names={k: list(v) for k, v in grid.names.items()}, sweeps=grid.sweeps)
     for cell in grid.cells:
         reason = grid.unsupported.get(cell.id)
         state = Availability(Failure("unsupported", reason)) if reason else availability(cell)

@@ -1,6 +1,6 @@
 import pytest
 
-from gnnbench.measure.work import work_class
+from gnnbench.measure.work import drawn_alike, work_class
 
 BASE = {
     "digest": "abc",
@@ -40,3 +40,16 @@ def test_another_dtype_is_different_work():
     assert (
         work_class(one | {"dtype": "float32"}, one | {"dtype": ""}) == "identical"
     )  # samples only
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "work", "alike"),
+    [
+        (4000, 4000, "identical", True), (4000, 3999, "identical", False),
+        (10**6, 970_000, "equivalent", True), (10**6, 969_000, "equivalent", False),
+        (200, 280, "equivalent", True), (200, 281, "equivalent", False),  # 4 * sqrt(400)
+        (4000, 1, "different", True),
+    ],
+)  # fmt: skip
+def test_numbers_drawn(one, other, work, alike):
+    assert drawn_alike(one, other, work) == alike

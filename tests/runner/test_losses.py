@@ -64,11 +64,18 @@ def test_in_a_whole_training_other_draws_need_only_keep_pace():
 
 
 def test_nodes_agree():
-    assert losses_fault(life(), life(nodes=980), "equivalent") == ""
+    many, fewer = life(nodes=100_000), life(nodes=98_000)
+    assert losses_fault(many, fewer, "equivalent") == ""
     assert "met 999 nodes where the reference met 1000" in losses_fault(
         life(), life(nodes=999), "identical"
     )
-    assert "met 960 nodes" in losses_fault(life(), life(nodes=960), "equivalent")
+    assert "met 96000 nodes" in losses_fault(many, life(nodes=96_000), "equivalent")
+
+
+def test_few_seeds_may_draw_further_apart():
+    """Measured: DGL beside ours at 256 seeds of fanouts 2/2, both right."""
+    assert losses_fault(life(nodes=1354), life(nodes=1312), "equivalent") == ""
+    assert "met 1000 nodes" in losses_fault(life(nodes=1354), life(nodes=1000), "equivalent")
 
 
 def test_every_layer_is_trained():
