@@ -2,18 +2,18 @@
 
 A definition has ``schema_version = 2``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
 move together), ``[sweeps.<name>]`` (axes that leave what those two give, the centre, while all
-others stay: one sweep at a time, the axes of a sweep together), ``[[constraints]]`` (``include`` keeps only matching combinations, ``exclude`` drops
-matching ones; a value may be a list of alternatives), ``[measure]``, ``[systems.<name>]`` (its
-stages and their fields: ``sampler = "pgsampler"``, ``sampler.fetch_size = 3``),
-``[profiles.<name>]`` (overrides of all these) and may say ``extends = "name"``: tables are merged,
-anything else is replaced. An axis ``"<system>.<path>"`` varies a stage or a field of one system's
-recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how far an epoch goes.
-``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
-name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``.
-``[references]`` gives a system a reference of its own, which the plan adds:
-``pyg = "baseline sampler.frontier=new"``. ``[accuracy]`` states for a dataset the validation
-accuracy whose time is told where models are evaluated. Written back resolved it is a definition
-again, with the same hash.
+others stay: one sweep at a time, the axes of a sweep together), ``[[constraints]]`` (``include``
+keeps only matching combinations, ``exclude`` drops matching ones; a value may be a list of
+alternatives), ``[measure]``, ``[systems.<name>]`` (its stages and their fields: ``sampler =
+"pgsampler"``, ``sampler.fetch_size = 3``), ``[profiles.<name>]`` (overrides of all these) and may
+say ``extends = "name"``: tables are merged, anything else is replaced. An axis
+``"<system>.<path>"`` varies a stage or a field of one system's recipe; ``pick`` and ``frontier``
+set all systems' samplers. ``until`` says how far an epoch goes. ``reference`` and ``compare``
+(couples measured beside one another, over and above the reference) name cells by what sets them
+apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. ``[references]`` gives a system a
+reference of its own, which the plan adds: ``pyg = "baseline sampler.frontier=new"``. ``[accuracy]``
+states for a dataset the validation accuracy whose time is told where models are evaluated. Written
+back resolved it is a definition again, with the same hash.
 """
 
 from __future__ import annotations

@@ -453,6 +453,36 @@ def test_the_sampling_definition(profile, cells, couples):
         assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")
 
 
+AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "threads"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "systems", "points", "sweeps"),
+    [("smoke", 2, 7, AROUND), ("laptop", 3, 15, AROUND), ("gpu", 3, 17, AROUND),
+     ("gpus", 1, 4, ["gpus"])],
+)  # fmt: skip
+def test_the_scalability_definition(profile, systems, points, sweeps):
+    """Every sweep holds the centre, so that it is on every line, and no other axis moves."""
+    resolved = ex.resolve(ex.load("scalability"), profile)
+    grid = expand(resolved, resolve)
+    assert len(grid.cells) == systems * points and list(grid.sweeps) == sweeps
+    centre = grid.asked[:systems]
+    for name, told in grid.sweeps.items():
+        assert centre in [point["cells"] for point in told], name
+        assert len({tuple(point["values"]) for point in told}) == 1
+    if profile in ("laptop", "gpu"):
+        assert resolved.sweeps["batch_size"] == {"batch_size": [8, 64, 512, 4000, 16000]}
+    refused = {c.gpus for c in grid.cells if c.id in grid.unsupported}
+    assert refused == ({2, 4, 8} if profile == "gpus" else set())
+
+
+@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 7), ("gpu", 22)])
+def test_the_memory_definition(profile, cells):
+    resolved = ex.resolve(ex.load("memory"), profile)
+    assert resolved.measure.memory
+    assert len(expand(resolved, resolve).cells) == cells
+
+
 @pytest.mark.parametrize("name", sorted(ex.shipped()))
 def test_shipped_defaults_take_what_every_machine_can_make(name):
     """No real graph is asked for unless its profile is."""

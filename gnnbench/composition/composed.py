@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ from gnnbench.stages.schedule.base import Schedule, Stages
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Bench
 
-FACT = ("stage", "name", "value")
+FACT = ("stage", "name", "value", "where")
+Watch = Callable[[str], contextlib.AbstractContextManager[None]]  # of what is built for a stage
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -63,21 +65,28 @@ class Composed(System):
         self._verifier: Verifier | None = None
         self._peak = 0  # of device memory, before the harness took some
 
-    def setup(self) -> None:
-        """Build the stages; on a GPU the peak of memory counts from here."""
+    def setup(self, watch: Watch = lambda stage: contextlib.nullcontext()) -> None:
+        """Build the stages; on a GPU the peak of memory counts from here.
+
+        ``watch`` is around what is built: ``sampler``, ``features``, ``training``.
+        """
         recipe, job, until = self.recipe, self.job, self.until
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         self._schedule = recipe.schedule.build(job)
-        sampler = recipe.sampler.stage_of(job)
+        with watch("sampler"):
+            sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
         if until >= Until.MEMORY_IO:
             assert recipe.features is not None
-            self.stages.store = recipe.features.build(job)
-        self._begin_training()
+            with watch("features"):
+                self.stages.store = recipe.features.build(job)
+        with watch("training"):
+            self._begin_training()
         if (store := self.stages.store) is not None:
-            spent = store.fit(self._peak_of_an_epoch) | store.prepare(self.stages.footprint)
+            with watch("features"):
+                spent = store.fit(self._peak_of_an_epoch) | store.prepare(self.stages.footprint)
             self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
             self.counts.clear()
         self._schedule.ready()
@@ -96,16 +105,33 @@ class Composed(System):
         """
         device = self.job.device
         torch.cuda.reset_peak_memory_stats(device)
-        timeline = Timeline.on(self.cell.device)
-        timeline.start()
-        self.run_epoch(PROBED, timeline)
+        self._run_unseen(PROBED)
         torch.cuda.synchronize(device)
-        self._kept, self._last = [], None
         self.trainer = self.stages.trainer = None
         peak = int(torch.cuda.max_memory_allocated(device))
         torch.cuda.reset_peak_memory_stats(device)
         self._begin_training()
         return peak
+
+    def _run_unseen(self, epoch: int) -> None:
+        """Run an epoch that nobody times and nobody audits."""
+        timeline = Timeline.on(self.cell.device)
+        timeline.start()
+        self.run_epoch(epoch, timeline)
+        timeline.stop()
+        self._kept, self._last = [], None
+        self.counts.clear()
+
+    def memory(self, epoch: int) -> list[dict[str, Any]]:
+        """Set up, and tell the memory by what holds it (``gnnbench.composition.memory``): facts."""
+        from gnnbench.composition.memory import look_at_memory
+
+        def run(epoch: int) -> int:
+            self._run_unseen(epoch)
+            return self._schedule.peak_bytes
+
+        facts = look_at_memory(self, epoch, self._seeds, run)
+        return [dict(zip(FACT, fact, strict=True)) for fact in facts]
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
@@ -330,7 +356,7 @@ class Composed(System):
             from gnnbench.composition.overlap import look_at_overlap
 
             facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
-            found["facts"] = [dict(zip(FACT, fact, strict=True)) for fact in facts]
+            found["facts"] = [dict(zip(FACT, (*fact, ""), strict=True)) for fact in facts]
         if curves := look_at_curves(store, self.stages.footprint, epoch, self.graph):
             found["curves"] = curves
         self.counts.clear()

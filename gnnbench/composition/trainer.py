@@ -60,6 +60,15 @@ class Trainer:
         for own, before in zip(self._state(), kept, strict=True):
             own.copy_(before)
 
+    def held_bytes(self) -> dict[str, int]:
+        """Bytes on the device: labels copied there, and the model with gradients and optimizer."""
+        model = [*self._state(), *(p.grad for p in self.model.parameters() if p.grad is not None)]
+        copied = self._labels.is_cuda  # on a CPU they are the graph's
+        return {
+            "labels": self._labels.nbytes if copied else 0,
+            "model": sum(t.nbytes for t in model if t.device == self._labels.device),
+        }
+
     def _parameters(self) -> list[Tensor]:
         return [p.detach().clone() for p in self.model.parameters()]
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 FIGURES = (
     "breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth", "schedules", "roofline",
-    "convergence", "scalability",
+    "convergence", "scalability", "memory",
 )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     top = min(top, style.REACH * tallest or top)
     for x, row in enumerate(rows):
         if row["epoch_wall_s"] is None or row["status"] == "incorrect":
-            _failure(ax, x, row, top)
+            style.failure(ax, x, row["status"], top)
         else:
             _bar(ax, x, row, known, top)
     ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
@@ -129,14 +129,6 @@ def _caption(row: Row) -> str:
     if row["doubtful"]:
         lines.append("doubtful")
     return "\n".join(lines)
-
-
-def _failure(ax: Axes, x: int, row: Row, top: float) -> None:
-    ax.bar(x, top, 0.66, color="white", edgecolor="#999999", hatch="//", linewidth=0.8)
-    ax.text(
-        x, top / 2, row["status"], rotation=90, ha="center", va="center", fontsize=8,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
-    )  # fmt: skip
 
 
 def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:

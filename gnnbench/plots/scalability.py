@@ -1,4 +1,4 @@
-"""Throughput along one axis at a time, a panel for each sweep of the definition; failures are marked.
+"""Throughput along one axis at a time, a panel for each sweep of a definition; failures are data.
 
 After FastGL's Fig. 14.
 """
@@ -40,7 +40,7 @@ def figure(run: Run) -> Figure | None:
     """Seeds a second of the judged time with its 95 % interval; None where nothing was swept.
 
     What the machine lacks is left out; any other failure is a cross at the top with its status.
-    Lines of other work than the reference's are dashed.
+    Where the work is other than the reference's markers are hollow.
     """
     sweeps: Mapping[str, Sequence[Row]] = run.record.get("sweeps", {})
     rows = [r for r in run.cells if r["status"] not in ABSENT]
@@ -155,12 +155,12 @@ def _line(ax: Axes, own: list[tuple[float, Row]], number: int, ends: tuple[float
     if not own:
         return
     colour = style.PALETTE[number % len(style.PALETTE)]
-    different = any(r["work_class"] == "different" for _, r in own)
-    ax.plot(
-        [x for x, _ in own], [_rate(r) for _, r in own], color=colour, lw=1.2, markersize=4,
-        marker=MARKERS[number % len(MARKERS)], ls="--" if different else "-",
-    )  # fmt: skip
+    ax.plot([x for x, _ in own], [_rate(r) for _, r in own], color=colour, lw=1.2)
     for x, row in own:
+        ax.plot(
+            [x], [_rate(row)], color=colour, markersize=4, marker=MARKERS[number % len(MARKERS)],
+            markerfacecolor="white" if row["work_class"] == "different" else colour, zorder=3,
+        )  # fmt: skip
         for end in _interval(row):
             within = min(max(end, ends[0]), ends[1])
             ax.plot([x, x], [_rate(row), within], color=colour, lw=0.8)
@@ -206,7 +206,15 @@ def _legend(rows: Sequence[Row], systems: Sequence[str]) -> list[Line2D]:
     ]  # fmt: skip
     if any(r["work_class"] == "different" for r in rows):
         handles.append(
-            Line2D([], [], color="0.3", ls="--", label="different work: do not compare heights")
+            Line2D(
+                [],
+                [],
+                color="0.3",
+                marker="o",
+                markerfacecolor="white",
+                lw=0,
+                label="different work: do not compare heights",
+            )
         )
     if any(not _measured(r) for r in rows):
         handles.append(Line2D([], [], color="0.3", marker="X", lw=0, label="no result, and why"))

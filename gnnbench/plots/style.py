@@ -81,6 +81,15 @@ def interval(ax: Axes, x: float, at: float, low: float, high: float, top: float)
     return end
 
 
+def failure(ax: Axes, x: float, status: str, top: float) -> None:
+    """An empty hatched slot of the height ``top`` in place of a bar, with its status."""
+    ax.bar(x, top, 0.66, color="white", edgecolor="#999999", hatch="//", linewidth=0.8)
+    ax.text(
+        x, top / 2, status, rotation=90, ha="center", va="center", fontsize=8,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+    )  # fmt: skip
+
+
 def cut_off(axes: Iterable[Axes]) -> list[Line2D]:
     """What a legend says of arrows, where there are any."""
     if not any(line.get_gid() == "cut off" for ax in axes for line in ax.lines):

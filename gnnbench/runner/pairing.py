@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from gnnbench.cell import Cell, Until
 from gnnbench.experiment import Measure
@@ -106,36 +106,49 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of samplers, curves of caches, overlap of batches: once each, by a
-        process that nothing is timed in.
+        """Stages and kernels of samplers, curves of caches, overlap of batches, memory: once each,
+        by processes that nothing is timed in.
 
         What was measured stands without.
         """
         for cell in (pair.reference, pair.system):
-            if cell is None or not (look := self._look(cell)):
+            if cell is None or not (looks := self._looks(cell)):
                 continue
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
             self._step(cell, "looking inside", 0.99)
-            worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
-            try:
-                graph = self.keeper.graph(cell)
-                worker.open(graph)
-                worker.call("setup")
-                found = worker.call(look, epoch=EPOCHS, graph=graph)
-                worker.close()
-            except WorkerFailed as failed:
-                found = {"error": failed.failure.reason}
-                self.observer.note(f"{cell.who}: nothing was seen inside: {failed.failure.reason}")
-            finally:
-                worker.kill()
+            found: dict[str, Any] = {}
+            for look in looks:
+                seen = self._look(cell, look)
+                facts = [*found.get("facts", []), *seen.get("facts", [])]
+                found |= seen | ({"facts": facts} if facts else {})
             self.ledger.record("profile", cell=cell.id, profile=found)
 
-    def _look(self, cell: Cell) -> str:
-        """What to ask a worker that looks inside, "" where there is nothing more to see."""
-        if self.measure.roofline and cell.trains and cell.composed:
-            return "counters"
-        return "profile" if _has_inside(cell) else ""
+    def _look(self, cell: Cell, look: str) -> dict[str, Any]:
+        """What a fresh process answers, or the error that it ends with."""
+        worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
+        try:
+            graph = self.keeper.graph(cell)
+            worker.open(graph)
+            if look != "memory":  # which looks at how all is built
+                worker.call("setup")
+            found: dict[str, Any] = worker.call(look, epoch=EPOCHS, graph=graph)
+            worker.close()
+        except WorkerFailed as failed:
+            found = {"error": failed.failure.reason}
+            self.observer.note(f"{cell.who}: nothing was seen inside: {failed.failure.reason}")
+        finally:
+            worker.kill()
+        return found
+
+    def _looks(self, cell: Cell) -> list[str]:
+        """What to ask workers that look inside, none where there is nothing more to see."""
+        asked = {
+            "counters": self.measure.roofline and cell.trains and cell.composed,
+            "memory": self.measure.memory and cell.composed,
+            "profile": _has_inside(cell),
+        }
+        return [look for look, wanted in asked.items() if wanted]
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"

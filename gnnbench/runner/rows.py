@@ -169,7 +169,13 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
 def _facts(cell: Cell, ledger: Ledger) -> list[Row]:
     """What a look inside has found, apart from any epoch."""
     return [
-        m.metric(cell.id, fact["stage"], m.meaning(fact["name"]), fact["value"])
+        m.metric(
+            cell.id,
+            fact["stage"],
+            m.meaning(fact["name"]),
+            fact["value"],
+            where=fact.get("where", ""),
+        )
         for fact in ledger.profiles.get(cell.id, {}).get("facts", ())
     ]
 

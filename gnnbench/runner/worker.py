@@ -2,7 +2,7 @@
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
 ``glance``, ``foresee``, ``epoch``, ``audit``, ``evaluate``, ``copies``, ``roofline``, ``verify``,
-``probe``, ``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer,
+``probe``, ``recheck``, ``profile``, ``memory``, ``counters``, ``close``); each gets one answer,
 ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch``
 comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
@@ -200,6 +200,10 @@ class Worker:
         found: dict[str, Any] = self.system.profile(command["epoch"])
         return found
 
+    def memory(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Set the system up and tell its memory by what holds it."""
+        return {"facts": self.system.memory(command["epoch"])}
+
     def close(self, command: dict[str, Any]) -> dict[str, Any]:
         """Give everything back; the process ends after the answer."""
         if self.system is not None:
@@ -266,6 +270,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "probe": worker.probe,
         "recheck": worker.recheck,
         "profile": worker.profile,
+        "memory": worker.memory,
         "counters": worker.counters,
         "close": worker.close,
     }

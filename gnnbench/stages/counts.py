@@ -20,6 +20,7 @@ WHERE = {
     "naive": "of requests: a warp's 128 bytes at a time from where a row begins",
     "aligned": "of requests: the same, shifted to whole lines (PyTorch-Direct)",
     "lines": "of requests: the lines that a row lies in, each asked for once",
+    "held": "of memory: the host's that a run holds for a GPU, for all lives; else the device's",
     "0.9": "of what was learnt: the validation accuracy that was to be reached, as it was stated",
 }
 
@@ -101,6 +102,13 @@ LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and
 WINDOW_BYTES = measure(
     "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"
 )
+# Of a look at memory, by component (``gnnbench.composition.memory``).
+MEMORY_BYTES = measure(
+    "memory_bytes",
+    "B",
+    "memory held at the moment of an epoch's peak; of `epoch` that peak: the sum",
+)
+MEMORY_MOST = measure("memory_most_bytes", "B", "the most that it held at any moment")
 # Of a gather alone, measured after each of its epochs.
 COPY_TIME = measure("copy_time_s", "s", "copying as many bytes in one piece, the same way")
 # What is known of an epoch's batches where overlap is made use of.

@@ -34,7 +34,7 @@ def swept(run, tmp_path):
 def lines(ax):
     """Points of every line that joins them, by colour."""
     return {
-        line.get_color(): (list(line.get_xdata()), list(line.get_ydata()), line.get_linestyle())
+        line.get_color(): (list(line.get_xdata()), list(line.get_ydata()))
         for line in ax.lines
         if line.get_lw() == 1.2
     }
@@ -59,7 +59,7 @@ def test_a_line_for_each_system_and_a_cross_for_a_failure(swept):
     (ax,) = figure.axes
     assert ax.get_title() == "batch size" and ax.get_xscale() == "log"
     assert lines(ax) == {
-        BLUE: ([8, 64, 16000], [8.0, 50.0, 400.0], "-"), ORANGE: ([8, 64], [4.0, 25.0], "-"),
+        BLUE: ([8, 64, 16000], [8.0, 50.0, 400.0]), ORANGE: ([8, 64], [4.0, 25.0]),
     }  # fmt: skip
     assert ticks(ax) == {8: "8", 64: "64", 16000: "16k"}
     assert ax.get_ylabel() == "seeds per second of wall time"
@@ -112,7 +112,8 @@ def test_each_axis_has_its_measure(swept):
     assert ticks(layers) == {1: "1", 2: "2"}
     assert ticks(threads) == {1: "1", 2: "2"}
     assert figure.get_suptitle().endswith("\naround fanouts 5/5, 2 threads")
-    assert [line[2] for line in lines(width).values()] == ["--"]
+    hollow = {line.get_xdata()[0]: line.get_markerfacecolor() for line in width.lines[1::3]}
+    assert hollow == {32: BLUE, 512: "white"}
     assert "different work" in figure.legends[0].get_texts()[1].get_text()
 
 

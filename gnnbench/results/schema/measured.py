@@ -12,7 +12,8 @@ METRICS: tuple[Column, ...] = (
         "stage",
         "str",
         "",
-        "phase or stage; epoch: all of it; open, setup, check: before it; learning: all epochs",
+        "phase or stage; epoch: all of it; open, setup, check: before it; learning: all epochs; of "
+        "memory: what holds it",
     ),
     Column("name", "str", "", "what it is: see below; a stage from elsewhere may have its own"),
     Column("where", "str", "", "where the data were, for bytes and calls: see below"),

@@ -1,0 +1,95 @@
+"""Memory by what holds it, on a GPU: torch's allocator has the last word."""
+
+import gc
+
+import compose
+import pytest
+import torch
+
+from gnnbench.data.prepare import load_dataset
+
+pytestmark = pytest.mark.gpu
+
+STORES = {
+    "host": {}, "uva": {"features": "uva"}, "gpu": {"features": "gpu"},
+    "cache": {"features": "cache", "features.ratio": 0.25},
+    "match": {"features": "match", "features.table": "uva"},
+    "prefetch": {"features": "uva", "schedule": "prefetch"},
+    "fused": {"sampler": "fused-map", "features": "uva"},
+}  # fmt: skip
+ROUNDED = 512  # bytes that torch's allocator rounds a tensor up to
+POOLED = 1 << 20  # larger ones are not split where less than that would remain
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    return load_dataset("rmat@16x12x128", root=tmp_path_factory.mktemp("rmat"))
+
+
+def look(graph, settings, system="baseline"):
+    """A system after its look, its components, their most, and what a run holds on the host."""
+    made = compose.make(
+        graph, system, settings, setup=False, device="cuda", batch_size=1024, hidden=64,
+        fanouts=(10, 10, 5), max_batches=6,
+    )  # fmt: skip
+    found = {"": {}, "held": {}}, {}
+    for fact in made.memory(1 << 30):
+        if fact["name"] == "memory_bytes":
+            found[0][fact["where"]][fact["stage"]] = fact["value"]
+        else:
+            found[1][fact["stage"]] = fact["value"]
+    return made, found[0][""], found[1], found[0]["held"]
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_components_add_up_to_the_allocators_peak(name, graph):
+    gc.collect()
+    of_others = torch.cuda.memory_allocated()
+    system, held, most, held_there = look(graph, STORES[name])
+    peak = held.pop("epoch")
+    assert sum(held.values()) == peak and all(size >= 0 for size in held.values())
+    assert all(held[c] <= most[c] for c in held if c != "other")
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    report = compose.run(system, 1 << 30)
+    assert report.ok, report.reason
+    again = torch.cuda.max_memory_allocated() - of_others
+    # The same epoch; threads of a schedule may hold a batch more or less.
+    assert peak == pytest.approx(again, rel=0.25 if name == "prefetch" else 0.05, abs=POOLED)
+    table = graph.features.nbytes
+    assert held_there == ({} if name == "gpu" else {"features": table})
+    system.close()
+
+
+def test_what_is_known_is_told(graph):
+    tables = graph.indptr.nbytes + graph.indices.nbytes
+    system, held, most, _ = look(graph, STORES["gpu"])
+    assert held["topology"] == tables and held["labels"] == graph.labels.nbytes
+    assert graph.features.nbytes <= most["features"] <= graph.features.nbytes + 16 * POOLED
+    parameters = [p.nbytes for p in system.trainer.model.parameters()]
+    assert held["model"] == 5 * sum(parameters)  # Adam's steps are on the host
+    assert most["setup"] >= tables + graph.features.nbytes + graph.labels.nbytes
+    assert most["rows"] > 0 and most["blocks"] > 0 and most["activations"] > most["rows"] // 8
+    system.close()
+    cached, _, most, _ = look(graph, STORES["cache"])
+    assert graph.features.nbytes // 4 <= most["features"]
+    cached.close()
+
+
+def test_match_keeps_one_batch_of_rows_and_a_table_of_ids(graph):
+    """FastGL, section 4.1: no more than two batches' rows at a time."""
+    uva, _, plain, _ = look(graph, STORES["uva"])
+    match, _, kept, _ = look(graph, STORES["match"])
+    ids = 8 * graph.num_nodes
+    more = kept["features"] - plain.get("features", 0)
+    assert ids <= more <= ids + 2 * kept["rows"] + 4 * POOLED
+    assert kept["rows"] == plain["rows"]
+    uva.close()
+    match.close()
+
+
+def test_dgl_is_looked_at_by_the_same_allocator(graph):
+    system, held, most, _ = look(graph, {}, "dgl")
+    peak = held.pop("epoch")
+    assert sum(held.values()) == peak and held["topology"] > 0 and most["blocks"] > ROUNDED
+    system.close()

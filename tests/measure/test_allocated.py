@@ -1,0 +1,55 @@
+"""What torch's allocator is seen to give out, and what is resident of what is mapped."""
+
+import numpy as np
+import pytest
+import torch
+
+from gnnbench.measure.allocated import (
+    PAGE,
+    allocating,
+    forget_peak,
+    resident_bytes,
+    resident_of,
+    resident_peak_bytes,
+)
+
+CPU = torch.device("cpu")
+MIB = 1 << 20
+
+
+def test_a_span_knows_what_is_kept_and_what_was_there_in_between():
+    with allocating(CPU) as span:
+        kept = torch.empty(MIB, dtype=torch.uint8)
+        torch.empty(4 * MIB, dtype=torch.uint8)
+    assert (span.held, span.peak) == (MIB, 5 * MIB)
+    with allocating(CPU) as span:
+        del kept
+    assert (span.held, span.peak) == (-MIB, 0)
+    with allocating(CPU) as span:
+        pass
+    assert (span.held, span.peak) == (0, 0)
+
+
+def test_of_a_mapped_file_the_pages_that_were_read_are_resident(tmp_path):
+    pages = 64
+    path = tmp_path / "array"
+    np.zeros(pages * PAGE, np.uint8).tofile(path)
+    # Of a copy on write: a page is there once it is written to; what is read brings its neighbours.
+    mapped = torch.from_file(str(path), shared=False, size=pages * PAGE, dtype=torch.uint8)
+    assert resident_of([mapped]) == 0
+    mapped[0] = mapped[10 * PAGE] = 1
+    assert 2 * PAGE <= resident_of([mapped]) <= pages * PAGE
+    mapped.fill_(1)
+    assert resident_of([mapped]) == pages * PAGE
+    assert resident_of([mapped[5:17]]) == 12  # no more than its own bytes
+    assert resident_of([mapped[:0], torch.empty(0)]) == 0
+
+
+@pytest.mark.skipif(resident_peak_bytes() == 0, reason="the kernel tells no peak")
+def test_the_peak_of_resident_memory_begins_anew():
+    size = 64 * MIB
+    before = resident_bytes()
+    torch.ones(size, dtype=torch.uint8).sum()
+    assert resident_peak_bytes() >= before + size // 2
+    forget_peak()
+    assert resident_peak_bytes() < before + size // 2

@@ -1,0 +1,38 @@
+"""Memory by what holds it, through the runner: rows beside measured epochs."""
+
+import pytest
+
+from gnnbench.overrides import Overrides
+from gnnbench.plots.memory import figure
+from gnnbench.results import reader
+from gnnbench.results.metrics import Metrics
+from gnnbench.runner import campaign
+from gnnbench.runner.launch import make_request
+from gnnbench.stages.counts import MATCH_DEGREE, MEMORY_BYTES, MEMORY_MOST
+
+SMALL = "products~twin@0.001"
+
+
+@pytest.mark.timeout(300)
+def test_components_stand_beside_what_else_is_seen_inside(tmp_path, observer):
+    """Each look has a process of its own; what they find is of one cell."""
+    over = Overrides(
+        profile="smoke", datasets=(SMALL,), systems=("baseline",),
+        options=("pairs=[1]", "until=memory_io", "batch_size=32"),
+    )  # fmt: skip
+    asked = make_request("memory", over, tmp_path)
+    run = reader.read(campaign.run(asked, observer).folder)
+    assert [r["status"] for r in run.cells] == ["ok", "ok"], [r["reason"] for r in run.cells]
+    known = Metrics(run.metrics)
+    for cell in run.cells:
+        told = [r for r in known.of(cell["id"]) if r["name"] == MEMORY_BYTES.name]
+        held = {r["stage"]: r["value"] for r in told}
+        assert held["epoch"] == sum(n for c, n in held.items() if c != "epoch") > 0
+        assert {"process", "topology", "features", "other"} <= set(held)
+        assert "model" not in held
+        assert known.value(cell["id"], "rows", MEMORY_MOST) > 0
+        assert (known.value(cell["id"], "order", MATCH_DEGREE) is not None) == (
+            "match" in cell["recipe"]
+        )
+    (ax,) = figure(run).axes
+    assert len(ax.texts) == 2 and all("process" in t.get_text() for t in ax.texts)
