@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -32,9 +32,12 @@ from gnnbench.measure.allocated import (
 from gnnbench.stages.counts import MEMORY_BYTES, MEMORY_MOST, Measure
 
 if TYPE_CHECKING:
-    from gnnbench.composition.composed import Composed
+    from gnnbench.composition.recipe import Recipe
+    from gnnbench.composition.trainer import Trainer
     from gnnbench.data.graph import Graph
     from gnnbench.minibatch import Batch
+    from gnnbench.stages.job import Job
+    from gnnbench.stages.schedule.base import Stages
 
 BATCHES = 4  # of an epoch, and whole windows of them
 # Groups, and what is left of each once what is known of it is taken off.
@@ -45,6 +48,21 @@ TOPOLOGY = ("indptr", "indices")  # arrays of a graph
 HELD = "held"
 
 Fact = tuple[str, str, int, str]  # component, measure, bytes, where
+
+
+class Looked(Protocol):
+    """What is looked at of a composition."""
+
+    job: Job
+    recipe: Recipe
+    stages: Stages
+    trainer: Trainer | None
+
+    def setup(self, watch: Callable[[str], contextlib.AbstractContextManager[None]]) -> None:
+        """Build the stages, ``watch`` around each."""
+
+    def foresee(self, epoch: int) -> None:
+        """Fill the cache of an oracle."""
 
 
 class Account:
@@ -101,7 +119,7 @@ class Account:
 class Walk:
     """Some batches of an epoch run one by one, and what of them is alive."""
 
-    def __init__(self, system: Composed, account: Account) -> None:
+    def __init__(self, system: Looked, account: Account) -> None:
         self._system, self._stages, self._account = system, system.stages, account
         self._drawn: list[Batch] = []
         self._last: Batch | None = None  # of the window before, by which one is arranged
@@ -169,7 +187,7 @@ class Walk:
 
 
 def look_at_memory(
-    system: Composed,
+    system: Looked,
     epoch: int,
     seeds: Callable[[int], Sequence[Tensor]],
     run: Callable[[int], int],
@@ -179,7 +197,7 @@ def look_at_memory(
     ``seeds`` gives an epoch's batches, ``run`` runs it by the schedule and gives the peak of other
     processes. The system must not have been set up; it has not passed a gate here.
     """
-    graph, device = system.graph, system.job.device
+    graph, device = system.job.graph, system.job.device
     gc.collect()  # what others left behind is not to be freed while it is looked
     with allocating(device):  # what looking takes is there from now on
         pass
@@ -236,12 +254,12 @@ def _mapped(graph: Graph) -> int:
     return resident_of([*_topology(graph), graph.features])
 
 
-def _held(system: Composed) -> list[Fact]:
+def _held(system: Looked) -> list[Fact]:
     """Tables on the host that stages of a GPU read: a run holds them once for all lives."""
     if system.job.device.type != "cuda":
         return []
     sizes: dict[str, int] = {}
-    for name in system.recipe.shared(system.cell.device):
+    for name in system.recipe.shared(system.job.cell.device):
         component = "topology" if name in TOPOLOGY else FEATURES
-        sizes[component] = sizes.get(component, 0) + getattr(system.graph, name).nbytes
+        sizes[component] = sizes.get(component, 0) + getattr(system.job.graph, name).nbytes
     return [_fact(name, MEMORY_BYTES, size, HELD) for name, size in sizes.items()]

@@ -1,0 +1,93 @@
+"""One axis at a time around a centre, and the definitions that are told by it or beside it."""
+
+import pytest
+from definitions import SMALL, load, resolve, write
+
+from gnnbench import experiment as ex
+from gnnbench.grid import expand
+
+SWEPT = (
+    SMALL
+    + "batch_size = [8]\nfanouts = [[15, 10]]\n"
+    + "[sweeps.batch]\nbatch_size = [4, 8, 16]\n"
+    + "[sweeps.size]\ndataset = ['e', 'f']\nbatch_size = [2, 1]\n"
+)
+
+
+def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
+    found = load(tmp_path, SWEPT)
+    grid = expand(found, resolve)
+    assert [(c.system, c.dataset, c.batch_size) for c in grid.cells] == [
+        ("a", "d", 8), ("b", "d", 8),
+        ("a", "d", 4), ("b", "d", 4), ("a", "d", 16), ("b", "d", 16),
+        ("a", "e", 2), ("b", "e", 2), ("a", "f", 1), ("b", "f", 1),
+    ]  # fmt: skip
+    assert len(grid.asked) == 2 + 6 + 4  # the centre is a point of the first
+    ids = [c.id for c in grid.cells]
+    assert grid.sweeps == {
+        "batch": [
+            {"values": {"batch_size": 4}, "cells": ids[2:4]},
+            {"values": {"batch_size": 8}, "cells": ids[:2]},
+            {"values": {"batch_size": 16}, "cells": ids[4:6]},
+        ],
+        "size": [
+            {"values": {"dataset": "e", "batch_size": 2}, "cells": ids[6:8]},
+            {"values": {"dataset": "f", "batch_size": 1}, "cells": ids[8:]},
+        ],
+    }
+    assert found.axis("batch_size") == [8, 4, 16, 2, 1]
+    again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), "again.toml")))
+    assert (again, again.hash) == (found, found.hash)
+
+
+def test_a_profile_has_sweeps_of_its_own_and_an_option_moves_the_centre(tmp_path):
+    text = SMALL + "batch_size = [8]\n[profiles.p]\nsweeps.depth.fanouts = [[5], [5, 5]]\n"
+    text += "sweeps.sampler.'a.sampler.ratio' = [0.1, 0.2]\n"
+    found = load(tmp_path, text, "p", {"axes": {"batch_size": [64]}})
+    cells = expand(found, resolve).cells
+    assert {c.batch_size for c in cells} == {64}
+    assert [c.fanouts for c in cells if c.system == "b"] == [(15, 10, 5), (5,), (5, 5)]
+    ratios = [c.recipe.get("sampler.ratio") for c in cells if c.system == "a"]
+    assert ratios == [None, None, None, 0.1, 0.2]
+    assert found.paths() == ["a.sampler.ratio"]
+    assert load(tmp_path, text).sweeps == {}
+
+
+def test_several_gpus_are_an_axis_and_refused(tmp_path):
+    grid = expand(load(tmp_path, SMALL + "gpus = [1, 2]\n"), resolve)
+    one, two = ([c for c in grid.cells if c.gpus == n] for n in (1, 2))
+    assert [grid.unsupported.get(c.id, "") for c in one] == ["", ""]
+    reason = "gpus=2: training on several GPUs is not built yet; give gpus=1"
+    assert [grid.unsupported[c.id] for c in two] == [reason, reason]
+    plain = expand(load(tmp_path, SMALL), resolve).cells
+    assert [c.id for c in one] == [c.id for c in plain]
+
+
+AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "threads"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "systems", "points", "sweeps"),
+    [("smoke", 2, 7, AROUND), ("laptop", 3, 15, AROUND), ("gpu", 3, 17, AROUND),
+     ("gpus", 1, 4, ["gpus"])],
+)  # fmt: skip
+def test_the_scalability_definition(profile, systems, points, sweeps):
+    """Every sweep holds the centre, so that it is on every line, and no other axis moves."""
+    resolved = ex.resolve(ex.load("scalability"), profile)
+    grid = expand(resolved, resolve)
+    assert len(grid.cells) == systems * points and list(grid.sweeps) == sweeps
+    centre = grid.asked[:systems]
+    for name, told in grid.sweeps.items():
+        assert centre in [point["cells"] for point in told], name
+        assert len({tuple(point["values"]) for point in told}) == 1
+    if profile in ("laptop", "gpu"):
+        assert resolved.sweeps["batch_size"] == {"batch_size": [8, 64, 512, 4000, 16000]}
+    refused = {c.gpus for c in grid.cells if c.id in grid.unsupported}
+    assert refused == ({2, 4, 8} if profile == "gpus" else set())
+
+
+@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 7), ("gpu", 22)])
+def test_the_memory_definition(profile, cells):
+    resolved = ex.resolve(ex.load("memory"), profile)
+    assert resolved.measure.memory
+    assert len(expand(resolved, resolve).cells) == cells
