@@ -105,7 +105,7 @@ class Composed(System):
         """
         device = self.job.device
         torch.cuda.reset_peak_memory_stats(device)
-        self._run_unseen(PROBED)
+        self.run_unseen(PROBED)
         torch.cuda.synchronize(device)
         self.trainer = self.stages.trainer = None
         peak = int(torch.cuda.max_memory_allocated(device))
@@ -113,24 +113,21 @@ class Composed(System):
         self._begin_training()
         return peak
 
-    def _run_unseen(self, epoch: int) -> None:
-        """Run an epoch that nobody times and nobody audits."""
+    def run_unseen(self, epoch: int) -> int:
+        """Run an epoch that nobody times and nobody audits; the schedule's peak elsewhere."""
         timeline = Timeline.on(self.cell.device)
         timeline.start()
         self.run_epoch(epoch, timeline)
         timeline.stop()
         self._kept, self._last = [], None
         self.counts.clear()
+        return self._schedule.peak_bytes
 
     def memory(self, epoch: int) -> list[dict[str, Any]]:
         """Set up, and tell the memory by what holds it (``gnnbench.composition.memory``): facts."""
         from gnnbench.composition.memory import look_at_memory
 
-        def run(epoch: int) -> int:
-            self._run_unseen(epoch)
-            return self._schedule.peak_bytes
-
-        facts = look_at_memory(self, epoch, self._seeds, run)
+        facts = look_at_memory(self, Composed(self.cell, self.graph, self.recipe), epoch)
         return [dict(zip(FACT, fact, strict=True)) for fact in facts]
 
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
@@ -169,7 +166,7 @@ class Composed(System):
 
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
-        seeds = self._seeds(epoch)
+        seeds = self.seeds(epoch)
         if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)
@@ -177,7 +174,7 @@ class Composed(System):
             self.stages.store.forget()
         self._schedule.epoch(epoch, seeds, self.stages, timeline, self.until)
 
-    def _seeds(self, epoch: int) -> list[Tensor]:
+    def seeds(self, epoch: int) -> list[Tensor]:
         """The epoch's batches; one that is only drawn begins with ids of the graph's type."""
         seeds = self.order.batches(epoch, self.job.device)
         if self.until is Until.SAMPLE:
@@ -228,7 +225,7 @@ class Composed(System):
         for epoch in epochs:
             if oracle and self.stages.store is not None:  # else it would miss more than when timed
                 self.foresee(epoch)
-            todo = [(epoch, self._seeds(epoch))]
+            todo = [(epoch, self.seeds(epoch))]
             found = probe(self.stages, todo, device, self.until.word, look)
             alone = {phase: alone.get(phase, []) + times for phase, times in found.items()}
         # A stage may call itself anything: the cell says whose it is, if it has a recipe.
@@ -308,20 +305,20 @@ class Composed(System):
         Records (``gnnbench.roofline.bench``), and what is wrong with a result, or "".
         """
         self._peak = self._peak_bytes()
-        found = self._bench.run(self._seeds(epoch)[0], epoch)
+        found = self._bench.run(self.seeds(epoch)[0], epoch)
         if self.job.device.type == "cuda":  # what ceilings take is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         return found
 
     def counters(self, epoch: int, program: Sequence[str]) -> list[dict[str, Any]]:
         """Hardware counters of such kernels; ``program``: a command that calls ``run_marked``."""
-        found = self._bench.counters(self._seeds(epoch)[0], epoch, program)
+        found = self._bench.counters(self.seeds(epoch)[0], epoch, program)
         self.counts.clear()
         return found
 
     def run_marked(self, epoch: int) -> None:
         """Run such kernels for a GPU's profiler."""
-        self._bench.run_marked(self._seeds(epoch)[0], epoch)
+        self._bench.run_marked(self.seeds(epoch)[0], epoch)
 
     @cached_property
     def _bench(self) -> Bench:
@@ -355,7 +352,7 @@ class Composed(System):
         if store.overlaps:
             from gnnbench.composition.overlap import look_at_overlap
 
-            facts = look_at_overlap(self.stages, self._seeds(epoch), epoch)
+            facts = look_at_overlap(self.stages, self.seeds(epoch), epoch)
             found["facts"] = [dict(zip(FACT, (*fact, ""), strict=True)) for fact in facts]
         if curves := look_at_curves(store, self.stages.footprint, epoch, self.graph):
             found["curves"] = curves

@@ -34,7 +34,6 @@ from gnnbench.stages.counts import MEMORY_BYTES, MEMORY_MOST, Measure
 if TYPE_CHECKING:
     from gnnbench.composition.recipe import Recipe
     from gnnbench.composition.trainer import Trainer
-    from gnnbench.data.graph import Graph
     from gnnbench.minibatch import Batch
     from gnnbench.stages.job import Job
     from gnnbench.stages.schedule.base import Stages
@@ -63,6 +62,15 @@ class Looked(Protocol):
 
     def foresee(self, epoch: int) -> None:
         """Fill the cache of an oracle."""
+
+    def seeds(self, epoch: int) -> list[Tensor]:
+        """An epoch's batches."""
+
+    def run_unseen(self, epoch: int) -> int:
+        """Run an epoch by the schedule; the peak of memory that it takes in other processes."""
+
+    def close(self) -> None:
+        """Give all back."""
 
 
 class Account:
@@ -186,54 +194,42 @@ class Walk:
         held[TRAINING] = held.get(TRAINING, 0) + span.held + of_sampler
 
 
-def look_at_memory(
-    system: Looked,
-    epoch: int,
-    seeds: Callable[[int], Sequence[Tensor]],
-    run: Callable[[int], int],
-) -> list[Fact]:
+def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
     """Set a system up and look at its memory: components, measures, bytes and where they are.
 
-    ``seeds`` gives an epoch's batches, ``run`` runs it by the schedule and gives the peak of other
-    processes. The system must not have been set up; it has not passed a gate here.
+    Neither must have been set up, and neither has passed a gate here. ``plain`` is the same system:
+    on a CPU the peak is that of its epoch, before anything is looked at, for looking takes memory.
     """
-    graph, device = system.job.graph, system.job.device
+    device = system.job.device
+    resident = _resident_peak(plain, epoch) if device.type == "cpu" else None
     gc.collect()  # what others left behind is not to be freed while it is looked
-    with allocating(device):  # what looking takes is there from now on
+    with allocating(device):  # nor is what the first look takes to be of a component
         pass
-    on_gpu = device.type == "cuda"
-    before = torch.cuda.memory_allocated(device) if on_gpu else resident_bytes() - _mapped(graph)
+    before = 0 if resident else torch.cuda.memory_allocated(device)
     account = Account(device)
     system.setup(account.watch)
     system.stages.sampler.gate_is_over()
-    if system.recipe.features is not None and system.recipe.features.foresees:
+    if _foresees(system):
         with account.watch(FEATURES):
             system.foresee(epoch)
     walk = Walk(system, account)
     building = account.ready(walk.known())
     with account.watch(ORDER):
-        batches = seeds(epoch)
+        batches = system.seeds(epoch)
     walk.run(epoch, batches)
     del batches
-    if on_gpu:
+    parts, most = dict(account.at_peak), dict(account.most)
+    if resident is None:
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
-        elsewhere = run(epoch)
-        peak = int(torch.cuda.max_memory_allocated(device)) - before
+        elsewhere = system.run_unseen(epoch)
+        peak = int(torch.cuda.max_memory_allocated(device)) - before + elsewhere
     else:
-        forget_peak()
-        elsewhere = run(epoch)
-        peak = resident_peak_bytes()
-    parts, most = dict(account.at_peak), dict(account.most)
-    if not on_gpu:
-        mapped = {
-            "topology": resident_of(_topology(graph)),
-            FEATURES: resident_of([graph.features]),
-        }
-        for component, size in {PROCESS: before, **mapped}.items():
+        peak, mapped = resident
+        for component, size in mapped.items():
             parts[component] = parts.get(component, 0) + size
             most[component] = most.get(component, 0) + size
-    parts[OTHER] = max(peak + elsewhere - sum(parts.values()), 0)
+    parts[OTHER] = max(peak - sum(parts.values()), 0)
     held = {name: size for name, size in parts.items() if name == OTHER or most[name]}
     facts: list[Fact] = [_fact(name, MEMORY_BYTES, size) for name, size in held.items()]
     facts.append(_fact(EPOCH, MEMORY_BYTES, sum(held.values())))
@@ -242,16 +238,29 @@ def look_at_memory(
     return facts + _held(system)
 
 
+def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
+    """The peak of resident memory in an epoch, and what of it is the process's and the graph's."""
+    graph = system.job.graph
+    topology = [getattr(graph, name) for name in TOPOLOGY]
+    process = resident_bytes() - resident_of([*topology, graph.features])
+    system.setup(lambda group: contextlib.nullcontext())
+    system.stages.sampler.gate_is_over()
+    if _foresees(system):
+        system.foresee(epoch)
+    forget_peak()
+    elsewhere = system.run_unseen(epoch)
+    peak = resident_peak_bytes() + elsewhere
+    mapped = {"topology": resident_of(topology), FEATURES: resident_of([graph.features])}
+    system.close()
+    return peak, {PROCESS: process, **mapped}
+
+
+def _foresees(system: Looked) -> bool:
+    return system.recipe.features is not None and system.recipe.features.foresees
+
+
 def _fact(component: str, what: Measure, size: int, where: str = "") -> Fact:
     return component, what.name, size, where
-
-
-def _topology(graph: Graph) -> list[Tensor]:
-    return [getattr(graph, name) for name in TOPOLOGY]
-
-
-def _mapped(graph: Graph) -> int:
-    return resident_of([*_topology(graph), graph.features])
 
 
 def _held(system: Looked) -> list[Fact]:
