@@ -1,5 +1,6 @@
 // Host-only test of the decisions that host and device share. The same constants are asserted of
 // the operators and of the reference in tests/ops, and on the device in tests/gpu.
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "gnnbench/pick.h"
 #include "gnnbench/rmat.h"
 #include "gnnbench/rng.h"
+#include "gnnbench/task.h"
 
 namespace {
 
@@ -170,6 +172,39 @@ void faults() {
   expect(!gnnbench::has(Fault::kNone, both), "no fault");
 }
 
+// Vertices by the hop at which they are first met, then by number: found by counting bits of words.
+void ranks(int hops) {
+  const gnnbench::KnownLayout layout = gnnbench::KnownLayout::of(hops);
+  const int64_t nodes = 200, groups = gnnbench::KnownLayout::groups(nodes);
+  const int64_t words_of_group = layout.group_words();
+  expect(groups * words_of_group >= layout.words(nodes - 1), "groups hold all vertices");
+  std::vector<uint32_t> known(groups * words_of_group);
+  std::vector<std::vector<int64_t>> met(hops + 1);
+  for (int64_t v = 0; v < nodes; ++v) {
+    const uint32_t first = static_cast<uint32_t>(v * 7 % (hops + 3));
+    if (first > static_cast<uint32_t>(hops)) continue;  // not met at all
+    met[first].push_back(v);
+    const uint32_t later = first + static_cast<uint32_t>(v % 3);
+    uint32_t bits = 1u << first;
+    if (later <= static_cast<uint32_t>(hops)) bits |= 1u << later;
+    known[layout.word(v)] |= bits << layout.shift(v);
+  }
+  bool right = true;
+  for (int h = 0; h <= hops; ++h) {
+    size_t rank = 0;
+    for (int64_t v = 0; v < nodes; ++v) {
+      const bool found = rank < met[h].size() && met[h][rank] == v;
+      const uint32_t lowest = layout.first_met(known[layout.word(v)], h) >> layout.shift(v);
+      right &= (lowest & 1) == found;
+      rank += found;
+    }
+    uint32_t all = 0;
+    for (const uint32_t word : known) all += std::popcount(layout.first_met(word, h));
+    right &= all == met[h].size();
+  }
+  expect(right, "vertices first met at a hop");
+}
+
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
           std::initializer_list<uint32_t> visits, const char* what) {
   const gnnbench::Walk walks = spec_of(gnnbench::Pick::kRandomWalk).walk;
@@ -245,6 +280,7 @@ int main() {
   bounded_draws();
   picks();
   cells();
+  for (const int hops : {1, 2, 3, 4, 7, 8, 15, 16, 31}) ranks(hops);
   counts();
   rows();
   faults();

@@ -76,13 +76,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier
   // is cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
   // hubs 'split' (all workers share a long row's draws, on a GPU and not as printed) or 'whole';
-  // capacity: (tasks, edges, nodes) to allocate for, or empty. The last tensor of the answer, int64
-  // [9] on the CPU: those three as taken, tasks enqueued, processed and lost, slots read too early,
-  // parts of split rows, times the batch was begun.
+  // worker 'warp' or, with hubs whole, 'block', of a GPU; capacity: (tasks, edges) to allocate for,
+  // or empty. The last tensor of the answer, int64 [8] on the CPU: those two as taken, tasks
+  // enqueued, processed and lost, slots read too early, parts of split rows, times the batch was
+  // begun.
   m.def(
       "pgsampler(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, int key, int batch, bool with_positions, str variant, "
-      "int fetch_size, str hubs, int[] capacity) -> Tensor[]");
+      "int fetch_size, str hubs, str worker, int[] capacity) -> Tensor[]");
 
   // Times of stages: begins a trace on this thread (on) or ends it -> float64 [marks, 4] of (stage,
   // hop, host seconds, device seconds) on the CPU; stages as in gnnbench/stage.h. `like` names the
