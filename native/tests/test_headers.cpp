@@ -3,11 +3,13 @@
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "expect.h"
 #include "gnnbench/csc.h"
 #include "gnnbench/fault.h"
+#include "gnnbench/fused_entry.h"
 #include "gnnbench/id_set.h"
 #include "gnnbench/pick.h"
 #include "gnnbench/rmat.h"
@@ -205,6 +207,52 @@ void ranks(int hops) {
   expect(right, "vertices first met at a hop");
 }
 
+// Many batches over one table that is never cleared, a thread alone: what a map of the batch says.
+struct PlainEntries {
+  std::vector<uint64_t>& entries;
+
+  uint64_t load(uint32_t slot) const { return entries[slot]; }
+  uint64_t exchange_if(uint32_t slot, uint64_t expected, uint64_t wanted) const {
+    const uint64_t before = entries[slot];
+    if (before == expected) entries[slot] = wanted;
+    return before;
+  }
+};
+
+void versions() {
+  using gnnbench::FusedEntries;
+  std::vector<uint64_t> entries(97);
+  const uint32_t slots = static_cast<uint32_t>(entries.size());
+  bool right = true;
+  for (uint32_t version = 1; version <= gnnbench::kLastFusedVersion; ++version) {
+    const FusedEntries layout = FusedEntries::of(version);
+    std::map<int32_t, uint32_t> known;
+    for (uint32_t e = 0; e < 90; ++e) {
+      const int32_t id = static_cast<int32_t>((e * e + 3 * version) % 53) * 40000000 % 0x7FFFFFFF;
+      uint32_t at = 0;
+      const uint32_t home = static_cast<uint32_t>(id) % slots;
+      const int32_t found = layout.enter(PlainEntries{entries}, slots, home, id, &at);
+      const auto before = known.find(id);
+      right &=
+          found == (before == known.end() ? gnnbench::kNew : static_cast<int32_t>(before->second));
+      if (found != gnnbench::kNew) continue;
+      const int32_t again = layout.enter(PlainEntries{entries}, slots, home, id, nullptr);
+      right &= again == ~static_cast<int32_t>(at);  // claimed and not yet named
+      const uint32_t local =
+          static_cast<uint32_t>(gnnbench::kMostVersionedNodes - 1 - known.size());
+      known[id] = local;
+      entries[at] = layout.named(id, local);
+    }
+  }
+  expect(right, "a table that outlives batches");
+  const FusedEntries last = FusedEntries::of(gnnbench::kLastFusedVersion);
+  expect(!FusedEntries::of(1).is_current(0) && !last.is_current(0), "zeros are empty");
+  expect(last.is_current(last.claim(INT32_MAX)), "the largest id in the last version");
+  std::vector<uint64_t> full(3, last.named(7, 0));
+  uint32_t at = 0;
+  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kNoRoom, "a table that is full");
+}
+
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
           std::initializer_list<uint32_t> visits, const char* what) {
   const gnnbench::Walk walks = spec_of(gnnbench::Pick::kRandomWalk).walk;
@@ -280,6 +328,7 @@ int main() {
   bounded_draws();
   picks();
   cells();
+  versions();
   for (const int hops : {1, 2, 3, 4, 7, 8, 15, 16, 31}) ranks(hops);
   counts();
   rows();

@@ -62,6 +62,17 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor[] tables, int[] walk, str frontier, Tensor place, bool with_positions, "
       "int[] capacity) -> Tensor[]");
 
+  // The same for batches asked ahead, one after another on a stream; CUDA only. sizes, int64
+  // [2 hops + 1] in locked memory, are there once the kernels enqueued are done. state uint8 [..]
+  // on the GPU, zeros at first, keeps the table, of which version (1 to 255, each once, from 1
+  // again after zeros) is the batch's; it is to be zeros again where more than seeds, key and batch
+  // differ from the call before, or where that failed. An answer of one tensor is the bytes that
+  // state must have: nothing was enqueued.
+  m.def(
+      "fused_map_asked(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "Tensor(a!) sizes, Tensor(b!) state, int version, int[] capacity) -> Tensor[]");
+
   // Fused-Map's renaming alone, of the neighbours of several hops over one table; CUDA only. nodes:
   // how many to make room for first (0: not known) -> src_nodes, then the local ids of each hop.
   m.def("fused_id_map(Tensor dst, Tensor[] neighbors, int nodes) -> Tensor[]");

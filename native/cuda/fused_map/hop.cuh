@@ -53,6 +53,7 @@ struct FusedHopJob {
   uint32_t row_bytes;  // of shared memory
   uint32_t width_log;  // of a group
   bool only_new;
+  bool last;  // hop: no new node becomes a row
 };
 
 // What the launches before this one left.
@@ -275,6 +276,7 @@ __global__ void __launch_bounds__(kHopThreads)
       if (recorded) job.nodes[number] = id;
       if (number >= job.node_capacity) tell_fault(&state.faults, Fault::kNodesFull);
       job.map.name(at, id, number, recorded);
+      if (!job.last) fetch_ahead(job.graph.indptr + id);
     }
     if (s < count && fits) {
       job.indices[edge] = local;
@@ -343,7 +345,8 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                              shape.tile_rows,
                              shape.row_bytes,
                              shape.width_log,
-                             batch.only_new};
+                             batch.only_new,
+                             number + 1 == batch.hops};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
   const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {
