@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import fused_map, trimmed
-from gnnbench.ops.library import load_native, native_errors
+from gnnbench.ops.fused import call, fused_map, trimmed
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import mini_batch
 from gnnbench.ops.streams import StreamOrder
@@ -96,7 +95,6 @@ class AskedFusedMap:
         capacity: Sequence[int],
         state: AskedState,
     ) -> None:
-        load_native()
         self._work = (graph_indptr, graph_indices, seeds, fanouts)
         self._pick, self._frontier, self._with_positions = pick, frontier, with_positions
         self._key, self._batch = key, batch
@@ -118,10 +116,8 @@ class AskedFusedMap:
             self._told.record()
 
     def _ask(self, how: tuple[object, ...], version: int, capacity: Sequence[int]) -> list[Tensor]:
-        with native_errors():
-            padded: list[Tensor] = torch.ops.gnnbench.fused_map_asked(
-                *self._work, *how, self._state.memory, version, capacity
-            )
+        state = (self._state.memory, version)
+        padded: list[Tensor] = call("fused_map_asked", *self._work, *how, *state, capacity)
         return padded
 
     def __del__(self) -> None:
