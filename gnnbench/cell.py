@@ -40,15 +40,17 @@ def phases(until: str) -> tuple[str, ...]:
 class Cell:
     """A single (system, dataset, model, parameters) combination.
 
-    ``fanouts`` go from the seeds outwards; without any a batch is its seeds, and an epoch gathers
-    their rows. ``until`` is how far an epoch goes: ``sample``, ``memory_io`` or ``compute``;
-    without compute ``model`` is ``""`` and ``hidden`` and ``learning_rate`` are 0. ``device`` is
-    ``cpu`` or ``cuda``. ``recipe`` is the system's resolved recipe as plain values, stage by stage
-    (``{"sampler": {"name": "fused-map", ...}, ...}``), without the stages that ``until`` leaves
-    out; of a system with an epoch loop of its own (``composed`` is false) its options.
-    ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says so.
-    ``replica`` tells equal cells apart that are to be measured against one another. ``env`` names
-    the Python environment that the worker runs in, "" the run's own.
+    ``fanouts`` go from the seeds outwards, -1 is all neighbours; without any a batch is its seeds,
+    and an epoch gathers their rows. ``until`` is how far an epoch goes: ``sample``, ``memory_io``
+    or ``compute``; without compute ``model`` is ``""`` and ``hidden`` and ``learning_rate`` are 0.
+    ``device`` is ``cpu`` or ``cuda``. ``recipe`` is the system's resolved recipe as plain values,
+    stage by stage (``{"sampler": {"name": "fused-map", ...}, ...}``), without the stages that
+    ``until`` leaves out; of a system with an epoch loop of its own (``composed`` is false) its
+    options. ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says
+    so. ``replica`` tells equal cells apart that are to be measured against one another. ``env``
+    names the Python environment that the worker runs in, "" the run's own. ``evaluate``: after each
+    epoch the model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at
+    all.
     """
 
     experiment: str
@@ -68,6 +70,7 @@ class Cell:
     composed: bool = True
     replica: int = 0
     env: str = ""
+    evaluate: str = ""
 
     @cached_property  # every look at a sample asks for it
     def id(self) -> str:
@@ -78,8 +81,9 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
-        if not self.env:  # ids are those of runs that knew no other environment
-            del values["env"]
+        for later in ("env", "evaluate"):  # ids are those of runs that knew neither
+            if not values[later]:
+                del values[later]
         if self.composed:
             del values["system"]
         text = json.dumps(values, sort_keys=True, default=list)

@@ -26,8 +26,10 @@ def to_dgl(batch: MiniBatch) -> tuple[Tensor, Tensor, list[Any]]:
     for block in batch.blocks:
         nodes = block.src_nodes
         indptr, indices = block.indptr.to(nodes.dtype), block.indices.to(nodes.dtype)
+        # Left out, they are those very numbers, but DGL's CPU kernels over edge values then fail.
+        ids = torch.arange(block.num_edges, dtype=nodes.dtype, device=nodes.device)
         theirs = dgl.create_block(
-            ("csc", (indptr, indices, torch.empty(0, dtype=nodes.dtype, device=nodes.device))),
+            ("csc", (indptr, indices, ids)),
             num_src_nodes=block.num_src,
             num_dst_nodes=block.num_dst,
         )

@@ -33,8 +33,11 @@ def examine() -> dict[str, list[Entry]]:
 
 
 def inventory() -> dict[str, list[Entry]]:
-    """Experiments, systems and datasets, with what is missing and how to get it."""
-    return {"experiments": experiments(), "systems": systems(), "datasets": datasets()}
+    """Experiments, systems, models and datasets, with what is missing and how to get it."""
+    return {
+        "experiments": experiments(), "systems": systems(), "models": models(),
+        "datasets": datasets(),
+    }  # fmt: skip
 
 
 def _installed() -> Entry:
@@ -214,6 +217,13 @@ def systems() -> list[Entry]:
             }
         )  # fmt: skip
     return found
+
+
+def models() -> list[Entry]:
+    """What ``--models`` may name, and where each was published."""
+    from gnnbench.models.kinds import MODELS
+
+    return [{"name": kind.name, "paper": kind.paper} for kind in MODELS.values()]
 
 
 def datasets() -> list[Entry]:

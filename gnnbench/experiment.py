@@ -10,8 +10,9 @@ recipe; ``pick`` and ``frontier`` set all systems' samplers. ``until`` says how 
 ``reference`` and ``compare`` (couples measured beside one another, over and above the reference)
 name cells by what sets them apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``.
 ``[references]`` gives a system a reference of its own, which the plan adds:
-``pyg = "baseline sampler.frontier=new"``. Written back resolved it is a definition again, with the
-same hash.
+``pyg = "baseline sampler.frontier=new"``. ``[accuracy]`` states for a dataset the validation
+accuracy whose time is told where models are evaluated. Written back resolved it is a definition
+again, with the same hash.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -32,7 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import names
+from gnnbench import fanouts, names
 from gnnbench.cell import PHASES
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, Field(min_length=1)]
 Positive = Annotated[int, Field(gt=0)]
+Fanout = Annotated[int, AfterValidator(fanouts.check)]
 Natural = Annotated[int, Field(ge=0)]
 Raw = dict[str, Any]
 
@@ -54,11 +57,12 @@ AXES: dict[str, Any] = {
     "pick": Name,
     "frontier": Literal["default", "cumulative", "new"],
     "batch_size": Positive,
-    "fanouts": list[Positive],
+    "fanouts": list[Fanout],
     "hidden": Positive,
     "learning_rate": Annotated[float, Field(gt=0)],
     "seed": Natural,
     "threads": Natural,
+    "evaluate": Literal["sampled", "all"],
 }
 REQUIRED = ("system", "dataset")
 
@@ -76,7 +80,8 @@ class Measure(Strict):
     most; ``rounds`` of a pair (0: chosen by what a life and a round cost, and few enough for the
     first look to fit into ``time_budget_s``). ``margin``, ``same`` and
     ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
-    comparison ends it between two pairs.
+    comparison ends it between two pairs. ``roofline``: after each epoch that trains the kernels of
+    its first batch are run by themselves, in turns with the machine's ceilings.
     """
 
     warmup_epochs: Natural = 1
@@ -90,6 +95,7 @@ class Measure(Strict):
     max_batches: Natural = 0
     memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
     unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
+    roofline: bool = False
 
     @field_validator("pairs", mode="before")
     @classmethod
@@ -156,6 +162,7 @@ class Overridable(Strict):
     description: str = ""
     reference: Name = "baseline"
     references: dict[str, Name] = {}
+    accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
     axes: dict[str, list[Any]] = {}
     zip: dict[str, list[Any]] = {}
@@ -209,7 +216,10 @@ class Experiment(Overridable):
 
     def _plain(self, without_none: bool = False) -> Raw:
         # Without them a definition is, and hashes, as before there could be any.
-        unused = {key for key in ("compare", "references") if not getattr(self, key)}
+        optional = ("compare", "references", "accuracy")
+        unused: Any = {key: True for key in optional if not getattr(self, key)}
+        if not self.measure.roofline:
+            unused["measure"] = {"roofline"}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:
@@ -236,7 +246,8 @@ def _check_axis(axis: str, values: list[Any]) -> None:
             adapter.validate_python(value)
         except ValidationError as error:
             raise ValueError(
-                f"axis '{axis}' cannot be {value!r}: {error.errors()[0]['msg'].lower()}"
+                f"axis '{axis}' cannot be {value!r}:"
+                f" {error.errors()[0]['msg'].removeprefix('Value error, ').lower()}"
             ) from None
 
 

@@ -12,6 +12,8 @@ from gnnbench.cell import Cell, Until
 from gnnbench.data import names as names_of_data
 from gnnbench.errors import MissingError, UsageError
 from gnnbench.experiment import AXES, Experiment, Raw
+from gnnbench.fanouts import ALL
+from gnnbench.models.kinds import MODELS
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
 DEFAULT = "default"  # of these: each sampler's own
@@ -147,10 +149,18 @@ def _cell(
         )
     if until < Until.COMPUTE:
         values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
+        values.pop("evaluate", None)
     elif "model" not in values:
         raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    if values.get("evaluate") and not experiment.measure.rounds:
+        raise UsageError(
+            "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
+        )
     settings = fields.of(system, settings, varied)
     found = resolve(system, settings, values.get("device", "cpu"), until)
+    kind = MODELS.get(values["model"])
+    if found.composed and kind is not None and "hidden" in values:
+        kind.check_hidden(values["hidden"])
     cell = Cell(
         experiment=experiment.name,
         recipe=found.recipe,
@@ -159,7 +169,26 @@ def _cell(
         env=env,
         **values,
     )
-    return cell, found.unsupported
+    return cell, found.unsupported or _evaluation_fault(cell) or _all_neighbours_fault(cell)
+
+
+def _evaluation_fault(cell: Cell) -> str:
+    """Why nobody can evaluate what a cell trains, or ""."""
+    if not cell.evaluate or cell.composed:
+        return ""
+    return (
+        f"system '{cell.system}' has an epoch loop of its own, and nobody else sees its model;"
+        " leave evaluate out"
+    )
+
+
+def _all_neighbours_fault(cell: Cell) -> str:
+    """Why a cell's pick cannot take all neighbours where it is asked to, or ""."""
+    if not cell.composed or (ALL not in cell.fanouts and cell.evaluate != "all"):
+        return ""
+    from gnnbench.ops.picks import all_fault  # which imports torch
+
+    return all_fault(cell.recipe.get("sampler", {}).get("pick", ""))
 
 
 def _combinations(experiment: Experiment) -> Iterator[Raw]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,18 @@ class Batch(ABC):
         """The tensors that make up the blocks; none where nobody can tell."""
 
 
+class Transposed(NamedTuple):
+    """A block's transpose: for every source its edges in their order, all int32.
+
+    ``indptr`` ``[num_src + 1]``; ``dst`` ``[num_edges]``, each edge's destination; ``edge``
+    ``[num_edges]``, its place in the block's ``indices``.
+    """
+
+    indptr: Tensor
+    dst: Tensor
+    edge: Tensor
+
+
 @dataclass
 class Block:
     """One bipartite layer in CSC: for each destination, its sampled in-neighbours.
@@ -111,6 +123,8 @@ class Block:
     num_dst: int
     positions: Tensor | None = None
     weights: Tensor | None = None
+    # Of gnnbench.ops.transpose, made when first asked for; a copy makes its own.
+    transposed: Transposed | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def num_src(self) -> int:

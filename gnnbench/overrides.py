@@ -162,7 +162,7 @@ def _axis_values(axis: str, value: Any) -> list[Any]:
     if axis == "fanouts":
         if isinstance(value, int):
             value = [value]
-        elif isinstance(value, str) and re.fullmatch(r"\d+([,/]\d+)*", value):
+        elif isinstance(value, str) and re.fullmatch(r"-?\d+([,/]-?\d+)*", value):
             value = [int(part) for part in re.split("[,/]", value)]  # as tables and papers have it
         nested = isinstance(value, list) and value and isinstance(value[0], list)
         return value if nested else [value]

@@ -63,7 +63,12 @@ OURS: dict[str, dict[str, str]] = {
     AGGREGATE: {
         "csr": "gnnbench.stages.aggregate:Csr",
         "dgl": "gnnbench.stages.aggregate:DglLayers",
+        "gnnadvisor": "gnnbench.stages.aggregate:GnnAdvisor",
+        "memory-aware": "gnnbench.stages.aggregate:MemoryAware",
         "pyg": "gnnbench.stages.aggregate:PygLayers",
+        "scatter": "gnnbench.stages.aggregate:Scatter",
+        "spmm": "gnnbench.stages.aggregate:Spmm",
+        "tuned": "gnnbench.stages.aggregate:Tuned",
     },
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",

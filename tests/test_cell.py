@@ -121,8 +121,10 @@ def test_another_environment_is_another_cell_and_the_run_s_own_is_as_ever():
     here = Cell("e", "dgl", "d", "gcn", recipe={"sampler": {"name": "dgl"}})
     there = replace(here, env="old")
     assert here.id != there.id != replace(here, env="new").id
-    values = {k: v for k, v in asdict(here).items() if k not in ("experiment", "system", "env")}
+    later = ("experiment", "system", "env", "evaluate")
+    values = {k: v for k, v in asdict(here).items() if k not in later}
     text = json.dumps(values, sort_keys=True, default=list)
     assert here.id == hashlib.sha256(text.encode()).hexdigest()[:12]
+    assert replace(here, evaluate="all").id not in (here.id, replace(here, evaluate="sampled").id)
     assert (here.who, there.who) == ("dgl", "dgl env=old")
     assert Cell.from_json(asdict(there)) == there

@@ -163,6 +163,14 @@ def test_without_compute_the_model_tells_nothing_apart(grid, until):
     assert len(grid(["baseline"], text.replace(until, "compute")).cells) == 4
 
 
+def test_heads_that_cannot_share_the_hidden_columns(grid):
+    text = "model = ['{}']\nhidden = [20]\n"
+    with pytest.raises(UsageError, match="hidden=20 columns; give a multiple of 8"):
+        grid(["baseline"], text.format("gat"))
+    assert len(grid(["baseline"], text.format("gin")).cells) == 1
+    assert len(grid(["baseline"], text.format("gat") + "until = ['sample']\n").cells) == 1
+
+
 def test_the_same_work_of_two_experiments_is_one_id(grid):
     one = grid(["baseline"], TRAIN)
     other = grid(["baseline"], TRAIN, {"name": "other", "title": "another"})
@@ -203,3 +211,17 @@ def test_cells_of_another_environment_stand_for_the_same_combinations(tmp_path):
     known = {c.id: c.recipe for c in [*here.cells, *there.cells]}
     for one, other in zip(here.asked, there.asked, strict=True):
         assert one != other and known[one] == known[other]
+
+
+def test_all_neighbours_are_for_picks_without_replacement(grid):
+    text = SAMPLE + "fanouts = [[10, -1]]\n'baseline.sampler.pick' = ['floyd', 'random_walk']\n"
+    found = grid("['baseline', 'dgl']", text)
+    walks, *able = sorted(
+        found.cells, key=lambda c: flat(c.recipe)["sampler.pick"] != "random_walk"
+    )
+    assert {c.fanouts for c in found.cells} == {(10, -1)}
+    assert {flat(c.recipe)["sampler.pick"] for c in able} == {"floyd", "dgl"}
+    assert list(found.unsupported) == [walks.id]
+    assert found.unsupported[walks.id].startswith(
+        "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once; choose "
+    )

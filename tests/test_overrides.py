@@ -53,3 +53,11 @@ def test_a_stage_that_cannot_be_below_is_named(value):
     words = rf"features 'match'\.table cannot be {value}; it is default, host, uva or cache"
     with pytest.raises(UsageError, match=words):
         settings(MATCH, f"baseline.features.table={value}", "baseline.features.table.ratio=1")
+
+
+@pytest.mark.parametrize("text", ["-2/3", "0/3", "5/-7", "[[5, -3]]"])
+def test_what_is_no_fanout_is_told_by_what_one_is(text):
+    base = ex.load("breakdown")
+    over = as_definition(Overrides(options=(f"fanouts={text}",)), base, known_paths)
+    with pytest.raises(UsageError, match="a fanout is at least 1, or -1: all neighbours"):
+        ex.resolve(base, "smoke", over)

@@ -82,7 +82,9 @@ def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
     extra("schedule", "mm=json:dumps")
     ours = ["serial", "prefetch", "producer-consumer"]
     assert registry.known("schedule") == [*ours, "aa", "mm", "zz"]
-    assert registry.known("aggregate") == ["csr", "dgl", "pyg"]
+    assert registry.known("aggregate") == [
+        "csr", "dgl", "gnnadvisor", "memory-aware", "pyg", "scatter", "spmm", "tuned",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", registry.KINDS)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gnnbench.fanouts import ALL
 from gnnbench.ops.picks import WEIGHTED
 
 WITHOUT = "without-replacement"
@@ -20,7 +21,8 @@ WALK = "random-walk"
 class Law:
     """The law of one pick on one graph.
 
-    ``name``      ``without-replacement``: min(fanout, degree) different edges, all as likely;
+    ``name``      ``without-replacement``: min(fanout, degree) different edges, all as likely; of
+                  fanout -1 every edge;
                   ``without-replacement-uneven``: as many, but some of a row's edges are likelier;
                   ``with-replacement``: fanout edges from every row that is not empty;
                   ``weighted``: the same from every row with weight, none of an edge without;
@@ -67,7 +69,7 @@ class Law:
         """Least and most edges of each destination, int64 ``[n]``; ``dst`` int64 ``[n]``."""
         degree = self.degree[dst]
         if self.name in (WITHOUT, UNEVEN):
-            right = degree.clamp(max=fanout)
+            right = degree if fanout == ALL else degree.clamp(max=fanout)
             return right, right
         any_edge = (degree > 0).long()
         if self.name == WALK:
@@ -84,6 +86,8 @@ class Law:
 
     def words(self, fanout: int) -> str:
         """The number of a destination's edges, to be read."""
+        if fanout == ALL:
+            return "all"
         return {
             WITHOUT: f"min({fanout}, degree)",
             UNEVEN: f"min({fanout}, degree)",

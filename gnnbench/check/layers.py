@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from gnnbench import rng
+from gnnbench.check.bounded import UNIT_ROUNDOFF
 from gnnbench.check.gate import Fault
-from gnnbench.check.generic import UNIT_ROUNDOFF, Point, generic_point
+from gnnbench.check.generic import Point, generic_point
 from gnnbench.data.graph import Graph
+from gnnbench.fanouts import at_most
 from gnnbench.minibatch import MiniBatch
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
@@ -19,7 +22,9 @@ from gnnbench.reference import sampler
 
 SEEDS = 32
 # The most neighbours of a destination; a very wide model may need fewer for a generic point.
+# Attention over a single one has no gradient: there it would not be looked at.
 FANOUTS = (5, 2, 1)
+VISITS = 4  # the most of a walk's
 # float32 sums in another order than the float64 reference's, through three layers, are off by some
 # 1e-6; rounding once to float16 is off by 2e-4.
 TOLERANCE = 5e-5
@@ -52,24 +57,29 @@ class FixedBlock:
         fanouts: Sequence[int],
         seed: int,
         seeds: Tensor,
+        visits: bool = False,
     ) -> FixedBlock:
         """The batch of the first ``seeds``, sampled by the reference; all else from ``seed``.
 
-        Raises ``Fault`` where every seed depends on a pre-activation in doubt.
+        ``visits``: every second block has visits of walks. Raises ``Fault`` where every seed
+        depends on a pre-activation in doubt.
         """
+        kind = MODELS[model]
         dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
-        weights = [w.mapped(Tensor.double) for w in make_weights(dims, MODELS[model], seed)]
-        for most in FANOUTS:
+        weights = [w.mapped(Tensor.double) for w in make_weights(dims, kind, seed)]
+        for most in FANOUTS[:-1] if kind.form == "attention" else FANOUTS:
             batch = sampler.sample(
                 graph.indptr,
                 graph.indices,
                 seeds[:SEEDS].to(graph.indices.dtype),
-                [min(f, most) for f in fanouts],
+                [int(at_most(f, most)) for f in fanouts],
                 pick="floyd",
                 frontier="cumulative",
                 key=seed,
                 batch=0,
             )
+            if visits:
+                batch = _with_visits(batch, seed)
             point = generic_point(model, weights, batch, seed)
             if 2 * point.seeds >= batch.seeds.numel():
                 return cls(model, batch, weights, point)
@@ -79,6 +89,16 @@ class FixedBlock:
             f"gradients cannot be checked in float32 at hidden={hidden}: every point drawn has"
             " values too near a ReLU's kink; choose a narrower model"
         )
+
+
+def _with_visits(batch: MiniBatch, seed: int) -> MiniBatch:
+    """Visits on every second block, the input's first: equal weights are looked at as well."""
+    generator = torch.Generator().manual_seed(rng.key(seed, 0, "visits"))
+    blocks = list(batch.blocks)
+    for at in range(0, len(blocks), 2):
+        visits = torch.randint(1, VISITS + 1, (blocks[at].num_edges,), generator=generator)
+        blocks[at] = replace(blocks[at], weights=visits.float())
+    return replace(batch, blocks=blocks)
 
 
 def check_forward(
@@ -118,9 +138,9 @@ def check_backward(
     ``gradients`` takes a mini-batch of ours, its input rows and ``back`` float32
     ``[num_seeds, classes]``, all on the CPU; it returns the gradient of ``(values * back).sum()``
     with regard to the rows, and the model's parameters in the order of its layers, each with its
-    gradient; None is a gradient of 0. A parameter is known by its values: what a framework keeps
-    in a form of its own (joined, transposed) is not compared. Returns the largest relative error in
-    the Frobenius norm and the number of weights that were compared.
+    gradient; None is a gradient of 0. A parameter is known by its values, in whatever shape: what a
+    framework keeps in a form of its own (joined, transposed) is not compared. Returns the largest
+    relative error in the Frobenius norm and the number of weights that were compared.
     """
     point, leaves = fixed.point, [t for w in fixed.weights for t in w.tensors()]
     our_rows, parameters = gradients(fixed.batch, point.x, point.back)
@@ -159,7 +179,7 @@ def _found(
     found = {}
     for number, leaf in enumerate(leaves):
         for at, (values, gradient) in enumerate(left):
-            if torch.equal(values, leaf):
+            if torch.equal(values.flatten(), leaf.flatten()):
                 found[number] = torch.zeros_like(leaf) if gradient is None else gradient.cpu()
                 del left[at]
                 break

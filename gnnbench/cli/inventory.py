@@ -6,7 +6,7 @@ from gnnbench.cli.common import Json, print_json, print_table
 
 
 def list_(json: Json = False) -> None:
-    """Experiments, systems and datasets; what is missing and how to get it."""
+    """Experiments, systems, models and datasets; what is missing and how to get it."""
     from gnnbench.doctor import inventory
 
     found = inventory()

@@ -174,7 +174,7 @@ def _gib(count: int | None) -> str:
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
-    from gnnbench.results import inside_table, overlap_table, reader, table
+    from gnnbench.results import inside_table, overlap_table, reader, roofline_table, table
     from gnnbench.results.schema import CELLS
 
     run = reader.read(folder)
@@ -182,6 +182,7 @@ def _show_run(
         paths = {"run": str(folder), "figures": [str(f) for f in figures]}
         cells = [{c.name: row.get(c.name) for c in CELLS} for row in rows]
         inside = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
+        inside["roofline"] = run.roofline
         told = {"cells": cells, "metrics": run.metrics, **{k: v for k, v in inside.items() if v}}
         print_json({**paths, **told})
         return
@@ -192,6 +193,7 @@ def _show_run(
     tables += [overlap.table(gap=1)] if overlap.lines else []
     tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
     tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
+    tables += [part.table(gap=1) for part in roofline_table.roofline_tables(run.roofline)]
     print(table.heading(rows))
     for found in tables:
         print()
@@ -200,7 +202,7 @@ def _show_run(
         print("\n" + "\n".join(table.ratio_lines(run.ratios, rows)))
     if not quiet:
         print()
-        for remark in table.remarks(rows, different):
+        for remark in [*table.remarks(rows, different), *roofline_table.remarks(run.roofline)]:
             print(remark)
     print(folder / "cells.csv")
     for path in figures:

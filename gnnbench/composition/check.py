@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gnnbench.check import gate, layers
 from gnnbench.check.hops import digest
+from gnnbench.check.law import WALK
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Batch, Hop
@@ -73,8 +74,9 @@ def check(system: Gated) -> CheckReport:
         sampler.check(all_seeds[0])
         if trainer is not None:
             fixed = layers.FixedBlock.of(
-                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0]
-            )
+                graph, cell.model, cell.hidden, cell.fanouts, cell.seed, all_seeds[0],
+                visits=sampler.law.name == WALK,
+            )  # fmt: skip
             report.details["forward_error"] = layers.check_forward(graph, fixed, trainer.forward)
             error, compared = layers.check_backward(fixed, trainer.gradients)
             report.details["backward_error"] = error

@@ -6,7 +6,7 @@ import resource
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
 from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
+from gnnbench.composition.evaluate import Evaluator
 from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
@@ -30,6 +31,9 @@ from gnnbench.minibatch import Batch, Sizes
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Schedule, Stages
+
+if TYPE_CHECKING:
+    from gnnbench.roofline.bench import Bench
 
 FACT = ("stage", "name", "value")
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
@@ -162,7 +166,11 @@ class Composed(System):
         self.counts.clear()
 
     def verify(self, epoch: int, timeline: Timeline) -> EpochReport:
-        """An epoch whose every batch is looked at by the hook that keeps the timed ones too."""
+        """An epoch whose every batch is looked at by the hook that keeps the timed ones too.
+
+        The model is then as it was: those of a comparison learn from the epochs that they share.
+        """
+        kept = None if self.trainer is None else self.trainer.kept()
         sampler = self.stages.sampler
         verifier = self._verifier = Verifier(
             self.graph, sampler.law, self.cell.fanouts, sampler.frontier
@@ -173,6 +181,8 @@ class Composed(System):
         finally:
             self._verifier = None
         report = self.audit(epoch)
+        if self.trainer is not None and kept is not None:
+            self.trainer.restore(kept)
         if self.job.device.type == "cuda":  # what looking takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         reason = verifier.fault or report.reason
@@ -245,6 +255,19 @@ class Composed(System):
             param_moved=moved,
         )
 
+    def evaluate(self) -> dict[str, float]:
+        """Accuracies of the model by the evaluator that all systems have in common."""
+        assert self.trainer is not None
+        self._peak = self._peak_bytes()
+        found = self._evaluator.run(self.trainer)
+        if self.job.device.type == "cuda":  # what evaluating takes is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    @cached_property
+    def _evaluator(self) -> Evaluator:
+        return Evaluator(self.job)
+
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
         """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""
         self._peak = self._peak_bytes()
@@ -252,6 +275,34 @@ class Composed(System):
         if self.job.device.type == "cuda":  # what a ceiling takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         return found
+
+    def roofline(self, epoch: int) -> tuple[list[dict[str, Any]], str]:
+        """The kernels of an epoch's first batch and the machine's ceilings, each by itself.
+
+        Records (``gnnbench.roofline.bench``), and what is wrong with a result, or "".
+        """
+        self._peak = self._peak_bytes()
+        found = self._bench.run(self._seeds(epoch)[0], epoch)
+        if self.job.device.type == "cuda":  # what ceilings take is none of the system's
+            torch.cuda.reset_peak_memory_stats(self.job.device)
+        return found
+
+    def counters(self, epoch: int, program: Sequence[str]) -> list[dict[str, Any]]:
+        """Hardware counters of such kernels; ``program``: a command that calls ``run_marked``."""
+        found = self._bench.counters(self._seeds(epoch)[0], epoch, program)
+        self.counts.clear()
+        return found
+
+    def run_marked(self, epoch: int) -> None:
+        """Run such kernels for a GPU's profiler."""
+        self._bench.run_marked(self._seeds(epoch)[0], epoch)
+
+    @cached_property
+    def _bench(self) -> Bench:
+        from gnnbench.roofline.bench import Bench
+
+        assert self.trainer is not None
+        return Bench(self.job, self.stages, self.trainer.framework)
 
     @cached_property
     def _copies(self) -> Copies:

@@ -6,23 +6,17 @@ its nodes are read, then its rows are loaded, then the model is trained on it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from gnnbench.cell import phases
+from gnnbench.measure.timed import timed
 from gnnbench.minibatch import Batch
 from gnnbench.stages.schedule.base import Stages
 
-T = TypeVar("T")
-
 BATCHES = 8  # of an epoch
-# A phase is enqueued while the device is kept busy for this many of its cycles, some milliseconds:
-# how long the host takes to launch it is no part of its time where a timed epoch hides it.
-AHEAD = 10_000_000
 
 
 def probe(
@@ -54,7 +48,7 @@ def probe(
                     batch.tensors()
                     return batch
 
-                batch, spent = _timed(draw, device)
+                batch, spent = timed(draw, device)
                 look(batch, seeds)
                 found["sample"].append(spent)
                 drawn.append(batch)
@@ -62,31 +56,14 @@ def probe(
                 continue
             fetching = 0.0  # by all batches that are drawn ahead: one may fetch for the others
             if ahead > 1:
-                drawn, fetching = _timed(lambda d=drawn, o=last: stages.arranged(d, o), device)  # type: ignore[misc]
+                drawn, fetching = timed(lambda d=drawn, o=last: stages.arranged(d, o), device)  # type: ignore[misc]
                 last = drawn[-1]
             for nth, batch in enumerate(drawn):
-                rows, spent = _timed(lambda d=drawn, n=nth: stages.load(d, n), device)  # type: ignore[misc]
+                rows, spent = timed(lambda d=drawn, n=nth: stages.load(d, n), device)  # type: ignore[misc]
                 fetching += spent
                 if stages.trainer is None:
                     continue
-                _, spent = _timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
+                _, spent = timed(lambda b=batch, r=rows: stages.trainer.step(b, r), device)  # type: ignore[misc]
                 found["compute"].append(spent)
             found["memory_io"] += [fetching / len(drawn)] * len(drawn)
     return found
-
-
-def _timed(run: Callable[[], T], device: torch.device) -> tuple[T, float]:
-    """What ``run`` returns, and its time: on a GPU the device's own, launches apart."""
-    if device.type != "cuda":
-        begin = time.perf_counter()
-        found = run()
-        return found, time.perf_counter() - begin
-    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    stream = torch.cuda.current_stream(device)
-    torch.cuda.synchronize(device)
-    torch.cuda._sleep(AHEAD)
-    first.record(stream)
-    found = run()
-    last.record(stream)
-    torch.cuda.synchronize(device)
-    return found, first.elapsed_time(last) / 1e3

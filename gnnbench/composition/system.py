@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench import names
 from gnnbench.cell import Cell
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Option
 
@@ -171,6 +171,14 @@ class System(ABC):
         run the phases: nothing.
         """
         return {}, ""
+
+    def evaluate(self) -> dict[str, float]:
+        """How well the model does on validation and test nodes as it stands; never timed.
+
+        ``val_accuracy`` and ``test_accuracy`` in [0, 1] over ``val_nodes`` and ``test_nodes``. Of
+        an epoch loop of one's own nobody sees the model.
+        """
+        raise UnsupportedError(f"system '{self.cell.system}' shows no model to be evaluated")
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:
         """A look inside an epoch's samples, apart from the timing; ``epoch`` has not been run.

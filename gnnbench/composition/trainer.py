@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -45,6 +47,19 @@ class Trainer:
         self._optimizer.step()
         self.losses.append(loss.detach())
 
+    def _state(self) -> list[Tensor]:
+        return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
+
+    def kept(self) -> list[Tensor]:
+        """A copy of all that training changes, for ``restore``."""
+        return [t.detach().clone() for t in self._state()]
+
+    @torch.no_grad()
+    def restore(self, kept: Sequence[Tensor]) -> None:
+        """Be as when ``kept`` was taken, in the same memory."""
+        for own, before in zip(self._state(), kept, strict=True):
+            own.copy_(before)
+
     def _parameters(self) -> list[Tensor]:
         return [p.detach().clone() for p in self.model.parameters()]
 
@@ -71,7 +86,7 @@ class Trainer:
         return float(torch.stack([p.norm() for p in self._before]).norm())
 
     def forward(self, batch: MiniBatch, x: Tensor) -> Tensor:
-        """The model's values on a mini-batch of ours, for the gate."""
+        """The model's values on a mini-batch of ours, for the gate and the evaluator."""
         with torch.no_grad():
             blocks = self.framework.blocks(batch.to(self._device))
             out: Tensor = self.model(blocks, x.to(self._device))

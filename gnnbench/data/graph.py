@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gnnbench import rng
 from gnnbench.data.store import layout
 from gnnbench.errors import DataError
 from gnnbench.ops.shared import map_shared
@@ -26,7 +27,8 @@ class Graph:
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
     ``meta`` is the store's ``meta.json``, ``held`` has the addresses of arrays that a process holds
-    in memory (``gnnbench.ops.shared``).
+    in memory (``gnnbench.ops.shared``). ``split_here``: the split is of ``with_splits``, not of the
+    store.
 
     Sent to another process, a graph of the store is its ``path`` and is mapped there again, as is
     what is held; that raises ``DataError`` where another graph has taken its place, and ``OSError``
@@ -46,6 +48,7 @@ class Graph:
     path: Path | None = None
     meta: dict[str, Any] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
+    split_here: bool = False
 
     @property
     def num_nodes(self) -> int:
@@ -77,21 +80,43 @@ class Graph:
         classes = int(meta["num_classes"])
         return cls(
             name=meta["name"], num_classes=classes, path=folder, meta=meta,
-            held=dict(held or {}), **tensors,
+            held=dict(held or {}), split_here=False, **tensors,
         )  # fmt: skip
+
+    def with_splits(self) -> Graph:
+        """The same with nodes to validate and to test on: its own where it has both.
+
+        Else the labelled nodes are split anew, 60/20/20 in an order drawn by the counter-based
+        generator (:func:`gnnbench.rng.permutation`) from nothing but their number. Raises
+        ``DataError`` where fewer than 5 nodes have labels.
+        """
+        if self.val_idx.numel() and self.test_idx.numel():
+            return self
+        labelled = (self.labels >= 0).nonzero().flatten()
+        n = labelled.numel()
+        if n < 5:
+            raise DataError(f"'{self.name}' has {n} labelled nodes, too few to evaluate a model on")
+        order = labelled[rng.permutation(n, rng.key(0, 0, "split"))]
+        train, val, test = (
+            part.sort().values for part in order.tensor_split([n * 3 // 5, n * 4 // 5])
+        )
+        return replace(self, train_idx=train, val_idx=val, test_idx=test, split_here=True)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.path is None:
             return super().__reduce_ex__(protocol)
-        return _mapped_again, (self.path, self.meta, self.held)
+        return _mapped_again, (self.path, self.meta, self.held, self.split_here)
 
 
-def _mapped_again(folder: Path, meta: dict[str, Any], held: Mapping[str, str]) -> Graph:
+def _mapped_again(
+    folder: Path, meta: dict[str, Any], held: Mapping[str, str], split_here: bool
+) -> Graph:
     """A graph that was opened, and so checked, in another process."""
     if layout.read_meta(folder) != meta:
         raise DataError(f"{folder} holds another graph than when it was opened; open it anew")
     layout.check_sizes(folder, meta)
-    return Graph.mapped(folder, meta, held)
+    graph = Graph.mapped(folder, meta, held)
+    return graph.with_splits() if split_here else graph
 
 
 def _map_tensor(folder: Path, array: str, meta: dict[str, Any], held: str | None) -> Tensor:

@@ -23,6 +23,11 @@ class Adam:
         self._means = [torch.zeros_like(p) for p in self._parameters]
         self._squares = [torch.zeros_like(p) for p in self._parameters]
 
+    @property
+    def state(self) -> list[Tensor]:
+        """What an update changes beside the parameters."""
+        return [*self._steps, *self._means, *self._squares]
+
     def zero_grad(self) -> None:
         """Forget the gradients."""
         for parameter in self._parameters:

@@ -2,24 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.minibatch import Block
-from gnnbench.models.framework import Framework
-from gnnbench.models.kinds import GCN, GRAPHSAGE, LayerKind
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
+from gnnbench.models.kinds import GCN, GRAPHSAGE, SLOPE, Form, LayerKind, Mode
+from gnnbench.models.weights import (
+    AttentionWeights,
+    ConvolveWeights,
+    LayerWeights,
+    LinearWeights,
+    MlpWeights,
+)
 
 # DGL's ``SAGEConv`` with the ``gcn`` aggregator has our definition of GCN.
 AGGREGATORS = {GCN: "gcn", GRAPHSAGE: "mean"}
+WEIGHTS = "weights"  # of a block's edges, as ``gnnbench.to_dgl`` names them
+
+
+def sage(kind: LayerKind, weights: LinearWeights) -> nn.Module:
+    """``SAGEConv`` with the kind's aggregator."""
+    from dgl.nn.pytorch import SAGEConv
+
+    if kind not in AGGREGATORS:
+        raise UnsupportedError(
+            f"DGL's layers here have no '{kind.name}'; they have:"
+            f" {', '.join(k.name for k in AGGREGATORS)}"
+        )
+    out, into = weights.neighbour.shape
+    layer: Any = SAGEConv(into, out, AGGREGATORS[kind])
+    set_to(layer.fc_neigh.weight, weights.neighbour)
+    if weights.self_ is None:
+        set_to(layer.bias, weights.bias)
+    else:
+        set_to(layer.fc_self.weight, weights.self_)
+        set_to(layer.fc_self.bias, weights.bias)
+    module: nn.Module = layer
+    return module
+
+
+def gin(kind: LayerKind, weights: MlpWeights) -> nn.Module:
+    """``GINConv``, its epsilon 0."""
+    from dgl.nn.pytorch import GINConv
+
+    first = dense(weights.first, weights.first_bias)
+    second = dense(weights.second, weights.second_bias)
+    layer: nn.Module = GINConv(nn.Sequential(first, nn.ReLU(), second), "sum")
+    return layer
+
+
+class DglAttention(nn.Module):
+    """``GATConv``, its heads beside one another; destinations may have no neighbours."""
+
+    def __init__(self, kind: LayerKind, weights: AttentionWeights) -> None:
+        from dgl.nn.pytorch import GATConv
+
+        super().__init__()
+        heads, width = weights.source.shape
+        self.conv: Any = GATConv(
+            weights.neighbour.shape[1], width, heads, negative_slope=SLOPE,
+            allow_zero_in_degree=True,
+        )  # fmt: skip
+        set_to(self.conv.fc.weight, weights.neighbour)
+        set_to(self.conv.attn_l, weights.source)
+        set_to(self.conv.attn_r, weights.destination)
+        set_to(self.conv.bias, weights.bias)
+
+    def forward(self, block: Any, x: Tensor) -> Tensor:
+        """Rows of the block's destinations."""
+        rows: Tensor = self.conv(block, x).flatten(1)
+        return rows
+
+
+class DglConvolve(nn.Module):
+    """PinSAGE by DGL's message passing, as its example's ``WeightedSAGEConv``."""
+
+    def __init__(self, kind: LayerKind, weights: ConvolveWeights) -> None:
+        super().__init__()
+        self.inner = dense(weights.inner, weights.inner_bias)
+        self.joined = dense(weights.joined, weights.joined_bias)
+
+    def forward(self, block: Any, x: Tensor) -> Tensor:
+        """Rows of the block's destinations; visits weigh where the block has them."""
+        from dgl import function as fn
+
+        with block.local_scope():
+            block.srcdata["n"] = self.inner(x).relu()
+            if WEIGHTS in block.edata:
+                block.edata["w"] = block.edata[WEIGHTS].to(x.dtype)
+                block.update_all(fn.u_mul_e("n", "w", "m"), fn.sum("m", "n"))
+                block.update_all(fn.copy_e("w", "m"), fn.sum("m", "total"))
+                total = block.dstdata["total"]
+                means = block.dstdata["n"] / total.where(total > 0, 1.0).unsqueeze(1)
+            else:
+                block.update_all(fn.copy_u("n", "m"), fn.mean("m", "n"))
+                means = block.dstdata["n"]
+        rows: Tensor = self.joined(torch.cat([x[: means.shape[0]], means], 1))
+        return rows
+
+
+FORMS: dict[Form, Callable[[LayerKind, Any], nn.Module]] = {
+    "linear": sage, "mlp": gin, "attention": DglAttention, "convolve": DglConvolve,
+}  # fmt: skip
 
 
 class DglFramework(Framework):
-    """``SAGEConv`` on DGL's blocks. Raises ``MissingError`` where DGL is not installed."""
+    """DGL's layers on DGL's blocks. Raises ``MissingError`` where DGL is not installed."""
 
     name: ClassVar[str] = "dgl"
 
@@ -27,25 +121,8 @@ class DglFramework(Framework):
         self._dgl = require_dgl()
 
     def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
-        """``SAGEConv`` with the kind's aggregator."""
-        from dgl.nn.pytorch import SAGEConv
-
-        if kind not in AGGREGATORS:
-            raise UnsupportedError(
-                f"DGL's layers here have no '{kind.name}'; they have:"
-                f" {', '.join(k.name for k in AGGREGATORS)}"
-            )
-        out, into = weights.neighbour.shape
-        layer: Any = SAGEConv(into, out, AGGREGATORS[kind])
-        with torch.no_grad():
-            layer.fc_neigh.weight.copy_(weights.neighbour)
-            if weights.self_ is None:
-                layer.bias.copy_(weights.bias)
-            else:
-                layer.fc_self.weight.copy_(weights.self_)
-                layer.fc_self.bias.copy_(weights.bias)
-        module: nn.Module = layer
-        return module
+        """``SAGEConv``, ``GINConv``, ``GATConv``; PinSAGE by message passing."""
+        return FORMS[kind.form](kind, weights)
 
     def blocks(self, batch: Any) -> list[Any]:
         """``batch.dgl_blocks`` of a batch that DGL drew; ours converted, where they are."""
@@ -54,9 +131,51 @@ class DglFramework(Framework):
         return [self._convert(block) for block in batch.blocks]
 
     def _convert(self, block: Block) -> Any:
-        no_ids = block.indptr.new_empty(0)
-        return self._dgl.create_block(
-            ("csc", (block.indptr, block.indices, no_ids)),
+        # Left out, they are those very numbers, but DGL's CPU kernels over edge values then fail.
+        ids = torch.arange(block.num_edges, dtype=block.indptr.dtype, device=block.indptr.device)
+        theirs = self._dgl.create_block(
+            ("csc", (block.indptr, block.indices, ids)),
             num_src_nodes=block.num_src,
             num_dst_nodes=block.num_dst,
         )
+        if block.weights is not None:
+            theirs.edata[WEIGHTS] = block.weights
+        return theirs
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+        """``update_all`` as ``SAGEConv`` calls it; of ``gcn`` with its own row and division."""
+        if weighted:
+            return None
+        fn = self._dgl.function
+        reduce = fn.mean if mode == "mean" else fn.sum
+
+        def run(block: Any, x: Tensor, weights: Tensor | None) -> Tensor:
+            with block.local_scope():
+                block.srcdata["h"] = x
+                block.update_all(fn.copy_u("h", "m"), reduce("m", "neigh"))
+                out: Tensor = block.dstdata["neigh"]
+                if mode == "gcn":
+                    own = x[: block.num_dst_nodes()]
+                    out = (out + own) / (block.in_degrees().to(x) + 1).unsqueeze(-1)
+            return out
+
+        return run
+
+    def attention(self) -> Attention:
+        """What ``GATConv`` does with scores and rows."""
+        fn, softmax = self._dgl.function, self._dgl.nn.functional.edge_softmax
+
+        def run(
+            block: Any, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
+        ) -> Tensor:
+            with block.local_scope():
+                block.srcdata.update({"z": z, "el": of_source.unsqueeze(-1)})
+                block.dstdata.update({"er": of_destination.unsqueeze(-1)})
+                block.apply_edges(fn.u_add_v("el", "er", "e"))
+                scores = nn.functional.leaky_relu(block.edata.pop("e"), slope)
+                block.edata["a"] = softmax(block, scores)
+                block.update_all(fn.u_mul_e("z", "a", "m"), fn.sum("m", "out"))
+                out: Tensor = block.dstdata["out"]
+            return out
+
+        return run

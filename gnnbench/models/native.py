@@ -1,16 +1,23 @@
-"""The layers of our own, over an aggregation that is handed in."""
+"""The layers of our own, over an aggregation and an attention that are handed in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Block
-from gnnbench.models.framework import Framework
-from gnnbench.models.kinds import LayerKind, Mode
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.framework import Aggregation, Attention, Framework
+from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
+from gnnbench.models.weights import (
+    AttentionWeights,
+    ConvolveWeights,
+    LinearWeights,
+    MlpWeights,
+)
 
 
 class Aggregate(Protocol):
@@ -27,10 +34,24 @@ class Aggregate(Protocol):
         """
 
 
-class NativeLayer(nn.Module):
-    """Any kind of layer, by the aggregation's mode and the weights that there are."""
+class Attend(Protocol):
+    """Sources of a block weighted by attention; differentiable in all three tensors."""
 
-    def __init__(self, kind: LayerKind, weights: LayerWeights, aggregate: Aggregate) -> None:
+    def __call__(
+        self, block: Block, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
+    ) -> Tensor:
+        """``[num_dst, heads, width]``: for each head the sum of alpha_uv ``z[u]``.
+
+        alpha_uv is the softmax over v's edges of LeakyReLU, of ``slope`` at 0 and below, of
+        ``of_source[u] + of_destination[v]``; 0 for a destination without edges. ``z``
+        ``[num_src, heads, width]``; scores ``[num_src, heads]`` and ``[num_dst, heads]``.
+        """
+
+
+class NativeLayer(nn.Module):
+    """GCN and GraphSAGE, by the aggregation's mode and the weights that there are."""
+
+    def __init__(self, kind: LayerKind, weights: LinearWeights, aggregate: Aggregate) -> None:
         super().__init__()
         self.weight = nn.Parameter(weights.neighbour.clone())
         self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
@@ -49,19 +70,109 @@ class NativeLayer(nn.Module):
         return torch.addmm(own, self._aggregate(block, x, self._mode, edge_weight), self.weight.t())
 
 
+class NativeMlp(nn.Module):
+    """GIN."""
+
+    def __init__(self, kind: LayerKind, weights: MlpWeights, aggregate: Aggregate) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weights.first.clone())
+        self.bias = nn.Parameter(weights.first_bias.clone())
+        self.second_weight = nn.Parameter(weights.second.clone())
+        self.second_bias = nn.Parameter(weights.second_bias.clone())
+        self._mode = kind.mode
+        self._aggregate = aggregate
+
+    def forward(self, block: Block, x: Tensor) -> Tensor:
+        """Rows of the block's destinations."""
+        sums = self._aggregate(block, x, self._mode) + x[: block.num_dst]
+        inner = torch.addmm(self.bias, sums, self.weight.t()).relu()
+        return torch.addmm(self.second_bias, inner, self.second_weight.t())
+
+
+class NativeAttention(nn.Module):
+    """GAT."""
+
+    def __init__(self, weights: AttentionWeights, attend: Attend) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weights.neighbour.clone())
+        self.source = nn.Parameter(weights.source.clone())
+        self.destination = nn.Parameter(weights.destination.clone())
+        self.bias = nn.Parameter(weights.bias.clone())
+        heads = self.source.shape[0]
+        self._own_head: Tensor
+        own_head = torch.eye(heads).view(heads, 1, 1, heads)
+        self.register_buffer("_own_head", own_head, persistent=False)
+        self._attend = attend
+
+    def forward(self, block: Block, x: Tensor) -> Tensor:
+        """Rows of the block's destinations, the heads beside one another."""
+        z = x @ self.weight.t()
+        heads, width = self.source.shape
+        # Both scores of all heads by one product, of a matrix that is 0 outside of its own head.
+        vectors = torch.stack([self.source, self.destination], 2).unsqueeze(3)
+        scores = z @ (vectors * self._own_head).view(heads * width, 2 * heads)
+        of_source, of_destination = scores[:, :heads], scores[: block.num_dst, heads:]
+        rows = self._attend(block, z.view(-1, heads, width), of_source, of_destination, SLOPE)
+        return rows.flatten(1) + self.bias
+
+
+class NativeConvolve(nn.Module):
+    """PinSAGE."""
+
+    def __init__(self, kind: LayerKind, weights: ConvolveWeights, aggregate: Aggregate) -> None:
+        super().__init__()
+        self.inner_weight = nn.Parameter(weights.inner.clone())
+        self.inner_bias = nn.Parameter(weights.inner_bias.clone())
+        self.weight = nn.Parameter(weights.joined.clone())
+        self.bias = nn.Parameter(weights.joined_bias.clone())
+        self._mode = kind.mode
+        self._aggregate = aggregate
+
+    def forward(self, block: Block, x: Tensor) -> Tensor:
+        """Rows of the block's destinations; visits weigh where the block has them."""
+        inner = torch.addmm(self.inner_bias, x, self.inner_weight.t()).relu()
+        means = self._aggregate(block, inner, self._mode, block.weights)
+        # The rows side by side, without writing them so: their copy would be as wide as the input.
+        of_own, of_means = self.weight.split([x.shape[1], inner.shape[1]], 1)
+        own = torch.addmm(self.bias, x[: block.num_dst], of_own.t())
+        return torch.addmm(own, means, of_means.t())
+
+
 class Native(Framework):
-    """Our layers over one aggregation."""
+    """Our layers over one aggregation and its attention, where it has one."""
 
     name: ClassVar[str] = "native"
 
-    def __init__(self, aggregate: Aggregate) -> None:
-        self._aggregate = aggregate
+    def __init__(self, aggregate: Aggregate, attend: Attend | None = None) -> None:
+        self._aggregate, self._attend = aggregate, attend
 
-    def layer(self, kind: LayerKind, weights: LayerWeights) -> NativeLayer:
-        """Every kind there is."""
-        return NativeLayer(kind, weights, self._aggregate)
+    def layer(self, kind: LayerKind, weights: Any) -> nn.Module:
+        """Every kind there is; of attention, where there is one."""
+        forms: dict[Form, Callable[[], nn.Module]] = {
+            "linear": lambda: NativeLayer(kind, weights, self._aggregate),
+            "mlp": lambda: NativeMlp(kind, weights, self._aggregate),
+            "attention": lambda: NativeAttention(weights, self._attending(kind)),
+            "convolve": lambda: NativeConvolve(kind, weights, self._aggregate),
+        }
+        return forms[kind.form]()
+
+    def _attending(self, kind: LayerKind) -> Attend:
+        if self._attend is None:
+            raise UnsupportedError(
+                f"'{kind.name}' needs an aggregation that weighs edges by attention; use"
+                " aggregate=csr or scatter"
+            )
+        return self._attend
 
     def blocks(self, batch: Any) -> list[Block]:
         """As they are."""
         blocks: list[Block] = batch.blocks
         return blocks
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation:
+        """The one that was handed in."""
+        return lambda block, x, weights: self._aggregate(block, x, mode, weights)
+
+    def attention(self) -> Attention | None:
+        """The one that was handed in, where there is one."""
+        return self._attend

@@ -13,12 +13,14 @@ class PygBlock:
     """A bipartite layer in PyG's terms.
 
     ``edge_index`` int64 ``[2, num_edges]``: row 0 the sources, row 1 the destinations, local ids
-    with the destinations first; ``degree`` float32 ``[num_dst]`` counts sampled edges.
+    with the destinations first; ``degree`` float32 ``[num_dst]`` counts sampled edges. ``weights``
+    float32 ``[num_edges]`` or None: how often random walks visited the neighbour.
     """
 
     edge_index: Tensor
     num_src: int
     num_dst: int
+    weights: Tensor | None = None
 
     @property
     def degree(self) -> Tensor:

@@ -1,24 +1,32 @@
-"""The layers as PyG message passing; apart, because importing it imports PyG."""
+"""PyG's own layers, and message passing; apart, because importing it imports PyG."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import MessagePassing
+from torch_geometric.nn import GATConv, GINConv, MessagePassing
+from torch_geometric.utils import softmax
 
 from gnnbench.convert import edge_index
-from gnnbench.models.framework import Framework
-from gnnbench.models.kinds import LayerKind
+from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
+from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
 from gnnbench.models.pyg_block import PygBlock
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.weights import (
+    AttentionWeights,
+    ConvolveWeights,
+    LayerWeights,
+    LinearWeights,
+    MlpWeights,
+)
 
 
 class PygLayer(MessagePassing):
-    """Any kind of layer; the narrower rows are aggregated."""
+    """GCN and GraphSAGE; the narrower rows are aggregated."""
 
-    def __init__(self, kind: LayerKind, weights: LayerWeights) -> None:
+    def __init__(self, kind: LayerKind, weights: LinearWeights) -> None:
         super().__init__(aggr="mean" if kind.mode == "mean" else "sum")
         self.weight = nn.Parameter(weights.neighbour.clone())
         self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
@@ -40,17 +48,132 @@ class PygLayer(MessagePassing):
         return own + h if self._narrows else torch.addmm(own, h, self.weight.t())
 
 
+class PygOwnLayer(nn.Module):
+    """A layer of PyG's that takes (rows of sources, rows of destinations) and their edges."""
+
+    def __init__(self, conv: nn.Module) -> None:
+        super().__init__()
+        self.conv = conv
+
+    def forward(self, block: PygBlock, x: Tensor) -> Tensor:
+        """Rows of the block's destinations."""
+        size = (block.num_src, block.num_dst)
+        rows: Tensor = self.conv((x, x[: block.num_dst]), block.edge_index, size=size)
+        return rows
+
+
+def gin(weights: MlpWeights) -> PygOwnLayer:
+    """``GINConv``, its epsilon 0; it draws the weights of its MLP anew when it is made."""
+    first = dense(weights.first, weights.first_bias)
+    second = dense(weights.second, weights.second_bias)
+    layer = PygOwnLayer(GINConv(nn.Sequential(first, nn.ReLU(), second)))
+    for parameter, values in zip(layer.parameters(), weights.tensors(), strict=True):
+        set_to(parameter, values)
+    return layer
+
+
+def gat(weights: AttentionWeights) -> PygOwnLayer:
+    """``GATConv`` without self loops, its heads beside one another."""
+    heads, width = weights.source.shape
+    conv: Any = GATConv(
+        weights.neighbour.shape[1], width, heads, negative_slope=SLOPE, add_self_loops=False
+    )
+    set_to(conv.lin.weight, weights.neighbour)
+    set_to(conv.att_src, weights.source)
+    set_to(conv.att_dst, weights.destination)
+    set_to(conv.bias, weights.bias)
+    return PygOwnLayer(conv)
+
+
+class PygConvolve(MessagePassing):
+    """PinSAGE by PyG's message passing."""
+
+    def __init__(self, weights: ConvolveWeights) -> None:
+        super().__init__(aggr="sum")
+        self.inner = dense(weights.inner, weights.inner_bias)
+        self.joined = dense(weights.joined, weights.joined_bias)
+
+    def forward(self, block: PygBlock, x: Tensor) -> Tensor:
+        """Rows of the block's destinations; visits weigh where the block has them."""
+        inner = self.inner(x).relu()
+        visits, total = None, block.degree
+        if block.weights is not None:
+            visits = block.weights.to(x.dtype).unsqueeze(1)
+            total = visits.new_zeros(block.num_dst).index_add(
+                0, block.edge_index[1], visits.squeeze(1)
+            )
+        size = (block.num_src, block.num_dst)
+        sums = self.propagate(block.edge_index, x=(inner, None), visits=visits, size=size)
+        means = sums / total.where(total > 0, 1.0).unsqueeze(1)
+        rows: Tensor = self.joined(torch.cat([x[: block.num_dst], means], 1))
+        return rows
+
+    def message(self, x_j: Tensor, visits: Tensor | None) -> Tensor:
+        """A neighbour's row as often as it was visited."""
+        return x_j if visits is None else x_j * visits
+
+
+class PygMessages(MessagePassing):
+    """What a layer aggregates, without the rest of it."""
+
+    def __init__(self, mode: Mode) -> None:
+        super().__init__(aggr="mean" if mode == "mean" else "sum")
+        self._mode = mode
+
+    def forward(self, block: PygBlock, x: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Rows of the block's destinations."""
+        to = x[: block.num_dst]
+        h: Tensor = self.propagate(block.edge_index, x=(x, to), size=(block.num_src, block.num_dst))
+        return (h + to) / (block.degree + 1).unsqueeze(1) if self._mode == "gcn" else h
+
+
+class PygAttends(MessagePassing):
+    """Attention over scores that are there, without the rest of a layer."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="sum", node_dim=0)
+
+    def forward(
+        self, block: PygBlock, z: Tensor, of_source: Tensor, of_destination: Tensor, slope: float
+    ) -> Tensor:
+        """Rows of the block's destinations, head by head."""
+        src, dst = block.edge_index
+        scores = nn.functional.leaky_relu(of_source[src] + of_destination[dst], slope)
+        alpha = softmax(scores, dst, num_nodes=block.num_dst).unsqueeze(-1)
+        size = (block.num_src, block.num_dst)
+        rows: Tensor = self.propagate(block.edge_index, x=(z, None), alpha=alpha, size=size)
+        return rows
+
+    def message(self, x_j: Tensor, alpha: Tensor) -> Tensor:
+        """A neighbour's row by its weight."""
+        return x_j * alpha
+
+
 class PygFramework(Framework):
-    """Message passing on an ``edge_index`` by layer."""
+    """PyG's layers on an ``edge_index`` by layer."""
 
     name: ClassVar[str] = "pyg"
 
-    def layer(self, kind: LayerKind, weights: LayerWeights) -> PygLayer:
+    def layer(self, kind: LayerKind, weights: LayerWeights) -> nn.Module:
         """Every kind there is."""
-        return PygLayer(kind, weights)
+        forms: dict[Form, Callable[[Any], nn.Module]] = {
+            "linear": lambda w: PygLayer(kind, w),
+            "mlp": gin,
+            "attention": gat,
+            "convolve": PygConvolve,
+        }
+        return forms[kind.form](weights)
 
     def blocks(self, batch: Any) -> list[PygBlock]:
         """``batch.pyg_blocks`` of a batch that PyG's loader gave; ours converted."""
         if hasattr(batch, "pyg_blocks"):
             return list(batch.pyg_blocks)
-        return [PygBlock(edge_index(b), b.num_src, b.num_dst) for b in batch.blocks]
+        return [PygBlock(edge_index(b), b.num_src, b.num_dst, b.weights) for b in batch.blocks]
+
+    def aggregation(self, mode: Mode, weighted: bool) -> Aggregation | None:
+        """``propagate``, without weights."""
+        return None if weighted else PygMessages(mode)
+
+    def attention(self) -> Attention:
+        """What ``GATConv`` does with scores and rows."""
+        return PygAttends()

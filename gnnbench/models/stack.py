@@ -1,4 +1,4 @@
-"""A model: layers applied block by block, ReLU between them."""
+"""A model: layers applied block by block, ReLU between them, then rows of length 1 where asked."""
 
 from __future__ import annotations
 
@@ -15,20 +15,29 @@ from gnnbench.models.weights import layer_dims, make_weights
 
 
 class Stack(nn.Module):
-    """``h = layer(block, h)`` for each block, input layer first."""
+    """``h = layer(block, h)`` for each block, input layer first; ReLU between two layers.
 
-    def __init__(self, layers: Sequence[nn.Module]) -> None:
+    ``unit_rows``: rows are then divided by their l2 norm (at least 1e-12).
+    """
+
+    def __init__(self, layers: Sequence[nn.Module], unit_rows: bool = False) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)
+        self._unit_rows = unit_rows
 
     def forward(self, blocks: Sequence[Any], x: Tensor) -> Tensor:
         """Rows of the seeds ``[num_seeds, classes]`` from input rows ``[num_src, feature_dim]``."""
-        last = len(self.layers) - 1
-        for number, (layer, block) in enumerate(zip(self.layers, blocks, strict=True)):
-            x = layer(block, x)
-            if number < last:
-                x = torch.relu(x)
+        for number, block in zip(range(len(self.layers)), blocks, strict=True):
+            x = self.layer(number, block, x)
         return x
+
+    def layer(self, number: int, block: Any, x: Tensor) -> Tensor:
+        """Rows ``[num_dst, out]`` that one layer gives the next, or the model's last."""
+        x = self.layers[number](block, x)
+        if number == len(self.layers) - 1:
+            return x
+        x = torch.relu(x)
+        return nn.functional.normalize(x) if self._unit_rows else x
 
 
 def build(
@@ -42,9 +51,9 @@ def build(
 ) -> Stack:
     """Model ``model`` of the framework's layers, the weights drawn from ``seed``.
 
-    Raises ``UsageError`` for a model that is not there.
+    Raises ``UsageError`` for a model that is not there, and for heads that cannot share ``hidden``.
     """
     names.check("model", model, MODELS)
     kind = MODELS[model]
     weights = make_weights(layer_dims(feature_dim, hidden, classes, layers), kind, seed)
-    return Stack([framework.layer(kind, w) for w in weights])
+    return Stack([framework.layer(kind, w) for w in weights], kind.unit_rows)

@@ -75,7 +75,7 @@ def pgsampler(
         graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
         seeds: int32 or int64 ``[n]``, unique; may be empty. Their device samples: the CPU, or a
             GPU, where the graph and the pick's tables may also lie in locked host memory.
-        fanouts: neighbours per destination and hop, from the seeds outwards; at most 31 hops.
+        fanouts: as in :func:`gnnbench.ops.sampler.hop_by_hop`; at most 31 hops.
         key: from :func:`gnnbench.rng.key`.
         batch: number of the batch in its epoch, below 2^32.
         pick: as in :func:`gnnbench.ops.sampler.hop_by_hop`, but not ``"random_walk"``.

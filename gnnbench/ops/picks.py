@@ -21,6 +21,16 @@ WEIGHTED = ("weighted_alias", "weighted_prefix")
 PICKS = (*WITHOUT_REPLACEMENT, "with_replacement", *WEIGHTED, "random_walk")
 
 
+def all_fault(pick: str) -> str:
+    """Why a pick cannot take all neighbours (fanout -1), or ""; others' picks are asked nothing."""
+    if pick not in PICKS or pick in WITHOUT_REPLACEMENT:
+        return ""
+    return (
+        f"pick '{pick}' cannot take all neighbours (fanout -1), each of them once; choose"
+        f" {' or '.join(WITHOUT_REPLACEMENT)}, or a fanout of at least 1"
+    )
+
+
 @dataclass(frozen=True)
 class PickSpec:
     """A pick function with its tables or its walk.

@@ -31,7 +31,8 @@ def hop_by_hop(
         graph_indices: int32 or int64 ``[num_edges]``, in-neighbours of each node.
         seeds: int32 or int64 ``[n]``, unique; may be empty. Their device samples: the CPU, or a
             GPU, where the graph and the pick's tables may also lie in locked host memory.
-        fanouts: neighbours per destination and hop, from the seeds outwards, each at least 1.
+        fanouts: neighbours per destination and hop, from the seeds outwards, each at least 1, or
+            -1 for all of them, which picks without replacement alone take.
         pick: a name of ``gnnbench.ops.picks`` that needs nothing else, or a ``PickSpec``. Those
             without replacement take every in-neighbour, in stored order, where the degree is at
             most the fanout.

@@ -12,7 +12,10 @@ from gnnbench.errors import UsageError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = ("breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth", "schedules")
+FIGURES = (
+    "breakdown", "loss", "sampling", "cache", "match_degree", "bandwidth", "schedules", "roofline",
+    "convergence",
+)  # fmt: skip
 
 
 def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:

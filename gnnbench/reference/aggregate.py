@@ -38,3 +38,47 @@ def aggregate(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = N
     too.
     """
     return matrix(block, mode, edge_weight) @ x.to(torch.float64)
+
+
+def transpose(block: Block) -> tuple[list[int], list[int], list[int]]:
+    """Offsets by source, then destinations and numbers of its edges in the order of the edges."""
+    offsets, sources = block.indptr.tolist(), block.indices.tolist()
+    by_source: list[list[tuple[int, int]]] = [[] for _ in range(block.num_src)]
+    for v in range(block.num_dst):
+        for e in range(offsets[v], offsets[v + 1]):
+            by_source[sources[e]].append((v, e))
+    starts = [0]
+    for edges in by_source:
+        starts.append(starts[-1] + len(edges))
+    flat = [edge for edges in by_source for edge in edges]
+    return starts, [v for v, _ in flat], [e for _, e in flat]
+
+
+def edge_add(block: Block, src: Tensor, dst: Tensor) -> Tensor:
+    """``src[u] + dst[v]`` at each edge (u, v): float64 ``[num_edges, heads]``, by autograd
+    differentiable in both."""
+    offsets = block.indptr.tolist()
+    rows = [
+        src[u].to(torch.float64) + dst[v].to(torch.float64)
+        for v in range(block.num_dst)
+        for u in block.indices[offsets[v] : offsets[v + 1]].tolist()
+    ]
+    return torch.stack(rows) if rows else torch.zeros(0, src.shape[1], dtype=torch.float64)
+
+
+def edge_softmax(block: Block, scores: Tensor) -> Tensor:
+    """Softmax of ``scores`` over each destination's edges, float64, differentiable by autograd."""
+    offsets = block.indptr.tolist()
+    rows = [
+        torch.softmax(scores[offsets[v] : offsets[v + 1]].to(torch.float64), dim=0)
+        for v in range(block.num_dst)
+    ]
+    return torch.cat(rows) if rows else scores.to(torch.float64)
+
+
+def aggregate_heads(block: Block, x: Tensor, weights: Tensor) -> Tensor:
+    """Each head's sum weighted by its column of ``weights``: float64 ``[num_dst, heads, width]``,
+    differentiable by autograd in both."""
+    x, heads = x.to(torch.float64), range(x.shape[1])
+    sums = [aggregate(block, x[:, h], "sum", weights[:, h]) for h in heads]
+    return torch.stack(sums, dim=1) if sums else x.new_zeros(block.num_dst, 0, x.shape[2])

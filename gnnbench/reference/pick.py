@@ -12,6 +12,7 @@ from decimal import Decimal, localcontext
 from functools import cache
 from itertools import accumulate
 
+from gnnbench.fanouts import ALL
 from gnnbench.reference.rng import bounded
 
 Draws = Sequence[int]
@@ -165,7 +166,7 @@ WITHOUT_REPLACEMENT: dict[str, Callable[[int, int, Draws], list[int]]] = {
 
 def draws_needed(pick: str, degree: int, fanout: int) -> int:
     """Most draws that a row takes, random walks apart; 0 where every position is taken."""
-    if pick in WITHOUT_REPLACEMENT and degree <= fanout:
+    if pick in WITHOUT_REPLACEMENT and (degree <= fanout or fanout == ALL):
         return 0
     if pick == "reservoir_thinned" and (cells := len(thinned_cells(degree, fanout))):
         return ((fanout + 1) // 2 << FIRST_OCTAVE) + CELL_DRAWS * cells
@@ -179,11 +180,11 @@ def positions(
 ) -> list[int]:
     """Positions in the row, in the order of the pick; ``tables`` are the row's.
 
-    Without replacement all, in stored order, if degree <= fanout; with it none from an empty row,
-    weighted none from a row without weight.
+    Without replacement all, in stored order, if degree <= fanout or it is -1; with it none from an
+    empty row, weighted none from a row without weight.
     """
     if pick in WITHOUT_REPLACEMENT:
-        if degree <= fanout:
+        if degree <= fanout or fanout == ALL:
             return list(range(degree))
         return WITHOUT_REPLACEMENT[pick](degree, fanout, draws)
     if degree == 0:

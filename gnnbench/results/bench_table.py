@@ -108,9 +108,41 @@ def _host_gather(found: Row) -> tuple[str, Part]:
     return about, Part(("name", "ms", "GB/s", "over torch's two"), lines)
 
 
+def _aggregate(found: Row) -> tuple[str, Part]:
+    lines = []
+    for result in found["results"]:
+        line = {"name": result["name"], "dim": str(result.get("dim", ""))}
+        line |= {"ms": f"{result['ms']:.2f}", "the other's ms": f"{result['other_ms']:.2f}"}
+        line["ratio"] = f"{result['ratio']:.2f}"
+        line["GB/s"] = f"{result['gb_per_s']:.1f}" if "gb_per_s" in result else ""
+        lines.append(line)
+    about = (
+        f"torch {found['torch']}, {found['threads']} threads, {found['clock']} clock; a block of"
+        f" {found['dst']} destinations, {found['src']} sources and {found['edges']} edges. The"
+        " other is torch's operator, but where the name says which; medians of calls in turns."
+    )
+    return about, Part(("name", "dim", "ms", "the other's ms", "ratio", "GB/s"), lines)
+
+
+def _aggregate_gpu(found: Row) -> tuple[str, Part]:
+    keys = ("what", "name", "dim")
+    lines = []
+    for result in found["results"]:
+        line = {key: str(result[key]) for key in keys} | {"ms": f"{result['ms']:.4f}"}
+        line["floor ms"] = f"{result['floor_ms']:.4f}" if "floor_ms" in result else ""
+        lines.append(line)
+    about = (
+        f"{found['device']}, torch {found['torch']}. Medians of calls back to back, in turns; the"
+        " floor is that of the bytes that must cross memory, at the rate of a copy."
+    )
+    return about, Part((*keys, "ms", "floor ms"), lines)
+
+
 PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
     "operators": _operators,
     "twins": _twins,
     "memory_io": _memory_io,
     "host_gather": _host_gather,
+    "aggregate_gpu": _aggregate_gpu,  # before what its name begins with
+    "aggregate": _aggregate,
 }

@@ -23,7 +23,7 @@ Row = dict[str, Any]
 # What a cell is, whatever the machine; a failed cell does not know its pick and frontier.
 KEY = (
     "system", "dataset", "until", "model", "device", "batch_size", "fanouts", "hidden",
-    "learning_rate", "threads", "seed", "max_batches", "recipe", "stand_in_for", "env",
+    "learning_rate", "threads", "seed", "max_batches", "evaluate", "recipe", "stand_in_for", "env",
 )  # fmt: skip
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01

@@ -28,6 +28,7 @@ AXES = {
     "frontier": "frontier {}",
     "seed": "seed {}",
     "max_batches": "{}",  # a phrase of its own
+    "evaluate": "evaluated over {} neighbours",
 }
 # What a system may decide for itself: told by its name unless it varies for one of them.
 OWN = ("pick", "frontier")

@@ -12,6 +12,7 @@ from gnnbench.stages.counts import MEASURES, Measure, measure
 Row = dict[str, Any]
 
 EPOCH = "epoch"  # the stage that is all of it
+LEARNING = "learning"  # of all epochs of a life, one after the other
 WALL = measure("wall_s", "s", "measured wall time of an epoch")
 OUTER = measure("outer_s", "s", "the same until the worker is quiet")
 FIRST = measure("first_epoch_s", "s", "longest warm-up epoch: in no other statistic")
@@ -43,6 +44,26 @@ ROW_RATE = measure("row_rate", "B/s", "bytes of feature rows read, over memory I
 COPY_RATE = measure("copy_rate", "B/s", "the same bytes copied in one piece, the same way")
 OF_COPY = measure("of_copy", "1", "time of that copy over memory IO time")
 REQUESTS = measure("requests_per_row", "1", "lines of 128 bytes that a GPU asks for, by the model")
+# Of models that are evaluated after each epoch, over the lives of a comparison.
+VAL_ACCURACY = measure(
+    "val_accuracy", "1", "share of validation nodes answered right after the last epoch, mean"
+)
+TEST_ACCURACY = measure("test_accuracy", "1", "the same of test nodes")
+VAL_NODES = measure("val_nodes", "", "validation nodes evaluated: all, or as many drawn of them")
+TEST_NODES = measure("test_nodes", "", "the same of test nodes")
+REACHED = measure("reached", "1", "share of lives that came to the stated validation accuracy")
+EPOCHS_TO = measure("epochs_to_accuracy", "epochs", "epochs until then, mean")
+TIME_TO = measure(
+    "time_to_accuracy_s",
+    "s",
+    "wall time of all epochs until then, warm-up among them, geometric mean; told where all lives"
+    " came there",
+)
+TO_SPEEDUP = measure(
+    "accuracy_speedup",
+    "1",
+    "geometric mean over pairs of the reference's time_to_accuracy_s / this system's, any work",
+)
 H2D = measure("h2d_bytes", "B", "bytes copied from host to device (runs of version 1)")
 
 OWN = frozenset(what.name for what in list(vars().values()) if isinstance(what, Measure))

@@ -12,10 +12,12 @@ from gnnbench.errors import UsageError
 from gnnbench.results import upgrade
 from gnnbench.results.schema import (
     CELLS,
+    CONVERGENCE,
     CURVES,
     KERNELS,
     METRICS,
     RATIOS,
+    ROOFLINE,
     SAMPLES,
     STAGES,
     VERSION,
@@ -40,6 +42,8 @@ class Run:
     kernels: list[dict[str, Any]] = field(default_factory=list)
     metrics: list[dict[str, Any]] = field(default_factory=list)
     curves: list[dict[str, Any]] = field(default_factory=list)
+    roofline: list[dict[str, Any]] = field(default_factory=list)
+    convergence: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -96,7 +100,8 @@ def read(folder: Path) -> Run:
         first = {name: _table(folder, name, columns) for name, columns in upgrade.FIRST.items()}
         return Run(folder, record=record, **upgrade.upgrade(first, record))
     now = {"cells": CELLS, "samples": SAMPLES, "metrics": METRICS, "ratios": RATIOS}
-    now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES}
+    now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES, "roofline": ROOFLINE}
+    now |= {"convergence": CONVERGENCE}
     found = {name: _table(folder, name, columns) for name, columns in now.items()}
     if any(r["schema_version"] != VERSION for r in found["cells"]):
         raise UsageError(

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
-from gnnbench.results import inside_table, overlap_table, reader, table
+from gnnbench.results import inside_table, overlap_table, reader, roofline_table, table
 from gnnbench.results.bench_table import bench_table
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
@@ -91,7 +91,10 @@ def _run(run: Run, results: Path) -> list[str]:
     overlap = overlap_table.overlap_table(run.cells, run.metrics)
     if overlap.lines:
         lines += [f"{overlap.title}:", "", *overlap.markdown(), ""]
+    for part in roofline_table.roofline_tables(run.roofline):
+        lines += [f"{part.title}:", "", *part.markdown(), ""]
     remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
+    remarks += roofline_table.remarks(run.roofline)
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)

@@ -28,6 +28,7 @@ from gnnbench.stages.counts import (
     FEATURE_BYTES,
     MATCH_DEGREE,
     WINDOW_BYTES,
+    Measure,
 )
 
 Row = dict[str, Any]
@@ -37,7 +38,7 @@ Text = Callable[[Row, Metrics], str]
 HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "epoch"}
 LEFT = {
     "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
-    "pick", "frontier", "name", "mode",
+    "pick", "frontier", "name", "mode", "level", "bound", "remark",
 }  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")
@@ -87,6 +88,28 @@ def _of_copy(row: Row, known: Metrics) -> str:
     return percent(known.value(row["id"], "features", m.OF_COPY))
 
 
+def _accuracy(what: Measure) -> Text:
+    return lambda row, known: percent(known.value(row["id"], m.LEARNING, what))
+
+
+def _stated(row: Row, known: Metrics, what: Measure) -> Row | None:
+    """What is told of a stated accuracy: of one in a run."""
+    return next((r for r in known.of(row["id"]) if r["name"] == what.name), None)
+
+
+def _time_to(row: Row, known: Metrics) -> str:
+    """Seconds to the stated accuracy, or how many of the lives came there."""
+    if (told := _stated(row, known, m.TIME_TO)) is not None:
+        return f"{seconds(told['value'])} ({told['where']})"
+    told = _stated(row, known, m.REACHED)
+    return "" if told is None else f"{percent(told['value'])} reach {told['where']}"
+
+
+def _to_speedup(row: Row, known: Metrics) -> str:
+    told = _stated(row, known, m.TO_SPEEDUP)
+    return "" if told is None else ratio(told["value"], told["low"], told["high"])
+
+
 def _window(row: Row, known: Metrics) -> str:
     return gigabytes(known.value(row["id"], "features", WINDOW_BYTES))
 
@@ -126,6 +149,10 @@ TIMES: dict[Until, dict[str, Text]] = {
         "overlap": _time("overlap_s"),
         "idle": _time("idle_s"),
         **ROWS,
+        "validation": _accuracy(m.VAL_ACCURACY),
+        "test": _accuracy(m.TEST_ACCURACY),
+        "to accuracy": _time_to,
+        "speed-up to it": _to_speedup,
     },
 }
 # Column of the ratios: the stage whose speed-up it is; the empty one is what is judged.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
+Ends = tuple[str, str]
 
 VAST = 10  # times the value: an interval that wide tells nothing but that
 
@@ -55,9 +56,9 @@ def per_batch(row: Row, key: str = "judged_s") -> float | None:
     return value / batches if value is not None and batches else None
 
 
-def half_width(row: Row) -> str:
-    """Half of the judged time's interval over its median."""
-    middle, low, high = (row.get(k) for k in ("judged_s", "ci_low_s", "ci_high_s"))
+def half_width(row: Row, value: str = "judged_s", ends: Ends = ("ci_low_s", "ci_high_s")) -> str:
+    """Half of an interval over its value; of the judged time if not told."""
+    middle, low, high = (row.get(k) for k in (value, *ends))
     if not middle or low is None or high is None:
         return ""
     share = (high - low) / 2 / middle

@@ -9,6 +9,7 @@ from typing import Any
 from gnnbench.cell import Cell
 from gnnbench.errors import GnnbenchError
 from gnnbench.experiment import Measure
+from gnnbench.fanouts import ALL, at_most
 from gnnbench.measure import machine
 from gnnbench.measure.rule import fitting_rounds
 from gnnbench.runner.plan import Pair, Plan
@@ -18,6 +19,7 @@ EDGES_PER_SECOND = 10e6  # sampled and aggregated
 BYTES_PER_SECOND = 2e9  # feature rows gathered
 FLOPS = 30e9  # dense layers, forward and backward
 START_S = 4.0  # importing, opening, gate
+ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are asked for
 USUAL_ROUNDS = 6  # of a pair
 PROCESS_BYTES = 600 * 2**20  # torch and its friends
 
@@ -40,11 +42,13 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
     epoch_s = sum(_epoch_seconds(c, size) for c in cells)
     start_s = START_S * len(cells) + measure.warmup_epochs * epoch_s
     look, budget_s = measure.pairs[0], measure.time_budget_s
-    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, epoch_s))
-    life_s = start_s + (measure.rounds or usual) * epoch_s
+    round_s = epoch_s + (ROOFLINE_S * len(cells) if measure.roofline else 0.0)
+    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, round_s))
+    life_s = start_s + (measure.rounds or usual) * round_s
     # Most comparisons end at their first look; a budget ends them between pairs.
     seconds = max(life_s, min(look * life_s, budget_s))
-    batch_nodes = min(nodes, pair.system.batch_size * math.prod(f + 1 for f in pair.system.fanouts))
+    grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
+    batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
     graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
     return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
 
@@ -66,7 +70,7 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
     nodes, edges, width, train = size
     drawn, frontier = 0.0, float(min(cell.batch_size, train))
     for fanout in cell.fanouts:
-        hop = frontier * min(fanout, edges / nodes)
+        hop = frontier * at_most(fanout, edges / nodes)
         drawn += hop
         frontier = min(frontier + hop, nodes)
     batches = math.ceil(train / cell.batch_size)

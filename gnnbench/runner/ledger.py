@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,6 +28,7 @@ class Ledger:
         self.failures: dict[str, Failure] = {}
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each life
+        self._secret = ""  # of the run, once something was drawn
         self._lives: defaultdict[str, list[Record]] = defaultdict(list)  # finished, by pair id
         self._good: set[tuple[str, int]] = set()  # (pair id, life) that count
         for event in read_journal(folder / "events.jsonl"):
@@ -40,6 +43,8 @@ class Ledger:
             self._lives[event["pair"]].append(dict(event))
             if not event["void"]:
                 self._good.add((event["pair"], event["life"]))
+        elif kind == "secret":
+            self._secret = event["secret"]
         elif kind == "rounds":
             self.rounds_of[event["pair"]] = event["rounds"]
         elif kind == "report":
@@ -67,6 +72,13 @@ class Ledger:
         event = {"event": kind, **fields}
         self._events.append(event)
         self._apply(event)
+
+    def drawn(self, purpose: str) -> int:
+        """A number of 64 bits, the same for a purpose throughout the run; unknown before it."""
+        if not self._secret:
+            self.record("secret", secret=secrets.token_hex(16))
+        digest = hashlib.sha256(f"{self._secret} {purpose}".encode()).digest()
+        return int.from_bytes(digest[:8], "little")
 
     def fail(self, cell: Cell, failure: Failure) -> None:
         """A cell's fate; the first one stands."""

@@ -181,7 +181,7 @@ class Life:
         """One epoch of each worker, in turn A B, B A; its cost (s)."""
         began = time.monotonic()
         ordered = workers if number % 2 == 0 else workers[::-1]
-        epoch = secrets.randbelow(EPOCHS)
+        epoch = self._epoch(number, warmup)
         for order, (cell, worker) in enumerate(ordered):
             idle = [w for _, w in workers if w is not worker]
             self._foresee(cell, worker, epoch)
@@ -219,6 +219,10 @@ class Life:
             report = self._ask(cell, lambda w=worker: w.call("audit", epoch=epoch))  # type: ignore[misc]
             where["audit_s"] = time.monotonic() - start
             report["counts"] = [*report["counts"], *self._copies(cell, worker, report)]
+            if self.measure.roofline and not warmup:
+                where["roofline"] = self._roofline(cell, worker, epoch)
+            if cell.evaluate:
+                where |= self._ask(cell, lambda w=worker: w.call("evaluate"))  # type: ignore[misc]
             sample = self.ledger.add_sample(self.pair, cell, where, timing, report)
             facts = self.ledger.reports[cell.id]["facts"]
             self._left_behind(cell, worker)
@@ -228,12 +232,29 @@ class Life:
                 self._fail(cell, Failure("incorrect", fault))
         return time.monotonic() - began
 
+    def _epoch(self, number: int, warmup: bool) -> int:
+        """A number that nobody can know before; that of the same round of the same life of every
+        comparison where it is followed how models learn."""
+        if not self.pair.system.evaluate:
+            return secrets.randbelow(EPOCHS)
+        return self.ledger.drawn(f"{self.number} {number} {warmup}") % EPOCHS
+
     def _copies(self, cell: Cell, worker: WorkerProcess, report: Record) -> list[list[Any]]:
         """After an epoch of gathers, and in turn as they are: what mere copying takes."""
         if not (cell.gathers and cell.composed):
             return []
         asked = {"served": gathers.served(report), "batches": report["batches"]}
         found: list[list[Any]] = self._ask(cell, lambda: worker.call("copies", **asked))["counts"]
+        return found
+
+    def _roofline(self, cell: Cell, worker: WorkerProcess, epoch: int) -> list[Record]:
+        """After an epoch that trains, in turn as it is: its kernels and the machine's ceilings."""
+        if not (cell.trains and cell.composed):
+            return []
+        answer = self._ask(cell, lambda: worker.call("roofline", epoch=epoch))
+        if answer["reason"]:
+            self._fail(cell, Failure("incorrect", f"run by itself, {answer['reason']}"))
+        found: list[Record] = answer["records"]
         return found
 
     def _foresee(self, cell: Cell, worker: WorkerProcess, epoch: int) -> None:
@@ -269,7 +290,8 @@ class Life:
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
             reordered = any(check["details"].get("order_window", 1) > 1 for check in checks)
             fault = audit.edges_fault(rounds, work)
-            if fault := fault or losses_fault(ours, theirs, work, reordered):
+            followed = bool(self.pair.system.evaluate)
+            if fault := fault or losses_fault(ours, theirs, work, reordered, followed):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:

@@ -112,16 +112,17 @@ class Pairing:
         What was measured stands without.
         """
         for cell in (pair.reference, pair.system):
-            if cell is None or not _has_inside(cell):
+            if cell is None or not (look := self._look(cell)):
                 continue
             if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
                 continue
             self._step(cell, "looking inside", 0.99)
             worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
             try:
-                worker.open(self.keeper.graph(cell))
+                graph = self.keeper.graph(cell)
+                worker.open(graph)
                 worker.call("setup")
-                found = worker.call("profile", epoch=EPOCHS)
+                found = worker.call(look, epoch=EPOCHS, graph=graph)
                 worker.close()
             except WorkerFailed as failed:
                 found = {"error": failed.failure.reason}
@@ -129,6 +130,12 @@ class Pairing:
             finally:
                 worker.kill()
             self.ledger.record("profile", cell=cell.id, profile=found)
+
+    def _look(self, cell: Cell) -> str:
+        """What to ask a worker that looks inside, "" where there is nothing more to see."""
+        if self.measure.roofline and cell.trains and cell.composed:
+            return "counters"
+        return "profile" if _has_inside(cell) else ""
 
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"

@@ -131,6 +131,7 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
         "threads": machine.resolve_threads(cell.threads),
         "seed": cell.seed,
         "max_batches": cell.max_batches,
+        "evaluate": cell.evaluate,
         "recipe": json.dumps(cell.recipe, sort_keys=True),
         "judged": judged.of(cell.until).name,
         "verified": check.get("verified", None if cell.composed else False),

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.schema import TABLES
 from gnnbench.results.writer import write_csv
+from gnnbench.runner.convergence import convergence_rows, learning_rows
 from gnnbench.runner.ratios import ratio_rows
+from gnnbench.runner.roofline import roofline_rows
 from gnnbench.runner.rows import cell_rows, curve_rows, kernel_rows, sample_rows, stage_rows
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def write_tables(
     for the cells, their metrics and the samples.
     """
     cells, metrics = cell_rows(plan, ledger, experiment.measure, calibrations)
+    metrics += learning_rows(plan, ledger, experiment.accuracy)
     found = {
         "cells.csv": cells,
         "metrics.csv": metrics,
@@ -39,6 +42,8 @@ def write_tables(
         "stages.csv": stage_rows(plan, ledger),
         "kernels.csv": kernel_rows(plan, ledger),
         "curves.csv": curve_rows(plan, ledger),
+        "roofline.csv": roofline_rows(plan, ledger),
+        "convergence.csv": convergence_rows(plan, ledger),
     }
     always = ("cells.csv", "metrics.csv", "samples.csv")
     for name, (_, columns) in TABLES.items():

@@ -1,10 +1,10 @@
 """A worker process: one system on one graph, driven by JSON lines over its standard streams.
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
-``glance``, ``foresee``, ``epoch``, ``audit``, ``copies``, ``verify``, ``probe``, ``recheck``,
-``profile``, ``close``); every command gets one answer, ``{"ok": true, "result": ...}`` or
-``{"ok": false, "status", "reason"}``. Before that of ``epoch`` comes the word that its work has
-ended, by itself on a line.
+``glance``, ``foresee``, ``epoch``, ``audit``, ``evaluate``, ``copies``, ``roofline``, ``verify``,
+``probe``, ``recheck``, ``profile``, ``counters``, ``close``); every command gets one answer,
+``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch``
+comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -20,9 +20,11 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
+from gnnbench.bootstrap import command as run_of
 from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError
@@ -57,6 +59,8 @@ class Worker:
         graph: Any = None
         if found.needs_graph:
             graph = open_graph(cell.dataset, command.get("graph"))
+            if cell.evaluate:
+                graph = graph.with_splits()
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
         self.system = found.build(cell, graph)
@@ -146,9 +150,27 @@ class Worker:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {**self.system.audit(command["epoch"]).to_json(), "peak_rss_bytes": peak}
 
+    def evaluate(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Accuracies of the model after the last epoch, and what finding them took."""
+        start = time.perf_counter()
+        found: dict[str, float] = self.system.evaluate()
+        return {**found, "evaluate_s": time.perf_counter() - start}
+
     def copies(self, command: dict[str, Any]) -> dict[str, Any]:
         """Copy as much as the last epoch of gathers served: their ceiling, measured beside them."""
         return {"counts": self.system.copies(command["served"], command["batches"])}
+
+    def roofline(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Run kernels of the last epoch by themselves, in turns with the machine's ceilings."""
+        records, reason = self.system.roofline(command["epoch"])
+        return {"records": records, "reason": reason}
+
+    def counters(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Read hardware counters while the same kernels run, none of it timed."""
+        told = {"cell": asdict(self.system.cell), "epoch": command["epoch"]}
+        beside = run_of(sys.executable, "gnnbench.runner.marked")
+        beside.append(json.dumps({**told, "graph": command["graph"]}))
+        return {"counters": self.system.counters(command["epoch"], beside)}
 
     def verify(self, command: dict[str, Any]) -> dict[str, Any]:
         """Run an epoch as one that is timed and look at all of its batches."""
@@ -237,11 +259,14 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "foresee": worker.foresee,
         "epoch": worker.epoch,
         "audit": worker.audit,
+        "evaluate": worker.evaluate,
         "copies": worker.copies,
+        "roofline": worker.roofline,
         "verify": worker.verify,
         "probe": worker.probe,
         "recheck": worker.recheck,
         "profile": worker.profile,
+        "counters": worker.counters,
         "close": worker.close,
     }
     for line in commands:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UsageError
+from gnnbench.fanouts import ALL
 
 Topology = tuple[Tensor, Tensor]
 IDS = (torch.int32, torch.int64)
@@ -43,7 +44,10 @@ def yes_or_no(name: str, value: Any) -> bool:
 
 
 def fanout_list(fanouts: Any) -> tuple[int, ...]:
-    """Neighbours per destination and hop. Raises ``UsageError`` unless each is 1 to 2^31 - 1."""
+    """Neighbours per destination and hop.
+
+    Raises ``UsageError`` unless each is 1 to 2^31 - 1, or -1: all neighbours.
+    """
     if isinstance(fanouts, np.ndarray) and fanouts.ndim > 0:
         fanouts = list(fanouts)
     if isinstance(fanouts, str) or not isinstance(fanouts, Sequence):
@@ -52,7 +56,14 @@ def fanout_list(fanouts: Any) -> tuple[int, ...]:
         )
     if len(fanouts) == 0:
         raise UsageError("fanouts is empty; give one number for each hop, as in [15, 10, 5]")
-    return tuple(whole(f"fanouts[{at}]", value, 1, 2**31 - 1) for at, value in enumerate(fanouts))
+    return tuple(_fanout(f"fanouts[{at}]", value) for at, value in enumerate(fanouts))
+
+
+def _fanout(name: str, value: Any) -> int:
+    number = whole(name, value, ALL, 2**31 - 1)
+    if number == 0:
+        raise UsageError(f"{name} must be at least 1, or -1 for all neighbours, it is 0")
+    return number
 
 
 def topology_of(graph: Any) -> Topology:

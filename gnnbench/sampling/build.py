@@ -12,8 +12,9 @@ from torch import Tensor
 from gnnbench import names
 from gnnbench.data.graph import Graph
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.fanouts import ALL
 from gnnbench.ops.missing import native_missing
-from gnnbench.ops.picks import WEIGHTED, PickSpec
+from gnnbench.ops.picks import WEIGHTED, PickSpec, all_fault
 from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
 from gnnbench.sampling.base import TOPOLOGIES, Sampler, Setting
 from gnnbench.sampling.registry import sampler_class
@@ -45,7 +46,8 @@ def build_sampler(
         graph: what ``gnnbench.load_dataset`` returns, or the CSC of in-neighbours as a pair of
             ``indptr`` int64 ``[num_nodes + 1]`` and ``indices`` int32 or int64 ``[num_edges]``.
         fanouts: neighbours per destination and hop, from the seeds outwards (``[15, 10, 5]``: 15 at
-            the seeds), each at least 1.
+            the seeds), each at least 1, or -1 for all neighbours, which picks without replacement
+            take.
         device: where the blocks are given, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
         seed: of all draws; (seed, epoch, batch) decides what is drawn.
         pick: the pick function; None: the sampler's default.
@@ -80,6 +82,8 @@ def build_sampler(
     _one_of(cls, "pick", chosen, cls.picks_on(sampled_on))
     _one_of(cls, "frontier", frontier, cls.frontiers)
     hops = fanout_list(fanouts)
+    if ALL in hops and (fault := all_fault(chosen)):
+        raise UnsupportedError(fault)
     indptr, indices = topology_of(graph)
     missing = native_missing(target.type)
     if missing is not None:

@@ -111,17 +111,26 @@ inline void check_table(const Tensor& table, const char* name) {
   }
 }
 
-// Block offsets and local ids are int32, so a hop is bounded.
-inline int32_t check_fanout(int64_t fanout) {
-  if (fanout < 1) fail("fanout must be at least 1, it is ", fanout);
+// A fanout as kernels take it: -1 is kAllNeighbors. Block offsets and local ids are int32, so any
+// other is bounded.
+inline uint32_t fanout_of(int64_t fanout, Pick pick) {
+  if (fanout == -1) {
+    if (without_replacement(pick)) return kAllNeighbors;
+    fail(
+        "fanout -1 takes every neighbour once, which only a pick without replacement does; give "
+        "reservoir, floyd or fisher_yates, or a fanout of at least 1");
+  }
+  if (fanout < 1) fail("fanout must be at least 1, or -1 for all neighbours, it is ", fanout);
   if (fanout > INT32_MAX) fail("fanout must be below 2^31, it is ", fanout);
-  return static_cast<int32_t>(fanout);
+  return static_cast<uint32_t>(fanout);
 }
 
-inline void check_fanouts(const std::vector<int64_t>& fanouts) {
+inline std::vector<int64_t> fanouts_of(const std::vector<int64_t>& fanouts, Pick pick) {
   if (fanouts.empty()) fail("fanouts is empty; give one per hop, from the seeds outwards");
   if (fanouts.size() > 65535) fail("fanouts has ", fanouts.size(), " hops, at most 65535 work");
-  for (const int64_t f : fanouts) check_fanout(f);
+  std::vector<int64_t> found;
+  for (const int64_t f : fanouts) found.push_back(fanout_of(f, pick));
+  return found;
 }
 
 // 'cumulative': every node known so far is a destination of the next hop; 'new': only nodes first

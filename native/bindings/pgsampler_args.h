@@ -40,7 +40,6 @@ inline bool pgsampler_by_block(const std::string& worker, const std::string& var
 // Returns fetch_size.
 inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
                                 int64_t fetch_size, const std::vector<int64_t>& capacity) {
-  check_fanouts(fanouts);
   if (fanouts.size() > static_cast<size_t>(kMaxTaskHops)) {
     fail("fanouts has ", fanouts.size(), " hops, pgsampler takes at most ", kMaxTaskHops);
   }

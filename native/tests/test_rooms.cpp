@@ -1,6 +1,7 @@
 // Host-only test of what batches of unknown sizes are given room for, and of what is done when that
 // was too little or more than there is.
 #include "expect.h"
+#include "gnnbench/pick.h"
 #include "gnnbench/rooms.h"
 #include "gnnbench/undo.h"
 
@@ -22,6 +23,13 @@ void rooms_of_a_guess() {
   wide.fanouts = {INT32_MAX, INT32_MAX};
   expect(fused_rooms(wide, guess) == std::vector<FusedRoom>{{10, 1000, 5000}, {1000, 1000, 5000}},
          "no more nodes and edges than the graph has");
+  wide.fanouts = {kAllNeighbors, kAllNeighbors};
+  wide.num_nodes = kFusedMaxNodes;
+  wide.seeds = kFusedMaxNodes - 1;
+  expect(fused_rooms(wide, guess)[0] == FusedRoom{kFusedMaxNodes - 1, kFusedMaxNodes - 1, 5000},
+         "nor of a fanout that takes all neighbours of as many rows as there may be");
+  wide = batch;
+  wide.fanouts = {INT32_MAX, INT32_MAX};
   wide.each_edge_once = false;
   expect(fused_rooms(wide, guess)[1] == FusedRoom{1000, 1000, 1 << 24},
          "with replacement edges are bounded by the guess alone");

@@ -3,11 +3,12 @@
 import pytest
 import torch
 
-from gnnbench.check import generic
-from gnnbench.check.generic import error_factor, generic_point, in_doubt
+from gnnbench.check import bounded, generic
+from gnnbench.check.bounded import error_factor
+from gnnbench.check.generic import generic_point, in_doubt
 from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.models.kinds import MODELS
-from gnnbench.models.weights import LayerWeights, make_weights
+from gnnbench.models.weights import LinearWeights, make_weights
 
 # Seeds 0, 1, 2; 0 <- 3 and 1 <- 4 in both blocks, 2 has no neighbour.
 NODES = torch.arange(5)
@@ -30,7 +31,7 @@ TINY = 2.0**-30
 
 def matrix(*rows):
     w = torch.tensor(rows, dtype=torch.float64)
-    return LayerWeights(w, None, torch.zeros(w.shape[0], dtype=torch.float64))
+    return LinearWeights(w, None, torch.zeros(w.shape[0], dtype=torch.float64))
 
 
 def test_the_factor_is_the_smaller_of_both_bounds():
@@ -52,40 +53,52 @@ def test_the_factor_is_the_smaller_of_both_bounds():
 )
 def test_doubt_by_hand(x, doubt):
     """GCN, one wide: the mean of a node and its neighbour; single values are exact in sign."""
-    found = in_doubt("gcn", [matrix([1.0]), matrix([1.0])], BATCH, torch.tensor(x).unsqueeze(1))
-    assert [d.tolist() for d in found] == [doubt]
+    nodes, seeds = in_doubt(
+        "gcn", [matrix([1.0]), matrix([1.0])], BATCH, torch.tensor(x).unsqueeze(1)
+    )
+    assert nodes.tolist() == doubt
+    # Seeds 0 and 1 take from 3 and 4, too.
+    assert seeds.tolist() == [doubt[0] or doubt[3], doubt[1] or doubt[4], doubt[2]]
 
 
 def test_errors_of_a_layer_are_carried_to_the_next():
-    """24 units where the second layer's own error is 16: in doubt after the first layer's 12."""
-    wide = matrix([1.0 + 24 * 2.0**-24, -1.0])
+    """20 units where the second layer's own error is 16: in doubt after the first layer's 9."""
+    wide = matrix([1.0 + 20 * 2.0**-24, -1.0])
     two_units = matrix([1.0], [1.0])
     x = torch.ones(5, 1)
-    exact = in_doubt("gcn", [wide, matrix([1.0])], BATCH, torch.ones(5, 2))
-    carried = in_doubt("gcn", [two_units, wide, matrix([1.0])], THREE, x)
-    assert not exact[0].any()
-    assert not carried[0].any() and carried[1].all()
-    assert not in_doubt("gcn", [two_units, wide, matrix([1.0])], THREE, -x)[1].any()
+    exact, _ = in_doubt("gcn", [wide, matrix([1.0])], BATCH, torch.ones(5, 2))
+    carried, seeds = in_doubt("gcn", [two_units, wide, matrix([1.0])], THREE, x)
+    assert not exact.any()
+    assert carried.all() and seeds.all()
+    assert not in_doubt("gcn", [two_units, matrix([1.0, 1.0])], BATCH, x)[0].any()
+    assert not in_doubt("gcn", [two_units, wide, matrix([1.0])], THREE, -x)[0].any()
+
+
+# So many times too wide, a bound puts rows in doubt at some of the points that are drawn first.
+WIDER = {"gcn": 2000, "graphsage": 2000, "gin": 30, "gat": 3000, "pinsage": 100}
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))
-@pytest.mark.parametrize("seed", range(3))
-def test_rows_in_doubt_are_drawn_again(model, seed, monkeypatch):
-    """A bound a thousand times too wide puts one row in ten in doubt; none is left."""
-    right = generic.error_factor
-    monkeypatch.setattr(generic, "error_factor", lambda terms: 1000 * right(terms))
+def test_rows_in_doubt_are_drawn_again_until_none_is_left(model, monkeypatch):
+    right = bounded.error_factor
+    monkeypatch.setattr(bounded, "error_factor", lambda terms: WIDER[model] * right(terms))
     weights = [
         w.mapped(torch.Tensor.double) for w in make_weights([9, 40, 40, 3], MODELS[model], 1)
     ]
-    asked = []
-    ask = generic.in_doubt
-    monkeypatch.setattr(generic, "in_doubt", lambda *a: asked.append(ask(*a)) or asked[-1])
-    point = generic_point(model, weights, THREE, seed)
-    assert any(d.any() for d in asked[0]) and not any(d.any() for d in asked[-1])
-    assert point.seeds == 3 and bool((point.back != 0).all())
-    again = generic_point(model, weights, THREE, seed)
+    rounds, ask = [], generic.in_doubt
+    monkeypatch.setattr(
+        generic, "in_doubt", lambda *a: rounds[-1].append(ask(*a)) or rounds[-1][-1]
+    )
+    for seed in range(4):
+        rounds.append([])
+        point = generic_point(model, weights, THREE, seed)
+        *before, (left, _) = rounds[-1]
+        assert all(nodes.any() for nodes, _ in before) and not left.any()
+        assert point.seeds == 3 and bool((point.back != 0).all())
+        assert (point.x != 0).sum(1).tolist() == [generic.VALUES_PER_ROW] * 5
+    assert max(len(asked) for asked in rounds) > 1
+    again = generic_point(model, weights, THREE, 3)
     assert torch.equal(point.x, again.x) and torch.equal(point.back, again.back)
-    assert (point.x != 0).sum(1).tolist() == [generic.VALUES_PER_ROW] * 5
 
 
 def test_seeds_that_depend_on_a_doubt_are_left_out(monkeypatch):

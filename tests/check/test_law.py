@@ -97,3 +97,14 @@ def test_walks():
         assert fault is not None and words in fault
     assert digest([[right]]) == digest([[hop([1, 0], [(1, 3, 3), (0, 0, 1), (0, 3, 2)], True)]])
     assert digest([[right]]) != digest([[hop([0, 1], [(0, 3, 1), (0, 0, 2), (1, 3, 3)], True)]])
+
+
+def test_all_neighbours():
+    found = law("floyd")
+    assert [bound.tolist() for bound in found.bounds(ALL, -1)] == [[3, 3, 1, 0]] * 2
+    assert found.count_fault(ALL, 7, -1) is None
+    assert found.count_fault(ALL, 6, -1) == "6 edges were drawn where 7 are right"
+    one_less = hop([1, 0], [(0, 1, 0), (0, 3, 2), (1, 0, 3)])
+    assert structural_fault(INDPTR.numpy(), INDICES, one_less, -1) == (
+        "3 edges were drawn where 4 are right (all for each of 2 destinations)"
+    )

@@ -5,12 +5,13 @@ import torch
 from compose import SYSTEMS, counted, make, run, timed
 
 from gnnbench.cell import phases
+from gnnbench.models.kinds import MODELS
 from gnnbench.stages.sampler.base import SamplerStage
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_gate_passes_and_epochs_train(name, model, small_graph):
     system = make(small_graph, name, model=model, learning_rate=0.02)

@@ -1,5 +1,6 @@
 """The gate and the audit are not blind: a wrong sampler, store or layer is found, and named."""
 
+import functools
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 from compose import SYSTEMS, make, run, timed
 
 from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.models.kinds import MODELS
 from gnnbench.sampling.hop_by_hop import HopByHop
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -85,7 +87,7 @@ def test_wrong_layers_are_caught(layers, zeros, small_graph):
     assert "forward values" in system.check().reason
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("layers", LAYERS)
 def test_wrong_gradients_are_caught(layers, model, small_graph, monkeypatch):
     system = make(small_graph, settings={"aggregate": layers}, model=model)
@@ -115,15 +117,18 @@ def test_half_precision_in_one_layer_is_caught(number, layers, dtype, small_grap
     assert "gradients of the" in system.check().reason
 
 
+@pytest.mark.parametrize("model", ["gcn", "gat"])
 @pytest.mark.parametrize("layers", LAYERS)
-def test_a_lost_gradient_of_one_weight_is_caught(layers, small_graph):
+def test_a_lost_gradient_of_one_weight_is_caught(layers, model, small_graph):
     """Rows get theirs: only what is trained with is wrong."""
-    system = make(small_graph, settings={"aggregate": layers})
+    system = make(small_graph, settings={"aggregate": layers}, model=model)
     for parameter in system.trainer.model.parameters():
         parameter.requires_grad_(False)
         assert "gradients of the " in system.check().reason
         parameter.requires_grad_()
-    assert system.check().details["weight_gradients"] == 6
+    assert system.check().details["weight_gradients"] == len(
+        list(system.trainer.model.parameters())
+    )
 
 
 def test_a_model_cut_off_from_its_rows_is_caught(small_graph):
@@ -267,3 +272,38 @@ def test_a_weighted_pick_wants_weights(small_graph):
         make(small_graph, settings={"sampler.pick": "weighted_alias"})
     with pytest.raises(UsageError, match="pass unsafe=True"):
         make(small_graph, settings={"sampler": "pgsampler-as-printed"})
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_all_neighbours_are_taken_by_every_system(name, small_graph):
+    system = make(small_graph, name, fanouts=(-1, 3, -1))
+    report = system.check()
+    assert report.ok, report.reason
+    audit = run(system, 1)
+    assert audit.ok, audit.reason
+    assert system.recheck(2) == ""
+
+
+@pytest.mark.parametrize("name", ["baseline", "dgl"])
+def test_a_neighbour_left_out_is_caught(name, small_graph):
+    """Drawn with a fanout that most rows are within, and held against the law of all."""
+    system = make(small_graph, name, fanouts=(20, 20), until="sample")
+    object.__setattr__(system.cell, "fanouts", (-1, -1))
+    assert "edges were drawn where" in system.check().reason
+    assert "edges were drawn where" in run(system, 1).reason
+
+
+def test_visits_that_a_model_loses_are_caught_where_walks_draw(small_graph, monkeypatch):
+    """Where nothing has visits, layers that could not weigh by them are right."""
+
+    def without(batch, *rest, look):
+        bare = [replace(block, weights=None) for block in batch.blocks]
+        return look(replace(batch, blocks=bare), *rest)
+
+    for pick, fault in (("random_walk", "forward values"), ("floyd", "")):
+        system = make(small_graph, settings={"sampler.pick": pick}, model="pinsage")
+        assert system.check().ok
+        look = functools.partial(without, look=system.trainer.forward)
+        monkeypatch.setattr(system.trainer, "forward", look)
+        assert fault in system.check().reason and system.check().ok == (not fault)
+    assert make(small_graph, settings={"aggregate": "gnnadvisor"}, model="pinsage").check().ok

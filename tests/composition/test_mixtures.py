@@ -4,6 +4,7 @@ import pytest
 from compose import SYSTEMS, make, run, timed
 
 from gnnbench.errors import UnsupportedError
+from gnnbench.models.kinds import MODELS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -47,20 +48,37 @@ def test_a_mixture_passes_the_gate_and_trains(mixture, small_graph):
     assert system.recheck(4) == ""
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 def test_frameworks_lose_alike_on_the_same_batches(frontier, model, small_graph):
     """Our sampler draws the same for all: only the order of sums differs."""
     losses = {}
-    for layers in ("csr", "dgl", "pyg"):
+    layers_of = ("csr", "spmm", "scatter", "gnnadvisor", "dgl", "pyg")
+    if model == "gat":  # which needs an aggregation that attends
+        layers_of = ("csr", "scatter", "dgl", "pyg")
+    for layers in layers_of:
         settings = {"aggregate": layers, "sampler.frontier": frontier}
         system = make(small_graph, settings=settings, model=model)
         losses[layers] = [run(system, epoch).loss for epoch in range(3)]
-    assert losses["dgl"] == pytest.approx(losses["csr"], rel=1e-4)
-    assert losses["pyg"] == pytest.approx(losses["csr"], rel=1e-4)
+    for layers in layers_of:
+        assert losses[layers] == pytest.approx(losses["csr"], rel=1e-4)
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+def test_visits_of_walks_weigh_pinsage_alike(small_graph):
+    """Without its layers' weights a framework would lose otherwise."""
+    losses = {}
+    for layers in ("csr", "spmm", "scatter", "dgl", "pyg"):
+        settings = {"aggregate": layers, "sampler.pick": "random_walk"}
+        system = make(small_graph, settings=settings, model="pinsage")
+        assert system.check().ok
+        losses[layers] = [run(system, epoch).loss for epoch in range(3)]
+    blocks = system.stages.sampler.sample(small_graph.train_idx[:64], 0, 0).blocks
+    assert all(bool((block.weights > 1).any()) for block in blocks)
+    for loss in losses.values():
+        assert loss == pytest.approx(losses["csr"], rel=1e-4)
+
+
+@pytest.mark.parametrize("model", sorted(MODELS))
 def test_whole_systems_lose_alike_on_full_neighbourhoods(model, small_graph):
     losses = {}
     for name in SYSTEMS:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gnnbench.cell import phases
+from gnnbench.models.kinds import MODELS
 from gnnbench.ops.features import gather
 from gnnbench.runner.failures import from_exception
 
@@ -33,7 +34,7 @@ def make():
 
 @pytest.mark.parametrize("features", STORES)
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 def test_gate_passes_and_epochs_train(make, small_graph, features, frontier, model):
     settings = {"features": features, "sampler.frontier": frontier}
     system = make(small_graph, settings=settings, model=model, learning_rate=0.02)

@@ -45,7 +45,14 @@ CALLS = {
     "once": "once(ints(3))",
     "over": "over(ints(3), 0)",
     "over-slot": "over(ints(1, 0), 2)",
-    "backward": "ops.aggregate_backward(ints(0, 1), ints(3), rows[:1], 3, 'sum')",
+    "transpose": "ops.transpose(ints(0, 1), ints(3), 3)",
+    "transpose-indptr": "ops.transpose(ints(0, 1), ints(1, 2), 3)",
+    "tuned": "ops.aggregate_tuned(ints(0, 1), ints(3), rows, 1, 'sum')",
+    "tuned-indptr": "ops.aggregate_tuned(ints(0, 2), ints(1), rows, 1, 'sum')",
+    "memory-aware": "ops.aggregate_memory_aware(ints(0, 1), ints(-1), rows, 1, 'sum', None, 8, 32)",
+    "groups": "ops.aggregate_groups(ints(0, 1), ints(0), ints(3), rows, 1, 32)",
+    "groups-of-no-row": "ops.aggregate_groups(ints(0, 1), ints(1), ints(0), rows, 1, 32)",
+    "edges": "ops.edge_add(ints(0, 1), ints(3), rows, rows[:1])",
 }
 
 

@@ -218,14 +218,62 @@ def limited_stream(device: torch.device) -> Any:
         return gather(device)
 
 
-@call_of("aggregate", "aggregate_backward")
+@call_of("aggregate", "aggregate_transposed", "transpose")
 def aggregate(device: torch.device) -> Any:
     # Small whole numbers: their sums are exact in any order.
     indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
     indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
     x = table_on(device)
     out = ops().aggregate(indptr, indices, x, 300, "sum")
-    return out, ops().aggregate_backward(indptr, indices, out, 500, "sum")
+    back = ops().transpose(indptr, indices, 500)
+    return out, ops().aggregate_transposed(indptr, *back, out, "sum"), *back
+
+
+@call_of("aggregate_tuned", "aggregate_memory_aware", "aggregate_memory_aware_transposed")
+def aggregate_otherwise(device: torch.device) -> Any:
+    """What the CPU has one operator for."""
+    indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
+    indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
+    block, how = (indptr, indices, table_on(device), 300, "sum"), (None, 8, 32)
+    if device.type == "cpu":
+        forward = ops().aggregate(*block)
+        back = ops().transpose(indptr, indices, 500)
+        return forward, forward, ops().aggregate_transposed(indptr, *back, forward, "sum")
+    forward = ops().aggregate_tuned(*block)
+    back = ops().transpose(indptr, indices, 500)
+    return (
+        forward, ops().aggregate_memory_aware(*block, *how),
+        ops().aggregate_memory_aware_transposed(indptr, *back, forward, "sum", *how),
+    )  # fmt: skip
+
+
+@call_of("neighbor_groups", "aggregate_groups")
+def groups(device: torch.device) -> Any:
+    indptr = torch.arange(0, 3001, 10, dtype=torch.int32, device=device)
+    indices = (torch.arange(3000, dtype=torch.int32, device=device) * 7) % 500
+    starts, rows = ops().neighbor_groups(indptr, 4)
+    return starts, rows, ops().aggregate_groups(starts, rows, indices, table_on(device), 300, 32)
+
+
+@call_of(
+    "aggregate_heads", "aggregate_heads_transposed", "edge_add", "edge_sums", "edge_softmax",
+    "edge_softmax_backward", "edge_dots",
+)  # fmt: skip
+def attention(device: torch.device) -> Any:
+    # Small whole numbers, and shares of a softmax over eight equal scores: exact in any order.
+    indptr = torch.arange(0, 2401, 8, dtype=torch.int32, device=device)
+    indices = (torch.arange(2400, dtype=torch.int32, device=device) * 7) % 500
+    back = ops().transpose(indptr, indices, 500)
+    x = (torch.arange(500 * 24, device=device) % 16).float().view(500, 4, 6)
+    scores = ops().edge_add(indptr, indices, x[:, :, 0] * 0, x[:300, :, 1].contiguous())
+    shares = ops().edge_softmax(indptr, scores)
+    out = ops().aggregate_heads(indptr, indices, x, shares, 300)
+    dots = ops().edge_dots(indptr, indices, x[:300], x)
+    return (
+        scores, shares, out, dots, ops().edge_softmax_backward(indptr, shares, dots),
+        ops().aggregate_heads_transposed(*back, out, shares), ops().edge_sums(indptr, scores),
+        ops().edge_sums(back[0], scores, back[2]),
+    )  # fmt: skip
 
 
 @call_of("trace")

@@ -10,6 +10,7 @@ from locking import held_table
 
 from gnnbench.cell import Until, phases
 from gnnbench.composition.find import find
+from gnnbench.models.kinds import MODELS
 from gnnbench.stages.counts import LOCK_TIME, Counts
 from gnnbench.stages.features import BoltGather, DglGather
 
@@ -59,7 +60,7 @@ def trains(system, where, epochs=8):
     return report, losses
 
 
-@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+@pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("topology", TOPOLOGIES)
 def test_dgl(make, topology, table, model):
@@ -211,3 +212,17 @@ def test_stale_rows_of_dgls_are_caught(make, monkeypatch):
     monkeypatch.setattr(store, "load", lambda batch: right(batch).roll(1, 0))
     assert "feature rows differ" in system.check().reason
     assert "last timed batch: " in compose.run(system).reason
+
+
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_dgl_takes_all_neighbours(make, topology):
+    report = make(
+        "dgl", {"sampler.topology": topology}, until="sample", fanouts=(-1, 2, -1)
+    ).check()
+    assert report.ok, report.reason
+
+
+@pytest.mark.parametrize("system", ["pyg", "wholegraph"])
+def test_others_take_all_neighbours(make, system):
+    report = make(system, until="sample", fanouts=(-1, -1)).check()
+    assert report.ok, report.reason

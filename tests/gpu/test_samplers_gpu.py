@@ -6,12 +6,12 @@ import compose
 import numpy as np
 import pytest
 import torch
-from gpu_graphs import skewed
+from gpu_graphs import csc_of, skewed
 
 import gnnbench
 from gnnbench.check.same import malformed, same_work
 from gnnbench.errors import DataError, UnsupportedError, UsageError
-from gnnbench.ops.picks import WEIGHTED
+from gnnbench.ops.picks import WEIGHTED, WITHOUT_REPLACEMENT
 
 pytestmark = pytest.mark.gpu
 
@@ -213,3 +213,49 @@ def test_the_gate_counts_by_weight(small_graph):
         assert system.check().ok
         assert compose.run(system).ok
         system.close()
+
+
+@pytest.mark.parametrize("fanouts", [[-1, -1], [3, -1], [-1, 2]])
+@pytest.mark.parametrize(
+    ("name", "pick", "frontier", "topology"),
+    [
+        (name, pick, frontier, place)
+        for name, pick, frontier in CASES
+        if pick in WITHOUT_REPLACEMENT
+        for which, place in PLACES
+        if which == name and place != "cpu"
+    ],
+)
+def test_all_neighbours(build, graph, name, pick, frontier, topology, fanouts):
+    """Small batches before large ones, so that rooms overflow; the degrees are the edges."""
+    how = {"frontier": frontier, "with_positions": True, "fanouts": fanouts}
+    ours = build(name, pick, topology, **how)
+    right = build("hop-by-hop", pick, device="cpu", **how)
+    for number, size in enumerate((2, 700, 1)):
+        seeds = seeds_of(size, number)
+        batch = ours.sample(seeds, epoch=1, batch=number)
+        assert same_work(right.sample(seeds, epoch=1, batch=number), batch, frontier) is None
+        if fanouts[0] == -1:
+            assert batch.blocks[-1].num_edges == int(graph[0].diff()[seeds].sum())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hub_is_taken_whole(build, name):
+    """A row longer than any shared memory, among empty ones."""
+    degrees = np.zeros(3000, dtype=np.int64)
+    degrees[[5, 6]] = 300_000, 2
+    hub = csc_of(degrees, torch.int32, 9)
+    of = hub.indptr, hub.indices
+    how = {"of": of, "fanouts": [-1, -1], "with_positions": True}
+    ours, right = (
+        build(name, "reservoir", **how),
+        build("hop-by-hop", "reservoir", device="cpu", **how),
+    )
+    seeds = torch.tensor([6, 5, 0])
+    assert same_work(right.sample(seeds), ours.sample(seeds)) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pick_that_repeats_cannot_take_all(build, name):
+    with pytest.raises(UnsupportedError, match="cannot take all neighbours"):
+        build(name, "with_replacement", fanouts=[-1])

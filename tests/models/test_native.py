@@ -1,18 +1,27 @@
 """Our layers by hand, over the operator and over whatever else they are handed."""
 
+import math
+
 import pytest
 import torch
 from model_blocks import OUTER, block, framework_of
 
 from gnnbench.errors import UnsupportedError
-from gnnbench.models.kinds import GCN, GRAPHSAGE
+from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
 from gnnbench.models.native import Native
-from gnnbench.models.weights import LayerWeights
+from gnnbench.models.weights import (
+    AttentionWeights,
+    ConvolveWeights,
+    LinearWeights,
+    MlpWeights,
+    make_weights,
+)
 from gnnbench.reference.aggregate import aggregate as reference
+from gnnbench.stages.aggregate import Csr, GnnAdvisor, Scatter, Spmm
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
-ONE = LayerWeights(torch.ones(1, 1), None, torch.zeros(1))
-WITH_SELF = LayerWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zeros(1))
+ONE = LinearWeights(torch.ones(1, 1), None, torch.zeros(1))
+WITH_SELF = LinearWeights(torch.ones(1, 1), torch.full((1, 1), 10.0), torch.zeros(1))
 WEIGHTED = block([0, 2, 2], [2, 3], [10, 11, 12, 13], 2, torch.tensor([3.0, 1.0]))
 
 
@@ -39,7 +48,7 @@ def test_graphsage_by_hand():
 def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
     """With the visits of random walks as weights; a second column of zeros changes nothing."""
     zeros = torch.zeros(1, width - 1)
-    wide = LayerWeights(
+    wide = LinearWeights(
         torch.cat([weights.neighbour, zeros], 1),
         None if weights.self_ is None else torch.cat([weights.self_, zeros], 1),
         weights.bias,
@@ -53,9 +62,57 @@ def test_edge_weights_reach_the_aggregation(kind, weights, expected, width):
     assert edge_weight.grad.abs().sum() > 0
 
 
-def test_the_csr_operator_refuses_edge_weights():
+def test_gin_by_hand():
+    """ReLU(2 (self + sum of the sampled) - 12) * 3 + 1: the second row is below 0 inside."""
+    weights = MlpWeights(*(torch.tensor(v) for v in ([[2.0]], [-12.0], [[3.0]], [1.0])))
+    layer = framework_of("native").layer(GIN, weights)
+    assert layer(OUTER, X).tolist() == [[3 * (2 * (1.0 + 3.0 + 5.0) - 12) + 1], [1.0]]
+
+
+@pytest.mark.parametrize("spec", [Csr, Scatter])
+def test_gat_by_hand(spec):
+    """Two heads, one wide. Scores of head 0 are 1 + 3 and 1 + 5, of head 1 its sources' negated and
+    through the LeakyReLU; the second destination has no neighbour and gets the bias."""
+    weights = AttentionWeights(
+        neighbour=torch.ones(2, 1),
+        source=torch.tensor([[1.0], [-1.0]]),
+        destination=torch.tensor([[1.0], [0.0]]),
+        bias=torch.tensor([0.5, 0.0]),
+    )
+    out = spec().build().layer(GAT, weights)(OUTER, X)
+    first = (3 * math.exp(4) + 5 * math.exp(6)) / (math.exp(4) + math.exp(6))
+    second = (3 * math.exp(-0.6) + 5 * math.exp(-1)) / (math.exp(-0.6) + math.exp(-1))
+    torch.testing.assert_close(out, torch.tensor([[first + 0.5, second], [0.5, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    ("of", "mean"),
+    [(OUTER, (4 + 8) / 2), (WEIGHTED, (3 * 4 + 8) / 4)],
+    ids=["equal", "visits"],
+)
+def test_pinsage_by_hand(of, mean):
+    """10 self + 100 times the mean of ReLU(2 h - 2) + 7; without neighbours the mean is 0."""
+    weights = ConvolveWeights(*(torch.tensor(v) for v in ([[2.0]], [-2.0], [[10.0, 100.0]], [7.0])))
+    layer = framework_of("native").layer(PINSAGE, weights)
+    assert layer(of, X).tolist() == [[10.0 + 100 * mean + 7], [20.0 + 7]]
+
+
+def test_edge_weights_by_the_csr_operator():
     layer = framework_of("native").layer(GCN, ONE)
-    with pytest.raises(UnsupportedError, match="'csr' aggregation takes no edge weights"):
+    expected = [[(3 * 3.0 + 5.0 + 1.0) / 5], [2.0]]
+    torch.testing.assert_close(layer(WEIGHTED, X, WEIGHTED.weights), torch.tensor(expected))
+
+
+@pytest.mark.parametrize("spec", [GnnAdvisor, Spmm])
+def test_an_aggregation_without_attention_refuses_gat(spec):
+    (weights,) = make_weights([1, 3], GAT, 0)
+    with pytest.raises(UnsupportedError, match="'gat' needs an aggregation that weighs edges by"):
+        spec().build().layer(GAT, weights)
+
+
+def test_gnnadvisor_refuses_edge_weights():
+    layer = GnnAdvisor().build().layer(GCN, ONE)
+    with pytest.raises(UnsupportedError, match="'gnnadvisor' aggregation takes no edge weights"):
         layer(WEIGHTED, X, WEIGHTED.weights)
 
 
@@ -70,7 +127,7 @@ def test_another_aggregation_is_asked_with_the_kinds_mode(width):
 
     framework = Native(nothing)
     bias = torch.tensor([0.5, -1.0])
-    out = framework.layer(GCN, LayerWeights(torch.ones(2, width), None, bias))(
+    out = framework.layer(GCN, LinearWeights(torch.ones(2, width), None, bias))(
         OUTER, torch.ones(4, width)
     )
     assert asked == [(OUTER, (4, min(width, 2)), "gcn", None)]

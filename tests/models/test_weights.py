@@ -1,6 +1,8 @@
+import pytest
 import torch
 
-from gnnbench.models.kinds import GCN, GRAPHSAGE
+from gnnbench.errors import UsageError
+from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
 from gnnbench.models.weights import layer_dims, make_weights
 
 
@@ -16,6 +18,30 @@ def test_weights_are_those_of_the_kind():
     assert [w.self_ for w in make_weights([6, 4, 3], GCN, 1)] == [None, None]
 
 
+def test_what_is_inner_is_as_wide_as_the_hidden_rows():
+    first, last = make_weights([6, 4, 3], GIN, 1)
+    assert [t.shape for t in first.tensors()] == [(4, 6), (4,), (4, 4), (4,)]
+    assert [t.shape for t in last.tensors()] == [(4, 4), (4,), (3, 4), (3,)]
+    first, last = make_weights([6, 4, 3], PINSAGE, 1)
+    assert [t.shape for t in first.tensors()] == [(4, 6), (4,), (4, 6 + 4), (4,)]
+    assert [t.shape for t in last.tensors()] == [(4, 4), (4,), (3, 4 + 4), (3,)]
+
+
+def test_a_hidden_layer_has_eight_heads_and_the_output_layer_one():
+    first, last = make_weights([6, 16, 3], GAT, 1)
+    assert [t.shape for t in first.tensors()] == [(16, 6), (8, 2), (8, 2), (16,)]
+    assert [t.shape for t in last.tensors()] == [(3, 16), (1, 3), (1, 3), (3,)]
+    assert not torch.equal(first.source, first.destination)
+    (only,) = make_weights([6, 3], GAT, 1)
+    assert only.source.shape == (1, 3)
+
+
+def test_heads_that_cannot_share_the_hidden_columns():
+    with pytest.raises(UsageError, match=r"'gat' has 8 heads .* hidden=12 .* a multiple of 8"):
+        make_weights([6, 12, 3], GAT, 1)
+    make_weights([6, 12, 3], GIN, 1)
+
+
 def test_the_seed_decides():
     (one,), (same,), (other,) = (make_weights([6, 4], GCN, seed) for seed in (1, 1, 2))
     assert torch.equal(one.neighbour, same.neighbour)
@@ -27,6 +53,12 @@ def test_glorot_bounds():
     bound = (6 / 100) ** 0.5
     assert 0.9 * bound < w.neighbour.abs().max() <= bound
     assert not w.bias.any()
+
+
+def test_bounds_of_an_mlp():
+    (w,) = make_weights([100, 25], GIN, 1)
+    assert 0.095 < w.first.abs().max() <= 0.1
+    assert 0.19 < w.second.abs().max() <= 0.2
 
 
 def test_all_tensors_of_a_layer_and_a_change_of_each():

@@ -82,12 +82,14 @@ def check_same(
     return batch
 
 
-def check_by_hand(face: Face, pick: str) -> None:
+def check_by_hand(
+    face: Face, pick: str, few: Sequence[int] = (3, 6), many: Sequence[int] = (9, 9, 9)
+) -> None:
     """Every neighbour in stored order, local ids in order of first occurrence: one thread."""
     graph = INDPTR, INDICES
     with threads(1):
-        batch = face(*graph, torch.tensor([2, 0]), [3, 6], **options(graph, pick))
-        joined = face(*graph, torch.tensor([5]), [9, 9, 9], **options(graph, pick, frontier="new"))
+        batch = face(*graph, torch.tensor([2, 0]), few, **options(graph, pick))
+        joined = face(*graph, torch.tensor([5]), many, **options(graph, pick, frontier="new"))
     inner, outer = batch.blocks
     # seeds 2 <- 2 4 4 and 0 <- 1 2 3
     assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
@@ -225,7 +227,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seeds": torch.tensor([1.0])}, UsageError, "seeds must be int32 or int64, it is float32"),
     ({"seeds": torch.tensor([[1]])}, UsageError, "seeds must have 1 dimension"),
     ({"fanouts": []}, UsageError, "fanouts is empty"),
-    ({"fanouts": [3, 0]}, UsageError, "fanout must be at least 1, it is 0"),
+    ({"fanouts": [3, 0]}, UsageError, "fanout must be at least 1, or -1 .*, it is 0"),
     ({"frontier": "old"}, UsageError, "frontier must be 'cumulative' or 'new', not 'old'"),
     ({"batch": 1 << 32}, UsageError, "batch must be at least 0 and below 4294967296"),
     ({"indptr": INDPTR.int()}, UsageError, "indptr must be int64, it is int32"),

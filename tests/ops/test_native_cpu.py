@@ -19,6 +19,11 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
             ["gather.cpp", "stream.cpp"],
             "ok   cached: the first wrong id is told",
         ),
+        (
+            "test_ceilings.cpp",
+            ["ceilings.cpp"],
+            "ok   128 bits: every multiply-add of every lane is counted",
+        ),
         ("test_pgsampler.cpp", ["pgsampler.cpp"], "ok   allocations failed and the caller was"),
     ],
 )

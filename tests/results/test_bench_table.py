@@ -52,3 +52,15 @@ def test_a_host_gather_is_told_beside_torch_s(tmp_path, with_torch):
 @pytest.mark.parametrize("name", ["run", "calibrate", "memory", "operatorsx"])
 def test_other_files_are_none_of_its_business(tmp_path, name):
     assert told(tmp_path, name, {}) is None
+
+
+def test_a_program_s_name_may_begin_with_another_s(tmp_path):
+    row = {"name": "tuned", "dim": 128, "ms": 0.07, "what": "forward", "floor_ms": 0.05}
+    about, part = told(
+        tmp_path, "aggregate_gpu", {"device": "a GPU", "torch": "2", "results": [row]}
+    )
+    assert "aggregate_gpu.py" in about and part.lines[0]["floor ms"] == "0.0500"
+    found = {"torch": "2", "threads": 2, "clock": "wall", "dst": 1, "src": 2, "edges": 3}
+    row = {"name": "forward", "dim": 64, "ms": 2.0, "other_ms": 5.0, "ratio": 2.5}
+    about, part = told(tmp_path, "aggregate_attention", found | {"results": [row]})
+    assert "aggregate.py" in about and part.lines[0]["ratio"] == "2.50"

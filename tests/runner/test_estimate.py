@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
-from gnnbench.runner.estimate import describe, estimate
+from gnnbench.runner.estimate import ROOFLINE_S, describe, estimate
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Pair, Plan
 
@@ -53,3 +53,12 @@ def test_a_table_without_edges_is_known_to_gathers():
     gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
     assert estimate(Pair(gather), MEASURE).bytes > 512_000_000
     assert estimate(Pair(replace(gather, fanouts=(5,))), MEASURE).bytes is None
+
+
+def test_kernels_that_follow_an_epoch_are_counted():
+    """Two rounds of two cells."""
+    plain, looked = (
+        estimate(Pair(CELL, replace(CELL, system="r")), MEASURE.model_copy(update={"roofline": on}))
+        for on in (False, True)
+    )
+    assert looked.seconds == plain.seconds + 2 * 2 * ROOFLINE_S

@@ -44,6 +44,25 @@ def test_the_same_batches_in_another_order():
     assert "norm 5.2" in losses_fault(life(), life(norm=5.2), "identical", reordered=True)
 
 
+def test_in_a_whole_training_other_draws_need_only_keep_pace():
+    """Not in its first epoch, nor where draws are the same; an epoch behind may be, two not."""
+    behind = life((4.0, 3.9, 3.5, 3.3))
+    assert "has a loss of 3.9" in losses_fault(life(), behind, "equivalent")
+    assert losses_fault(life(), behind, "equivalent", followed=True) == ""
+    assert "has a loss of 3.9" in losses_fault(life(), behind, "identical", followed=True)
+    far = life((4.0, 3.9, 3.9, 3.9))
+    said = losses_fault(life(), far, "equivalent", followed=True)
+    assert said.startswith("epoch 2 has a loss of 3.9 where the reference has 3.3")
+    ahead = life((4.0, 3.1, 2.8, 2.5))
+    assert "has a loss of 3.1" in losses_fault(life(), ahead, "equivalent", followed=True)
+    first = life((4.2, 3.6, 3.3, 3.1))
+    assert "epoch 0 has a loss" in losses_fault(life(), first, "equivalent", followed=True)
+    for moved, fault in (((0.1, 0.6), False), ((0.01, 0.4), True)):
+        told = [life()[0], *life(moved=moved)[1:]]
+        found = losses_fault(life(), told, "equivalent", followed=True)
+        assert ("moved layer 1 by 0.01" in found) == fault == bool(found)
+
+
 def test_nodes_agree():
     assert losses_fault(life(), life(nodes=980), "equivalent") == ""
     assert "met 999 nodes where the reference met 1000" in losses_fault(

@@ -86,7 +86,7 @@ class Lives:
 
 
 def couple(*labels):
-    return SimpleNamespace(compare=[labels], measure=Measure())
+    return SimpleNamespace(compare=[labels], accuracy={}, measure=Measure())
 
 
 @pytest.fixture

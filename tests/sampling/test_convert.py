@@ -144,6 +144,8 @@ def test_dgl_form(dgl, id_dtype):
     assert inner.edata[dgl.EID].tolist() == [41, 60] and inner.edata[dgl.EID].dtype == id_dtype
     assert "weights" not in inner.edata
     assert first.edata["weights"].tolist() == [2, 1]
+    first.update_all(dgl.function.copy_e("weights", "m"), dgl.function.sum("m", "total"))
+    assert float(first.dstdata["total"].sum()) == 3
     assert inner.is_block and first.is_block
 
 

@@ -5,8 +5,9 @@
 
 from gnnbench.results.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES
 from gnnbench.results.schema.column import Column, column_names
-from gnnbench.results.schema.inside import CURVES, KERNELS, STAGE_NAMES, STAGES
+from gnnbench.results.schema.inside import CONVERGENCE, CURVES, KERNELS, STAGE_NAMES, STAGES
 from gnnbench.results.schema.measured import METRICS, RATIOS, SAMPLES
+from gnnbench.results.schema.roofline import ROOFLINE
 
 TABLES = {
     "cells.csv": ("one row per cell, and per name under which it was asked for", CELLS),
@@ -16,9 +17,12 @@ TABLES = {
     "stages.csv": ("stages of sampling cells, by hop", STAGES),
     "kernels.csv": ("kernels of sampling cells on a GPU", KERNELS),
     "curves.csv": ("hit ratios of caches of every size in a trace of an epoch apart", CURVES),
+    "roofline.csv": ("kernels run by themselves, and the machine's ceilings over them", ROOFLINE),
+    "convergence.csv": ("accuracy epoch by epoch, of every life", CONVERGENCE),
 }
 
 __all__ = [
-    "CELLS", "CURVES", "KERNELS", "METRICS", "RATIOS", "SAMPLES", "STAGES", "STAGE_NAMES",
-    "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column", "column_names",
+    "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "METRICS", "RATIOS", "ROOFLINE", "SAMPLES",
+    "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column",
+    "column_names",
 ]  # fmt: skip

@@ -98,6 +98,13 @@ CELLS: tuple[Column, ...] = (
     Column("threads", "int", "", "threads given to each worker"),
     Column("seed", "int", "", "seed of sampling, order and weights"),
     Column("max_batches", "int", "", "batches after which an epoch is cut; 0: never"),
+    Column(
+        "evaluate",
+        "str",
+        "",
+        "neighbours over which the model is evaluated after each epoch: sampled (by the fanouts) or"
+        " all; empty: it is not",
+    ),
     Column("recipe", "str", "", "the resolved recipe, stage by stage, as JSON"),
     Column("nodes", "int", "", "nodes of the graph"),
     Column("edges", "int", "", "directed edges of the graph"),

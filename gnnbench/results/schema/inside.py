@@ -1,4 +1,4 @@
-"""``stages.csv``, ``kernels.csv`` and ``curves.csv``: a look inside the samples of a cell."""
+"""``stages.csv``, ``kernels.csv``, ``curves.csv`` and ``convergence.csv``: a look inside a cell."""
 
 from __future__ import annotations
 
@@ -58,6 +58,18 @@ CURVES: tuple[Column, ...] = (
         "rows found in such a cache over all that the batches need: exact",
     ),
     Column("missed_bytes", "float", "B", "bytes of rows that a batch would have fetched, mean"),
+)
+
+CONVERGENCE: tuple[Column, ...] = (
+    Column("id", "str", "", "cell"),
+    Column("cell", "str", "", "system and what sets it apart in the run"),
+    Column("pair", "str", "", "reference id and system id, joined by '-'"),
+    Column("life", "int", "", "which pair of fresh processes of this comparison, from 0"),
+    Column("epoch", "int", "", "epochs trained so far, warm-up among them, from 1"),
+    Column("elapsed_s", "float", "s", "wall time of these epochs; evaluation is no part of it"),
+    Column("loss", "float", "", "mean training loss of the epoch"),
+    Column("val_accuracy", "float", "1", "share of validation nodes answered right after it"),
+    Column("test_accuracy", "float", "1", "share of test nodes answered right after it"),
 )
 
 STAGE_NAMES = {

@@ -8,7 +8,12 @@ from gnnbench.results.schema.column import Column
 
 METRICS: tuple[Column, ...] = (
     Column("id", "str", "", "cell"),
-    Column("stage", "str", "", "phase or stage; epoch: all of it; open, setup, check: before it"),
+    Column(
+        "stage",
+        "str",
+        "",
+        "phase or stage; epoch: all of it; open, setup, check: before it; learning: all epochs",
+    ),
     Column("name", "str", "", "what it is: see below; a stage from elsewhere may have its own"),
     Column("where", "str", "", "where the data were, for bytes and calls: see below"),
     Column(
@@ -51,8 +56,16 @@ SAMPLES: tuple[Column, ...] = (
     Column(
         "param_norm", "float", "", "norm of all parameters after the epoch; empty without compute"
     ),
+    Column("val_accuracy", "float", "1", "accuracy on validation nodes after the epoch"),
+    Column("test_accuracy", "float", "1", "accuracy on test nodes after the epoch"),
+    Column("evaluate_s", "float", "s", "time that finding both took: in no other time"),
     Column("peak_alloc_bytes", "int", "B", "peak of the device's allocator"),
-    Column("peak_rss_bytes", "int", "B", "peak resident memory of the worker so far"),
+    Column(
+        "peak_rss_bytes",
+        "int",
+        "B",
+        "peak resident memory of the worker so far, evaluation included",
+    ),
     Column("block_s", "float", "s", "length of the round's part for which CPU use was taken"),
     Column("idle_cpu_s", "float", "s", "CPU time that the other, idle worker used meanwhile"),
     Column("rest_cpu_s", "float", "s", "CPU time that the worker used between its commands"),

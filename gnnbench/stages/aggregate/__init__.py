@@ -1,5 +1,25 @@
 """Aggregation as a stage: whose layers train on the blocks, and what sums their neighbours."""
 
-from gnnbench.stages.aggregate.spec import AggregateSpec, Csr, DglLayers, PygLayers
+from gnnbench.stages.aggregate.spec import (
+    AggregateSpec,
+    Csr,
+    DglLayers,
+    GnnAdvisor,
+    MemoryAware,
+    PygLayers,
+    Scatter,
+    Spmm,
+    Tuned,
+)
 
-__all__ = ["AggregateSpec", "Csr", "DglLayers", "PygLayers"]
+__all__ = [
+    "AggregateSpec",
+    "Csr",
+    "DglLayers",
+    "GnnAdvisor",
+    "MemoryAware",
+    "PygLayers",
+    "Scatter",
+    "Spmm",
+    "Tuned",
+]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing, require_pyg
 from gnnbench.missing import Missing
-from gnnbench.ops.missing import native_missing
-from gnnbench.stages.spec import Spec
+from gnnbench.ops.missing import gpu_missing, native_missing
+from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.models.framework import Framework
@@ -47,13 +47,146 @@ class Csr(AggregateSpec):
         return native_missing(device)
 
     def build(self) -> Framework:
-        """Our layers over the native operator."""
+        """Our layers over the native operators."""
         from gnnbench.models.native import Native
         from gnnbench.ops.aggregate import aggregate
+        from gnnbench.ops.attention import attend
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(aggregate)
+        return Native(aggregate, attend)
+
+
+@dataclass(frozen=True)
+class Tuned(AggregateSpec):
+    """Our layers; the fastest sum of rows that we have on a GPU."""
+
+    name: ClassVar[str] = "tuned"
+    summary: ClassVar[str] = "our layers, over our fastest kernel on a GPU"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native libraries must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the kernel."""
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_tuned import aggregate_tuned
+        from gnnbench.ops.attention import attend
+        from gnnbench.ops.library import load_native
+
+        load_native()
+        return Native(aggregate_tuned, attend)
+
+
+@dataclass(frozen=True)
+class MemoryAware(AggregateSpec):
+    """Our layers; FastGL's Memory-Aware kernels."""
+
+    name: ClassVar[str] = "memory-aware"
+    summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    x: int = option(8, "destinations of a block of threads (the paper's X)", (1, 2, 4, 8, 16, 32))
+    y: int = option(32, "columns of a block of threads (the paper's Y)", (8, 16, 32))
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native libraries must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the kernels."""
+        from functools import partial
+
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
+        from gnnbench.ops.library import load_native
+
+        load_native()
+        return Native(
+            partial(aggregate_memory_aware, x_nodes=self.x, y_dims=self.y),
+            partial(attend_memory_aware, x_nodes=self.x, y_dims=self.y),
+        )
+
+
+@dataclass(frozen=True)
+class Spmm(AggregateSpec):
+    """Our layers; torch's sparse product, which is MKL's or cuSPARSE's."""
+
+    name: ClassVar[str] = "spmm"
+    summary: ClassVar[str] = "our layers, over torch's product of a sparse CSR matrix"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """On the CPU torch must be built with MKL, which its product calls."""
+        if device != "cpu":
+            return gpu_missing()
+        import torch
+
+        if torch.backends.mkl.is_available():
+            return None
+        return Missing("this torch is built without MKL", "install a torch with MKL")
+
+    def build(self) -> Framework:
+        """Our layers over the product."""
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_spmm import aggregate_spmm
+
+        return Native(aggregate_spmm)
+
+
+@dataclass(frozen=True)
+class Scatter(AggregateSpec):
+    """Our layers; a row for each edge is gathered, then scattered (PyG's way)."""
+
+    name: ClassVar[str] = "scatter"
+    summary: ClassVar[str] = "our layers, over gather and scatter, as PyG aggregates"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """Torch is enough."""
+        return None if device == "cpu" else gpu_missing()
+
+    def build(self) -> Framework:
+        """Our layers over torch's gather and scatter."""
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_scatter import aggregate_scatter, attend_scatter
+
+        return Native(aggregate_scatter, attend_scatter)
+
+
+@dataclass(frozen=True)
+class GnnAdvisor(AggregateSpec):
+    """Our layers; GNNAdvisor's 2D workload, its groups made anew for every block."""
+
+    name: ClassVar[str] = "gnnadvisor"
+    summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+
+    group: int = option(32, "most neighbours in a group", range(1, 1025))
+    dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The native library must have been built."""
+        return native_missing(device)
+
+    def build(self) -> Framework:
+        """Our layers over the groups."""
+        from functools import partial
+
+        from gnnbench.models.native import Native
+        from gnnbench.ops.aggregate_groups import aggregate_groups
+        from gnnbench.ops.library import load_native
+
+        load_native()
+        group, dim_workers = self.group, self.dim_workers
+        return Native(partial(aggregate_groups, group=group, dim_workers=dim_workers))
 
 
 @dataclass(frozen=True)
@@ -61,7 +194,7 @@ class DglLayers(AggregateSpec):
     """DGL's own layers."""
 
     name: ClassVar[str] = "dgl"
-    summary: ClassVar[str] = "the real DGL: its SAGEConv layers"
+    summary: ClassVar[str] = "the real DGL: its own layers, and its message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -78,10 +211,10 @@ class DglLayers(AggregateSpec):
 
 @dataclass(frozen=True)
 class PygLayers(AggregateSpec):
-    """PyG's message passing."""
+    """PyG's own layers, and its message passing."""
 
     name: ClassVar[str] = "pyg"
-    summary: ClassVar[str] = "the real PyG: message passing"
+    summary: ClassVar[str] = "the real PyG: its own layers, and message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
 
     @classmethod
@@ -90,7 +223,7 @@ class PygLayers(AggregateSpec):
         return pyg_missing(device)
 
     def build(self) -> Framework:
-        """Message passing on PyG's edge indices."""
+        """PyG's layers."""
         require_pyg()
         from gnnbench.models.pyg_layers import PygFramework
 

@@ -1,95 +1,94 @@
 #include "cpu/aggregate/aggregate.h"
 
-#include "bindings/aggregate_args.h"
-#include "bindings/cpu/memory.h"
+#include <tuple>
+
+#include "bindings/cpu/block_args.h"
 
 namespace gnnbench {
 namespace {
 
-void check_values(const Tensor& t, const char* name) {
-  check_layout(t, name, 2);
-  if (t.scalar_type() != ScalarType::Float && t.scalar_type() != ScalarType::Double) {
-    fail(name, " must be float32 or float64, it is ", dtype_name(t.scalar_type()));
-  }
-  check_cpu(t, name);
+void check_on_cpu(const std::optional<Tensor>& weights) {
+  if (weights) check_cpu(*weights, "weights");
 }
 
-BlockView check_block(const Tensor& indptr, const Tensor& indices, int64_t num_dst,
-                      int64_t num_src) {
-  check_layout(indptr, "indptr", 1);
-  check_dtype(indptr, "indptr", ScalarType::Int);
-  check_cpu(indptr, "indptr");
-  check_layout(indices, "indices", 1);
-  check_dtype(indices, "indices", ScalarType::Int);
-  check_cpu(indices, "indices");
-  if (num_dst < 0 || indptr.numel() != num_dst + 1) {
-    fail("indptr must hold num_dst + 1 = ", num_dst + 1, " offsets, it holds ", indptr.numel());
-  }
-  if (num_src < num_dst) {
-    fail("a block of ", num_dst, " destinations needs as many sources at least, it has ", num_src);
-  }
-  if (num_src > INT32_MAX || indices.numel() > INT32_MAX) {
-    fail("a block must stay below 2^31 sources and edges");
-  }
-  const BlockView block{data<const int32_t>(indptr), data<const int32_t>(indices), num_dst,
-                        indices.numel()};
-  const int64_t row = find_bad_row(block);
-  if (row >= 0) {
-    fail("indptr must start at 0, never decrease and end at the number of edges; row ", row,
-         " is wrong");
-  }
-  const int64_t edge = find_bad_id(block, num_src);
-  if (edge >= 0) {
-    fail("indices holds ", block.indices[edge], " at position ", edge,
-         ", the block has the sources 0 to ", num_src - 1);
-  }
-  return block;
+std::tuple<Tensor, Tensor, Tensor> transpose_cpu(Tensor indptr, Tensor indices, int64_t num_src) {
+  const BlockView block = check_block(indptr, indices, indptr.numel() - 1, num_src);
+  Tensor offsets = empty_cpu(num_src + 1, ScalarType::Int);
+  Tensor dst = empty_cpu(block.num_edges, ScalarType::Int);
+  Tensor edge = empty_cpu(block.num_edges, ScalarType::Int);
+  const int64_t parts = transpose_parts();
+  const Scratch<int32_t> counts(parts * num_src);
+  transpose(block, num_src, parts, counts.ptr, data<int32_t>(offsets), data<int32_t>(dst),
+            data<int32_t>(edge));
+  return {offsets, dst, edge};
 }
 
-Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, std::string mode) {
-  check_values(x, "x");
+Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, std::string mode,
+                     std::optional<Tensor> weights) {
+  check_values(x, "x", 2);
+  check_cpu(x, "x");
   const Aggregate m = aggregate_from_name(mode);
   const BlockView block = check_block(indptr, indices, num_dst, x.size(0));
-  Tensor out = empty_cpu({num_dst, x.size(1)}, x.scalar_type());
-  if (x.scalar_type() == ScalarType::Float) {
-    aggregate(block, data<const float>(x), x.size(1), m, data<float>(out));
-  } else {
-    aggregate(block, data<const double>(x), x.size(1), m, data<double>(out));
-  }
+  check_weights(weights, x, block.num_edges);
+  check_on_cpu(weights);
+  Tensor out = empty_rows({num_dst, x.size(1)}, x.scalar_type());
+  by_dtype(x, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    using S = Sum<T>;
+    const Scratch<S> factors(m == Aggregate::kSum ? 0 : num_dst);
+    const S* w = edge_values<S>(weights);
+    if (m != Aggregate::kSum) row_factors(block.indptr, num_dst, w, m, factors.ptr);
+    RowSums<T> sums{block, data<const T>(x), x.size(1)};
+    sums.entry_weights = w;
+    sums.own_rows = m == Aggregate::kGcn ? num_dst : 0;
+    sums.factors = m == Aggregate::kSum ? nullptr : factors.ptr;
+    sums.out = data<T>(out);
+    sum_rows(sums);
+  });
   return out;
 }
 
-template <class T>
-void backward(const BlockView& block, const Tensor& grad, int64_t num_src, Aggregate mode,
-              Tensor& grad_x) {
-  const int64_t parts = transpose_parts();
-  const Scratch<int32_t> counts(parts * num_src), indptr(num_src + 1), indices(block.num_edges);
-  const Scratch<T> scale(block.num_rows);
-  transpose(block, num_src, parts, counts.ptr, indptr.ptr, indices.ptr);
-  const BlockView transposed{indptr.ptr, indices.ptr, num_src, block.num_edges};
-  aggregate_backward(block, transposed, data<const T>(grad), grad.size(1), mode, scale.ptr,
-                     data<T>(grad_x));
-}
-
-Tensor aggregate_backward_cpu(Tensor indptr, Tensor indices, Tensor grad, int64_t num_src,
-                              std::string mode) {
-  check_values(grad, "grad");
+Tensor aggregate_transposed_cpu(Tensor indptr, Tensor t_indptr, Tensor t_dst, Tensor t_edge,
+                                Tensor grad, std::string mode, std::optional<Tensor> weights) {
+  check_values(grad, "grad", 2);
+  check_cpu(grad, "grad");
   const Aggregate m = aggregate_from_name(mode);
-  const BlockView block = check_block(indptr, indices, grad.size(0), num_src);
-  Tensor grad_x = empty_cpu({num_src, grad.size(1)}, grad.scalar_type());
-  if (grad.scalar_type() == ScalarType::Float) {
-    backward<float>(block, grad, num_src, m, grad_x);
-  } else {
-    backward<double>(block, grad, num_src, m, grad_x);
-  }
-  return grad_x;
+  const int64_t num_dst = grad.size(0), num_edges = t_dst.numel();
+  check_offsets(indptr, "indptr", num_dst, "num_dst", num_edges);
+  const BlockView transposed = check_transposed(t_indptr, t_dst, t_edge, num_dst);
+  check_weights(weights, grad, num_edges);
+  check_on_cpu(weights);
+  Tensor out = empty_rows({transposed.num_rows, grad.size(1)}, grad.scalar_type());
+  by_dtype(grad, [&](auto* type) {
+    using T = std::remove_pointer_t<decltype(type)>;
+    using S = Sum<T>;
+    const bool plain = m == Aggregate::kSum;
+    const Scratch<S> factors(plain ? 0 : num_dst), entries(weights ? num_edges : 0);
+    const S* w = edge_values<S>(weights);
+    if (!plain) row_factors(data<const int32_t>(indptr), num_dst, w, m, factors.ptr);
+    const S* scale = plain ? nullptr : factors.ptr;
+    RowSums<T> sums{transposed, data<const T>(grad), grad.size(1)};
+    if (w) {
+      transposed_weights(transposed.indices, data<const int32_t>(t_edge), num_edges, w, scale,
+                         entries.ptr);
+      sums.entry_weights = entries.ptr;
+    } else {
+      sums.column_weights = scale;
+    }
+    sums.own_rows = m == Aggregate::kGcn ? num_dst : 0;
+    sums.own = scale;
+    sums.out = data<T>(out);
+    sum_rows(sums);
+  });
+  return out;
 }
 
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
+  m.impl("transpose", TORCH_BOX(&transpose_cpu));
   m.impl("aggregate", TORCH_BOX(&aggregate_cpu));
-  m.impl("aggregate_backward", TORCH_BOX(&aggregate_backward_cpu));
+  m.impl("aggregate_transposed", TORCH_BOX(&aggregate_transposed_cpu));
 }
 
 }  // namespace gnnbench

@@ -106,6 +106,18 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // stream (cudaStream_t), its multiprocessors.
   m.def("limited_stream(Tensor like, int sms) -> Tensor");
 
+  // Ceilings: work that tells by its result that it was done (cpu/ceilings/ceilings.h). Words are
+  // int32, whole lines of 64 bytes; sums are taken modulo 2^32 -> int64 [1]. `fma` answers how many
+  // multiply-adds of float32 were done, `shared` how many bytes of a GPU's shared memory were read
+  // (CUDA only), each by chains of `steps`, at most 2^23. A mark does nothing but to have a name
+  // among a GPU's kernels (CUDA only).
+  m.def("ceiling_copy(Tensor source, Tensor(a!) target) -> ()");
+  m.def("ceiling_read(Tensor words, int passes) -> Tensor");
+  m.def("ceiling_rows(Tensor words, Tensor ids) -> Tensor");
+  m.def("ceiling_fma(Tensor like, int steps) -> Tensor");
+  m.def("ceiling_shared(Tensor like, int steps) -> Tensor");
+  m.def("ceiling_mark(Tensor like) -> ()");
+
   // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
@@ -152,10 +164,68 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "sieve_insert(Tensor(a!) nodes, Tensor(b!) newer, Tensor(c!) visited, Tensor(d!) state, "
       "Tensor ids) -> (Tensor slots, Tensor evicted)");
 
-  // Aggregation over a block. x float32|float64 [num_src, dim], mode sum|mean|gcn -> [num_dst,
-  // dim]; the backward takes the gradient of that and gives the one of x.
-  m.def("aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode) -> Tensor");
+  // A block's transpose, for every source its edges in their order: t_indptr int32 [num_src + 1],
+  // t_dst int32 [num_edges] (destinations) and t_edge int32 [num_edges] (places in indices).
   m.def(
-      "aggregate_backward(Tensor indptr, Tensor indices, Tensor grad, int num_src, str mode) "
-      "-> Tensor");
+      "transpose(Tensor indptr, Tensor indices, int num_src) -> "
+      "(Tensor t_indptr, Tensor t_dst, Tensor t_edge)");
+
+  // Aggregation over a block. x float16|bfloat16|float32|float64 [num_src, dim], mode sum|mean|gcn,
+  // weights [num_edges] float32, of float64 values float64 -> [num_dst, dim] in the dtype of x,
+  // sums in that of weights. The transposed one takes the gradient of that, over the block's
+  // transpose, and gives the one of x.
+  m.def(
+      "aggregate(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights=None) -> Tensor");
+  m.def(
+      "aggregate_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, Tensor t_edge, "
+      "Tensor grad, str mode, Tensor? weights=None) -> Tensor");
+
+  // GNNAdvisor's: rows cut into groups of at most `group` entries, the unit of work: starts int32
+  // [groups + 1] (entries) and rows int32 [groups]; then sums by group over x float32|float64 ->
+  // [num_rows, dim]. dim_workers 1 to 32 threads of a warp share a group's columns; vector lanes do
+  // on the CPU.
+  m.def("neighbor_groups(Tensor indptr, int group) -> (Tensor starts, Tensor rows)");
+  m.def(
+      "aggregate_groups(Tensor starts, Tensor rows, Tensor indices, Tensor x, int num_rows, "
+      "int dim_workers) -> Tensor");
+
+  // Several heads, each with its own weights: x [num_src, heads, width] in a dtype as above,
+  // weights [num_edges, heads] -> [num_dst, heads, width]; the transposed one from its gradient,
+  // over the block's transpose, the one of x.
+  m.def(
+      "aggregate_heads(Tensor indptr, Tensor indices, Tensor x, Tensor weights, int num_dst) -> "
+      "Tensor");
+  m.def(
+      "aggregate_heads_transposed(Tensor t_indptr, Tensor t_dst, Tensor t_edge, Tensor grad, "
+      "Tensor weights) -> Tensor");
+
+  // Products of a destination's row and a source's at each edge (SDDMM), the gradient of weights:
+  // rows [num_dst, heads, width], x [num_src, heads, width], of one dtype -> [num_edges, heads],
+  // float32 or, of float64, float64.
+  m.def("edge_dots(Tensor indptr, Tensor indices, Tensor rows, Tensor x) -> Tensor");
+
+  // A source's row and a destination's added at each edge: src [num_src, heads], dst [num_dst,
+  // heads], float32|float64 -> [num_edges, heads]. Its gradient are sums over rows: of values
+  // [num_edges, heads] at a row's entries, or at the places `edges` [num_edges] of the entries
+  // (with t_indptr and t_edge of the transpose: by source) -> [rows, heads].
+  m.def("edge_add(Tensor indptr, Tensor indices, Tensor src, Tensor dst) -> Tensor");
+  m.def("edge_sums(Tensor indptr, Tensor values, Tensor? edges=None) -> Tensor");
+
+  // Softmax over each destination's edges, head by head; all float32|float64 [num_edges, heads].
+  m.def("edge_softmax(Tensor indptr, Tensor scores) -> Tensor");
+  m.def("edge_softmax_backward(Tensor indptr, Tensor softmax, Tensor grad) -> Tensor");
+
+  // Other ways to sum a block's rows on a GPU; CUDA only. tuned: as aggregate, a group of lanes
+  // takes `rows` (1 to 7) of them. memory_aware: FastGL's, blocks of `targets` rows and `dims`
+  // columns, of x [num_src, dim] as aggregate or, of x [num_src, heads, width], as aggregate_heads.
+  m.def(
+      "aggregate_tuned(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights=None, int rows=4) -> Tensor");
+  m.def(
+      "aggregate_memory_aware(Tensor indptr, Tensor indices, Tensor x, int num_dst, str mode, "
+      "Tensor? weights, int targets, int dims) -> Tensor");
+  m.def(
+      "aggregate_memory_aware_transposed(Tensor indptr, Tensor t_indptr, Tensor t_dst, "
+      "Tensor t_edge, Tensor grad, str mode, Tensor? weights, int targets, int dims) -> Tensor");
 }

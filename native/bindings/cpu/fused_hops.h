@@ -76,7 +76,8 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     }
     Tensor indices = empty_cpu(edges, ScalarType::Int);
     ClaimPool<Id> pool(blocks);
-    const bool long_rows = draws.fanout > kFusedFanout && draws.spec.pick == Pick::kFisherYates;
+    const bool long_rows = draws.fanout > kFusedFanout && draws.fanout != kAllNeighbors &&
+                           draws.spec.pick == Pick::kFisherYates;
     const Scratch<uint32_t> moved(long_rows && edges > 0 ? workers * 2 * int64_t{draws.fanout} : 0);
     Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
     maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);

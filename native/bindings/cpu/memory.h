@@ -8,6 +8,7 @@
 
 #include "bindings/checks.h"
 #include "cpu/common/arena.h"
+#include "cpu/common/pages.h"
 
 namespace gnnbench {
 
@@ -37,6 +38,15 @@ inline Tensor empty_cpu(const std::vector<int64_t>& sizes, ScalarType type) {
     strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
   }
   return empty_cpu(sizes.data(), strides.data(), static_cast<int64_t>(sizes.size()), type);
+}
+
+// The same, of rows that are written in full: in huge pages, so that a large result is not paid for
+// by the system's faults on small ones.
+inline Tensor empty_rows(const std::vector<int64_t>& sizes, ScalarType type) {
+  Tensor rows = empty_cpu(sizes, type);
+  const auto bytes = static_cast<size_t>(rows.numel()) * rows.element_size();
+  if (bytes >= 2 * kHugePage) prefer_huge_pages(rows.data_ptr(), bytes);
+  return rows;
 }
 
 // The first n entries of a tensor of one dimension, a view.

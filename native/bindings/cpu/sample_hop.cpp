@@ -23,8 +23,8 @@ Answer sample_hop_cpu(Tensor indptr, Tensor indices, Tensor dst, int64_t fanout,
   check_cpu(indptr, "indptr");
   check_cpu(indices, "indices");
   check_cpu(dst, "dst");
-  const HopDraws draws{pick_spec(pick, tables, walk, indices.numel(), cpu_pointer),
-                       static_cast<uint32_t>(check_fanout(fanout)), static_cast<uint64_t>(key),
+  const PickSpec spec = pick_spec(pick, tables, walk, indices.numel(), cpu_pointer);
+  const HopDraws draws{spec, fanout_of(fanout, spec.pick), static_cast<uint64_t>(key),
                        check_u32(hop, "hop", int64_t{1} << 16),
                        check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(indptr, indices, dst, draws)

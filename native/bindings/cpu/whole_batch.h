@@ -106,10 +106,12 @@ inline BatchTask batch_task(const Tensor& indptr, const Tensor& indices, const T
   check_cpu(indptr, "indptr");
   check_cpu(indices, "indices");
   check_cpu(seeds, "seeds");
-  check_fanouts(fanouts);
   const HopDraws draws{pick_spec(pick, tables, walk, indices.numel(), cpu_pointer), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
-  return {indptr, indices, seeds, fanouts, draws, new_frontier_from_name(frontier), with_positions};
+  return {indptr,        indices,
+          seeds,         fanouts_of(fanouts, draws.spec.pick),
+          draws,         new_frontier_from_name(frontier),
+          with_positions};
 }
 
 }  // namespace gnnbench

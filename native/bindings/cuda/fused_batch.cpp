@@ -375,12 +375,11 @@ FusedRequest::FusedRequest(const char* op, const Tensor& indptr_, const Tensor& 
       indptr(indptr_),
       indices(indices_),
       seeds(seeds_),
-      fanouts(fanouts_),
       capacity(capacity_),
       with_positions(with_positions_) {
   check_csc(indptr, indices);
-  check_fanouts(fanouts);
   pick = pick_spec_on(on, pick_, tables, walk, indices.numel());
+  fanouts = fanouts_of(fanouts_, pick.pick);
   with_positions = with_positions && pick.pick != Pick::kRandomWalk;
   only_new = new_frontier_from_name(frontier);
   if (!capacity.empty() && capacity.size() != 2 * fanouts.size()) {

@@ -41,9 +41,9 @@ struct FusedRequest {
   const Tensor& indptr;
   const Tensor& indices;
   const Tensor& seeds;
-  const std::vector<int64_t>& fanouts;
   const std::vector<int64_t>& capacity;
   PickSpec pick;
+  std::vector<int64_t> fanouts;
   FusedWork work;
   bool only_new;
   bool with_positions;  // of each edge: never of random walks

@@ -109,13 +109,15 @@ std::vector<Tensor> gnnlab_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}, {table, "table"}});
-  check_fanouts(fanouts);
   check_versioned(table, version, indptr.numel() - 1);
   const OnDevice on(seeds, "gnnlab");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
-  Task task{indptr,         indices, seeds,  fanouts, draws, new_frontier_from_name(frontier),
-            with_positions, table,   version};
+  Task task{indptr,         indices,
+            seeds,          fanouts_of(fanouts, draws.spec.pick),
+            draws,          new_frontier_from_name(frontier),
+            with_positions, table,
+            version};
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(on, task) : run<int64_t>(on, task);
 }
 

@@ -50,11 +50,11 @@ std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
-  check_fanouts(fanouts);
   const bool only_new = new_frontier_from_name(frontier);
   const OnDevice on(seeds, "hop_by_hop");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
+  fanouts = fanouts_of(fanouts, draws.spec.pick);
   return indices.scalar_type() == ScalarType::Int
              ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions)
              : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions);

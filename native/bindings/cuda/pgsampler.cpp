@@ -227,13 +227,14 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
   const TaskSchedule schedule = schedule_of(variant);
-  const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
   const bool split_hubs = splits_hubs(hubs);
   const TaskWorker team =
       pgsampler_by_block(worker, variant, hubs) ? TaskWorker::kBlock : TaskWorker::kWarp;
   const OnDevice on(seeds, "pgsampler");
   const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
+  const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
+  fanouts = fanouts_of(fanouts, spec.pick);
   const uint32_t number = check_u32(batch, "batch", int64_t{1} << 32);
   const auto go = [&](auto id) {
     using Id = decltype(id);

@@ -101,8 +101,8 @@ Answer sample_hop_cuda(Tensor indptr, Tensor indices, Tensor dst, int64_t fanout
   check_dtype(dst, "dst", indices.scalar_type());
   check_cuda({{dst, "dst"}});
   const OnDevice on(dst, "sample_hop");
-  const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()),
-                       static_cast<uint32_t>(check_fanout(fanout)), static_cast<uint64_t>(key),
+  const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
+  const HopDraws draws{spec, fanout_of(fanout, spec.pick), static_cast<uint64_t>(key),
                        check_u32(hop, "hop", int64_t{1} << 16),
                        check_u32(batch, "batch", int64_t{1} << 32)};
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(on, indptr, indices, dst, draws)

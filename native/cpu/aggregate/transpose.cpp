@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "cpu/aggregate/aggregate.h"
+#include "cpu/aggregate/block.h"
 #include "cpu/common/parallel.h"
 
 namespace gnnbench {
@@ -37,24 +37,22 @@ int64_t part_begin(const BlockView& b, int64_t p, int64_t parts) {
 
 }  // namespace
 
-int64_t find_bad_row(const BlockView& b) {
-  if (b.indptr[0] != 0) return 0;
-  const int64_t row =
-      first_wrong(b.num_rows, [&](int64_t i) { return b.indptr[i + 1] < b.indptr[i]; });
+int64_t find_bad_row(const int32_t* indptr, int64_t num_rows, int64_t num_edges) {
+  if (indptr[0] != 0) return 0;
+  const int64_t row = first_wrong(num_rows, [&](int64_t i) { return indptr[i + 1] < indptr[i]; });
   if (row >= 0) return row;
-  return b.indptr[b.num_rows] == b.num_edges ? -1 : std::max<int64_t>(b.num_rows - 1, 0);
+  return indptr[num_rows] == num_edges ? -1 : std::max<int64_t>(num_rows - 1, 0);
 }
 
-int64_t find_bad_id(const BlockView& b, int64_t bound) {
+int64_t find_bad_id(const int32_t* ids, int64_t n, int64_t bound) {
   const uint64_t limit = static_cast<uint64_t>(bound);
-  return first_wrong(b.num_edges,
-                     [&](int64_t e) { return static_cast<uint32_t>(b.indices[e]) >= limit; });
+  return first_wrong(n, [&](int64_t i) { return static_cast<uint32_t>(ids[i]) >= limit; });
 }
 
 int64_t transpose_parts() { return std::min(num_threads(), kMaxParts); }
 
 void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* counts, int32_t* indptr,
-               int32_t* indices) {
+               int32_t* dst, int32_t* edge) {
   // How often each part names each source ...
   parallel_chunks(parts, 1, [&](int64_t p, int64_t, int64_t) {
     int32_t* count = counts + p * num_src;
@@ -81,7 +79,9 @@ void transpose(const BlockView& b, int64_t num_src, int64_t parts, int32_t* coun
     const int64_t end = part_begin(b, p + 1, parts);
     for (int64_t v = part_begin(b, p, parts); v < end; ++v) {
       for (int64_t e = b.indptr[v]; e < b.indptr[v + 1]; ++e) {
-        indices[place[b.indices[e]]++] = static_cast<int32_t>(v);
+        const int32_t to = place[b.indices[e]]++;
+        dst[to] = static_cast<int32_t>(v);
+        edge[to] = static_cast<int32_t>(e);
       }
     }
   });

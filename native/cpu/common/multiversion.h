@@ -14,3 +14,28 @@
 #else
 #define GNNBENCH_CLONES
 #endif
+
+// A pair of functions that its caller chooses from by has_avx512(): AVX-512 has twice the
+// registers, each of twice the width, so the two may hold other numbers of values.
+#ifdef GNNBENCH_X86
+#define GNNBENCH_WIDE GNNBENCH_AVX512
+#else
+#define GNNBENCH_WIDE
+#endif
+#if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
+#define GNNBENCH_NOT_WIDE __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define GNNBENCH_NOT_WIDE
+#endif
+
+namespace gnnbench {
+
+inline bool has_avx512() {
+#ifdef GNNBENCH_X86
+  return __builtin_cpu_supports("avx512f");
+#else
+  return false;
+#endif
+}
+
+}  // namespace gnnbench

@@ -51,8 +51,6 @@ struct Claims {
   }
 };
 
-constexpr int32_t kUnclaimed = -1;
-
 // One worker's hold on the pool. A block is marked as filled when it is left.
 template <class Id>
 class Claimer {

@@ -21,6 +21,7 @@
 #include <bit>
 
 #include "cpu/fastsample/claims.h"
+#include "cpu/fastsample/look_up.h"
 #include "cpu/hop/hop.h"
 
 namespace gnnbench {
@@ -108,7 +109,7 @@ inline void prefetch_to_own(const void* line) {
 // FastSample's map: entry v is node v's local id or kUnclaimed.
 template <class Id>
 struct DenseMap {
-  static constexpr int64_t kClaimAhead = 48;  // keys between a prefetch and its use
+  static constexpr int64_t kClaimAhead = 24;  // keys between a prefetch and its use
 
   int32_t* ids;  // [num_nodes]
 
@@ -117,7 +118,7 @@ struct DenseMap {
   void name(Id node, int32_t id) const { ids[node] = id; }
 
   // No branch on whether a node is known: masks, since a compiler makes branches of conditions.
-  // Shared, what looks unknown is listed first, then claimed: only that pays for an exchange.
+  // What looks unknown is listed first, then claimed: only that pays for an exchange.
   template <bool kShared>
   int64_t claim(const Id* keys, int64_t n, int32_t first, Id* fresh, int32_t* out) const {
     int32_t* const map = ids;
@@ -125,37 +126,26 @@ struct DenseMap {
       const int32_t mask = -static_cast<int32_t>(condition);
       return (yes & mask) | (no & ~mask);
     };
-    const auto ahead = [&](int64_t e) { return map + keys[std::min(e + kClaimAhead, n - 1)]; };
+    int32_t unknown[kClaimBlock + kLookUpWide];
+    const int64_t count = look_up(map, keys, n, out, unknown);
     int64_t claimed = 0;
-    if constexpr (kShared) {
-      uint16_t unknown[kClaimBlock + 1];
-      int64_t count = 0;
-      for (int64_t e = 0; e < n; ++e) {
-        __builtin_prefetch(ahead(e), 1);
-        out[e] = std::atomic_ref(map[keys[e]]).load(std::memory_order_relaxed);
-        unknown[count] = static_cast<uint16_t>(e);
-        count += out[e] == kUnclaimed;
-      }
-      for (int64_t i = 0; i < count; ++i) {
-        prefetch_to_own(map + keys[unknown[std::min(i + kClaimAhead / 2, count - 1)]]);
-        const Id key = keys[unknown[i]];
-        const int32_t mine = first + static_cast<int32_t>(claimed);
-        int32_t found = kUnclaimed;
-        const bool won = std::atomic_ref(map[key]).compare_exchange_strong(
-            found, mine, std::memory_order_relaxed);
+    for (int64_t i = 0; i < count; ++i) {
+      const Id key = keys[unknown[i]];
+      const int32_t mine = first + static_cast<int32_t>(claimed);
+      bool won;
+      int32_t found = kUnclaimed;
+      if constexpr (kShared) {
+        prefetch_to_own(map + keys[unknown[std::min(i + kClaimAhead, count - 1)]]);
+        won = std::atomic_ref(map[key]).compare_exchange_strong(found, mine,
+                                                                std::memory_order_relaxed);
         out[unknown[i]] = select(won, mine, found);
-        fresh[claimed] = key;
-        claimed += won;
+      } else {
+        found = map[key];
+        won = found == kUnclaimed;
+        map[key] = out[unknown[i]] = select(won, mine, found);
       }
-    } else {
-      for (int64_t e = 0; e < n; ++e) {
-        __builtin_prefetch(ahead(e), 1);
-        const Id key = keys[e];
-        const bool unknown = map[key] == kUnclaimed;
-        map[key] = out[e] = select(unknown, first + static_cast<int32_t>(claimed), map[key]);
-        fresh[claimed] = key;
-        claimed += unknown;
-      }
+      fresh[claimed] = key;
+      claimed += won;
     }
     return claimed;
   }

@@ -306,7 +306,7 @@ inline HopShape hop_shape(const PickSpec& pick, int64_t id_bytes, int64_t num_ed
     const uint64_t visits = pick.walk.visits();
     edges = fanout < visits ? fanout : visits;
     bytes = visits * (id_bytes + 2) + edges * 2;
-  } else if (!without_replacement(pick.pick) || fanout < num_edges) {
+  } else if (!without_replacement(pick.pick) || (fanout < num_edges && fanout != kAllNeighbors)) {
     // Else no row is so long that it needs slots.
     bytes = uint64_t{4} * fanout * (pick.pick == Pick::kFisherYates && fanout > 32 ? 3 : 1);
   }

@@ -17,6 +17,7 @@ void hop_empty(Launch launch, int32_t* indptr, int32_t base) {
 }
 
 int64_t hop_pick_slots(Pick pick, uint32_t fanout, int64_t edges) {
+  if (fanout == kAllNeighbors) return 0;
   if (takes_offers(pick)) return hop_reservoir_slots(fanout, edges);
   return is_sequential(pick) ? hop_sequential_slots(pick, fanout, edges) : 0;
 }

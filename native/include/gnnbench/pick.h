@@ -45,6 +45,10 @@ struct WeightTables {
 
 constexpr uint32_t kNoWeight = 0xFFFFFFFFu;
 
+// The fanout that takes every row whole, asked for as -1: no degree is above it, so nothing is
+// drawn and no slot is needed. Of the picks without replacement alone.
+constexpr uint32_t kAllNeighbors = 0xFFFFFFFFu;
+
 // Walks of PinSAGE's neighbourhoods, all from the destination.
 struct Walk {
   uint32_t walks;

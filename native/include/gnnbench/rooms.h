@@ -83,7 +83,7 @@ inline std::vector<FusedRoom> fused_rooms(const FusedWork& work,
   std::vector<FusedRoom> rooms;
   int64_t known = work.seeds, rows = known, all_edges = 0;
   for (size_t h = 0; h < work.fanouts.size(); ++h) {
-    int64_t edges = rows * work.fanouts[h];  // below 2^31 each
+    int64_t edges = rows * work.fanouts[h];  // below 2^31 and at most kAllNeighbors
     if (work.each_edge_once) edges = std::min(edges, work.num_edges);
     edges = std::min(edges, capacity[2 * h + 1]);
     edges = std::min(edges, work.only_new ? kFusedMaxEdges - all_edges : kFusedMaxEdges);

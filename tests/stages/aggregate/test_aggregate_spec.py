@@ -5,12 +5,28 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
-from gnnbench.errors import MissingError
+from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.ops import missing as native
-from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
+from gnnbench.stages.aggregate import (
+    Csr,
+    DglLayers,
+    GnnAdvisor,
+    MemoryAware,
+    PygLayers,
+    Scatter,
+    Spmm,
+    Tuned,
+)
 
-SPECS = {"csr": Csr, "dgl": DglLayers, "pyg": PygLayers}
+SPECS = {
+    "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
+    "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
+}  # fmt: skip
+ON_GPUS = ("memory-aware", "tuned")  # alone
+NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *ON_GPUS)
+SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
 PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
 
 
@@ -21,15 +37,15 @@ def test_listing_them_imports_no_framework():
         " if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split("\n")[0] == "gcn graphsage []"
+    assert done.stdout.split("\n")[0] == "gcn graphsage gin gat pinsage []"
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
 def test_plain_and_devices(name):
     spec = SPECS[name]()
-    assert spec.plain() == {"name": name}
+    assert spec.plain() == {"name": name, **SETTINGS.get(name, {})}
     assert spec.kind == "aggregate"
-    assert spec.devices == ("cpu", "cuda")
+    assert spec.devices == (("cuda",) if name in ON_GPUS else ("cpu", "cuda"))
 
 
 @pytest.mark.parametrize("name", sorted(SPECS))
@@ -37,7 +53,25 @@ def test_built_where_nothing_is_missing(name):
     spec = SPECS[name]()
     if missing := spec.missing("cpu"):
         pytest.skip(f"{name}: {missing.reason}")
-    assert spec.build().name == {"csr": "native"}.get(name, name)
+    assert spec.build().name == ("native" if name in NATIVE else name)
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_kernels_of_gpus_alone(name):
+    with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
+        SPECS[name]().resolved("cpu")
+
+
+@pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])
+def test_gnnadvisors_settings(wrong):
+    assert GnnAdvisor(group=3, dim_workers=8).plain()["group"] == 3
+    with pytest.raises(UsageError, match=f"'gnnadvisor'.{next(iter(wrong))} cannot be"):
+        GnnAdvisor(**wrong)
+
+
+def test_a_torch_without_mkl(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert "without MKL" in Spmm.missing("cpu").reason
 
 
 @pytest.mark.parametrize("name", sorted(PACKAGES))

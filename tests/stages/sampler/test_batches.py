@@ -138,18 +138,23 @@ def stage(spec, graph, fanouts=(9, 9)):
     return spec.resolved("cpu").build(Job(cell, graph, Counts()))
 
 
+ENOUGH = pytest.mark.parametrize("fanouts", [(9, 9), (-1, -1)])  # for every row, and all
+
+
+@ENOUGH
 @pytest.mark.parametrize("frontier", ["cumulative", "new"])
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map", "fastsample", "gnnlab"])
-def test_our_samplers_batches(sampler, frontier, graph):
-    made = stage(native(sampler, frontier=frontier), graph)
+def test_our_samplers_batches(sampler, frontier, fanouts, graph):
+    made = stage(native(sampler, frontier=frontier), graph, fanouts)
     agrees(made.checked(torch.tensor(SEEDS), 7), graph, frontier)
     assert all(b.positions is None for b in made.sample(torch.tensor(SEEDS), 0, 7).blocks)
 
 
+@ENOUGH
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("id_type", ["int64", "int32"])
-def test_dgls_batch(fused, id_type, graph):
-    made = stage(DglSampler(fused=fused, id_type=id_type), graph)
+def test_dgls_batch(fused, id_type, fanouts, graph):
+    made = stage(DglSampler(fused=fused, id_type=id_type), graph, fanouts)
     batch = made.sample(torch.tensor(SEEDS), 0, 7)
     agrees(batch, graph, "cumulative")
     assert batch.tensors() == []
@@ -170,9 +175,10 @@ def test_a_source_that_a_block_of_dgls_does_not_have():
 PYG = [*(PygSampler(extension=e) for e in EXTENSIONS), PygNativeSampler()]
 
 
+@ENOUGH
 @pytest.mark.parametrize("spec", PYG, ids=repr)
-def test_pygs_batches(spec, graph):
-    made = stage(spec, graph)
+def test_pygs_batches(spec, fanouts, graph):
+    made = stage(spec, graph, fanouts)
     batch = made.sample(torch.tensor(SEEDS), 0, 7)
     agrees(batch, graph, "new")
     assert [t.numel() for t in batch.tensors()] == [8, 8, 6]

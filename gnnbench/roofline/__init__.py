@@ -1,0 +1,1 @@
+"""Where kernels stand below what the machine can do at most: ceilings, kernels, work, counters."""

@@ -1,0 +1,47 @@
+// Checks of the arguments that both devices' ceilings take.
+#pragma once
+
+#include "bindings/checks.h"
+
+namespace gnnbench {
+
+constexpr int64_t kCeilingLine = 64;                 // bytes
+constexpr int64_t kCeilingSteps = int64_t{1} << 23;  // float32 counts exactly so far
+
+inline int64_t ceiling_lines(const Tensor& t) {
+  return t.numel() * static_cast<int64_t>(t.element_size()) / kCeilingLine;
+}
+
+inline void check_ceiling_words(const Tensor& t, const char* name) {
+  check_layout(t, name, t.dim());
+  check_dtype(t, name, ScalarType::Int);
+  const bool whole = t.numel() * 4 % kCeilingLine == 0 &&
+                     reinterpret_cast<uintptr_t>(t.data_ptr()) % kCeilingLine == 0;
+  if (!whole) fail(name, " must be whole lines of ", kCeilingLine, " bytes and begin at one");
+}
+
+inline void check_ceiling_copy(const Tensor& source, const Tensor& target) {
+  check_ceiling_words(source, "source");
+  check_ceiling_words(target, "target");
+  if (source.numel() != target.numel()) fail("target must be as large as source");
+}
+
+inline void check_ceiling_read(const Tensor& words, int64_t passes) {
+  check_ceiling_words(words, "words");
+  if (passes < 1) fail("passes must be at least 1, it is ", passes);
+}
+
+inline void check_ceiling_rows(const Tensor& words, const Tensor& ids) {
+  check_layout(words, "words", 2);
+  check_dtype(words, "words", ScalarType::Int);
+  check_layout(ids, "ids", 1);
+  check_dtype(ids, "ids", ScalarType::Long);
+}
+
+inline void check_ceiling_steps(int64_t steps) {
+  if (steps < 1 || steps > kCeilingSteps) {
+    fail("steps must be 1 to ", kCeilingSteps, ", it is ", steps);
+  }
+}
+
+}  // namespace gnnbench

@@ -1,0 +1,89 @@
+"""Kernels of CUDA as C++ for the host, over device.h: launches become calls.
+
+python translate.py native TO     # native/cuda/aggregate/*.cu, *.cuh -> TO/cuda/aggregate
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+
+def _closing(text: str, at: int, opening: str, closing: str) -> int:
+    """The place behind the bracket that closes the one at ``at``."""
+    depth = 0
+    for place in range(at, len(text)):
+        depth += (text[place] == opening) - (text[place] == closing)
+        if depth == 0:
+            return place + 1
+    raise ValueError(f"no {closing!r} for the {opening!r} at {at}")
+
+
+def _kernel_begin(text: str, end: int) -> int:
+    """Where the name (and template arguments) that end at ``end`` begin."""
+    place = end
+    while text[place - 1].isspace():
+        place -= 1
+    if text[place - 1] == ">":
+        depth = 0
+        while True:
+            place -= 1
+            depth += (text[place] == ">") - (text[place] == "<")
+            if depth == 0:
+                break
+    while re.match(r"[\w:]", text[place - 1]):
+        place -= 1
+    return place
+
+
+def _arguments(text: str) -> list[str]:
+    """A list's parts between commas that are in no bracket."""
+    parts, depth, begin = [], 0, 0
+    for place, char in enumerate(text):
+        depth += char in "([{"
+        depth -= char in ")]}"
+        if char == "," and depth == 0:
+            parts.append(text[begin:place].strip())
+            begin = place + 1
+    return [*parts, text[begin:].strip()]
+
+
+def translate(text: str) -> str:
+    """The source with each ``kernel<<<grid, threads, shared, stream>>>(...)`` as a call."""
+    text = re.sub(
+        r"extern __shared__ ([\w:]+) (\w+)\[\];",
+        r"\1* const \2 = reinterpret_cast<\1*>(on_host::dynamic_shared.data());",
+        text,
+    )
+    while (at := text.find("<<<")) >= 0:
+        begin = _kernel_begin(text, at)
+        close = text.index(">>>", at)
+        end = _closing(text, text.index("(", close), "(", ")")
+        grid, threads, shared, _ = _arguments(text[at + 3 : close])
+        call = text[begin:at].strip() + text[close + 3 : end]
+        text = (
+            f"{text[:begin]}on_host::launch({grid}, {threads}, {shared}, [=] {{ {call}; }})"
+            f"{text[end:]}"
+        )
+    return text
+
+
+def translate_folder(native: Path, to: Path) -> list[Path]:
+    """``native/cuda/aggregate`` translated into ``to``; returns the sources among the files."""
+    folder = to / "cuda" / "aggregate"
+    folder.mkdir(parents=True, exist_ok=True)
+    sources = []
+    for file in sorted((native / "cuda" / "aggregate").glob("*.cu*")):
+        text = translate(file.read_text())
+        if file.suffix == ".cu":
+            sources.append(folder / f"{file.stem}.cpp")
+            sources[-1].write_text('#include "tests/cuda_on_host/device.h"\n' + text)
+        else:
+            (folder / file.name).write_text(text)
+    return sources
+
+
+if __name__ == "__main__":
+    for source in translate_folder(Path(sys.argv[1]), Path(sys.argv[2])):
+        print(source)

@@ -1,0 +1,159 @@
+"""Sums of rows on the GPU by every kernel, forward and backward, and the transpose below them."""
+
+import pytest
+import torch
+from drawn_blocks import assert_within, drawn_block, sum_dtype
+from gpu_graphs import assert_same
+
+pytestmark = pytest.mark.gpu
+
+MODES = ["sum", "mean", "gcn"]
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+WIDTHS = [1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 40, 64, 100, 127, 128, 129, 130, 255, 256, 257, 260,
+          301, 512, 602, 1023, 1024, 1025]  # fmt: skip
+
+
+@pytest.mark.parametrize("num_src", [1, 300, 100_000])
+@pytest.mark.parametrize("top, hub", [(0, 0), (3, 0), (9, 200), (5, 4096), (5, 4097), (3, 50_000)])
+def test_transpose_is_a_stable_sort(ops, num_src, top, hub):
+    """Rows within a thread's reach, within a block's shared memory and beyond it."""
+    block = drawn_block(min(700, num_src), num_src, top, seed=num_src + hub, hub=hub, device="cuda")
+    offsets, dst, edge = ops.transpose(block.indptr, block.indices, num_src)
+    right = torch.argsort(block.indices, stable=True)
+    counts = torch.bincount(block.indices, minlength=num_src)
+    assert_same(offsets[1:], counts.cumsum(0).int().cpu())
+    assert int(offsets[0]) == 0
+    assert_same(edge, right.int().cpu())
+    assert_same(dst, block.rows[right].int().cpu())
+
+
+def test_transpose_of_many_long_rows(ops):
+    block = drawn_block(40_000, 40_000, 9, seed=3, device="cuda")
+    block.indices %= 900  # some two hundred edges each
+    first = ops.transpose(block.indptr, block.indices, 40_000)
+    assert_same(first[2], torch.argsort(block.indices, stable=True).int().cpu())
+    for _ in range(5):
+        assert_same(ops.transpose(block.indptr, block.indices, 40_000), [t.cpu() for t in first])
+
+
+def forward(ops, kernel, block, x, mode, weights):
+    args = (block.indptr, block.indices, x, block.num_dst, mode, weights)
+    if kernel == "simple":
+        return ops.aggregate(*args)
+    if kernel == "tuned":
+        return ops.aggregate_tuned(*args)
+    return ops.aggregate_memory_aware(*args, *kernel)
+
+
+def backward(ops, kernel, block, back, grad, mode, weights):
+    args = (block.indptr, *back, grad, mode, weights)
+    if isinstance(kernel, tuple):
+        return ops.aggregate_memory_aware_transposed(*args, *kernel)
+    return ops.aggregate_transposed(*args)
+
+
+def check(ops, kernel, block, dim, dtype, weighted):
+    draws = torch.Generator("cuda").manual_seed(dim)
+
+    def random(*shape):
+        return torch.randn(*shape, generator=draws, device="cuda")
+
+    x, grad = (random(n, dim).to(dtype) for n in (block.num_src, block.num_dst))
+    weights = None
+    if weighted:
+        weights = torch.rand(block.indices.numel(), generator=draws, device="cuda") + 0.1
+        weights = weights.to(sum_dtype(dtype))
+    back = ops.transpose(block.indptr, block.indices, block.num_src)
+    longest = int(block.indptr.diff().max())
+    for mode in MODES:
+        matrix = block.matrix(mode, weights)
+        out = forward(ops, kernel, block, x, mode, weights)
+        assert out.dtype == dtype
+        assert_within(out, matrix @ x.double(), matrix @ x.double().abs(), longest)
+        again = forward(ops, kernel, block, x, mode, weights)
+        assert torch.equal(out, again)
+        out = backward(ops, kernel, block, back, grad, mode, weights)
+        terms = longest + int(back[0].diff().max())
+        assert_within(out, matrix.T @ grad.double(), matrix.T @ grad.double().abs(), terms)
+        assert torch.equal(out, backward(ops, kernel, block, back, grad, mode, weights))
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dim", WIDTHS)
+def test_tuned(ops, dim, dtype, weighted):
+    check(ops, "tuned", drawn_block(700, 1500, 11, seed=dim, device="cuda"), dim, dtype, weighted)
+
+
+@pytest.mark.parametrize("kernel", ["simple", (8, 32), (32, 8), (1, 32)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dim", [1, 30, 64, 129, 602])
+def test_simple_and_memory_aware(ops, kernel, dim, dtype):
+    for weighted in (False, True):
+        check(ops, kernel, drawn_block(300, 700, 11, seed=dim, device="cuda"), dim, dtype, weighted)
+
+
+@pytest.mark.parametrize("kernel", ["simple", "tuned", (8, 32)], ids=str)
+@pytest.mark.parametrize("hub", [128, 129, 1000, 30_000])
+@pytest.mark.parametrize("dim", [1, 64, 130, 256])
+def test_a_huge_row(ops, kernel, hub, dim):
+    check(
+        ops,
+        kernel,
+        drawn_block(50, 200, 5, seed=hub, hub=hub, device="cuda"),
+        dim,
+        torch.float32,
+        True,
+    )
+
+
+@pytest.mark.parametrize("rows", range(1, 8))
+def test_rows_of_a_group_do_not_show(ops, rows):
+    """Enough rows that as many are really taken, beside few."""
+    for num_dst in (50, 300_000):
+        block = drawn_block(num_dst, num_dst + 100, 9, seed=1, hub=1000, device="cuda")
+        x = torch.randn(block.num_src, 64, device="cuda")
+        args = (block.indptr, block.indices, x, block.num_dst, "mean")
+        assert torch.equal(ops.aggregate_tuned(*args, None, rows), ops.aggregate_tuned(*args))
+
+
+def test_neighbours_beyond_a_row_do_not_reach_it(ops):
+    """A row's window holds the next row's weights and ids too: those are no numbers here."""
+    indptr = torch.tensor([0, 3, 6, 6, 7], dtype=torch.int32, device="cuda")
+    indices = torch.tensor([1, 2, 3, 4, 4, 4, 0], dtype=torch.int32, device="cuda")
+    x = torch.ones(5, 8, device="cuda")
+    x[4] = torch.nan
+    weights = torch.tensor([1.0, 2, 3, torch.inf, torch.nan, 1, 5], device="cuda")
+    for given, right in ((None, [3, 0, 1]), (weights, [6, 0, 5])):
+        out = ops.aggregate_tuned(indptr, indices, x, 4, "sum", given)
+        assert out[[0, 2, 3], 0].tolist() == right
+        assert bool(out[1].isnan().all())
+
+
+def test_rows_that_are_not_aligned(ops):
+    """Storage that begins at an odd place takes narrower loads."""
+    block = drawn_block(300, 700, 11, seed=1, device="cuda")
+    for dtype in DTYPES:
+        for skipped in (1, 2, 4):
+            flat = torch.randn(700 * 64 + 8, device="cuda").to(dtype)
+            x = flat[skipped : skipped + 700 * 64].view(700, 64)
+            out = ops.aggregate_tuned(block.indptr, block.indices, x, 300, "sum")
+            aligned = ops.aggregate_tuned(block.indptr, block.indices, x.clone(), 300, "sum")
+            assert torch.equal(out, aligned)
+
+
+def test_refusals(ops):
+    block = drawn_block(5, 9, 3, seed=1, device="cuda")
+    x = torch.ones(9, 4, device="cuda")
+    args = (block.indptr, block.indices, x, 5, "sum")
+    for rows in (0, 8):
+        with pytest.raises(RuntimeError, match="rows must be 1 to 7"):
+            ops.aggregate_tuned(*args, None, rows)
+    with pytest.raises(RuntimeError, match="targets times dims must be 1 to 1024"):
+        ops.aggregate_memory_aware(*args, None, 33, 32)
+    with pytest.raises(RuntimeError, match="bytes of shared memory"):
+        ops.aggregate_memory_aware(*args, None, 1024, 1)
+    with pytest.raises(RuntimeError, match="weights must be float32"):
+        ops.aggregate_tuned(*args, torch.ones(block.indices.numel(), device="cuda").double())
+    with pytest.raises(RuntimeError, match="indptr has no row, yet there are edges"):
+        ops.transpose(block.indptr[:1], torch.zeros(1, dtype=torch.int32, device="cuda"), 3)

@@ -1,0 +1,91 @@
+"""Rooflines on a GPU: every ceiling and kernel is run, right, and held against its roof."""
+
+import shutil
+
+import pytest
+import torch
+from compose import make
+
+from gnnbench.data.prepare import load_dataset
+from gnnbench.roofline.ceilings import Ceilings
+from gnnbench.runner.roofline import _bound
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def graph(tmp_path_factory):
+    return load_dataset("products~twin@0.02", root=tmp_path_factory.mktemp("data"))
+
+
+def test_every_level_has_its_ceiling():
+    found = Ceilings(torch.device("cuda"), [400, 512])
+    done = {(c.name, c.level, c.row_bytes): c.amount(c.run()) for c in found.all}
+    assert done.keys() == {
+        ("fma", "", 0), ("copy", "memory", 0), ("read", "memory", 0), ("read", "L2", 0),
+        ("read", "shared", 0), ("rows", "memory", 4), ("rows", "memory", 400),
+        ("rows", "memory", 512),
+    }  # fmt: skip
+    assert min(done.values()) > 0
+    found.sweep()
+
+
+@pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
+    made = make(
+        graph, settings={"sampler": sampler, "features": "gpu"}, device="cuda", model=model,
+        batch_size=1000, fanouts=(15, 10, 5), hidden=64,
+    )  # fmt: skip
+    records, fault = made.roofline(5)
+    assert fault == ""
+    kernels = [r for r in records if r["kind"] == "kernel"]
+    assert [r["name"] for r in kernels] == ["sample", "gather", *["aggregate"] * 9]
+    for r in kernels:
+        key = tuple(r[k] for k in ("name", "direction", "layer", "mode", "width", "unit"))
+        name, _ = _bound({"roofline": records}, key)
+        assert name == ("rows" if r["name"] == "sample" else "memory")
+
+
+def test_what_ceilings_take_is_no_peak_of_the_system(graph):
+    made = make(graph, settings={"features": "gpu"}, device="cuda")
+    made.roofline(5)
+    assert torch.cuda.max_memory_allocated() < 1 << 29
+
+
+def test_rows_that_cross_the_link_are_not_placed(graph):
+    made = make(graph, settings={"features": "uva"}, device="cuda")
+    records, _ = made.roofline(5)
+    assert not [r for r in records if r["name"] == "gather"]
+
+
+def test_counters_are_read_or_say_why_not(graph):
+    from gnnbench.bootstrap import command
+
+    made = make(graph, settings={"features": "gpu"}, device="cuda")
+    program = [*command("python", "gnnbench.runner.marked"), "{}"]  # it cannot run
+    found = made.counters(5, program)
+    assert len(found) == 11
+    reason = "read nothing" if shutil.which("ncu") else "there is no 'ncu'"
+    assert all(reason in one["counters"] for one in found)
+
+
+def test_nsight_compute_sees_every_kernel(graph):
+    import json
+    import sys
+    from dataclasses import asdict
+
+    from gnnbench.bootstrap import command
+
+    if shutil.which("ncu") is None:
+        pytest.skip("there is no ncu")
+    made = make(load_dataset("products~twin@0.005"), settings={"features": "gpu"}, device="cuda")
+    told = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
+    program = [*command(sys.executable, "gnnbench.runner.marked"), json.dumps(told)]
+    found = made.counters(5, program)
+    if not all(one["counters"] == "ncu" for one in found):
+        pytest.skip(found[0]["counters"])
+    for one in found:
+        assert 0 <= one["l2_hit"] <= 1 and one["memory_bytes"] >= 0
+    (forward,) = [f for f in found if (f["direction"], f["layer"]) == ("forward", 1)]
+    assert forward["flops_run"] > 0
