@@ -44,7 +44,7 @@ def figure(run: Run) -> Figure | None:
         ax.set_ylabel("time per epoch [s]" + _cut(rows), fontsize=8)
     result.suptitle(style.title("Epoch time by phase", named, PANEL), fontsize=10)
     result.legend(
-        handles=_legend(run.cells, known),
+        handles=[*_legend(run.cells, known), *style.cut_off(axes)],
         loc="outside lower center",
         ncols=4,
         fontsize=8,
@@ -67,12 +67,14 @@ def _cut(rows: Sequence[Row]) -> str:
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
+    tallest = max((r["epoch_wall_s"] or 0.0 for r in rows), default=0.0)
     top = max((_interval(r, known)[1] for r in rows), default=0.0) or 1.0
+    top = min(top, style.REACH * tallest or top)
     for x, row in enumerate(rows):
         if row["epoch_wall_s"] is None or row["status"] == "incorrect":
             _failure(ax, x, row, top)
         else:
-            _bar(ax, x, row, known)
+            _bar(ax, x, row, known, top)
     ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_xlim(-0.6, len(rows) - 0.4)
     ax.set_ylim(0, top * 1.2)
@@ -99,7 +101,7 @@ def _interval(row: Row, known: Metrics) -> tuple[float, float]:
     return (wall, wall) if low is None or high is None else (low, high)
 
 
-def _bar(ax: Axes, x: int, row: Row, known: Metrics) -> None:
+def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     bottom = 0.0
     different = row["work_class"] == "different"
     for part, height in _parts(row, known).items():
@@ -109,12 +111,9 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics) -> None:
             linestyle=(0, (3, 2)) if different else "-",
         )  # fmt: skip
         bottom += height
-    wall = row["epoch_wall_s"]
-    low, high = _interval(row, known)
-    error = [[max(wall - low, 0)], [max(high - wall, 0)]]
-    ax.errorbar(x, wall, yerr=error, fmt="D", color="black", markersize=3.5, capsize=3, lw=1)
+    end = style.interval(ax, x, row["epoch_wall_s"], *_interval(row, known), top)
     ax.annotate(
-        _caption(row), (x, max(bottom, high)), xytext=(0, 4), textcoords="offset points",
+        _caption(row), (x, max(bottom, end)), xytext=(0, 4), textcoords="offset points",
         ha="center", va="bottom", fontsize=7,
     )  # fmt: skip
 

@@ -54,7 +54,11 @@ def figure(run: Run) -> Figure | None:
     result.suptitle(style.title("Sampling", named, APART), fontsize=10)
     if not grid:
         result.legend(
-            handles=_legend(), loc="outside lower center", ncols=3, fontsize=8, frameon=False
+            handles=[*_legend(), *style.cut_off(axes)],
+            loc="outside lower center",
+            ncols=3,
+            fontsize=8,
+            frameon=False,
         )
     return result
 
@@ -65,6 +69,7 @@ def _time(row: Row) -> float | None:
 
 
 def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -> None:
+    top = style.REACH * max(_time(r) or 0.0 for r in rows) * 1e3
     for x, row in enumerate(rows):
         own = [s for s in stages if s["id"] == row["id"]]
         wall = (_time(row) or 0.0) * 1e3
@@ -77,13 +82,10 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -
                 x, height, 0.66, bottom=bottom, color=COLOURS[name], edgecolor="white", lw=0.4
             )  # fmt: skip
             bottom += height
-        ax.errorbar(
-            x, wall, yerr=_error(row, wall), fmt="D", color="black", markersize=3.5, capsize=3, lw=1
-        )
-        top = max(bottom, wall + (error[1][0] if (error := _error(row, wall)) else 0.0))
+        end = style.interval(ax, x, wall, *_interval(row, wall), top)
         ax.annotate(
-            _caption(row, wall), (x, top), xytext=(0, 4), textcoords="offset points", ha="center",
-            va="bottom", fontsize=7,
+            _caption(row, wall), (x, max(bottom, end)), xytext=(0, 4), textcoords="offset points",
+            ha="center", va="bottom", fontsize=7,
         )  # fmt: skip
     ax.set_xticks(range(len(rows)), [_label(r, named, "\n", "\n") for r in rows])
     ax.margins(y=0.2)
@@ -104,12 +106,12 @@ def _label(row: Row, named: Labels, within: str, between: str) -> str:
     return between.join([name, *named.varying(row, APART).values()])
 
 
-def _error(row: Row, wall: float) -> list[list[float]] | None:
-    """The interval of the judged time, where that is the samples', per batch in ms."""
+def _interval(row: Row, wall: float) -> tuple[float, float]:
+    """Of the judged time, where that is the samples', per batch in ms; else the time itself."""
     low, high, batches = (row.get(k) for k in ("ci_low_s", "ci_high_s", "batches"))
     if low is None or high is None or row["judged"] != "sample_time_s":
-        return None
-    return [[max(wall - low / batches * 1e3, 0.0)], [max(high / batches * 1e3 - wall, 0.0)]]
+        return wall, wall
+    return low / batches * 1e3, high / batches * 1e3
 
 
 def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:

@@ -54,7 +54,8 @@ def figure(run: Run) -> Figure | None:
         ax.tick_params(labelsize=8)
     result.suptitle(style.title("Epoch time by schedule", named), fontsize=10)
     result.legend(
-        handles=_legend(), loc="outside lower center", ncols=2, fontsize=8, frameon=False
+        handles=[*_legend(), *style.cut_off(axes)], loc="outside lower center", ncols=2,
+        fontsize=8, frameon=False,
     )  # fmt: skip
     return result
 
@@ -105,13 +106,12 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     told = known.row(row["id"], m.EPOCH, m.WALL) or {}
     low, high = (wall if told.get(end) is None else told[end] for end in ("low", "high"))
     ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4)
-    error = [[max(wall - low, 0)], [max(high - wall, 0)]]
-    ax.errorbar(x, wall, yerr=error, fmt="none", ecolor="black", capsize=3, lw=1)
+    end = style.interval(ax, x, wall, low, high, top)
     if bound is None:
         return
     ax.plot([x - 0.4, x + 0.4], [bound, bound], color=style.PALETTE[5], lw=2)
     ax.annotate(
-        f"{known.value(row['id'], m.EPOCH, m.OF_BOUND):.2f}x", (x, min(max(high, bound), top)),
+        f"{known.value(row['id'], m.EPOCH, m.OF_BOUND):.2f}x", (x, min(max(end, bound), top)),
         xytext=(0, 4), textcoords="offset points", ha="center", va="bottom", fontsize=7,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
     )  # fmt: skip

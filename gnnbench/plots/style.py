@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from gnnbench.results.labels import Labels, axis_value
 
@@ -26,6 +27,8 @@ LABELS = {
 }  # fmt: skip
 
 Row = dict[str, Any]
+# Of few lives an interval may be many times what is measured: bars are to be read beside it.
+REACH = 2.0  # times the tallest bar, where an interval is cut off
 
 
 def common(rows: Sequence[Row], key: str) -> str:
@@ -64,3 +67,22 @@ def groups(rows: Sequence[Row], axes: Collection[str]) -> dict[tuple[str, ...], 
     for row in rows:
         found.setdefault(tuple(axis_value(row, axis) for axis in axes), []).append(row)
     return found
+
+
+def interval(ax: Axes, x: float, at: float, low: float, high: float, top: float) -> float:
+    """A marker with its interval, cut off at ``top`` with an arrow; returns where it ends."""
+    end = max(at, min(high, top))
+    ax.errorbar(
+        x, at, yerr=[[max(at - low, 0.0)], [end - at]], fmt="D", color="black", markersize=3.5,
+        capsize=0 if high > end else 3, lw=1,
+    )  # fmt: skip
+    if high > end:
+        ax.plot([x], [end], color="black", marker="^", markersize=6, gid="cut off")
+    return end
+
+
+def cut_off(axes: Iterable[Axes]) -> list[Line2D]:
+    """What a legend says of arrows, where there are any."""
+    if not any(line.get_gid() == "cut off" for ax in axes for line in ax.lines):
+        return []
+    return [Line2D([], [], color="black", marker="^", lw=0, label="the interval goes on")]

@@ -52,7 +52,8 @@ class Ceilings:
 
     On a CPU they are of torch's present number of threads. What is copied and read from memory is
     four times as large as the last cache, so that none of it is still there, as far as an eighth of
-    the memory allows; rows are of ``row_sizes`` bytes, multiples of 4.
+    the memory allows; rows are of ``row_sizes`` bytes, multiples of 4. What runs holds words and
+    not these ceilings, so that their memory is free as soon as they are let go.
     """
 
     def __init__(self, device: torch.device, row_sizes: Collection[int]) -> None:
@@ -102,19 +103,19 @@ class Ceilings:
 
     def _copy(self) -> Ceiling:
         """Bytes read and written."""
-        moved = 2.0 * self._source.numel() * WORD
+        source, target = self._source, self._target
+        moved = 2.0 * source.numel() * WORD
 
         def amount(_: Tensor | None) -> float:
             # Some of it, for all would take longer than the copy.
-            if not torch.equal(self._source[-4096:], self._target[-4096:]):
+            if not torch.equal(source[-4096:], target[-4096:]):
                 raise RuntimeError("the ceiling of copies left another copy than its source")
-            self._target[-4096:] = 0
+            target[-4096:] = 0
             return moved
 
         return Ceiling(
-            COPY, MEMORY, BYTES, lambda: ops.copy(self._source, self._target), amount,
-            remark=self._remark,
-        )  # fmt: skip
+            COPY, MEMORY, BYTES, lambda: ops.copy(source, target), amount, remark=self._remark
+        )
 
     def _read(self, words: Tensor, level: str, passes: int) -> Ceiling:
         right = _sum_below(words.numel()) * passes % MODULUS
@@ -133,17 +134,16 @@ class Ceilings:
             words = self._source[: size // WORD]
             found.append(self._read(words, level, max(asked // size, 1)))
         if self._device.type == "cuda":
-            found.append(
-                Ceiling(
-                    READ, SHARED, BYTES, lambda: ops.shared(self._source, SHARED_STEPS),
-                    _counted(SHARED_STEPS, 1.0),
-                )
-            )  # fmt: skip
+            found.append(self._shared())
         return found
 
+    def _shared(self) -> Ceiling:
+        source, steps = self._source, SHARED_STEPS
+        return Ceiling(READ, SHARED, BYTES, lambda: ops.shared(source, steps), _counted(steps, 1.0))
+
     def _fma(self) -> Ceiling:
-        steps = STEPS[self._device.type]
-        return Ceiling(FMA, "", FLOPS, lambda: ops.fma(self._source, steps), _counted(steps, 2.0))
+        source, steps = self._source, STEPS[self._device.type]
+        return Ceiling(FMA, "", FLOPS, lambda: ops.fma(source, steps), _counted(steps, 2.0))
 
     def _rows(self, row_bytes: int) -> Ceiling:
         """Rows at random out of memory; those of 4 bytes are reads of single words."""

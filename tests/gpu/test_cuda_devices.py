@@ -276,6 +276,27 @@ def attention(device: torch.device) -> Any:
     )  # fmt: skip
 
 
+@call_of("ceiling_copy", "ceiling_read", "ceiling_rows", "ceiling_mark")
+def ceilings_of_memory(device: torch.device) -> list[Tensor]:
+    words = torch.arange(1 << 12, dtype=torch.int32, device=device)
+    target, table = torch.zeros_like(words), words.view(-1, 16)
+    ids = torch.tensor([3, 0, 255, 3], device=device)
+    ops().ceiling_copy(words, target)
+    if device.type == "cuda":
+        ops().ceiling_mark(words)
+    return [target, ops().ceiling_read(words, 2), ops().ceiling_rows(table, ids)]
+
+
+@call_of("ceiling_fma", "ceiling_shared")
+def ceilings_of_chains(device: torch.device) -> list[Tensor]:
+    """How many there are is the device's; all are whole. No CPU has shared memory."""
+    like, steps = torch.zeros(16, dtype=torch.int32, device=device), 64
+    done = [ops().ceiling_fma(like, steps)] * 2
+    if device.type == "cuda":
+        done[1] = ops().ceiling_shared(like, steps)
+    return [(count > 0) & (count % steps == 0) for count in done]
+
+
 @call_of("trace")
 def trace(device: torch.device) -> Any:
     like = torch.empty(0, device=device)

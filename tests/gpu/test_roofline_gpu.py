@@ -8,7 +8,7 @@ from compose import make
 
 from gnnbench.data.prepare import load_dataset
 from gnnbench.roofline.ceilings import Ceilings
-from gnnbench.runner.roofline import _bound
+from gnnbench.runner.roofline import OF_KERNEL, _bound, _key
 
 pytestmark = pytest.mark.gpu
 
@@ -42,8 +42,7 @@ def test_kernels_are_right_and_have_their_roof(graph, sampler, model):
     kernels = [r for r in records if r["kind"] == "kernel"]
     assert [r["name"] for r in kernels] == ["sample", "gather", *["aggregate"] * 9]
     for r in kernels:
-        key = tuple(r[k] for k in ("name", "direction", "layer", "mode", "width", "unit"))
-        name, _ = _bound({"roofline": records}, key)
+        name, _ = _bound({"roofline": records}, _key(r, OF_KERNEL))
         assert name == ("rows" if r["name"] == "sample" else "memory")
 
 

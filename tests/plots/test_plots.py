@@ -76,6 +76,18 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     assert "elsewhere" in figure.get_supxlabel()
 
 
+def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
+    rows = [cell("baseline", **TIMES), cell("dgl", **TIMES, verdict="unclear")]
+    folder = write(tmp_path, rows, [])
+    metrics = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text(metrics.replace("4.5", "37.5", 1))
+    figure = breakdown.figure(reader.read(folder))
+    (ax,) = figure.axes
+    ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ends == [7.5] and ax.get_ylim()[1] == pytest.approx(9.0)  # 2 and 2.4 bars high
+    assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
+
+
 def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
     (ax,) = loss.figure(reader.read(folder)).axes
     curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}

@@ -39,6 +39,13 @@ def ticks(ax):
     return [t.get_text() for t in ax.get_xticklabels()]
 
 
+ARROW = "the interval goes on"
+
+
+def legend(figure):
+    return [t.get_text() for t in figure.legends[0].get_texts()]
+
+
 def levels(ax):
     """Where lines across bars are, by x."""
     return [(*line.get_xdata(), *line.get_ydata()) for line in ax.lines if line.get_lw() == 2]
@@ -47,7 +54,9 @@ def levels(ax):
 def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
     cells = [cell("a", SERIAL), cell("b", PREFETCH, 2.31)]
     found = [*told("a", 2.1, 1.43), *told("b", 2.1, 1.1, interval=(None, None))]
-    (ax,) = schedules.figure(run(cells, found)).axes
+    figure = schedules.figure(run(cells, found))
+    (ax,) = figure.axes
+    assert ARROW not in legend(figure)
     assert ticks(ax) == ["sample", "memory IO", "compute", "serial", "prefetch"]
     # 3.5 whole batches of each phase, then the measured wall times.
     heights = [p.get_height() for p in ax.patches]
@@ -61,8 +70,10 @@ def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
 
 def test_an_interval_that_tells_nothing_leaves_the_bars_their_height(run):
     vast = told("a", 2.1, 1.43, interval=(0.01, 900.0))
-    (ax,) = schedules.figure(run([cell("a", SERIAL)], vast)).axes
+    figure = schedules.figure(run([cell("a", SERIAL)], vast))
+    (ax,) = figure.axes
     assert 3.0 < ax.get_ylim()[1] < 6.0
+    assert ARROW in legend(figure)
     assert [3.0 < t.xy[1] < ax.get_ylim()[1] for t in ax.texts] == [True]
 
 

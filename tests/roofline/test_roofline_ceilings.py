@@ -1,5 +1,8 @@
 """Ceilings of this machine's CPU: which there are, what they do, and what is refused."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 
@@ -18,6 +21,17 @@ def small(monkeypatch):
     monkeypatch.setattr(ceilings, "CACHE_BYTES", {"cpu": 1 << 22})
     monkeypatch.setattr(ceilings, "ASKED_BYTES", {"cpu": 1 << 18})
     monkeypatch.setattr(ceilings, "STEPS", {"cpu": 1 << 10})
+
+
+def test_their_memory_is_free_once_they_are_let_go(small):
+    gc.disable()
+    try:
+        found = Ceilings(CPU, [64])
+        words = weakref.ref(found._source)
+        del found
+        assert words() is None
+    finally:
+        gc.enable()
 
 
 def test_every_level_has_its_ceiling(small):
