@@ -67,6 +67,10 @@ class Trainer:
         self._optimizer.step()
         return loss.detach()
 
+    def direction(self) -> Tensor:
+        """What updates go by: the running means of all parameters' gradients, float32 ``[n]``."""
+        return self._optimizer.means
+
     def _state(self) -> list[Tensor]:
         return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
 

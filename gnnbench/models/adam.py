@@ -36,6 +36,11 @@ class Adam:
         """What an update changes beside the parameters."""
         return [*self._steps, *self._means, *self._squares]
 
+    @property
+    def means(self) -> Tensor:
+        """A copy of the gradients' running means (the first moments), one after the other."""
+        return torch.cat([mean.flatten() for mean in self._means])
+
     def zero_grad(self) -> None:
         """Forget the gradients."""
         for parameter in self._parameters:

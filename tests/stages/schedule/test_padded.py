@@ -259,6 +259,28 @@ def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):
     system.close()
 
 
+@pytest.mark.parametrize(
+    "broken,value", [("labels", 0), ("rows", 0.0), ("rows", float("nan")), ("edges", 0)]
+)
+def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_graph, monkeypatch):
+    system = make(small_graph, settings={"schedule.step": "padded"})
+    before = system.trainer.kept()
+    report = system.check()
+    assert report.ok and 0 <= report.details["step_error"] < 1e-5
+    assert all(map(torch.equal, before, system.trainer.kept())) and not system.trainer.losses
+    right = PaddedMemory.write
+
+    def write(memory, blocks, rows, labels):
+        right(memory, blocks, rows, labels)
+        wrong = {"labels": memory.labels, "rows": memory.rows, "edges": memory._indices[0]}[broken]
+        wrong.fill_(value)
+
+    monkeypatch.setattr(PaddedMemory, "write", write)
+    report = system.check()
+    assert not report.ok and "step as it is timed is off by" in report.reason
+    system.close()
+
+
 def test_what_the_shape_took_is_told_before_the_first_epoch(small_graph):
     begin = time.perf_counter()
     system = make(small_graph, settings={"schedule.step": "padded"})
