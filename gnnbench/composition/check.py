@@ -19,6 +19,7 @@ from gnnbench.minibatch import Batch, Hop
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import Order
 from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.padded import PaddedStep
 
 # Of each batch that is looked at after the gate: every edge of 8000 seeds takes seconds, and a
 # verification epoch looks at batches of full size.
@@ -123,12 +124,12 @@ def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
 
 
 def _check_step(system: Gated, batch: Batch) -> float:
-    """How far a step as it is timed is from one of the layers that the gate has looked at, in loss
-    and gradients, where it is another one. Raises ``gate.Fault`` beyond ``STEP_ERROR``."""
+    """How far a padded step, as it is timed, is from one of the layers that the gate has looked at,
+    in loss and gradients; 0 where none is padded. Raises ``gate.Fault`` beyond ``STEP_ERROR``."""
     trainer, timed, store = system.trainer, system.stages.trainer, system.stages.store
-    if trainer is None or timed is None or timed is trainer:
+    if not isinstance(timed, PaddedStep):
         return 0.0
-    assert store is not None
+    assert trainer is not None and store is not None
     rows = store.load(batch)
     kept, found = trainer.kept(), []
     for one in (trainer, timed):  # of a model that no update has reached: means are of this step
