@@ -151,6 +151,8 @@ class Recipe:
         recipe: Recipe = replace(self, **made)
         if until > Until.SAMPLE:
             recipe.schedule.check(recipe.sampler, recipe.features)
+            if until is Until.COMPUTE and recipe.aggregate is not None:
+                recipe.schedule.check_step(recipe.aggregate)
             recipe._check_foresight(list(made.values()))
         return recipe
 
