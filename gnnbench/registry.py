@@ -73,6 +73,7 @@ OURS: dict[str, dict[str, str]] = {
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",
         "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
+        "alternate": "gnnbench.stages.schedule.alternate:Alternate",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
     },
 }
