@@ -23,8 +23,13 @@ GROUPS = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
 OURS: dict[str, dict[str, str]] = {
     SYSTEM: {
         "baseline": "gnnbench.systems.baseline:BASELINE",
+        "best": "gnnbench.systems.best:BEST",
         "dgl": "gnnbench.systems.dgl:DGL",
+        "fastgl": "gnnbench.systems.fastgl:FASTGL",
         "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
+        "gnnadvisor": "gnnbench.systems.gnnadvisor:GNNADVISOR",
+        "gnnlab": "gnnbench.systems.gnnlab:GNNLAB",
+        "pagraph": "gnnbench.systems.pagraph:PAGRAPH",
         "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
         "pyg": "gnnbench.systems.pyg:PYG",
         "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
