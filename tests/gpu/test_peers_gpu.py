@@ -159,11 +159,9 @@ def test_graphbolts_gather_in_a_system(make, system):
     trains(make(system, {"features": "graphbolt"}, learning_rate=0.02), "zero_copy")
 
 
-@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_graphbolt(make, topology, schedule):
-    settings = {"sampler.topology": topology, "schedule": schedule}
-    system = make("graphbolt", settings, learning_rate=0.02)
+def test_graphbolt(make, topology):
+    system = make("graphbolt", {"sampler.topology": topology}, learning_rate=0.02)
     report, _ = trains(system, "zero_copy")
     assert report.frontier == "cumulative"
     batch = system.stages.sampler.sample(torch.arange(64, device="cuda"), 0, 0)
