@@ -6,8 +6,8 @@ them, over a cache that pre-sampling fills (``features.policy=presc#K``). The to
 it is, and the cache has what is left beside it, as the paper's standby Trainer has.
 ``features.ratio=auto`` derives the ratio from measured memory, as the paper does.
 
-What it has over ``tsota`` are two fields, ``schedule`` and ``features.policy``. Here extracting is
-not hidden behind training, which the paper's Trainer does.
+What it has over ``tsota`` are two fields, ``schedule`` and ``features.policy``. Its Trainer fetches
+a batch while it trains on the one before (``schedule.depth``; 0: it does not).
 
 Several GPUs (Samplers and Trainers apart, bridged by a queue) are not built yet; how many there
 would be of each, and when one switches, is ``gnnbench.stages.schedule.allocation``.
@@ -27,5 +27,5 @@ GNNLAB = Recipe(
     " EuroSys 2022",
     sampler=native("gnnlab"),
     features=Cache(policy="presc#1"),
-    schedule=Alternate(),
+    schedule=Alternate(depth=1),
 )

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from compose import counted, make, timed
+from compose import assert_no_thread_is_left, counted, make, timed
 
 from gnnbench.measure.timeline import Timeline
 
@@ -24,8 +24,9 @@ STAGES = {
 }  # fmt: skip
 
 
-def alternate(batches, settings):
-    return {"schedule": "alternate", "schedule.batches": batches, **settings}
+def alternate(batches, settings, depth=0):
+    turns = {"schedule": "alternate", "schedule.batches": batches, "schedule.depth": depth}
+    return turns | settings
 
 
 def lives(system, epochs=3):
@@ -43,12 +44,14 @@ def lives(system, epochs=3):
     return found
 
 
+@pytest.mark.parametrize("depth", [0, 1, 3])
 @pytest.mark.parametrize("batches", [0, 1, 4])
 @pytest.mark.parametrize("stages", STAGES)
-def test_losses_and_counts_are_serials_bit_for_bit(stages, batches, small_graph, one_thread):
+def test_losses_and_counts_are_serials_bit_for_bit(stages, batches, depth, small_graph, one_thread):
     serial = make(small_graph, settings=STAGES[stages], **SMALL)
-    turns = make(small_graph, settings=alternate(batches, STAGES[stages]), **SMALL)
+    turns = make(small_graph, settings=alternate(batches, STAGES[stages], depth), **SMALL)
     assert lives(serial) == lives(turns)
+    assert_no_thread_is_left()
 
 
 @pytest.mark.parametrize("model", ["gin", "gat", "pinsage"])
@@ -69,10 +72,11 @@ def test_every_sampler_of_ours_may_draw_a_turn(sampler, small_graph, one_thread)
     assert lives(serial) == lives(turns)
 
 
+@pytest.mark.parametrize("depth", [0, 2])
 @pytest.mark.parametrize("until", ["memory_io", "compute"])
 @pytest.mark.parametrize("stages", ["host", "gnnlab", "greedy-carried-match"])
-def test_it_is_looked_at_as_any_other(stages, until, small_graph, one_thread):
-    settings = alternate(4, STAGES[stages])
+def test_it_is_looked_at_as_any_other(stages, until, depth, small_graph, one_thread):
+    settings = alternate(4, STAGES[stages], depth)
     system = make(small_graph, settings=settings, until=until, **SMALL)
     serial = make(small_graph, settings=STAGES[stages], until=until, **SMALL)
     gate, right = system.check(), serial.check()

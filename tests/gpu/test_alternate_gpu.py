@@ -21,9 +21,10 @@ STAGES = {
 }  # fmt: skip
 
 
-def alternate(stored, batches=0, **settings):
+def alternate(stored, batches=0, depth=0, **settings):
     return {
-        "schedule": "alternate", "schedule.stored": stored, "schedule.batches": batches, **settings
+        "schedule": "alternate", "schedule.stored": stored, "schedule.batches": batches,
+        "schedule.depth": depth, **settings,
     }  # fmt: skip
 
 
@@ -59,13 +60,13 @@ def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
     system.close()
 
 
-@pytest.mark.parametrize("batches", [0, 4])
+@pytest.mark.parametrize("batches,depth", [(0, 0), (4, 0), (0, 1), (4, 2)])
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("stages", STAGES)
-def test_losses_and_counts_are_serials(stages, stored, batches, small_graph, one_thread):
+def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_graph, one_thread):
     """Local ids come in any order in some samplers, and sums with them."""
     found = []
-    for settings in (STAGES[stages], alternate(stored, batches, **STAGES[stages])):
+    for settings in (STAGES[stages], alternate(stored, batches, depth, **STAGES[stages])):
         system = make(small_graph, settings=settings, **SMALL)
         assert system.check().ok
         reports = [run(system, epoch) for epoch in range(4)]
@@ -103,9 +104,11 @@ def test_all_of_a_turn_is_sampled_first_on_one_lane(stored, small_graph, one_thr
     system.close()
 
 
+@pytest.mark.parametrize("depth", [0, 2])
 @pytest.mark.parametrize("stored", STORED)
-def test_memory_is_the_same_after_every_epoch(stored, small_graph, one_thread):
-    system = make(small_graph, settings=alternate(stored, features="uva"), **SMALL)
+def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_thread):
+    settings = alternate(stored, depth=depth, features="uva")
+    system = make(small_graph, settings=settings, **SMALL)
     found = []
     for _ in range(6):
         assert run(system, 3).ok

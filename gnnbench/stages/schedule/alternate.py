@@ -43,6 +43,12 @@ class Alternate(ScheduleSpec):
         " GPU's",
         (DEFAULT, HOST, GPU),
     )
+    depth: int = option(
+        0,
+        "batches fetched before the one that trains, and taken out before those, as prefetch does;"
+        " 0: one after the other",
+        range(65),
+    )
 
     def resolved(self, device: str) -> Self:
         """The same with the default put in. Raises ``UnsupportedError``."""
@@ -50,6 +56,11 @@ class Alternate(ScheduleSpec):
             raise UnsupportedError("schedule.stored=gpu needs a GPU; give --device cuda, or host")
         made = super().resolved(device)
         return replace(made, stored=HOST if self.stored == DEFAULT else self.stored)
+
+    @property
+    def held(self) -> int:
+        """The rows that are trained on, and those ahead."""
+        return self.depth + 1
 
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """What a foreign framework holds of a batch cannot be stored."""
@@ -66,4 +77,5 @@ class Alternate(ScheduleSpec):
 
         if job.cell.goes_until is Until.SAMPLE:
             return Serial()
-        return Turns(job, self.batches, self.resolved(job.device.type).stored == HOST)
+        on_host = self.resolved(job.device.type).stored == HOST
+        return Turns(job, self.batches, on_host, self.depth)

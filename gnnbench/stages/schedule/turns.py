@@ -21,6 +21,7 @@ from gnnbench.stages.counts import STORED_BYTES, STORED_MOST, Measure
 from gnnbench.stages.sampler.base import SamplerStage
 from gnnbench.stages.schedule.base import Schedule, Stages
 from gnnbench.stages.schedule.handed import Layout, own_ids
+from gnnbench.stages.schedule.prefetch import Prefetch
 from gnnbench.stages.schedule.serial import run_windows
 
 if TYPE_CHECKING:
@@ -79,10 +80,12 @@ class Samples(SamplerStage):
 
 
 class Turns(Schedule):
-    """``batches`` sampled and stored in a turn (0: all of an epoch), on the host or where drawn."""
+    """``batches`` sampled and stored in a turn (0: all of an epoch), on the host or where drawn;
+    rows fetched ``depth`` batches before they are trained on."""
 
-    def __init__(self, job: Job, batches: int, on_host: bool) -> None:
+    def __init__(self, job: Job, batches: int, on_host: bool, depth: int = 0) -> None:
         self._job, self._batches, self._on_host = job, batches, on_host
+        self._train = Prefetch(depth=depth).run if depth else run_windows
         self._fits = False  # a turn's samples do, as far as the first told
 
     def epoch(
@@ -111,7 +114,7 @@ class Turns(Schedule):
             most = max(most, waiting.bytes)
             self._count(STORED_BYTES, waiting.bytes)
             trains = replace(stages, sampler=waiting)
-            last = run_windows(epoch, seeds, trains, timeline, first, last)
+            last = self._train(epoch, seeds, trains, timeline, first, last)
         self._count(STORED_MOST, most)
 
     def _count(self, measure: Measure, value: int) -> None:

@@ -54,6 +54,32 @@ def test_all_of_a_turn_is_sampled_before_any_is_trained_on(batches, turns, small
     assert order_of(system) == right
 
 
+@pytest.mark.parametrize("batches,turns", [(0, [10]), (4, [4, 4, 2])])
+def test_rows_are_fetched_ahead_within_a_turn_on_lanes_of_their_own(batches, turns, small_graph):
+    settings = alternate(batches, **{"schedule.depth": 1})
+    system = make(small_graph, settings=settings, **SMALL)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    begun = {}
+    for span in timeline.spans():
+        begun.setdefault((span.phase, span.lane), []).append(span.batch)
+    assert begun == {
+        (phase, lane): list(range(10))
+        for phase, lane in (("sample", "host"), ("sample", "sample"), ("memory_io", "memory_io"),
+                            ("compute", "host"))
+    }  # fmt: skip
+    own = [(s.phase, s.batch) for s in timeline.spans() if s.lane == "host"]
+    right, first = [], 0
+    for count in turns:
+        numbers = range(first, first + count)
+        right += [(phase, n) for phase in ("sample", "compute") for n in numbers]
+        first += count
+    assert own == right
+    assert system.job.held == 2
+
+
 def test_a_turn_has_whole_windows(small_graph):
     window = {"features": "window", "features.window": 3}
     system = make(small_graph, settings=alternate(4, **window), **SMALL)
