@@ -1,10 +1,12 @@
 """``fastgl``: FastGL, all three phases of a batch changed at once.
 
-Fused-Map draws, Greedy Reorder puts a window of batches in order, Match loads what the last batch
-did not have, Memory-Aware kernels aggregate (X = 8 destinations x Y = 32 columns a block). Batches
-go one after the other. What the paper prefetches is the next batch's topology; here a window's
-batches are on the GPU already. ``schedule=prefetch`` does more than that: memory IO beside compute.
-``features.table=cache`` is the paper's optional cache (``features.table.ratio``).
+Fused-Map draws as DGL does (reservoir on a GPU, Floyd on a CPU), Greedy Reorder puts a window of
+batches in order, Match loads what the last batch did not have, Memory-Aware kernels aggregate (X =
+8 destinations x Y = 32 columns a block). Batches go one after the other. What the paper prefetches
+is the next batch's topology; here a window's batches are on the GPU already. ``schedule=prefetch``
+does more than that: memory IO beside compute. ``features.table=cache`` is the paper's optional
+cache (``features.table.ratio``). Our Fused-Map has one table for all hops and waits for sizes once
+a batch: what of its gain is the paper's map alone is not told apart yet.
 
 Fig. 3 and 15 switch the techniques on one after the other, a field each::
 
@@ -32,9 +34,9 @@ FASTGL = Recipe(
     summary="FastGL: Fused-Map, Match and Greedy Reorder, Memory-Aware aggregation",
     paper="Zhu et al., FastGL: A GPU-Efficient Framework for Accelerating Sampling-Based GNN"
     " Training at Large Scale, ASPLOS 2024",
-    sampler=native("fused-map"),
+    sampler=native("fused-map", pick="reservoir"),
     features=Match(),
     order=Greedy(),
     aggregate=MemoryAware(x=8, y=32),
-    on_cpu=(Csr(),),
+    on_cpu=(native("fused-map"), Csr()),
 )

@@ -117,6 +117,16 @@ def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_th
     system.close()
 
 
+@pytest.mark.parametrize("stored", STORED)
+def test_a_cache_takes_what_turns_leave(stored, small_graph, one_thread):
+    settings = {"features.ratio": "auto", "schedule.stored": stored}
+    system = make(small_graph, "gnnlab", settings, **SMALL)
+    told = {name: value for _, name, _, value in system.setup_counts}
+    assert told["cache_ratio"] == 1.0 and told["uncached_peak_bytes"] > 0
+    assert system.check().ok and run(system).ok
+    system.close()
+
+
 @pytest.mark.parametrize("name", ["best", "fastgl", "gnnadvisor", "gnnlab", "pagraph", "tsota"])
 def test_every_system_passes_the_gate_and_runs(name, small_graph, one_thread):
     system = make(small_graph, name, **SMALL)

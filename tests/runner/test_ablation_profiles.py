@@ -28,6 +28,7 @@ def test_fastgls_cells_are_a_technique_apart(model, tmp_path):
         ("match", "greedy", "memory-aware", "fused-map"),
     ]
     assert cells[0].system == "baseline"
+    assert {c.recipe["sampler"]["pick"] for c in cells} == {"reservoir"}
 
 
 def test_gnnlabs_cells_are_those_of_its_table(tmp_path):

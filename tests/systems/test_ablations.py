@@ -58,6 +58,12 @@ def test_fastgl_is_its_paper_s_techniques_over_dgls_method():
         "aggregate": "memory-aware", "schedule": "serial",
     }  # fmt: skip
     assert ALL["fastgl"].aggregate == MemoryAware(x=8, y=32)
+    for device, pick in (
+        ("cuda", "reservoir"),
+        ("cpu", "floyd"),
+    ):  # DGL's, so the map alone differs
+        picks = {plain(name, {}, device)["sampler"]["pick"] for name in ("fastgl", "baseline")}
+        assert picks == {pick}
 
 
 def test_fastgl_has_prefetch_and_a_cache_as_settings():
