@@ -1,5 +1,7 @@
 """The alternating schedule: whose turn it is, spans, what waits and how much, and short memory."""
 
+import itertools
+
 import pytest
 import torch
 from compose import counted, make, run, timed
@@ -27,6 +29,19 @@ def job_on(device, graph):
     cell = Cell("test", "baseline", graph.name, model="gcn", device=device, batch_size=8,
                 fanouts=(2, 2), hidden=4)  # fmt: skip
     return Job(cell, graph, Counts())
+
+
+def same(a, b):
+    return a is b is None or (a.dtype == b.dtype and torch.equal(a, b))
+
+
+def ids_of(batch):
+    return [batch.seeds, *(block.src_nodes for block in batch.blocks)]
+
+
+def parts_of(batch):
+    blocks = ((b.indptr, b.indices, b.positions, b.weights) for b in batch.blocks)
+    return [*ids_of(batch), *itertools.chain(*blocks)]
 
 
 def order_of(system, epoch=0):
@@ -103,6 +118,36 @@ def test_bytes_that_wait_are_those_of_the_samples(small_graph):
     # seeds, offsets, columns and nodes, offsets, columns: each from a multiple of 256 bytes on
     assert waiting.bytes == 256 + 256 + 1280 + 1024 + 256 + 256
     assert waiting.sample(batch.seeds, 0, 0) is batch  # on a CPU it is where it is wanted
+
+
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+@pytest.mark.parametrize("pick", ["floyd", "random_walk"])
+def test_a_sample_that_is_moved_comes_back_as_it_was(pick, frontier, small_graph, monkeypatch):
+    """One piece of memory a sample, as for a GPU; its ids are copied out of it."""
+    settings = {"sampler.pick": pick, "sampler.frontier": frontier}
+    system = make(small_graph, settings=settings, until="sample", **SMALL)
+    pieces = []
+
+    def piece(size):
+        pieces.append(torch.full((size,), 77, dtype=torch.uint8))
+        return pieces[-1]
+
+    monkeypatch.setattr(Samples, "_locked", staticmethod(piece))
+    waiting = Samples(system.job, True)
+    waiting._moves = True
+    seeds = system.order.batches(0, "cpu")[:3]
+    batches = [system.stages.sampler.checked(few, n) for n, few in enumerate(seeds)]
+    for batch in batches:
+        waiting.put(batch)
+    assert sum(len(p) for p in pieces) == waiting.bytes and len(pieces) == 3
+    for batch, memory in zip(batches, pieces, strict=True):
+        found = waiting.sample(batch.seeds, 0, batch.number)
+        assert (found.number, found.frontier) == (batch.number, frontier)
+        assert found.sampled_edges == batch.sampled_edges
+        assert all(same(*pair) for pair in zip(parts_of(found), parts_of(batch), strict=True))
+        memory.fill_(1)
+        assert all(same(*pair) for pair in zip(ids_of(found), ids_of(batch), strict=True))
+        assert not same(found.blocks[0].indices, batch.blocks[0].indices)
 
 
 @pytest.mark.parametrize("batches", [0, 3])
