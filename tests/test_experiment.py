@@ -378,7 +378,7 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
     ("profile", "cells", "couples"),
     [
         ("smoke", 8, 1), ("laptop", 9, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
-        ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
+        ("gnnlab", 6, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
         ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip

@@ -131,4 +131,7 @@ PADDED_ROWS = measure("padded_rows", "", "rows that batches were padded with, of
 PADDED_EDGES = measure("padded_edges", "", "edges that they were padded with, likewise")
 ROW_PADDING = measure("row_padding", "1", "rows that batches were padded with over their own")
 EDGE_PADDING = measure("edge_padding", "1", "the same of edges")
+# Of samples that wait for their turn to be trained on.
+STORED_BYTES = measure("stored_bytes", "B", "bytes of samples stored until they are trained on")
+STORED_MOST = measure("stored_most_bytes", "B", "the most of them at a time")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")
