@@ -47,7 +47,7 @@ def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
 
 
 @pytest.mark.parametrize("pick", ["floyd", "random_walk"])
-@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer"])
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
 def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thread):
     """PinSAGE weighs by the visits of walks."""
     found = []

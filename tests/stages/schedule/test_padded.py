@@ -154,7 +154,7 @@ def test_gradients_are_those_without_padding(model, aggregate, small_graph):
 
 
 @pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map", "fastsample"])
-@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer"])
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
 @pytest.mark.parametrize("model", ["gcn", "graphsage", "gin"])
 def test_losses_are_those_of_eager_steps(model, schedule, sampler, small_graph):
     """Products add up rows in another order; all that is looked at of an epoch is the same."""
