@@ -19,10 +19,14 @@ from gnnbench.minibatch import Batch, Hop
 from gnnbench.stages.job import Job
 from gnnbench.stages.order import Order
 from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.padded import PaddedStep
 
 # Of each batch that is looked at after the gate: every edge of 8000 seeds takes seconds, and a
 # verification epoch looks at batches of full size.
 GLANCE_SEEDS = 1024
+# By how much loss and gradients of a timed step may differ from those of the layers that the gate
+# looked at: sums are in another order, and now and then a ReLU opens by it.
+STEP_ERROR = 0.01
 # Held against the reference then: a reservoir's goes through the whole rows of hubs in Python.
 REFERENCE_SEEDS = 16
 
@@ -81,6 +85,7 @@ def check(system: Gated) -> CheckReport:
             error, compared = layers.check_backward(fixed, trainer.gradients)
             report.details["backward_error"] = error
             report.details["weight_gradients"] = compared
+            report.details["step_error"] = _check_step(system, batches[0])
     except gate.Fault as fault:
         report.ok, report.reason = False, str(fault)
         return report
@@ -116,6 +121,32 @@ def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
         batches = batches[::-1]  # else the same rows would be written to the same place
     while held:
         look()
+
+
+def _check_step(system: Gated, batch: Batch) -> float:
+    """How far a padded step, as it is timed, is from one of the layers that the gate has looked at,
+    in loss and gradients; 0 where none is padded. Raises ``gate.Fault`` beyond ``STEP_ERROR``."""
+    trainer, timed, store = system.trainer, system.stages.trainer, system.stages.store
+    if not isinstance(timed, PaddedStep):
+        return 0.0
+    assert trainer is not None and store is not None
+    rows = store.load(batch)
+    kept, found = trainer.kept(), []
+    for one in (trainer, timed):  # of a model that no update has reached: means are of this step
+        one.step(batch, rows)
+        found.append((trainer.losses.pop(), trainer.direction()))
+        trainer.restore(kept)
+    errors = [
+        float((own - right).norm() / right.norm().clamp(min=1e-30))
+        for right, own in zip(*found, strict=True)
+    ]
+    unlabelled = bool(found[0][0].isnan())
+    if not unlabelled and not all(error <= STEP_ERROR for error in errors):
+        raise gate.Fault(
+            "a training step as it is timed is off by"
+            f" {errors[0]:.2g} of the loss and {errors[1]:.2g} of the gradients"
+        )
+    return 0.0 if unlabelled else max(errors)
 
 
 def glance(system: Gated) -> tuple[str, str]:

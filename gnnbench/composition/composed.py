@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,13 +31,15 @@ from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
-from gnnbench.stages.schedule.base import Schedule, Stages
+from gnnbench.stages.schedule.base import GRAPH, Schedule, Stages
+from gnnbench.stages.schedule.captured import trainer_by
 
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Bench
 
 FACT = ("stage", "name", "value", "where")
 Watch = Callable[[str], contextlib.AbstractContextManager[None]]  # of what is built for a stage
+FIRST_BATCHES = 8  # that a trainer may look at before the first epoch
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -88,15 +90,26 @@ class Composed(System):
             with watch("features"):
                 spent = store.fit(self._peak_of_an_epoch) | store.prepare(self.stages.footprint)
             self.setup_counts = [["features", m.name, "", value] for m, value in spent.items()]
-            self.counts.clear()
+        if self.stages.trainer is not None:
+            with watch("training"):
+                spent = self.stages.trainer.prepare(self._first_batches())
+            told = [["schedule", m.name, "", value] for m, value in spent.items()]
+            self.setup_counts = [*self.setup_counts, *told]
+        self.counts.clear()
         self._schedule.ready()
+
+    def _first_batches(self) -> Iterator[Batch]:
+        """A few batches of an epoch that no harness numbers."""
+        seeds = self.order.batches(PROBED, self.job.device)[:FIRST_BATCHES]
+        yield from (self.stages.sampler.sample(s, PROBED, n) for n, s in enumerate(seeds))
 
     def _begin_training(self) -> None:
         """The model as it is at first."""
         if self.until >= Until.COMPUTE:
             assert self.recipe.aggregate is not None
-            self.trainer = Trainer(self.job, self.recipe.aggregate.build())
-            self.stages.trainer = self.trainer
+            step = self.recipe.schedule.step
+            self.trainer = Trainer(self.job, self.recipe.aggregate.build(), step == GRAPH)
+            self.stages.trainer = trainer_by(step, self.job, self.trainer)
 
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.

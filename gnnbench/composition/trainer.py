@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +12,17 @@ from gnnbench.minibatch import Batch, MiniBatch
 from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
 from gnnbench.models.stack import Stack, build
+from gnnbench.stages.counts import Measure
 from gnnbench.stages.job import Job
 
 
 class Trainer:
-    """Trains on the blocks of one batch at a time, in a framework; nothing here waits for a GPU."""
+    """Trains on the blocks of one batch at a time, in a framework; nothing here waits for a GPU.
 
-    def __init__(self, job: Job, framework: Framework) -> None:
+    ``capturable``: a CUDA graph may hold what ``learn`` does.
+    """
+
+    def __init__(self, job: Job, framework: Framework, capturable: bool = False) -> None:
         cell, graph = job.cell, job.graph
         self.framework, self._device = framework, job.device
         if job.device.type == "cuda":  # the gate's tolerance is one of float32
@@ -33,19 +38,38 @@ class Trainer:
             cell.seed,
         ).to(job.device)
         self._labels = graph.labels.to(job.device)
-        self._optimizer = Adam(self.model.parameters(), lr=cell.learning_rate)
+        self._optimizer = Adam(
+            self.model.parameters(), lr=cell.learning_rate, capturable=capturable
+        )
         self.losses: list[Tensor] = []
         self._before = self._parameters()
 
+    def prepare(self, batches: Iterable[Batch]) -> dict[Measure, float]:
+        """Nothing: batches of any shape are trained on as they come."""
+        return {}
+
     def step(self, batch: Batch, rows: Tensor) -> None:
         """Forward, backward and update; the loss is kept as a tensor on the device."""
+        blocks = self.framework.blocks(batch)
+        self.losses.append(self.learn(blocks, rows, self.labels_of(batch)))
+
+    def labels_of(self, batch: Batch) -> Tensor:
+        """Class of each seed, int64 ``[seeds]``; -1 where there is none, which no loss counts."""
+        return self._labels[batch.seeds.long()]
+
+    def learn(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
+        """Forward, loss, backward and update on blocks of the framework's form; the loss, a scalar
+        on the device."""
         self._optimizer.zero_grad()
-        logits = self.model(self.framework.blocks(batch), rows)
-        labels = self._labels[batch.seeds.long()]
+        logits = self.model(blocks, rows)
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
         loss.backward()
         self._optimizer.step()
-        self.losses.append(loss.detach())
+        return loss.detach()
+
+    def direction(self) -> Tensor:
+        """What updates go by: the running means of all parameters' gradients, float32 ``[n]``."""
+        return self._optimizer.means
 
     def _state(self) -> list[Tensor]:
         return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]

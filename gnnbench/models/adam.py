@@ -14,12 +14,20 @@ class Adam:
 
     It calls the function that the class calls. The class itself imports torch's compiler when it
     is made: a second of CPU time in each life of a worker, and nothing of it is used.
+    ``capturable``, of parameters on a GPU: so that a CUDA graph may hold an update the number of
+    updates is kept there, and what follows from it is computed in float32: equal within rounding.
     """
 
-    def __init__(self, parameters: Iterable[Tensor], lr: float) -> None:
+    def __init__(
+        self, parameters: Iterable[Tensor], lr: float, *, capturable: bool = False
+    ) -> None:
         self._lr = lr
+        self._capturable = capturable
         self._parameters = list(parameters)
-        self._steps = [torch.tensor(0.0) for _ in self._parameters]  # on the CPU, as torch has them
+        # On the CPU, as torch has them, where the host is to read them.
+        self._steps = [
+            torch.tensor(0.0, device=p.device if capturable else "cpu") for p in self._parameters
+        ]
         self._means = [torch.zeros_like(p) for p in self._parameters]
         self._squares = [torch.zeros_like(p) for p in self._parameters]
 
@@ -27,6 +35,11 @@ class Adam:
     def state(self) -> list[Tensor]:
         """What an update changes beside the parameters."""
         return [*self._steps, *self._means, *self._squares]
+
+    @property
+    def means(self) -> Tensor:
+        """A copy of the gradients' running means (the first moments), one after the other."""
+        return torch.cat([mean.flatten() for mean in self._means])
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -44,4 +57,5 @@ class Adam:
         adam(
             parameters, gradients, means, squares, [], steps, amsgrad=False, beta1=0.9,
             beta2=0.999, lr=self._lr, weight_decay=0.0, eps=1e-8, maximize=False,
+            capturable=self._capturable,
         )  # fmt: skip

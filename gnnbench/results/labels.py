@@ -36,6 +36,8 @@ OWN = ("pick", "frontier")
 SHORTHAND = {axis: f"sampler.{axis}" for axis in OWN}
 # What the machine chose where the definition left it open: told always.
 FOUND_HERE = ("sampler.extension",)
+# What a recipe leaves out: steps that are launched kernel by kernel, as runs knew no others.
+LEFT_OUT = {"schedule.step": "eager"}
 ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
 # What 0 says in a cell.
 ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}
@@ -147,7 +149,9 @@ def axis_value(row: Row, axis: str) -> str:
 def paths_of(row: Row) -> dict[str, Any]:
     """The recipe of a row or cell by paths."""
     recipe = row.get("recipe") or {}
-    return flat(json.loads(recipe) if isinstance(recipe, str) else recipe)
+    found = flat(json.loads(recipe) if isinstance(recipe, str) else recipe)
+    left_out = {p: v for p, v in LEFT_OUT.items() if p.partition(".")[0] in found}
+    return {**left_out, **found}
 
 
 def unverified(row: Row) -> bool:

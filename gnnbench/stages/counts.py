@@ -126,4 +126,20 @@ MATCH_RUN = measure("match_degree_run", "1", "mean of neighbours in the order as
 HANDED_BYTES = measure("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
 BUFFER_BYTES = measure("buffer_bytes", "B", "size of these buffers")
 BUFFERS_GROWN = measure("buffers_grown", "", "times that one of them was made, or made larger")
+# Of a training step whose batches are padded to one shape.
+CAPTURE_TIME = measure(
+    "capture_time_s", "s",
+    "making the shape that batches are padded to, before the first epoch; step=graph: captured",
+)  # fmt: skip
+RECAPTURES = measure(
+    "recaptures", "", "times in an epoch that a batch did not fit: a larger shape, captured anew"
+)
+RECAPTURE_TIME = measure("recapture_time_s", "s", "these, within the epoch's compute")
+PADDED_ROWS = measure("padded_rows", "", "rows that batches were padded with, of all layers")
+PADDED_EDGES = measure("padded_edges", "", "edges that they were padded with, likewise")
+ROW_PADDING = measure("row_padding", "1", "rows that batches were padded with over their own")
+EDGE_PADDING = measure("edge_padding", "1", "the same of edges")
+# Of samples that wait for their turn to be trained on.
+STORED_BYTES = measure("stored_bytes", "B", "bytes of samples stored until they are trained on")
+STORED_MOST = measure("stored_most_bytes", "B", "the most of them at a time")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -31,6 +31,15 @@ def test_what_the_machine_chose_is_told_always():
     assert told(row(), pyg) == ["baseline", "pyg sampler.extension=pyg-lib"]
 
 
+def test_steps_that_recipes_leave_out_are_told_where_others_are():
+    recipe = json.loads(row()["recipe"])
+    eager = {**recipe, "schedule": {"name": "serial"}}
+    graph = {**recipe, "schedule": {"name": "serial", "step": "graph"}}
+    one, other = (row(recipe=json.dumps(r)) for r in (eager, graph))
+    assert told(one, other) == ["baseline schedule.step=eager", "baseline schedule.step=graph"]
+    assert told(one, one) == ["baseline", "baseline"]
+
+
 def test_equal_rows_are_told_by_their_system_alone():
     assert told(row(), row(system="dgl")) == ["baseline", "dgl"]
 

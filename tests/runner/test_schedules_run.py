@@ -50,10 +50,11 @@ def test_every_schedule_has_a_bound_and_one_that_overlaps_a_line(tmp_path, obser
 
 def test_every_profile_can_be_planned(tmp_path):
     cells = {}
-    for profile in ("smoke", "laptop", "gpu", "gpu-sms"):
+    for profile in ("smoke", "laptop", "gpu", "gpu-sms", "gpu-graph"):
         plan = request(tmp_path, profile=profile).plan
         cells[profile] = len(plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # Two widths; two stores, or ids as they come and page by page; of the former five shares.
-    assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-sms": 16}
+    # Two widths; two stores, or ids as they come and page by page; of the former five shares. Of
+    # two widths and two sizes of batches three kinds of steps.
+    assert cells == {"smoke": 2, "laptop": 4, "gpu": 8, "gpu-sms": 16, "gpu-graph": 12}

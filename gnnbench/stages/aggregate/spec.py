@@ -22,6 +22,8 @@ class AggregateSpec(Spec):
 
     kind: ClassVar[str] = "aggregate"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    padded: ClassVar[bool] = False  # whether its layers take blocks of ours as they are
+    captured: ClassVar[bool] = False  # whether on a GPU they never wait, so that a graph holds them
 
     @classmethod
     @abstractmethod
@@ -40,6 +42,8 @@ class Csr(AggregateSpec):
     name: ClassVar[str] = "csr"
     summary: ClassVar[str] = "our layers, over our SpMM on the blocks' CSR"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    padded: ClassVar[bool] = True
+    captured: ClassVar[bool] = True
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -64,6 +68,8 @@ class Tuned(AggregateSpec):
     name: ClassVar[str] = "tuned"
     summary: ClassVar[str] = "our layers, over our fastest kernel on a GPU"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    padded: ClassVar[bool] = True
+    captured: ClassVar[bool] = True
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -88,6 +94,8 @@ class MemoryAware(AggregateSpec):
     name: ClassVar[str] = "memory-aware"
     summary: ClassVar[str] = "our layers, over FastGL's Memory-Aware aggregation"
     devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    padded: ClassVar[bool] = True
+    captured: ClassVar[bool] = True
 
     x: int = option(8, "destinations of a block of threads (the paper's X)", (1, 2, 4, 8, 16, 32))
     y: int = option(32, "columns of a block of threads (the paper's Y)", (8, 16, 32))
@@ -119,6 +127,7 @@ class Spmm(AggregateSpec):
     name: ClassVar[str] = "spmm"
     summary: ClassVar[str] = "our layers, over torch's product of a sparse CSR matrix"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    padded: ClassVar[bool] = True
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -146,6 +155,7 @@ class Scatter(AggregateSpec):
     name: ClassVar[str] = "scatter"
     summary: ClassVar[str] = "our layers, over gather and scatter, as PyG aggregates"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    padded: ClassVar[bool] = True
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -167,6 +177,7 @@ class GnnAdvisor(AggregateSpec):
     name: ClassVar[str] = "gnnadvisor"
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    padded: ClassVar[bool] = True
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))

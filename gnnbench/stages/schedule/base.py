@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from gnnbench.cell import Until
-from gnnbench.stages.spec import Spec
+from gnnbench.errors import UnsupportedError
+from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
+
     from torch import Tensor
 
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
+    from gnnbench.stages.aggregate import AggregateSpec
+    from gnnbench.stages.counts import Measure
     from gnnbench.stages.features.base import FeatureStore
     from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
@@ -23,11 +28,35 @@ if TYPE_CHECKING:
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
 
 
+EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # how a batch is trained on
+
+
 class Trainer(Protocol):
-    """What computes; ``gnnbench.composition.trainer`` is the one of all models."""
+    """What computes."""
+
+    def prepare(self, batches: Iterable[Batch]) -> dict[Measure, float]:
+        """Get ready for batches like these, before the first epoch; what that took."""
 
     def step(self, batch: Batch, rows: Tensor) -> None:
         """Train on one batch and its feature rows."""
+
+
+class Learner(Trainer, Protocol):
+    """The model and its optimizer; ``gnnbench.composition.trainer`` is the one of all models."""
+
+    losses: list[Tensor]
+
+    def labels_of(self, batch: Batch) -> Tensor:
+        """Class of each seed, int64 ``[seeds]``; -1 where there is none, which no loss counts."""
+
+    def learn(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
+        """Forward, loss, backward and update; the loss, a scalar on the device."""
+
+    def kept(self) -> list[Tensor]:
+        """A copy of all that training changes."""
+
+    def restore(self, kept: Sequence[Tensor]) -> None:
+        """Be as when ``kept`` was taken, in the same memory."""
 
 
 @dataclass
@@ -116,9 +145,35 @@ class Schedule(ABC):
 
 @dataclass(frozen=True)
 class ScheduleSpec(Spec):
-    """A schedule as a recipe names it."""
+    """A schedule as a recipe names it.
+
+    ``step``: ``eager`` launches a training step's kernels one by one; ``padded`` does on batches
+    padded to one shape, ``graph`` replays a CUDA graph of that (``gnnbench.stages.schedule.padded``
+    and ``captured``).
+    """
 
     kind: ClassVar[str] = "schedule"
+
+    step: str = option(
+        EAGER, "a training step: its kernels launched one by one (eager), on batches padded to one"
+        " shape (padded), or replayed as a CUDA graph of that (graph)", STEPS,
+    )  # fmt: skip
+
+    def resolved(self, device: str) -> Self:
+        """The same; a CUDA graph is one of a GPU. Raises ``UnsupportedError``."""
+        if self.step == GRAPH and device == "cpu":
+            raise UnsupportedError(
+                "schedule.step=graph needs a GPU; give --device cuda, or step=padded, which pads"
+                " without a graph"
+            )
+        return super().resolved(device)
+
+    def plain(self) -> dict[str, Any]:
+        """Name and fields; recipes and ids of eager steps are those of runs that knew no others."""
+        found = super().plain()
+        if self.step == EAGER:
+            del found["step"]
+        return found
 
     @property
     def held(self) -> int:
@@ -127,6 +182,19 @@ class ScheduleSpec(Spec):
 
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """Raise ``UnsupportedError`` where it cannot run with the other stages."""
+
+    def check_step(self, aggregate: AggregateSpec) -> None:
+        """Raise ``UnsupportedError`` where layers over ``aggregate`` cannot train in such steps."""
+        if self.step != EAGER and not aggregate.padded:
+            raise UnsupportedError(
+                f"schedule.step={self.step} pads gnnbench's own blocks, and the layers of aggregate"
+                f" '{aggregate.name}' take others; take csr or tuned, or step=eager"
+            )
+        if self.step == GRAPH and not aggregate.captured:
+            raise UnsupportedError(
+                f"schedule.step=graph captures work that never waits for the GPU, and aggregate"
+                f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
+            )
 
     @abstractmethod
     def build(self, job: Job) -> Schedule:

@@ -1,0 +1,151 @@
+"""Training steps as CUDA graphs: losses, larger shapes, and what stays as it was."""
+
+import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench.composition import composed
+from gnnbench.measure.timeline import Timeline
+from gnnbench.models.adam import Adam
+from gnnbench.stages.schedule import padded
+from gnnbench.stages.schedule.captured import CapturedStep
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+
+
+def graph(**settings):
+    return {"schedule.step": "graph", **settings}
+
+
+def losses(system, epoch):
+    """Of each batch."""
+    system.run_epoch(epoch, Timeline.on("cuda"))
+    found = torch.stack(system.trainer.losses).tolist()
+    report = system.audit(epoch)
+    assert report.ok, report.reason
+    return found, report
+
+
+@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin", "gat", "pinsage"])
+def test_losses_are_serials_batch_by_batch(model, aggregate, small_graph):
+    eager = make(small_graph, settings={"aggregate": aggregate}, model=model, **SMALL)
+    ours = make(small_graph, settings=graph(aggregate=aggregate), model=model, **SMALL)
+    assert ours.check().ok
+    for epoch in range(4):
+        right, _ = losses(eager, epoch)
+        found, report = losses(ours, epoch)
+        assert found == pytest.approx(right, rel=1e-3)
+        assert len(set(found)) == 10  # each replay has a batch of its own
+        assert counted(report)["schedule", "padded_rows", ""] > 0
+        assert counted(report)["schedule", "row_padding", ""] > 0
+    assert ours.recheck(11) == ""
+    eager.close()
+    ours.close()
+
+
+@pytest.mark.parametrize("pick", ["floyd", "random_walk"])
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
+def test_under_every_schedule_and_evaluated(schedule, pick, small_graph, one_thread):
+    """PinSAGE weighs by the visits of walks."""
+    found = []
+    how = {"schedule": schedule, "sampler.pick": pick}
+    for settings in (how, graph(**how)):
+        system = make(small_graph, settings=settings, model="pinsage", evaluate="sampled", **SMALL)
+        assert system.check().ok
+        reports = [run(system, epoch) for epoch in range(4)]
+        assert all(r.ok for r in reports), [r.reason for r in reports]
+        before = system.trainer.kept()
+        verified = system.verify(9, Timeline.on("cuda"))
+        assert verified.ok, verified.reason
+        assert all(map(torch.equal, before, system.trainer.kept()))
+        found.append((reports, verified.digest, system.evaluate()))
+        system.close()
+    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = found
+    assert digest == own_digest
+    assert own_accuracies == pytest.approx(accuracies, abs=0.03)
+    for right, report in zip(eager, ours, strict=True):
+        assert report.loss == pytest.approx(right.loss, rel=1e-3)
+        assert report.unique_nodes == right.unique_nodes
+
+
+@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
+def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monkeypatch, one_thread):
+    """In the middle of an epoch, beside threads that allocate; no batch is lost or run twice."""
+    monkeypatch.setattr(composed, "FIRST_BATCHES", 0)
+    monkeypatch.setattr(padded, "ROOM", 1.0)
+    eager = make(small_graph, model="graphsage", **SMALL)
+    settings = graph(schedule=schedule, features="uva")
+    ours = make(small_graph, settings=settings, model="graphsage", **SMALL)
+    assert isinstance(ours.stages.trainer, CapturedStep) and ours.setup_counts == []
+    times = []
+    for epoch in range(5):
+        right, _ = losses(eager, epoch)
+        found, report = losses(ours, epoch)
+        assert found == pytest.approx(right, rel=1e-3)
+        told = counted(report)
+        times.append(told["schedule", "recaptures", ""])
+        assert (told["schedule", "recapture_time_s", ""] > 0) is (times[-1] > 0)
+    assert times[0] >= 2  # the first batch is not the largest in every layer
+    eager.close()
+    ours.close()
+
+
+def test_capturing_leaves_the_model_as_it_was_and_is_told(small_graph):
+    eager, ours = (make(small_graph, settings=s, **SMALL) for s in ({}, graph()))
+    states = [
+        [p.detach().cpu() for p in system.trainer.model.parameters()] for system in (eager, ours)
+    ]
+    assert all(map(torch.equal, *states))
+    assert not any(bool(t.any()) for t in ours.trainer._optimizer.state)
+    ((stage, name, _, seconds),) = ours.setup_counts
+    assert (stage, name) == ("schedule", "capture_time_s") and seconds > 0
+    assert ours.trainer.losses == []
+    eager.close()
+    ours.close()
+
+
+def test_memory_is_the_same_after_every_epoch(small_graph, one_thread):
+    system = make(small_graph, settings=graph(), **SMALL)
+    found = []
+    for _ in range(6):
+        assert run(system, 3).ok
+        found.append(torch.cuda.memory_allocated())
+    assert len(set(found[2:])) == 1
+    system.close()
+
+
+def test_a_step_waits_for_nothing(small_graph):
+    """Torch would raise where one of its operators waits for the GPU."""
+    system = make(small_graph, settings=graph(), **SMALL)
+    assert run(system, 0).ok
+    seeds = system.order.batches(1, torch.device("cuda"))[0]
+    batch = system.stages.sampler.sample(seeds, 1, 0)
+    rows = system.stages.store.load(batch)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        system.stages.trainer.step(batch, rows)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert len(system.trainer.take_losses()) == 1
+    system.close()
+
+
+def test_updates_that_a_graph_can_hold_are_torch_s_within_rounding():
+    torch.manual_seed(3)
+    start = torch.randn(50, device="cuda")
+    gradients = torch.randn(30, 50, device="cuda")
+    found = []
+    for capturable in (False, True):
+        parameter = start.clone().requires_grad_()
+        optimizer = Adam([parameter], lr=0.01, capturable=capturable)
+        for gradient in gradients:
+            parameter.grad = gradient.clone()
+            optimizer.step()
+        found.append(parameter.detach())
+        assert all(t.is_cuda is capturable for t in optimizer.state[:1])
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+    assert not torch.equal(found[0], start)
