@@ -99,8 +99,8 @@ class Claim(Point):
     ``source``   where the paper has it
     ``says``     the claim, in a sentence
     ``unit``     of the printed numbers: ``x`` a ratio, ``%`` where shares are told as percent
-    ``kind``     ``value``, ``range``, ``upto``, ``mean``, ``order``, ``bound``: what is to lie in
-                 the expected bounds is every point, of ``upto`` the best one, of ``mean`` their mean
+    ``kind``     ``value``, ``range``, ``upto``, ``mean``, ``order``, ``bound``: within
+                 the bounds is to lie every point, of ``upto`` the best one, of ``mean`` their mean
     ``port``     P does not depend on hardware, S its shape does not, H one machine's number
     ``of_graph`` the number is one of the named graph: a twin can neither confirm nor refute it
     ``fitted``   graphs whose twins were fitted to this very number

@@ -28,8 +28,10 @@ VERDICTS = {
 }
 TWIN = "~twin"
 _ANY = (-math.inf, math.inf)  # of a point of which only the mean with others is claimed
-# From the best to the worst that points can come to.
-_ORDER = (HOLDS, SHAPE, UNCLEAR, REFUTED)
+# From the best to the worst that points can come to: of all, the worst counts; of "up to" the best,
+# where one that is unclear may reach what others have not.
+_OF_ALL = (HOLDS, SHAPE, UNCLEAR, REFUTED)
+_OF_THE_BEST = (HOLDS, UNCLEAR, SHAPE, REFUTED)
 Row = dict[str, Any]
 
 
@@ -128,10 +130,11 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
         doubt = _doubt(a) or _doubt(b)
         if point.measure in TIMES:
             estimate, own = time_ratio(opened, a, b, point.measure)
-            yield _Number(estimate, (doubt or own) if estimate.n or own else "", (a, b))
+            if estimate.n or own:  # else the two did not run beside one another
+                yield _Number(estimate, doubt or own, (a, b))
         else:
-            both = [MEASURES[point.measure](opened, row) for row in (a, b)]
-            yield _Number(_of_two(*both, point.by), doubt, (a, b))
+            mine, other = (MEASURES[point.measure](opened, row) for row in (a, b))
+            yield _Number(_of_two(mine, other, point.by), doubt, (a, b))
 
 
 def _rows(claim: Claim, point: Point, opened: Opened, label: str) -> list[Row]:
@@ -210,15 +213,17 @@ def _beyond(found: Estimate, bounds: Bounds, time: bool) -> bool:
 
 def _called(found: Estimate) -> str:
     """The suite's own verdict of a ratio of times: equals are neither above 1 nor below."""
-    logs = (math.log(v) for v in (found.value, found.low, found.high))
-    return Rule().called_by(Estimate(*logs, found.n))
+    value, low, high = (math.log(v) for v in (found.value, found.low, found.high))
+    return Rule().called_by(Estimate(value, low, high, found.n))
 
 
 def _together(claim: Claim, found: list[Finding]) -> tuple[str, str]:
     if claim.kind == "mean":
         return _mean(claim, found)
-    pick = min if claim.kind == "upto" else max
-    chosen = pick(found, key=lambda f: _ORDER.index(f.verdict))
+    if claim.kind == "upto":
+        chosen = min(found, key=lambda f: _OF_THE_BEST.index(f.verdict))
+    else:
+        chosen = max(found, key=lambda f: _OF_ALL.index(f.verdict))
     return chosen.verdict, f"{chosen.what}: {chosen.reason}" if chosen.reason else ""
 
 
@@ -226,17 +231,16 @@ def _mean(claim: Claim, found: list[Finding]) -> tuple[str, str]:
     """The points' mean, its ends those of means of their ends: as if all erred alike."""
     if doubtful := next((f for f in found if f.verdict == UNCLEAR), None):
         return UNCLEAR, f"{doubtful.what}: {doubtful.reason}"
-    ends = (
-        [getattr(f.estimate, end) for f in found] for end in ("value", "low", "high")
+    n = len(found)
+    value, low, high = (
+        sum(getattr(f.estimate, end) for f in found) / n for end in ("value", "low", "high")
     )
-    whole = Estimate(*(sum(values) / len(found) for values in ends), len(found))
+    whole = Estimate(value, low, high, n)
     expected = claim.expected(claim.kind)
     return place(whole, expected, claim.shape, time=claim.measure in TIMES)
 
 
-def _of_the_graph(
-    claim: Claim, found: list[Finding], verdict: str, reason: str
-) -> tuple[str, str]:
+def _of_the_graph(claim: Claim, found: list[Finding], verdict: str, reason: str) -> tuple[str, str]:
     """A number of a graph that a twin gave is one of the twin."""
     names = [str(r["dataset"]) for f in found for r in f.rows if TWIN in str(r["dataset"])]
     if not claim.of_graph or not names or verdict not in (HOLDS, REFUTED):
@@ -257,7 +261,7 @@ def _why_not(claim: Claim, point: Point, runs: Sequence[Opened]) -> str:
             failed = [r for r in rows if r["status"] not in MEASURED]
             if failed and len(failed) == len(rows):
                 return f"'{label}' ended as {failed[0]['status']}: {failed[0]['reason']}"
-    commands = [f"gnnbench run {run.replace(' ', ' --profile ')}" for run in claim.runs]
-    return f"no result of it; '{commands[-1]}' measures it" + (
-        " (on a GPU)" if claim.device == "cuda" else ""
-    )
+    run = next((r for r in claim.runs if not r.endswith(" smoke")), claim.runs[0])
+    command = f"gnnbench run {run.replace(' ', ' --profile ')}"
+    where = " on a GPU" if claim.device == "cuda" else ""
+    return f"no result of it; '{command}' measures it{where}"

@@ -86,7 +86,7 @@ def _requests(where: str) -> Number:
 
 
 def over_lives(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
-    """Mean over lives of each one's median of what is made of an epoch's times, `wall` with them."""
+    """Mean over lives of each one's median of what is made of an epoch's times, `wall` too."""
     lives: dict[tuple[str, int], list[float]] = {}
     for epoch in opened.epochs.get(row["id"], []):
         times = {p: epoch[f"{p}_time_s"] for p in PHASES if epoch[f"{p}_time_s"] is not None}
@@ -150,25 +150,33 @@ def of_ceiling(opened: Opened, row: Row) -> Estimate:
 def of_peak(opened: Opened, row: Row) -> Estimate:
     """Of the cell's forward aggregations the fastest: its rate over that of multiply-adds."""
     peaks = [
-        r for r in opened.run.roofline
+        r
+        for r in opened.run.roofline
         if (r["kind"], r["name"], r["device"]) == ("ceiling", "fma", row["device"])
-    ]  # fmt: skip
+    ]
     found = _kernels(opened, row, "value", "low", "high", direction="forward")
     if not peaks or not found:
         return NOTHING
     best, peak = max(found, key=lambda f: f.value), max(peaks, key=lambda r: r["value"])
-    low, high = (math.nan if peak[k] is None else peak[k] for k in ("low", "high"))
-    return Estimate(best.value / peak["value"], best.low / high, best.high / low, best.n)
+    low, high = best.low / _or_nan(peak["high"]), best.high / _or_nan(peak["low"])
+    return Estimate(best.value / peak["value"], low, high, best.n)
 
 
-def _kernels(opened: Opened, row: Row, *columns: str, **wanted: str) -> list[Estimate]:
+def _kernels(
+    opened: Opened, row: Row, value: str, low: str, high: str, **wanted: str
+) -> list[Estimate]:
     """Numbers of a cell's kernels that have operations."""
     return [
-        Estimate(*(math.nan if r[c] is None else r[c] for c in columns), r["n"] or 1)
+        Estimate(r[value], _or_nan(r[low]), _or_nan(r[high]), r["n"] or 1)
         for r in opened.run.roofline
-        if r["kind"] == "kernel" and r["id"] == row["id"] and r[columns[0]] is not None
-        and r["unit"] == "flop/s" and all(r[k] == v for k, v in wanted.items())
-    ]  # fmt: skip
+        if (r["kind"], r["id"], r["unit"]) == ("kernel", row["id"], "flop/s")
+        and r[value] is not None
+        and all(r[key] == is_ for key, is_ in wanted.items())
+    ]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _metric(stage: str, what: Measure) -> Number:
@@ -181,8 +189,7 @@ def _metric(stage: str, what: Measure) -> Number:
 def _told(row: Row | None) -> Estimate:
     if row is None:
         return NOTHING
-    low, high = (math.nan if row[k] is None else row[k] for k in ("low", "high"))
-    return Estimate(row["value"], low, high, row["n"] or 1)
+    return Estimate(row["value"], _or_nan(row["low"]), _or_nan(row["high"]), row["n"] or 1)
 
 
 # Exact: every request of the run's ids is counted by the model, nothing is sampled.
@@ -245,6 +252,8 @@ def _beside(opened: Opened, a: Row, b: Row, stage: str) -> Iterable[Row]:
             yield {**_EMPTY, "doubtful": "the work of the two differs"}
         elif judged and row["ratio"] is not None:
             yield row
+        elif judged and (why := row.get("doubtful") or row.get("reason") or row.get("remark")):
+            yield {**_EMPTY, "doubtful": why}
     if not judged and b["reference_id"] == a["id"] and b["work_class"] != "different":
         found = _told(opened.metrics.row(b["id"], stage, m.SPEEDUP))
         if found.n:
