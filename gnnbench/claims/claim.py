@@ -65,7 +65,10 @@ class Point(_Strict):
     @model_validator(mode="after")
     def _makes_sense(self) -> Point:
         if self.measure and self.measure not in FORMULAS:
-            names.check("measure", self.measure, {*MEASURES, *TIMES, *FORMULAS})
+            known = {*MEASURES, *TIMES, *FORMULAS}
+            if self.measure not in known:
+                hint = names.suggestion(self.measure, known)
+                raise ValueError(f"unknown measure '{self.measure}'; {hint}")
             if not self.of:
                 raise ValueError("a measure needs 'of', the label of the cells that it is of")
         if bool(self.by) != bool(self.beside or self.along):
