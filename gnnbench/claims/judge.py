@@ -11,7 +11,7 @@ from gnnbench.claims.causes import rates_here
 from gnnbench.claims.claim import Bounds, Claim, Point
 from gnnbench.claims.evidence import MEASURED, Opened, couples, graph_of, select, steps
 from gnnbench.claims.formulas import FORMULAS
-from gnnbench.claims.measures import MEASURES, TIMES, time_ratio
+from gnnbench.claims.measures import MEASURES, TIMED, TIMES, time_ratio
 from gnnbench.measure.rule import Rule
 from gnnbench.measure.stats import Estimate
 
@@ -20,7 +20,7 @@ NOT_CHECKABLE, ILL_POSED, NOT_MEASURED = "not checkable here", "ill-posed", "not
 VERDICTS = {
     HOLDS: "every interval lies wholly within what the claim allows",
     SHAPE: "the order is right and the size is not; or it is right on a twin, not on the graph",
-    UNCLEAR: "an interval reaches across a bound, a row is doubtful, or there is no interval",
+    UNCLEAR: "an interval reaches across a bound, a time is doubtful, or there is no interval",
     REFUTED: "an interval lies wholly outside",
     NOT_CHECKABLE: "one machine with one GPU cannot tell; the reason says what it would take",
     ILL_POSED: "the paper contradicts itself, or does not say what would be measured",
@@ -124,10 +124,11 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
         pairs = couples(first, second, (point.of, point.beside))
     else:
         for row in first:
-            yield _Number(MEASURES[point.measure](opened, row), _doubt(row), (row,))
+            doubt = _doubt(point, row)
+            yield _Number(MEASURES[point.measure](opened, row), doubt, (row,))
         return
     for a, b in pairs:
-        doubt = _doubt(a) or _doubt(b)
+        doubt = _doubt(point, a) or _doubt(point, b)
         if point.measure in TIMES:
             estimate, own = time_ratio(opened, a, b, point.measure)
             if estimate.n or own:  # else the two did not run beside one another
@@ -149,7 +150,10 @@ def _named(claim: Claim, point: Point, opened: Opened, label: str) -> list[Row]:
     return [r for r in found if r["experiment"] in experiments]
 
 
-def _doubt(row: Row) -> str:
+def _doubt(point: Point, row: Row) -> str:
+    """Why a row's times are not to be trusted, where the number is made of them."""
+    if point.measure not in TIMED and point.measure not in TIMES:
+        return ""
     return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))
 
 

@@ -215,6 +215,10 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
     }
 )
+# Doubts of a row are of its times: work that is wrong makes it `incorrect`. What is counted stays.
+TIMED = frozenset(
+    name for name in MEASURES if name.endswith(("_share", "_lead")) or name.startswith("of_")
+)
 # Of two cells alone. `time` is the one that the run judged by.
 TIMES: Mapping[str, str] = MappingProxyType(
     {

@@ -83,9 +83,13 @@ def test_epochs_that_do_not_count_are_left_out(tmp_path, mark):
         {"status": "unstable", "reason": "the interval is still +-60%"},
     ],
 )
-def test_a_doubtful_row_is_unclear(one, row):
-    found = verdict_of(claim(), one(HALF, **row))
+def test_a_time_of_a_doubtful_row_is_unclear_and_a_count_is_not(tmp_path, row):
+    times = {"sample_time_s": 0.6, "memory_io_time_s": 0.3}
+    samples = [s for life in (0, 1) for s in epochs("a", *HALF, life=life, **times)]
+    folder = write_run(tmp_path / "run", [cached("a", "degree", 0.1, **row)], samples)
+    found = verdict_of(claim(measure="sample_share", number=0.6, tolerance=0.1), folder)
     assert found.verdict == "unclear" and (row.get("doubtful") or row["reason"]) in found.reason
+    assert verdict_of(claim(), folder).verdict == "holds"
 
 
 def test_a_twin_cannot_tell_of_the_graph(one):
@@ -233,9 +237,9 @@ def test_of_up_to_the_best_counts_and_of_a_range_the_worst(tmp_path):
     assert verdict_of(claim(kind="mean", number=0.5), folder).verdict == "refuted"
 
 
-def test_a_doubtful_point_may_be_the_one_that_reaches_up_to_a_number(tmp_path):
-    cells = [cached("a", "degree", 0.1), cached("b", "degree", 0.1, doubtful="so", dataset="x")]
-    folder = write_run(tmp_path / "run", cells, [*epochs("a", *HALF), *epochs("b", *HALF)])
+def test_a_point_that_is_unclear_may_be_the_one_that_reaches_up_to_a_number(tmp_path):
+    cells = [cached("a", "degree", 0.1), cached("b", "degree", 0.1, dataset="x")]
+    folder = write_run(tmp_path / "run", cells, [*epochs("a", *HALF), *epochs("b", HALF[0])])
     assert verdict_of(claim(kind="upto", number=0.9), folder).verdict == "unclear"
 
 
