@@ -14,7 +14,7 @@ from gnnbench.claims.claim import papers
 from gnnbench.claims.evidence import Opened
 from gnnbench.claims.judge import VERDICTS, Finding, Judged
 from gnnbench.claims.picture import svg
-from gnnbench.claims.text import count, estimate, measured, printed
+from gnnbench.claims.text import allowed, count, estimate, measured, printed
 from gnnbench.files import ensure_folder, write_text
 from gnnbench.results.report import command, machine, revision
 
@@ -137,7 +137,7 @@ def _claim(out: Path, judged: Judged) -> str:
     lines.append(svg(judged))
     if judged.findings:
         rows = [_row(out, f, claim.unit) for f in judged.findings]
-        lines.append(_table(("of", "measured", "by itself", "on", "rows"), rows))
+        lines.append(_table(("of", "measured", "allowed", "by itself", "on", "rows"), rows))
     return "".join([*lines, "</article>"])
 
 
@@ -146,9 +146,8 @@ def _row(out: Path, finding: Finding, unit: str) -> tuple[str, ...]:
     verdict = finding.verdict + (f" ({finding.reason})" if finding.reason else "")
     where = machine(opened.run.record) if opened else "computed"
     link = _link(out, opened.run.path / "cells.csv") if opened else ""
-    return (
-        escape(finding.what), escape(estimate(finding, unit)), escape(verdict), escape(where), link
-    )  # fmt: skip
+    told = (finding.what, estimate(finding, unit), allowed(finding, unit), verdict, where)
+    return (*map(escape, told), link)
 
 
 def _link(out: Path, path: Path) -> str:

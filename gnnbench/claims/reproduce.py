@@ -11,6 +11,7 @@ from pathlib import Path
 from gnnbench import names
 from gnnbench.claims.claim import Claim
 from gnnbench.errors import UsageError
+from gnnbench.measure import machine
 from gnnbench.overrides import Overrides
 from gnnbench.results.reader import read_record
 from gnnbench.runner import campaign, folder
@@ -32,7 +33,10 @@ def sizes() -> dict[str, list[str]]:
 
 @dataclass(frozen=True)
 class Step:
-    """One run of a plan: ``seconds`` is a rough guess, ``unknown`` counts pairs without one."""
+    """One run of a plan: ``seconds`` is a rough guess, ``unknown`` counts pairs without one.
+
+    ``reason``: why it cannot run, or may not.
+    """
 
     run: str
     claims: tuple[str, ...]
@@ -70,8 +74,10 @@ def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
     experiment, _, profile = run.partition(" ")
     request = make_request(experiment, Overrides(profile=profile), out)
     found = describe(request.plan, request.experiment.measure)
+    large = (found["estimated_peak_bytes"] or 0) > machine.memory_limit_bytes()
+    reason = "may not fit into this machine's memory" if large else ""
     step = Step(
-        run, served, RUN, "", found["estimated_time_s"], found["pairs_of_unknown_size"], request
+        run, served, RUN, reason, found["estimated_time_s"], found["pairs_of_unknown_size"], request
     )
     if not request.plan.pairs:
         failure = next(iter(request.plan.failures.values()))
@@ -82,7 +88,7 @@ def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
     except UsageError:  # none, or one of other code or on another machine
         return step
     if read_record(path).get("finished"):
-        return replace(step, state=FINISHED, seconds=0.0, folder=path)
+        return replace(step, state=FINISHED, reason="", seconds=0.0, folder=path)
     again = replace(request, resume=True)
     return replace(step, state=GO_ON, request=again, folder=path)
 

@@ -59,6 +59,14 @@ def measured(judged: Judged) -> str:
     return f"{ends} ({len(known)} numbers)"
 
 
+def allowed(finding: Finding, unit: str) -> str:
+    """From where to where the number may lie; "" where only a mean with others may."""
+    low, high = (number(v, unit) if math.isfinite(v) else "" for v in finding.expected)
+    if low and high:
+        return low if low == high else f"{low} to {high}"
+    return f"at least {low}" if low else f"at most {high}" if high else ""
+
+
 def estimate(finding: Finding, unit: str) -> str:
     """``0.72 [0.71, 0.74]``; of an exact number no interval."""
     found = finding.estimate
