@@ -52,7 +52,7 @@ class Opened:
 
         None is of a warm-up, void or wrong; of a number that came twice the first.
         """
-        counts = {_key(r): r["counts"] for r in _raw(self.run.path / "samples.jsonl")}
+        counts = {_key(r): r.get("counts", []) for r in _raw(self.run.path / "samples.jsonl")}
         found: dict[str, list[Row]] = {}
         for sample in self.run.samples:
             if sample["warmup"] or sample["void"] or sample["ok"] is False:

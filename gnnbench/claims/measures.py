@@ -57,6 +57,15 @@ def rows_loaded(opened: Opened, row: Row) -> Estimate:
     )
 
 
+def input_nodes(opened: Opened, row: Row) -> Estimate:
+    """Nodes that a batch meets with its last hop, mean over an epoch's batches."""
+    values: dict[int, float] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        if epoch["unique_nodes"] and epoch["batches"]:
+            values.setdefault(epoch["epoch"], epoch["unique_nodes"] / epoch["batches"])
+    return mean_interval(list(values.values()))
+
+
 def match_degree(opened: Opened, row: Row) -> Estimate:
     """Mean over pairs of an epoch's batches, between the least and the most of any pair.
 
@@ -197,6 +206,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
     {
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
+        "input_nodes": input_nodes,
         "match_degree": match_degree,
         "match_spread": match_spread,
         "requests_naive": _requests("naive"),
