@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -67,15 +68,13 @@ def _key(sample: Row) -> tuple[Any, ...]:
 
 
 def _raw(path: Path) -> Iterable[Row]:
-    """Epochs as they were written; of a run that was killed the last line may be cut."""
+    """Epochs as they were written; where a run was killed a line may be cut."""
     if not path.exists():
         return
     with path.open(encoding="utf-8") as file:
         for line in file:
-            try:
+            with suppress(ValueError):
                 yield json.loads(line)
-            except ValueError:
-                return
 
 
 def open_runs(folders: Sequence[Path]) -> list[Opened]:
