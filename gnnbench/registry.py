@@ -23,8 +23,14 @@ GROUPS = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
 OURS: dict[str, dict[str, str]] = {
     SYSTEM: {
         "baseline": "gnnbench.systems.baseline:BASELINE",
+        "best": "gnnbench.systems.best:BEST",
         "dgl": "gnnbench.systems.dgl:DGL",
+        "fastgl": "gnnbench.systems.fastgl:FASTGL",
         "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
+        "gnnadvisor": "gnnbench.systems.gnnadvisor:GNNADVISOR",
+        "gnnlab": "gnnbench.systems.gnnlab:GNNLAB",
+        "graphbolt": "gnnbench.systems.graphbolt:GRAPHBOLT",
+        "pagraph": "gnnbench.systems.pagraph:PAGRAPH",
         "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
         "pyg": "gnnbench.systems.pyg:PYG",
         "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
@@ -41,6 +47,7 @@ OURS: dict[str, dict[str, str]] = {
         "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
         "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
         "dgl": "gnnbench.stages.sampler.dgl:DglSampler",
+        "graphbolt": "gnnbench.stages.sampler.graphbolt:BoltSampler",
         "pyg": "gnnbench.stages.sampler.pyg:PygSampler",
         "pyg-native": "gnnbench.stages.sampler.pyg:PygNativeSampler",
         "wholegraph": "gnnbench.stages.sampler.wholegraph:WholeGraphSampler",
@@ -73,6 +80,7 @@ OURS: dict[str, dict[str, str]] = {
     SCHEDULE: {
         "serial": "gnnbench.stages.schedule.serial:Serial",
         "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
+        "alternate": "gnnbench.stages.schedule.alternate:Alternate",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
     },
 }

@@ -378,13 +378,13 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
     ("profile", "cells", "couples"),
     [
         ("smoke", 8, 1), ("laptop", 9, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
-        ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
-        ("pgsampler", 8, 2), ("pgsampler-grid", 4 * 6 * 3, 0),
+        ("gnnlab", 6, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
+        ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip
 def test_the_sampling_definition(profile, cells, couples):
     resolved = ex.resolve(ex.load("sampling"), profile)
-    found = expand(resolved, resolve).cells
+    found = expand(resolved, resolve).cells  # hubs and worker of samplers without them as well
     assert len(found) == cells and len(resolved.compare) == couples
     assert {(c.until, c.model) for c in found} == {("sample", "")}
     for cell in found:  # ours share a pick, the packages have theirs

@@ -80,7 +80,7 @@ def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
     found = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
     monkeypatch.setattr(registry, "_installed", lambda: found)
     extra("schedule", "mm=json:dumps")
-    ours = ["serial", "prefetch", "producer-consumer"]
+    ours = ["serial", "prefetch", "alternate", "producer-consumer"]
     assert registry.known("schedule") == [*ours, "aa", "mm", "zz"]
     assert registry.known("aggregate") == [
         "csr", "dgl", "gnnadvisor", "memory-aware", "pyg", "scatter", "spmm", "tuned",
@@ -110,4 +110,4 @@ def test_what_a_module_raises_on_import_is_passed_on(extra):
 def test_samplers_of_the_library_and_of_other_packages():
     found = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
     foreign = {n for n, cls in found.items() if not issubclass(cls, Sampler)}
-    assert foreign == {"dgl", "pyg", "pyg-native", "wholegraph"}
+    assert foreign == {"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}

@@ -111,14 +111,13 @@ class Named:
 
 def _own_names(recipe: Recipe) -> None:
     """Raise ``UsageError`` for a stranger's stage under a name of ours: equal recipes are one."""
-    for kind in NEEDED:
-        spec = getattr(recipe, kind)
-        if spec is None or spec.name not in registry.OURS[kind]:
+    for spec in (*(getattr(recipe, kind) for kind in NEEDED), *recipe.on_cpu):
+        if spec is None or spec.name not in registry.OURS[spec.kind]:
             continue
-        if not isinstance(spec, stage(kind, spec.name)):
+        if not isinstance(spec, stage(spec.kind, spec.name)):
             raise UsageError(
-                f"recipe '{recipe.name}': {kind} '{spec.name}' is a name of gnnbench's own; give"
-                " the stage another"
+                f"recipe '{recipe.name}': {spec.kind} '{spec.name}' is a name of gnnbench's own;"
+                " give the stage another"
             )
 
 

@@ -43,8 +43,9 @@ class Recipe:
     """A system as a composition of stages; ``paper`` says where it was published.
 
     ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
-    system to run instead where this one is missing and was not named. ``on_cpu`` is the store of a
-    cell on a CPU where ``features`` needs a GPU; it gives way to any change of ``features``.
+    system to run instead where this one is missing and was not named. ``on_cpu`` are the stages of
+    a cell on a CPU in place of those of their kinds, which need a GPU or are meant for one; each
+    gives way to any change of its kind.
     """
 
     name: str
@@ -57,20 +58,27 @@ class Recipe:
     dtype: str = DTYPE.default
     paper: str = ""
     stand_in: str = ""
-    on_cpu: StoreSpec | None = None
+    on_cpu: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:
         for kind, base in BASES.items():
             spec = getattr(self, kind)
             optional = kind in (registry.FEATURES, registry.AGGREGATE)
-            if isinstance(spec, base) or (spec is None and optional):
-                continue
-            what = repr(spec)
-            if isinstance(spec, type):
-                what = f"the class {spec.__name__}: write {spec.__name__}()"
+            if not (isinstance(spec, base) or (spec is None and optional)):
+                self._refuse(kind, base, spec)
+        if not isinstance(self.on_cpu, tuple):
             raise UsageError(
-                f"recipe '{self.name}': {kind} must be of {base.__name__}, it is {what}"
+                f"recipe '{self.name}': on_cpu must be a tuple of stages, it is {self.on_cpu!r}"
             )
+        for spec in self.on_cpu:
+            if not isinstance(spec, Spec):
+                self._refuse("on_cpu", Spec, spec)
+
+    def _refuse(self, what: str, base: type[Spec], found: Any) -> None:
+        told = repr(found)
+        if isinstance(found, type):
+            told = f"the class {found.__name__}: write {found.__name__}()"
+        raise UsageError(f"recipe '{self.name}': {what} must be of {base.__name__}, it is {told}")
 
     def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
         """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` where one is not
@@ -111,15 +119,17 @@ class Recipe:
             if spec is None:
                 raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
             recipe = replace(recipe, **{kind: spec.changed(name, value)})
-        if any(path.partition(".")[0] == registry.FEATURES for path in settings):
-            recipe = replace(recipe, on_cpu=None)
-        return recipe
+        touched = {path.partition(".")[0] for path in settings}
+        return replace(
+            recipe, on_cpu=tuple(spec for spec in self.on_cpu if spec.kind not in touched)
+        )
 
     def on(self, device: str) -> Recipe:
-        """The same with the store that it has on a device."""
-        if self.features is None or device in self.features.devices or device != "cpu":
+        """The same with the stages that it has on a device."""
+        if device != "cpu":
             return self
-        return replace(self, features=self.on_cpu or self.features)
+        made: dict[str, Any] = {spec.kind: spec for spec in self.on_cpu}
+        return replace(self, **made, on_cpu=())
 
     def staged(self, settings: Mapping[str, Any]) -> Recipe:
         """The same with those of ``settings`` that name a stage of it, and no other.
@@ -146,9 +156,9 @@ class Recipe:
 
     def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
         """The same with every default put in for a device. Raises ``UnsupportedError``."""
-        stages = self.on(device).stages(until)
-        made: dict[str, Any] = {k: s.resolved(device) for k, s in stages.items()}
-        recipe: Recipe = replace(self, **made)
+        here = self.on(device)
+        made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
+        recipe: Recipe = replace(here, **made)
         if until > Until.SAMPLE:
             recipe.schedule.check(recipe.sampler, recipe.features)
             recipe._check_foresight(list(made.values()))

@@ -41,17 +41,24 @@ def dgl_missing(device: str = "cpu") -> Missing | None:
     return gpu_missing()
 
 
-def graphbolt_missing() -> Missing | None:
-    """Why GraphBolt cannot gather on a GPU here, without importing it.
+def graphbolt_missing(device: str = "cuda") -> Missing | None:
+    """Why GraphBolt cannot run on ``device`` here, without importing it.
 
-    It is a part of DGL, with a library for each release of torch.
+    It is a part of DGL from 2.0 on, with a library for each release of torch.
     """
-    if missing := dgl_missing("cuda"):
+    if missing := dgl_missing(device):
         return missing
     import torch
 
     version = torch.__version__.partition("+")[0]
-    if not built_with_cuda(_folder() / "graphbolt" / f"libgraphbolt_pytorch_{version}.so"):
+    library = _folder() / "graphbolt" / f"libgraphbolt_pytorch_{version}.so"
+    if device == "cpu" and not library.is_file():
+        return Missing(
+            f"the installed dgl has no GraphBolt for torch {version}",
+            "install a DGL of 2.0 or newer that is built for this torch"
+            " (https://www.dgl.ai/pages/start.html)",
+        )
+    if device != "cpu" and not built_with_cuda(library):
         return Missing(
             f"the installed dgl has no GraphBolt with CUDA for torch {version}", WITH_CUDA
         )
@@ -85,14 +92,14 @@ def require_dgl() -> Any:
     return import_dgl()
 
 
-def require_graphbolt() -> Any:
-    """The ``dgl.graphbolt`` module. Raises ``MissingError`` where it cannot be had, with the way to
-    get it.
+def require_graphbolt(device: str = "cuda") -> Any:
+    """The ``dgl.graphbolt`` module for a device. Raises ``MissingError`` where it cannot be had,
+    with the way to get it.
 
     Its import sets ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` in this process where the
     variable does not set ``expandable_segments`` already.
     """
-    missing = graphbolt_missing()
+    missing = graphbolt_missing(device)
     if missing is not None:
         raise MissingError(f"{missing.reason}; {missing.fix}")
     import_dgl()

@@ -118,6 +118,13 @@ def memory_limit_bytes() -> int:
     return min(total, int(limit)) if limit and limit.isdigit() else total
 
 
+def free_memory_bytes() -> int:
+    """Memory that can be had without swapping, as the kernel estimates it, within that limit."""
+    import psutil
+
+    return min(int(psutil.virtual_memory().available), memory_limit_bytes())
+
+
 def oom_kills() -> int:
     """Processes that the kernel killed for lack of memory so far, here or in the machine."""
     total = 0

@@ -75,7 +75,7 @@ def fused_map(
     """
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, capacity)
-    flat = _call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
+    flat = call("fused_map", graph_indptr, graph_indices, seeds, fanouts, *args)
     mini = mini_batch(flat, seeds, spec, frontier, with_positions)
     return mini, _taken(flat, len(fanouts), frontier)
 
@@ -124,7 +124,7 @@ def fastsample(
     """
     spec = pick if isinstance(pick, PickSpec) else PickSpec.of(pick)
     args = (*spec.arguments(), frontier, key, batch, with_positions, dense_map.begin(), capacity)
-    flat = _call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
+    flat = call("fastsample", graph_indptr, graph_indices, seeds, fanouts, *args)
     mini = mini_batch(flat, seeds, spec, frontier, with_positions)
     return mini, _taken(flat, len(fanouts), frontier)
 
@@ -139,7 +139,7 @@ def fused_id_map(
     Returns ``src_nodes``, the seeds first and new ids in any order, those of a hop before those of
     the next, and the local ids of each hop's neighbours, int32. Raises ``UsageError``.
     """
-    src_nodes, *local = _call("fused_id_map", dst, list(neighbors), nodes)
+    src_nodes, *local = call("fused_id_map", dst, list(neighbors), nodes)
     return src_nodes, local
 
 
@@ -189,11 +189,11 @@ class CapturedFusedMap:
         args = (*self._graph, self._seeds, self._fanouts, *pick, self._with_positions, capacity)
         with torch.cuda.device(self._seeds.device):
             # Outside the recording, where the first launch of a kernel may load it; no seeds.
-            _call("fused_map_padded", *args)
+            call("fused_map_padded", *args)
             self._replayed = torch.cuda.CUDAGraph()
             with torch.cuda.graph(self._replayed):
                 self._place.copy_(self._host_place, non_blocking=True)
-                flat = _call("fused_map_padded", *args)
+                flat = call("fused_map_padded", *args)
                 self._host_sizes.copy_(flat[-1], non_blocking=True)
         self._flat: list[Tensor] = flat
 
@@ -273,7 +273,8 @@ def _operator(name: str) -> Callable[..., Any]:
     return operator
 
 
-def _call(name: str, *args: Any) -> Any:
+def call(name: str, *args: Any) -> Any:
+    """The operator of this name, called; its errors are ours."""
     try:
         return _operator(name)(*args)
     except RuntimeError:

@@ -23,12 +23,16 @@ VARIANTS = ("persistent", "fusion", "as_printed")
 # whole: a row is one worker's, as in the paper.
 HUBS = ("split", "whole")
 
+# warp:  a warp of a GPU takes tasks and draws their rows.
+# block: a block of 128 threads does, as in the paper, whose blocks are of a size it does not print.
+WORKERS = ("warp", "block")
+
 
 @dataclass(frozen=True)
 class TaskStats:
     """What the queue did for one batch; a task is a vertex at a hop.
 
-    ``capacity``   (tasks, edges, nodes) that the batch took: what a later batch may be sized by
+    ``capacity``   (tasks, edges) that the batch took: what a later batch may be sized by
     ``enqueued``   tasks, seeds included
     ``processed``  of those, tasks that were sampled
     ``lost``       enqueued - processed; 0 unless the variant is ``as_printed``
@@ -38,7 +42,7 @@ class TaskStats:
     ``attempts``   1, or more where memory was too small and the batch was begun anew
     """
 
-    capacity: tuple[int, int, int]
+    capacity: tuple[int, int]
     enqueued: int
     processed: int
     lost: int
@@ -60,6 +64,7 @@ def pgsampler(
     variant: str = "persistent",
     fetch_size: int = 5,
     hubs: str = "split",
+    worker: str = "warp",
     capacity: Sequence[int] = (),
     unsafe: bool = False,
 ) -> tuple[MiniBatch, TaskStats]:
@@ -80,13 +85,16 @@ def pgsampler(
             worker takes one.
         hubs: one of ``HUBS``; the edges are the same. On the CPU, and with ``as_printed``, a worker
             draws every row alone, whatever is given.
-        capacity: tasks, edges and nodes to allocate for on a GPU; empty: not known. A batch that
-            does not fit is sampled again with more.
+        worker: one of ``WORKERS``; the edges are the same. ``block`` goes with ``persistent`` and
+            with hubs ``whole`` only; on the CPU a worker is a thread, whatever is given.
+        capacity: tasks and edges to allocate for on a GPU; empty: not known. A batch that does not
+            fit is sampled again with more.
         unsafe: must be given for ``as_printed``.
 
     Returns:
         Blocks, input layer first, and what the queue did. Local ids: seeds first, then by the hop
-        at which a node is first met, in any order within. With ``as_printed`` a destination whose
+        at which a node is first met, in any order within (on a GPU in that of ids, so that equal
+        calls give equal blocks). With ``as_printed`` a destination whose
         task was lost has no edges.
 
     Raises:
@@ -121,10 +129,11 @@ def pgsampler(
             variant,
             fetch_size,
             hubs,
+            worker,
             list(capacity),
         )
-    tasks, edges, nodes, *counts = flat.pop().tolist()
+    tasks, edges, *counts = flat.pop().tolist()
     return (
         mini_batch(flat, seeds, spec, "cumulative", with_positions),
-        TaskStats((tasks, edges, nodes), *counts),
+        TaskStats((tasks, edges), *counts),
     )

@@ -42,6 +42,22 @@ def _operators(found: Row) -> tuple[str, Part]:
     return about, Part((*keys, "ms", "device ms", "GB/s"), lines)
 
 
+def _draws(found: Row) -> tuple[str, Part]:
+    keys = ("name", "batch", "fanouts", "pick", "edges")
+    lines = []
+    for result in found["results"]:
+        line = {key: str(result[key]) for key in keys}
+        line["ms, in a row"] = f"{result['run_ms']:.3f}"
+        line["device ms"] = f"{result['device_ms']:.3f}"
+        line["ms, one by one"] = f"{result['wall_ms']:.3f}" if "wall_ms" in result else ""
+        lines.append(line)
+    about = (
+        f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
+        f" {found['edges']} edges, {found['batches']} batches."
+    )
+    return about, Part((*keys, "ms, in a row", "device ms", "ms, one by one"), lines)
+
+
 def _twins(found: list[Row]) -> tuple[str, Part]:
     heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
     lines = []
@@ -140,6 +156,7 @@ def _aggregate_gpu(found: Row) -> tuple[str, Part]:
 
 PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
     "operators": _operators,
+    "draws": _draws,
     "twins": _twins,
     "memory_io": _memory_io,
     "host_gather": _host_gather,

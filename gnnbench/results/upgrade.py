@@ -168,6 +168,8 @@ def _native_sampler(row: Row, options: Row) -> Row:
     made["topology"] = options.get("topology", "gpu" if row["device"] == "cuda" else "cpu")
     if name in ("pgsampler", "dgl-fusion", "pgsampler-as-printed"):
         made |= {"fetch_size": options.get("fetch_size", 5), "hubs": "split"}
+    if name == "pgsampler":
+        made["worker"] = "warp"
     if name == "pgsampler-as-printed":
         made["unsafe"] = options.get("unsafe", False)
     return made

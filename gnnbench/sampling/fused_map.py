@@ -8,7 +8,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater, fused_map
-from gnnbench.ops.fused_asked import AskedFusedMap
+from gnnbench.ops.fused_asked import AskedFusedMap, AskedState
 from gnnbench.ops.picks import PICKS
 from gnnbench.sampling.arguments import seed_tensor, whole
 from gnnbench.sampling.base import Sampler, Setting
@@ -28,6 +28,7 @@ class FusedMap(Sampler):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._high_water = HighWater()
+        self._state: AskedState | None = None
 
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
         """One dispatch for all hops."""
@@ -56,6 +57,8 @@ class FusedMap(Sampler):
         capacity = self._high_water.capacity
         if not self.asks or not capacity or not seeds.numel():
             return self.sample(seeds, epoch, batch)
+        if self._state is None:
+            self._state = AskedState(self._sampled_on)
         asked = AskedFusedMap(
             self._indptr,
             self._indices,
@@ -67,6 +70,7 @@ class FusedMap(Sampler):
             batch=whole("batch", batch, 0, 2**32 - 1),
             with_positions=self.setting.with_positions,
             capacity=capacity,
+            state=self._state,
         )
         return asked, batch
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater
-from gnnbench.ops.pgsampler import HUBS, TaskStats, pgsampler
+from gnnbench.ops.pgsampler import HUBS, WORKERS, TaskStats, pgsampler
 from gnnbench.ops.picks import PICKS
 from gnnbench.option import Option
 from gnnbench.sampling.base import Sampler, Setting
@@ -23,6 +23,12 @@ HUBS_OPTION = Option(
     "split: all workers of a GPU share a long reservoir row's draws, which is not in the paper;"
     " whole: a row is one worker's, as on the CPU",
     HUBS,
+)
+WORKER = Option(
+    "worker",
+    "warp",
+    "who takes tasks on a GPU: a warp, or a block as in the paper, with hubs=whole only",
+    WORKERS,
 )
 UNSAFE = Option("unsafe", False, "must be true: edges are lost", (False, True))
 
@@ -38,15 +44,22 @@ class PgSampler(Sampler):
     summary = "PGSampler: one persistent kernel over a task queue"
     picks = tuple(pick for pick in PICKS if pick != "random_walk")
     frontiers = ("cumulative",)
-    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION)}
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION, WORKER)}
     variant: ClassVar[str] = "persistent"
 
     def __init__(
-        self, setting: Setting, fetch_size: int = FETCH_SIZE.default, hubs: str = HUBS[0]
+        self,
+        setting: Setting,
+        fetch_size: int = FETCH_SIZE.default,
+        hubs: str = HUBS[0],
+        worker: str = WORKERS[0],
     ) -> None:
+        if worker == "block" and hubs != "whole":
+            raise UsageError("worker 'block' draws a row alone; give hubs=whole with it")
         super().__init__(setting)
         self._fetch_size = fetch_size
         self._hubs = hubs
+        self._worker = worker
         self._high_water = HighWater()
         self.lost_tasks = 0
         self.tasks: TaskStats | None = None
@@ -65,6 +78,7 @@ class PgSampler(Sampler):
             variant=self.variant,
             fetch_size=self._fetch_size,
             hubs=self._hubs,
+            worker=self._worker,
             capacity=self._high_water.capacity,
             unsafe=self.variant == "as_printed",
         )
@@ -79,6 +93,7 @@ class DglFusion(PgSampler):
     name = "dgl-fusion"
     summary = "PGSampler's ablation: fused hops, no persistent workers"
     devices = ("cuda",)
+    options: ClassVar[dict[str, Option]] = {o.name: o for o in (FETCH_SIZE, HUBS_OPTION)}
     variant = "fusion"
 
 

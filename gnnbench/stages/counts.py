@@ -118,4 +118,7 @@ MATCH_RUN = measure("match_degree_run", "1", "mean of neighbours in the order as
 HANDED_BYTES = measure("handed_bytes", "B", "bytes of batches and rows written to shared buffers")
 BUFFER_BYTES = measure("buffer_bytes", "B", "size of these buffers")
 BUFFERS_GROWN = measure("buffers_grown", "", "times that one of them was made, or made larger")
+# Of samples that wait for their turn to be trained on.
+STORED_BYTES = measure("stored_bytes", "B", "bytes of samples stored until they are trained on")
+STORED_MOST = measure("stored_most_bytes", "B", "the most of them at a time")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -2,6 +2,13 @@
 
 GNNLab's sampler and PaGraph's cache (the nodes of the highest out-degree) in one process that does
 one thing after the other. ``features.policy=presc#1`` is GNNLab's own cache.
+
+GNNLab's Table 1 switches two things on, a field each::
+
+    neither         sampler.topology=cpu features=uva
+    + cache         sampler.topology=cpu
+    + GPU sampling  features=uva
+    both            as it stands
 """
 
 from __future__ import annotations

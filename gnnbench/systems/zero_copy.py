@@ -20,6 +20,6 @@ ZERO_COPY = replace(
     paper="Min et al., Large Graph Convolutional Network Training with GPU-Oriented Data"
     " Communication Architecture, PVLDB 14(11), 2021",
     features=Uva(access="aligned"),
-    on_cpu=Host(),
+    on_cpu=(Host(),),
     schedule=ProducerConsumer(),
 )

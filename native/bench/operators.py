@@ -47,7 +47,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--table-bytes", type=int, default=10**9)
     parser.add_argument("--rows", type=int, default=275_000, help="rows of one gather")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", nargs="+", choices=BENCHES, help="these of the benchmarks")
     parser.add_argument("--out", type=Path, default=Path("operators.json"))
     return parser.parse_args()
 
@@ -202,37 +201,6 @@ def bench_sampling(options: argparse.Namespace, graph: tuple[Tensor, Tensor], ou
                 dgl_sampling(dgl, dgl_graph, wide, fanouts, options.batches, out)
 
 
-def bench_picks(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
-    """PGSampler's point, batch 2048 and 10/10/10: reservoirs whose draws are the bound."""
-    ops = torch.ops.gnnbench
-    on_host = tuple(t.cpu() for t in graph)
-    draws = torch.Generator("cuda").manual_seed(options.seed + 5)
-    able = torch.nonzero(graph[0].diff() > 0).flatten().int()
-    count = options.batches + WARMUP
-    seeds = [
-        able[torch.randperm(able.numel(), generator=draws, device="cuda")[:2048]]
-        for _ in range(count)
-    ]
-    fanouts = [10, 10, 10]
-    for pick in ("reservoir", "reservoir_thinned", "floyd"):
-        how = (fanouts, pick, [], [], "cumulative", KEY)
-        right = ops.hop_by_hop(*on_host, seeds[0].cpu(), *how, 0, True)
-        sizes = [n for t in range(3) for n in (right[4 * t + 2].numel(), right[4 * t + 1].numel())]
-        room = [n + n // 2 for n in sizes]
-        found = ops.hop_by_hop(*graph, seeds[0], *how, 0, True)
-        require_equal(found, right, f"hop_by_hop {pick}")
-
-        def call(i: int) -> list[Tensor]:
-            return ops.fused_map(*graph, seeds[i % count], *how, i, False, room)  # noqa: B023
-
-        edges = sum(right[4 * t + 1].numel() for t in range(3))
-        row = {"name": "fused_map", "batch": 2048, "fanouts": "10/10/10", "pick": pick,
-               "edges": edges}  # fmt: skip
-        times = time_each(call, options.batches)
-        times["device_ms"] = device_time(call, options.repeats)
-        out.add({**row, **times, "run_ms": time_run(call, options.batches)})
-
-
 def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out: Report) -> None:
     """The three-pass id map, hop by hop, and Fused-Map's over one table, on the same edges."""
     ops = torch.ops.gnnbench
@@ -268,7 +236,7 @@ def bench_id_maps(options: argparse.Namespace, graph: tuple[Tensor, Tensor], out
                 out.add({"name": name, **row, **times, "run_ms": time_run(call, options.repeats)})
 
 
-def bench_gather(options: argparse.Namespace, _: tuple[Tensor, Tensor], out: Report) -> None:
+def bench_gather(options: argparse.Namespace, out: Report) -> None:
     """Random rows of 512 bytes from device memory and from locked host memory."""
     ops = torch.ops.gnnbench
     table_rows = options.table_bytes // 512
@@ -379,15 +347,6 @@ def bench_aggregate(options: argparse.Namespace, graph: tuple[Tensor, Tensor], o
                      "run_ms": time_run(update_all, options.repeats)})  # fmt: skip
 
 
-BENCHES: dict[str, Callable[[argparse.Namespace, tuple[Tensor, Tensor], Report], None]] = {
-    "sampling": bench_sampling,
-    "picks": bench_picks,
-    "id-maps": bench_id_maps,
-    "gather": bench_gather,
-    "aggregate": bench_aggregate,
-}
-
-
 def main() -> None:
     """Check and time everything."""
     options = arguments()
@@ -408,8 +367,10 @@ def main() -> None:
     }
     print(f"{facts} (made in {time.perf_counter() - begin:.1f} s)", flush=True)
     out = Report(options.out, facts)
-    for name in options.only or BENCHES:
-        BENCHES[name](options, graph, out)
+    bench_sampling(options, graph, out)
+    bench_id_maps(options, graph, out)
+    bench_gather(options, out)
+    bench_aggregate(options, graph, out)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,19 @@ inline bool splits_hubs(const std::string& hubs) {
   return hubs == "split";
 }
 
+// Whether a worker is a block of warps, as in the paper, and no warp alone.
+inline bool pgsampler_by_block(const std::string& worker, const std::string& variant,
+                               const std::string& hubs) {
+  if (worker != "warp" && worker != "block") {
+    fail("worker must be 'warp' or 'block', not '", worker, "'");
+  }
+  if (worker == "warp") return false;
+  if (variant != "persistent")
+    fail("worker 'block' is of variant 'persistent', not '", variant, "'");
+  if (hubs != "whole") fail("worker 'block' draws a row alone; give hubs='whole' with it");
+  return true;
+}
+
 // Returns fetch_size.
 inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>& fanouts,
                                 int64_t fetch_size, const std::vector<int64_t>& capacity) {
@@ -36,8 +49,8 @@ inline uint32_t check_pgsampler(const Tensor& seeds, const std::vector<int64_t>&
   if (fetch_size < 1 || fetch_size > 32) {
     fail("fetch_size must be between 1 and 32, it is ", fetch_size);
   }
-  if (!capacity.empty() && capacity.size() != 3) {
-    fail("capacity must be empty or (tasks, edges, nodes), it has ", capacity.size(), " items");
+  if (!capacity.empty() && capacity.size() != 2) {
+    fail("capacity must be empty or (tasks, edges), it has ", capacity.size(), " items");
   }
   for (const int64_t entries : capacity) {
     if (entries < 0 || entries > INT32_MAX) {
@@ -53,15 +66,15 @@ inline void check_pgsampler_pick(Pick pick) {
   }
 }
 
-// The last tensor of the answer, int64 [9]: the capacity taken (tasks, edges, nodes), then the
+// The last tensor of the answer, int64 [8]: the capacity taken (tasks, edges), then the
 // (vertex, hop) tasks enqueued, processed and lost, slots read before their task was written, parts
 // of split rows, and how often the batch was begun.
-inline Tensor pgsampler_stats(const int64_t (&taken)[3], int64_t enqueued, int64_t processed,
+inline Tensor pgsampler_stats(const int64_t (&taken)[2], int64_t enqueued, int64_t processed,
                               int64_t stale, int64_t chunks, int64_t attempts) {
-  Tensor out = torch::stable::empty({9}, ScalarType::Long);
+  Tensor out = torch::stable::empty({8}, ScalarType::Long);
   int64_t* at = static_cast<int64_t*>(out.data_ptr());
-  for (const int64_t value : {taken[0], taken[1], taken[2], enqueued, processed,
-                              enqueued - processed, stale, chunks, attempts}) {
+  for (const int64_t value :
+       {taken[0], taken[1], enqueued, processed, enqueued - processed, stale, chunks, attempts}) {
     *at++ = value;
   }
   return out;

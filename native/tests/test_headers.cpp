@@ -1,16 +1,20 @@
 // Host-only test of the decisions that host and device share. The same constants are asserted of
 // the operators and of the reference in tests/ops, and on the device in tests/gpu.
+#include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "expect.h"
 #include "gnnbench/csc.h"
 #include "gnnbench/fault.h"
+#include "gnnbench/fused_entry.h"
 #include "gnnbench/id_set.h"
 #include "gnnbench/pick.h"
 #include "gnnbench/rmat.h"
 #include "gnnbench/rng.h"
+#include "gnnbench/task.h"
 
 namespace {
 
@@ -170,6 +174,85 @@ void faults() {
   expect(!gnnbench::has(Fault::kNone, both), "no fault");
 }
 
+// Vertices by the hop at which they are first met, then by number: found by counting bits of words.
+void ranks(int hops) {
+  const gnnbench::KnownLayout layout = gnnbench::KnownLayout::of(hops);
+  const int64_t nodes = 200, groups = gnnbench::KnownLayout::groups(nodes);
+  const int64_t words_of_group = layout.group_words();
+  expect(groups * words_of_group >= layout.words(nodes - 1), "groups hold all vertices");
+  std::vector<uint32_t> known(groups * words_of_group);
+  std::vector<std::vector<int64_t>> met(hops + 1);
+  for (int64_t v = 0; v < nodes; ++v) {
+    const uint32_t first = static_cast<uint32_t>(v * 7 % (hops + 3));
+    if (first > static_cast<uint32_t>(hops)) continue;  // not met at all
+    met[first].push_back(v);
+    const uint32_t later = first + static_cast<uint32_t>(v % 3);
+    uint32_t bits = 1u << first;
+    if (later <= static_cast<uint32_t>(hops)) bits |= 1u << later;
+    known[layout.word(v)] |= bits << layout.shift(v);
+  }
+  bool right = true;
+  for (int h = 0; h <= hops; ++h) {
+    size_t rank = 0;
+    for (int64_t v = 0; v < nodes; ++v) {
+      const bool found = rank < met[h].size() && met[h][rank] == v;
+      const uint32_t lowest = layout.first_met(known[layout.word(v)], h) >> layout.shift(v);
+      right &= (lowest & 1) == found;
+      rank += found;
+    }
+    uint32_t all = 0;
+    for (const uint32_t word : known) all += std::popcount(layout.first_met(word, h));
+    right &= all == met[h].size();
+  }
+  expect(right, "vertices first met at a hop");
+}
+
+// Many batches over one table that is never cleared, a thread alone: what a map of the batch says.
+struct PlainEntries {
+  std::vector<uint64_t>& entries;
+
+  uint64_t load(uint32_t slot) const { return entries[slot]; }
+  uint64_t exchange_if(uint32_t slot, uint64_t expected, uint64_t wanted) const {
+    const uint64_t before = entries[slot];
+    if (before == expected) entries[slot] = wanted;
+    return before;
+  }
+};
+
+void versions() {
+  using gnnbench::FusedEntries;
+  std::vector<uint64_t> entries(97);
+  const uint32_t slots = static_cast<uint32_t>(entries.size());
+  bool right = true;
+  for (uint32_t version = 1; version <= gnnbench::kLastFusedVersion; ++version) {
+    const FusedEntries layout = FusedEntries::of(version);
+    std::map<int32_t, uint32_t> known;
+    for (uint32_t e = 0; e < 90; ++e) {
+      const int32_t id = static_cast<int32_t>((e * e + 3 * version) % 53) * 40000000 % 0x7FFFFFFF;
+      uint32_t at = 0;
+      const uint32_t home = static_cast<uint32_t>(id) % slots;
+      const int32_t found = layout.enter(PlainEntries{entries}, slots, home, id, &at);
+      const auto before = known.find(id);
+      right &=
+          found == (before == known.end() ? gnnbench::kNew : static_cast<int32_t>(before->second));
+      if (found != gnnbench::kNew) continue;
+      const int32_t again = layout.enter(PlainEntries{entries}, slots, home, id, nullptr);
+      right &= again == ~static_cast<int32_t>(at);  // claimed and not yet named
+      const uint32_t local =
+          static_cast<uint32_t>(gnnbench::kMostVersionedNodes - 1 - known.size());
+      known[id] = local;
+      entries[at] = layout.named(id, local);
+    }
+  }
+  expect(right, "a table that outlives batches");
+  const FusedEntries last = FusedEntries::of(gnnbench::kLastFusedVersion);
+  expect(!FusedEntries::of(1).is_current(0) && !last.is_current(0), "zeros are empty");
+  expect(last.is_current(last.claim(INT32_MAX)), "the largest id in the last version");
+  std::vector<uint64_t> full(3, last.named(7, 0));
+  uint32_t at = 0;
+  expect(last.enter(PlainEntries{full}, 3, 1, 8, &at) == gnnbench::kNoRoom, "a table that is full");
+}
+
 void walk(int vertex, uint32_t fanout, std::initializer_list<int> nodes,
           std::initializer_list<uint32_t> visits, const char* what) {
   const gnnbench::Walk walks = spec_of(gnnbench::Pick::kRandomWalk).walk;
@@ -245,6 +328,8 @@ int main() {
   bounded_draws();
   picks();
   cells();
+  versions();
+  for (const int hops : {1, 2, 3, 4, 7, 8, 15, 16, 31}) ranks(hops);
   counts();
   rows();
   faults();

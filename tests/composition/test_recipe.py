@@ -72,6 +72,29 @@ def test_a_store_for_a_cpu_gives_way_to_any_change_of_the_store():
     assert BASELINE.on("cpu") == BASELINE
 
 
+def test_each_stage_for_a_cpu_gives_way_to_a_change_of_its_kind():
+    recipe = ALL["best"]
+    on_gpu, on_cpu = recipe.resolved("cuda"), recipe.resolved("cpu")
+    names = ("sampler", "features", "aggregate", "schedule")
+    assert [getattr(on_gpu, n).name for n in names] == ["fused-map", "window", "tuned", "prefetch"]
+    assert [getattr(on_cpu, n).name for n in names] == ["fastsample", "host", "csr", "prefetch"]
+    assert on_cpu.on_cpu == () and on_cpu.plain() == on_cpu.resolved("cpu").plain()
+    changed = recipe.changed({"sampler.pick": "reservoir"})
+    found = [getattr(changed.resolved("cpu"), n).name for n in names]
+    assert found == ["fused-map", "host", "csr", "prefetch"]
+    changed = ALL["fastgl"].changed({"aggregate.x": 4})
+    assert ALL["fastgl"].resolved("cpu").aggregate == Csr()
+    with pytest.raises(UnsupportedError, match="aggregate 'memory-aware' does not run on cpu"):
+        changed.resolved("cpu")
+    assert changed.resolved("cpu", MEMORY_IO).features.name == "match"
+
+
+@pytest.mark.parametrize("given", [Host(), (Host,), ("host",)])
+def test_stages_for_a_cpu_are_a_tuple_of_stages(given):
+    with pytest.raises(UsageError, match=r"recipe 'mine': on_cpu must be (a tuple|of Spec)"):
+        replace(BASELINE, name="mine", on_cpu=given)
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

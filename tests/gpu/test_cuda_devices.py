@@ -105,6 +105,24 @@ def fused_map_padded(device: torch.device) -> MiniBatch:
     return whole_batch([t[:n] for t, n in zip(flat, lengths, strict=True)], device)
 
 
+@call_of("fused_map_asked")
+def fused_map_asked(device: torch.device) -> MiniBatch:
+    if device.type == "cpu":
+        return fused_map(device)
+    sizes = torch.empty(5, dtype=torch.int64, pin_memory=True)
+    state = torch.zeros(1 << 20, dtype=torch.uint8, device=device)
+    room = [2000, 5000] * 2
+    for version in (1, 2):  # the second after the first, in what that has left
+        args = (*graph_on(device), FANOUTS, *PICK, "cumulative", 7, 1, True, sizes, state, version)
+        flat = ops().fused_map_asked(*args, room)
+    torch.cuda.synchronize(device)
+    inner, inner_edges, outer, outer_edges, fault = sizes.tolist()
+    assert fault == 0
+    lengths = [SEEDS.numel() + 1, inner_edges, inner, inner_edges]
+    lengths += [inner + 1, outer_edges, outer, outer_edges]
+    return whole_batch([t[:n] for t, n in zip(flat, lengths, strict=True)], device)
+
+
 @call_of("fastsample")
 def fastsample(device: torch.device) -> MiniBatch:
     dense_map = torch.full((CSC.num_nodes,), -1, dtype=torch.int32, device=device)
@@ -116,7 +134,7 @@ def fastsample(device: torch.device) -> MiniBatch:
 
 @call_of("pgsampler")
 def pgsampler(device: torch.device) -> MiniBatch:
-    args = (*graph_on(device), FANOUTS, *PICK, 7, 1, True, "persistent", 5, "split", [])
+    args = (*graph_on(device), FANOUTS, *PICK, 7, 1, True, "persistent", 5, "split", "warp", [])
     *flat, _ = ops().pgsampler(*args)
     return whole_batch(flat, device)
 

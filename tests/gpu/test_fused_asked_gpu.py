@@ -9,7 +9,7 @@ from gnnbench.check.same import same_work
 from gnnbench.errors import DataError, UsageError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.ops.fused import HighWater, fused_map
-from gnnbench.ops.fused_asked import AskedFusedMap
+from gnnbench.ops.fused_asked import LAST_VERSION, AskedFusedMap, AskedState
 from gnnbench.ops.picks import PickSpec
 from gnnbench.ops.sampler import hop_by_hop
 from gnnbench.sampling.build import build_sampler
@@ -24,10 +24,11 @@ def expected_of(csc, seeds, batch, pick, frontier):
     return hop_by_hop(csc.indptr, csc.indices, seeds, FANOUTS, **how)
 
 
-def asked(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative"):
+def asked(csc, seeds, batch, capacity, pick="floyd", frontier="cumulative", state=None):
     return AskedFusedMap(
         csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), FANOUTS, pick=PickSpec.of(pick),
         frontier=frontier, key=5, batch=batch, with_positions=True, capacity=capacity,
+        state=state or AskedState("cuda"),
     )  # fmt: skip
 
 
@@ -45,7 +46,10 @@ def test_several_batches_asked_before_the_first_is_read(dtype, frontier, pick):
             frontier=frontier, key=5, batch=batch,
         )  # fmt: skip
         mark.see(took)
-    waiting = [asked(csc, seeds, n, mark.capacity, spec, frontier) for n, seeds in enumerate(parts)]
+    state = AskedState("cuda")
+    waiting = [
+        asked(csc, seeds, n, mark.capacity, spec, frontier, state) for n, seeds in enumerate(parts)
+    ]
     for batch, (seeds, one) in enumerate(zip(parts, waiting, strict=True)):
         drawn, took = one.read()
         assert same_work(expected_of(csc, seeds, batch, spec, frontier), drawn, frontier) is None
@@ -63,11 +67,76 @@ def test_one_beyond_the_capacity_is_drawn_again():
         assert took[1] > 20
 
 
+ROOM = [200, 1000, 400, 2000, 800, 4000]
+
+
+def check(csc, seeds, batch, one):
+    drawn, _ = one.read()
+    expected = expected_of(csc, seeds, batch, "floyd", "cumulative")
+    assert same_work(expected, drawn) is None
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_versions_begin_again(dtype):
+    csc = skewed(300, dtype, seed=3, top=50)
+    state, order = AskedState("cuda"), torch.randperm(300).to(dtype)
+    for first in range(0, LAST_VERSION + 60, 10):  # ten at a time, most of the nodes in each
+        parts = [order[(first + n) % 290 : (first + n) % 290 + 10] for n in range(10)]
+        waiting = [asked(csc, p, first + n, ROOM, state=state) for n, p in enumerate(parts)]
+        for n, (seeds, one) in enumerate(zip(parts, waiting, strict=True)):
+            check(csc, seeds, first + n, one)
+    assert len(state.sizes) == 10  # used again and again
+
+
+def test_layouts_change_with_the_number_of_seeds():
+    # As at the end of an epoch; then the table of one batch lies where the counters of another do.
+    csc = skewed(3000, torch.int32, seed=3, top=500)
+    state, room = AskedState("cuda"), [3000, 20_000, 3000, 40_000, 3000, 60_000]
+    for batch in range(60):
+        seeds = torch.arange(batch, 3000, 7 if batch % 5 else 400, dtype=torch.int32)
+        check(csc, seeds, batch, asked(csc, seeds, batch, room, state=state))
+
+
+def test_capacities_change_and_streams_do():
+    csc = skewed(3000, torch.int32, seed=3, top=500)
+    state, streams = AskedState("cuda"), [torch.cuda.Stream() for _ in range(2)]
+    rooms = ([310, 900, 2000, 9000, 3000, 20_000], ROOM, [400, 9000, 3000, 20_000, 3000, 40_000])
+    waiting = []
+    for batch in range(24):
+        seeds = torch.arange(batch, 600, 2 + batch % 5, dtype=torch.int32)
+        with torch.cuda.stream(streams[batch // 3 % 2]):
+            waiting.append(
+                (seeds, batch, asked(csc, seeds, batch, rooms[batch // 4 % 3], state=state))
+            )
+    torch.cuda.synchronize()
+    for seeds, batch, one in waiting:
+        check(csc, seeds, batch, one)
+
+
+def test_a_batch_after_one_that_is_wrong_or_dropped():
+    csc = skewed(300, torch.int32, seed=3, top=50)
+    state, seeds = AskedState("cuda"), torch.arange(20, dtype=torch.int32)
+    for batch in range(12):
+        wrong = asked(csc, torch.tensor([5, 5], dtype=torch.int32), 0, ROOM, state=state)
+        small = asked(csc, seeds, batch, [20, 3, 25, 4, 30, 5], state=state)
+        right = asked(csc, seeds, batch, ROOM, state=state)
+        asked(csc, seeds, batch, ROOM, state=state)  # nobody reads it
+        with pytest.raises(UsageError, match="seeds holds an id twice"):
+            wrong.read()
+        with pytest.raises(UsageError, match="fanout must be at least 1"):
+            AskedFusedMap(
+                csc.indptr.cuda(), csc.indices.cuda(), seeds.cuda(), [0], pick=PickSpec.of("floyd"),
+                frontier="new", key=5, batch=0, with_positions=True, capacity=ROOM[:2], state=state,
+            )  # fmt: skip
+        check(csc, seeds, batch, asked(csc, seeds, batch, ROOM, state=state))
+        check(csc, seeds, batch, small)
+        check(csc, seeds, batch, right)
+
+
 def test_what_is_wrong_with_seeds_is_told_when_the_batch_is_read():
     csc = skewed(100, torch.int32, seed=3, top=50)
-    room = [200, 1000, 400, 2000, 800, 4000]
     for wrong in ([5, 5], [100], [-1]):
-        one = asked(csc, torch.tensor(wrong, dtype=torch.int32), 0, room)
+        one = asked(csc, torch.tensor(wrong, dtype=torch.int32), 0, ROOM)
         with pytest.raises((UsageError, DataError)):
             one.read()
 

@@ -159,6 +159,16 @@ def test_graphbolts_gather_in_a_system(make, system):
     trains(make(system, {"features": "graphbolt"}, learning_rate=0.02), "zero_copy")
 
 
+@pytest.mark.parametrize("topology", TOPOLOGIES)
+def test_graphbolt(make, topology):
+    system = make("graphbolt", {"sampler.topology": topology}, learning_rate=0.02)
+    report, _ = trains(system, "zero_copy")
+    assert report.frontier == "cumulative"
+    batch = system.stages.sampler.sample(torch.arange(64, device="cuda"), 0, 0)
+    assert batch.input_nodes.is_cuda
+    assert all(b.device.type == "cuda" for b in batch.dgl_blocks)
+
+
 @pytest.mark.parametrize("mix", [{"sampler": "fused-map"}, {"features": "uva"}, {"features": "gpu"},
                                  {"aggregate": "csr"}], ids=str)  # fmt: skip
 def test_dgls_stages_beside_ours(make, mix):

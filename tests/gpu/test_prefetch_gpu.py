@@ -213,7 +213,7 @@ def test_an_error_ends_the_epoch_and_the_next_is_right(stage, small_graph, one_t
     system.close()
 
 
-@pytest.mark.parametrize("system", ["dgl", "pyg"])
+@pytest.mark.parametrize("system", ["dgl", "graphbolt", "pyg"])
 def test_foreign_samplers_are_asked_by_a_thread(system, small_graph, one_thread):
     made = make(small_graph, system, prefetch(2), **SMALL)
     assert made.check().ok

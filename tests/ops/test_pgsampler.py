@@ -18,7 +18,7 @@ from gnnbench.check.same import same_work
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops import sampler
-from gnnbench.ops.pgsampler import TaskStats, pgsampler
+from gnnbench.ops.pgsampler import WORKERS, TaskStats, pgsampler
 from gnnbench.ops.picks import PICKS
 from gnnbench.reference import sampler as reference
 
@@ -38,8 +38,7 @@ def assert_sound(batch: MiniBatch, stats: TaskStats) -> None:
     assert (stats.lost, stats.stale) == (0, 0)
     # One task for each destination of each hop, and no other.
     assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
-    met = batch.input_nodes.numel() - batch.seeds.numel()
-    assert stats.capacity == (stats.enqueued + stats.parts, batch.sampled_edges, met)
+    assert stats.capacity == (stats.enqueued + stats.parts, batch.sampled_edges)
 
 
 @pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
@@ -65,10 +64,10 @@ def test_by_hand(pick: str, fetch_size: int) -> None:
 
 def test_counts_its_tasks() -> None:
     # 5 <- 0; 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated: tasks (5, 0); (5, 1), (0, 1);
-    # (5, 2), (0, 2), (1, 2), (2, 2), (3, 2). Nodes met: 0, 1, 2, 3, 4.
+    # (5, 2), (0, 2), (1, 2), (2, 2), (3, 2).
     _, stats = pgsampler(*GRAPH, torch.tensor([5]), [9, 9, 9], key=KEY, batch=0)
     edges = 1 + (1 + 3) + (1 + 3 + 1 + 3)
-    assert stats == TaskStats((8, edges, 5), 8, 8, 0, 0, 0, 1)
+    assert stats == TaskStats((8, edges), 8, 8, 0, 0, 0, 1)
 
 
 @pytest.mark.parametrize("pick", OWN_PICKS)
@@ -159,7 +158,7 @@ def test_as_printed_loses_what_it_reads_too_early() -> None:
     how: dict[str, Any] = {"key": KEY, "batch": 0, "with_positions": True}
     with threads(1):
         batch, stats = pgsampler(*GRAPH, seeds, [9, 9, 9], variant="as_printed", unsafe=True, **how)
-    assert stats == TaskStats((8, 9, 3 + 1), 8, 5, 3, 6, 0, 1)
+    assert stats == TaskStats((8, 9), 8, 5, 3, 6, 0, 1)
     third, second, first = batch.blocks
     assert first.indptr.tolist() == [0, 1]
     assert second.indptr.tolist() == [0, 1, 4]
@@ -209,6 +208,15 @@ def test_what_it_does_not_support() -> None:
         pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="fusion")
 
 
+def test_a_worker_is_a_thread_whatever_worker_says() -> None:
+    how = {"key": KEY, "batch": 0}
+    one, other = (
+        pgsampler(*GRAPH, torch.tensor([2, 0]), [3, 6], hubs="whole", worker=worker, **how)[0]
+        for worker in WORKERS
+    )
+    assert same_work(one, other) is None
+
+
 def test_a_row_is_one_workers_whatever_hubs_says() -> None:
     indptr = torch.tensor([0, 20_000, 20_003])
     indices = (torch.arange(20_003, dtype=torch.int32) * 7) % 2
@@ -227,8 +235,14 @@ BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"fetch_size": 0}, "fetch_size must be between 1 and 32, it is 0"),
     ({"fetch_size": 33}, "fetch_size must be between 1 and 32, it is 33"),
     ({"hubs": "shared"}, "hubs must be 'split' or 'whole', not 'shared'"),
-    ({"capacity": [5, 5]}, "capacity must be empty or .tasks, edges, nodes., it has 2 items"),
-    ({"capacity": [5, -1, 5]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),
+    ({"worker": "thread"}, "worker must be 'warp' or 'block', not 'thread'"),
+    ({"worker": "block"}, "worker 'block' draws a row alone; give hubs='whole' with it"),
+    (
+        {"worker": "block", "hubs": "whole", "variant": "as_printed", "unsafe": True},
+        "worker 'block' is of variant 'persistent', not 'as_printed'",
+    ),
+    ({"capacity": [5, 5, 5]}, "capacity must be empty or .tasks, edges., it has 3 items"),
+    ({"capacity": [5, -1]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),
     ({"fanouts": [1] * 32}, "fanouts has 32 hops, pgsampler takes at most 31"),
 ]
 

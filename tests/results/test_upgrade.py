@@ -184,7 +184,7 @@ def row(system, options, model="gcn", device="cpu"):
             row("baseline", {"sampler": "pgsampler", "fetch_size": 3}, "none", "cuda"),
             {"sampler": "pgsampler", "sampler.topology": "gpu", "sampler.pick": "floyd",
              "sampler.frontier": "cumulative", "sampler.fetch_size": 3, "sampler.hubs": "split",
-             "order": "as-drawn", "schedule": "serial"},
+             "sampler.worker": "warp", "order": "as-drawn", "schedule": "serial"},
         ),
         (
             row("baseline", {"sampler": "pgsampler-as-printed", "unsafe": True}, "none"),

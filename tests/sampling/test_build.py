@@ -70,6 +70,7 @@ NAN = float("nan")
         ({"name": "pgsampler", "fetch_size": 33}, UsageError, "cannot be 33; it is 1 to 32"),
         ({"name": "pgsampler", "fetch_size": 0}, UsageError, "cannot be 0; it is 1 to 32"),
         ({"name": "pgsampler", "hubs": "shared"}, UsageError, "cannot be shared; it is split"),
+        ({"name": "pgsampler", "worker": "block"}, UsageError, "give hubs=whole with it"),
         ({"name": "pgsampler-as-printed", "hubs": "whole"}, UsageError, "has no option 'hubs'"),
         ({"name": "pgsampler", "frontier": "new"}, UnsupportedError, "no frontier 'new'"),
         ({"name": "pgsampler", "pick": "random_walk"}, UnsupportedError, "no pick 'random_walk'"),

@@ -5,13 +5,14 @@ import importlib.util
 import pytest
 import torch
 
-from gnnbench.errors import MissingError, UnsupportedError
+from gnnbench.errors import MissingError
 from gnnbench.foreign import dgl_import
 from gnnbench.ops import library
 from gnnbench.ops.missing import gpu_missing
 from gnnbench.stages.aggregate import DglLayers, PygLayers
 from gnnbench.stages.features.spec import BoltGather, DglGather, Gpu, Host, PygFilter, Uva
 from gnnbench.stages.sampler.dgl import DglSampler
+from gnnbench.stages.sampler.graphbolt import BoltSampler
 from gnnbench.stages.sampler.native import native
 from gnnbench.stages.sampler.pyg import PygNativeSampler, PygSampler
 
@@ -132,18 +133,31 @@ def test_a_graphbolt_that_cannot_be_imported(monkeypatch, error):
         assert name == "dgl.graphbolt"
         raise error
 
-    monkeypatch.setattr(dgl_import, "graphbolt_missing", lambda: None)
+    monkeypatch.setattr(dgl_import, "graphbolt_missing", lambda device: None)
     monkeypatch.setattr(dgl_import, "import_dgl", lambda: None)
     monkeypatch.setattr(dgl_import.importlib, "import_module", importing)
     with pytest.raises(MissingError, match=rf"cannot be imported \({error}\); install one built"):
         dgl_import.require_graphbolt()
 
 
-def test_graphbolt_gathers_on_a_gpu_alone(monkeypatch):
+def test_graphbolt_without_dgl(monkeypatch):
     without(monkeypatch, "dgl")
-    assert "dgl is not installed" in BoltGather().missing("cuda").reason
-    with pytest.raises(UnsupportedError, match="'graphbolt' does not run on cpu; it does on: cuda"):
-        BoltGather().resolved("cpu")
+    for spec in (BoltGather(), BoltSampler()):
+        assert "dgl is not installed" in spec.missing("cpu").reason
+        assert "dgl is not installed" in spec.missing("cuda").reason
+
+
+def test_graphbolt_with_or_without_cuda_runs_on_a_cpu(package, monkeypatch):
+    monkeypatch.setattr(torch, "__version__", "2.11.0+cpu")
+    package("libdgl.so", WITHOUT)
+    for spec in (BoltGather(), BoltSampler()):
+        missing = spec.missing("cpu")
+        assert missing.reason == "the installed dgl has no GraphBolt for torch 2.11.0"
+        assert missing.fix.startswith("install a DGL of 2.0 or newer")
+    package("graphbolt/libgraphbolt_pytorch_2.11.0.so", WITHOUT)
+    for spec in (BoltGather(), BoltSampler()):
+        assert spec.missing("cpu") is None
+        assert spec.missing("cuda").reason == "the installed dgl is built without CUDA"
 
 
 @pytest.mark.parametrize("spec", [PygFilter(), PygSampler(), PygNativeSampler(), PygLayers()])

@@ -165,7 +165,8 @@ def test_what_a_sampler_cannot_do(sampler, device, options, words):
 
 def test_a_samplers_own_options_are_fields():
     spec = native("pgsampler", fetch_size=7)
-    assert spec.own() == {"fetch_size": 7, "hubs": "split"} and spec.plain()["fetch_size"] == 7
+    assert spec.own() == {"fetch_size": 7, "hubs": "split", "worker": "warp"}
+    assert spec.plain()["fetch_size"] == 7
     assert native("fused-map").own() == {}
     with pytest.raises(UsageError, match=r"'pgsampler'\.fetch_size cannot be 40; it is 1 to 32"):
         spec.changed("fetch_size", 40)

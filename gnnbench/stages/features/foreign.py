@@ -66,6 +66,21 @@ class PinnedRows(LockedRows):
         return found
 
 
+class BoltSelect(FeatureStore):
+    """GraphBolt's ``index_select`` on the host."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._select = require_graphbolt("cpu").index_select
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``."""
+        ids = batch.input_nodes
+        self.count(ids.numel(), "host")
+        found: Tensor = self._select(self.job.graph.features, ids)
+        return found
+
+
 class BoltRows(LockedRows):
     """GraphBolt's ``index_select`` over the same table: it sorts the ids, then reads by them.
 

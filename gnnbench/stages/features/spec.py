@@ -354,26 +354,25 @@ class DglGather(StoreSpec):
 
 @dataclass(frozen=True)
 class BoltGather(StoreSpec):
-    """GraphBolt's feature fetch by a GPU: ``graphbolt.index_select`` over a locked table."""
+    """GraphBolt's feature fetch: ``graphbolt.index_select``, for a GPU over a locked table."""
 
     name: ClassVar[str] = "graphbolt"
-    summary: ClassVar[str] = "GraphBolt's: its index_select of locked rows by a GPU"
-    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    summary: ClassVar[str] = "GraphBolt's: its index_select, on a GPU of locked rows"
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
-        """GraphBolt must be installed, in a DGL with CUDA."""
-        return graphbolt_missing()
+        """GraphBolt must be installed, for a GPU in a DGL with CUDA."""
+        return graphbolt_missing(device)
 
     def shared(self, device: str) -> tuple[str, ...]:
-        """The table, locked in place."""
-        return ("features",)
+        """The table, where it is locked in place."""
+        return ("features",) if device == "cuda" else ()
 
     def build(self, job: Job) -> FeatureStore:
-        """Over the table, locked as ``uva`` does."""
-        from gnnbench.stages.features.foreign import BoltRows
+        """By the host, or over the table, locked as ``uva`` does."""
+        from gnnbench.stages.features.foreign import BoltRows, BoltSelect
 
-        return BoltRows(job)
+        return BoltSelect(job) if job.device.type == "cpu" else BoltRows(job)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ class Failed:
         return found if isinstance(found, BaseException) else RuntimeError(self.words)
 
 
-class _Layout:
+class Layout:
     """Gives tensors their places in a buffer, one behind the other."""
 
     def __init__(self) -> None:
@@ -152,6 +152,17 @@ class _Layout:
             self.parts.append((part, tensor))
             return part
         return Part(begin, tensor.dtype, tuple(tensor.shape))
+
+
+def own_ids(batch: MiniBatch) -> None:
+    """Copy a batch's ids out of the memory that its parts share: the audit keeps them, not it."""
+    batch.seeds = batch.seeds.clone()
+    kept: dict[int, Tensor] = {}
+    for block in batch.blocks:  # the input layer first: the others' are its beginning
+        nodes, at = block.src_nodes, block.src_nodes.data_ptr()
+        if at not in kept or kept[at].numel() < nodes.numel():
+            kept[at] = nodes.clone()
+        block.src_nodes = kept[at][: nodes.numel()]
 
 
 class OutBuffer:
@@ -178,7 +189,7 @@ class OutBuffer:
 
     def write(self, batch: MiniBatch, rows: Tensor) -> Handed:
         """Copy a batch and its rows into the buffer, which must be free; the word for it."""
-        layout = _Layout()
+        layout = Layout()
         parts = batch.mapped(layout.place)
         of_rows = layout.place(rows)
         address = self._room(layout.size)
@@ -250,13 +261,7 @@ class InBuffer:
         assert self._memory is not None
         memory = self._memory.whole
         found = word.batch.mapped(lambda part: part.of(memory))
-        found.seeds = found.seeds.clone()
-        kept: dict[int, Tensor] = {}
-        for block in found.blocks:  # the input layer first: the others' are its beginning
-            nodes, at = block.src_nodes, block.src_nodes.data_ptr()
-            if at not in kept or kept[at].numel() < nodes.numel():
-                kept[at] = nodes.clone()
-            block.src_nodes = kept[at][: nodes.numel()]
+        own_ids(found)
         return found, word.rows.of(memory)
 
     def done(self, place: int) -> Done:

@@ -77,7 +77,24 @@ class Prefetch(DirectSchedule):
         if until is Until.SAMPLE or not batches:
             Serial().epoch(epoch, batches, stages, timeline, until)
             return
-        _Epoch(self, epoch, batches, stages, timeline).run()
+        self.run(epoch, batches, stages, timeline)
+
+    def run(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        begin: int = 0,
+        last: Batch | None = None,
+    ) -> Batch | None:
+        """The same from the epoch's batch number ``begin`` on, at least one, after ``last``.
+
+        Returns the one that was run last where the stages want batches drawn ahead.
+        """
+        running = _Epoch(self, epoch, batches, stages, timeline, begin, last)
+        running.run()
+        return running.last
 
 
 @dataclass
@@ -108,6 +125,8 @@ class _Epoch:
     batches: list[Tensor]
     stages: Stages
     timeline: Timeline
+    begin: int  # the number of the first batch; in here they are counted from 0
+    last: Batch | None
     _drawn: deque[tuple[Batch, Any]] = field(default_factory=deque)
     _items: list[_Item] = field(default_factory=list)  # in the order in which they are run
 
@@ -158,8 +177,8 @@ class _Epoch:
                 if (last := number - lead - self.spec.depth - 1) >= 0:
                     lane.after(self._items[last].done)
                     self._items[last].batch = self._items[last].before = None
-                with self.timeline.span("sample", number, lane.name):
-                    ticket = sampler.begin(seeds, self.epoch, number)
+                with self.timeline.span("sample", self.begin + number, lane.name):
+                    ticket = sampler.begin(seeds, self.epoch, self.begin + number)
                     if not sampler.asks:
                         ticket = sampler.end(ticket)
                 asked.append((number, ticket, lane.mark()))
@@ -172,18 +191,18 @@ class _Epoch:
         if not sampler.asks:
             batch: Batch = ticket
             return batch
-        with self.timeline.span("sample", number, self._sampling.name):
+        with self.timeline.span("sample", self.begin + number, self._sampling.name):
             return sampler.end(ticket)
 
     def _fetch(self) -> None:
         stages, lane = self.stages, self._fetching
-        before: Batch | None = None
+        before = self.last
         with lane.entered():
             for first in range(0, len(self.batches), stages.ahead):
                 drawn = self._window(min(first + stages.ahead, len(self.batches)))
                 if stages.ahead > 1:
                     wanted = len(drawn)
-                    with self.timeline.span("memory_io", first, lane.name):
+                    with self.timeline.span("memory_io", self.begin + first, lane.name):
                         drawn = stages.arranged(drawn, before)
                     if len(drawn) != wanted:  # the other threads would wait for the rest
                         raise UsageError(
@@ -193,6 +212,7 @@ class _Epoch:
                 for nth in range(len(drawn)):
                     self._load(drawn, nth, first + nth, None if nth else before)
                 before = drawn[-1] if stages.ahead > 1 else None
+        self.last = before
 
     def _window(self, end: int) -> list[Batch]:
         """The batches drawn up to ``end`` that were not asked for yet."""
@@ -211,7 +231,7 @@ class _Epoch:
             progress.reach("trained", last + 1)
             lane.after(self._items[last].done)
             self._items[last].rows = None
-        with self.timeline.span("memory_io", place, lane.name):
+        with self.timeline.span("memory_io", self.begin + place, lane.name):
             rows = self.stages.load(drawn, nth)
         self._items.append(_Item(drawn[nth], rows, lane.mark(), before))
         progress.note("loaded")
@@ -224,7 +244,7 @@ class _Epoch:
             assert item.batch is not None and item.rows is not None
             lane.after(item.loaded)
             if stages.trainer is not None:
-                with self.timeline.span("compute", place):
+                with self.timeline.span("compute", self.begin + place):
                     stages.trainer.step(item.batch, item.rows)
             stages.keep(item.batch, item.rows)
             item.done = lane.mark()

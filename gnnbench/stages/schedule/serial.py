@@ -41,7 +41,7 @@ class Serial(DirectSchedule):
                     keep(sampler.sample(seeds, epoch, number), None)
             return
         if stages.ahead > 1:
-            self._ahead(epoch, batches, stages, timeline)
+            run_windows(epoch, batches, stages, timeline)
             return
         store = stages.store
         assert store is not None
@@ -55,21 +55,34 @@ class Serial(DirectSchedule):
                     trainer.step(batch, rows)
             keep(batch, rows)
 
-    def _ahead(self, epoch: int, batches: list[Tensor], stages: Stages, timeline: Timeline) -> None:
-        """The same by groups that are drawn before the first of them is run."""
-        last: Batch | None = None
-        for first in range(0, len(batches), stages.ahead):
-            drawn: list[Batch] = []
-            for number, seeds in enumerate(batches[first : first + stages.ahead], first):
-                with timeline.span("sample", number):
-                    drawn.append(stages.sampler.sample(seeds, epoch, number))
+
+def run_windows(
+    epoch: int,
+    batches: list[Tensor],
+    stages: Stages,
+    timeline: Timeline,
+    begin: int = 0,
+    last: Batch | None = None,
+) -> Batch | None:
+    """The same by groups that are drawn before the first of them is run.
+
+    Of the epoch those from number ``begin`` on, after ``last``; returns the one that was run last.
+    """
+    for first in range(begin, begin + len(batches), stages.ahead):
+        drawn: list[Batch] = []
+        group = batches[first - begin : first - begin + stages.ahead]
+        for number, seeds in enumerate(group, first):
+            with timeline.span("sample", number):
+                drawn.append(stages.sampler.sample(seeds, epoch, number))
+        if stages.ahead > 1:
             with timeline.span("memory_io", first):
                 drawn = stages.arranged(drawn, last)
-            last = drawn[-1]
-            for nth, batch in enumerate(drawn):
-                with timeline.span("memory_io", first + nth):
-                    rows = stages.load(drawn, nth)
-                if stages.trainer is not None:
-                    with timeline.span("compute", first + nth):
-                        stages.trainer.step(batch, rows)
-                stages.keep(batch, rows)
+        last = drawn[-1]
+        for nth, batch in enumerate(drawn):
+            with timeline.span("memory_io", first + nth):
+                rows = stages.load(drawn, nth)
+            if stages.trainer is not None:
+                with timeline.span("compute", first + nth):
+                    stages.trainer.step(batch, rows)
+            stages.keep(batch, rows)
+    return last

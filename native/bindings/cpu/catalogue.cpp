@@ -62,6 +62,17 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "Tensor[] tables, int[] walk, str frontier, Tensor place, bool with_positions, "
       "int[] capacity) -> Tensor[]");
 
+  // The same for batches asked ahead, one after another on a stream; CUDA only. sizes, int64
+  // [2 hops + 1] in locked memory, are there once the kernels enqueued are done. state uint8 [..]
+  // on the GPU, zeros at first, keeps the table, of which version (1 to 255, each once, from 1
+  // again after zeros) is the batch's; it is to be zeros again where more than seeds, key and batch
+  // differ from the call before, or where that failed. An answer of one tensor is the bytes that
+  // state must have: nothing was enqueued.
+  m.def(
+      "fused_map_asked(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "Tensor(a!) sizes, Tensor(b!) state, int version, int[] capacity) -> Tensor[]");
+
   // Fused-Map's renaming alone, of the neighbours of several hops over one table; CUDA only. nodes:
   // how many to make room for first (0: not known) -> src_nodes, then the local ids of each hop.
   m.def("fused_id_map(Tensor dst, Tensor[] neighbors, int nodes) -> Tensor[]");
@@ -76,13 +87,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // PGSampler's: all hops in one launch, tasks (vertex, hop) from a queue in memory; the frontier
   // is cumulative. variant 'persistent', 'fusion' or, unsound, 'as_printed'; fetch_size 1 to 32;
   // hubs 'split' (all workers share a long row's draws, on a GPU and not as printed) or 'whole';
-  // capacity: (tasks, edges, nodes) to allocate for, or empty. The last tensor of the answer, int64
-  // [9] on the CPU: those three as taken, tasks enqueued, processed and lost, slots read too early,
-  // parts of split rows, times the batch was begun.
+  // worker 'warp' or, with hubs whole, 'block', of a GPU; capacity: (tasks, edges) to allocate for,
+  // or empty. The last tensor of the answer, int64 [8] on the CPU: those two as taken, tasks
+  // enqueued, processed and lost, slots read too early, parts of split rows, times the batch was
+  // begun.
   m.def(
       "pgsampler(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
       "Tensor[] tables, int[] walk, int key, int batch, bool with_positions, str variant, "
-      "int fetch_size, str hubs, int[] capacity) -> Tensor[]");
+      "int fetch_size, str hubs, str worker, int[] capacity) -> Tensor[]");
 
   // Times of stages: begins a trace on this thread (on) or ends it -> float64 [marks, 4] of (stage,
   // hop, host seconds, device seconds) on the CPU; stages as in gnnbench/stage.h. `like` names the

@@ -51,20 +51,20 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
     edges += n;
   }
   std::vector<Tensor> flat = answer(out, false, task.with_positions);
-  flat.push_back(pgsampler_stats({counts.enqueued, edges, counts.nodes}, counts.enqueued,
-                                 counts.processed, counts.stale, 0, 1));
+  flat.push_back(pgsampler_stats({counts.enqueued, edges}, counts.enqueued, counts.processed,
+                                 counts.stale, 0, 1));
   trace_mark(Stage::kBlock, kWholeBatch);
   return flat;
 }
 
-// Memory grows as tasks come, and a thread draws a row alone, so `capacity` and `hubs` are only
-// checked.
+// Memory grows as tasks come, and a thread draws a row alone, so `capacity`, `hubs` and `worker`
+// are only checked.
 std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                                   std::vector<int64_t> fanouts, std::string pick,
                                   std::vector<Tensor> tables, std::vector<int64_t> walk,
                                   int64_t key, int64_t batch, bool with_positions,
                                   std::string variant, int64_t fetch_size, std::string hubs,
-                                  std::vector<int64_t> capacity) {
+                                  std::string worker, std::vector<int64_t> capacity) {
   const BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk,
                                     "cumulative", key, batch, with_positions);
   check_pgsampler_pick(task.draws.spec.pick);
@@ -74,6 +74,7 @@ std::vector<Tensor> pgsampler_cpu(Tensor indptr, Tensor indices, Tensor seeds,
   }
   const uint32_t fetch = check_pgsampler(seeds, fanouts, fetch_size, capacity);
   splits_hubs(hubs);
+  pgsampler_by_block(worker, variant, hubs);
   const bool as_printed = kind == PgVariant::kAsPrinted;
   return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, fetch, as_printed)
                                                   : run<int64_t>(task, fetch, as_printed);

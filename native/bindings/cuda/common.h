@@ -136,6 +136,9 @@ class Scratch {
     memory_ = on.empty({static_cast<int64_t>(bytes_)}, ScalarType::Byte);
   }
 
+  // Instead: memory of bytes() at least, which outlives the call.
+  void use(const Tensor& memory) { memory_ = memory; }
+
   size_t bytes() const { return bytes_; }
 
   template <class T>

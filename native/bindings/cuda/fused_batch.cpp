@@ -5,6 +5,7 @@
 #include "bindings/cuda/mailbox.h"
 #include "bindings/fault.h"
 #include "cuda/common/copies.h"
+#include "gnnbench/fused_entry.h"
 #include "gnnbench/undo.h"
 
 namespace gnnbench::cuda {
@@ -119,6 +120,37 @@ class Answer {
   Tensor ints_, carried_, nodes_;
 };
 
+// Where in its scratch a batch has what must be cleared.
+struct Layout {
+  size_t controls[2];  // by the version's parity; without a version one
+  std::vector<size_t> tiles;
+  size_t table;
+  int64_t slots;
+  int64_t table_bytes;
+};
+
+template <class Id>
+Layout layout_of(const FusedRequest& q, const std::vector<FusedRoom>& rooms, Scratch& scratch) {
+  Layout at{};
+  const int64_t bytes =
+      static_cast<int64_t>(sizeof(FusedControl) + rooms.size() * sizeof(FusedState));
+  at.controls[0] = scratch.add<char>(bytes);
+  if (q.version != 0) at.controls[1] = scratch.add<char>(bytes);
+  for (size_t h = 0; h < rooms.size(); ++h) {
+    const uint32_t fanout = static_cast<uint32_t>(q.fanouts[h]);
+    const int64_t rows = fused_tile_rows<Id>(q.pick, q.indices.numel(), fanout);
+    if (rows == 0) {
+      fail("fanout ", fanout, " is too large for this pick: a row's draws do not fit the GPU's ",
+           "shared memory");
+    }
+    at.tiles.push_back(scratch.add<uint64_t>(blocks_for(rooms[h].rows, rows)));
+  }
+  at.slots = q.dense == nullptr ? fused_slots(rooms.back().nodes) : 0;
+  at.table_bytes = (fused_table_bytes<Id>(at.slots) + 15) / 16 * 16;
+  at.table = scratch.add<char>(at.table_bytes);
+  return at;
+}
+
 // A batch's scratch and kernels, which write there or, given an answer as large as the rooms, to
 // it. The scratch is being cleared while the rest is made ready.
 template <class Id>
@@ -128,21 +160,7 @@ class Batch {
     const std::vector<int64_t> full = as_capacity(rooms);
     const size_t hops = rooms.size(), parts = q.only_new ? 1 : hops;
     const int64_t room = rooms.back().nodes;
-    const size_t control = scratch_.add<char>(sizeof(FusedControl) + hops * sizeof(FusedState));
-    std::vector<size_t> tiles;
-    tiles.reserve(hops);
-    for (size_t h = 0; h < hops; ++h) {
-      const uint32_t fanout = static_cast<uint32_t>(q.fanouts[h]);
-      const int64_t rows = fused_tile_rows<Id>(q.pick, q.indices.numel(), fanout);
-      if (rows == 0) {
-        fail("fanout ", fanout, " is too large for this pick: a row's draws do not fit the GPU's ",
-             "shared memory");
-      }
-      tiles.push_back(scratch_.add<uint64_t>(blocks_for(rooms[h].rows, rows)));
-    }
-    const int64_t slots = q.dense == nullptr ? fused_slots(room) : 0;
-    const int64_t table_bytes = (fused_table_bytes<Id>(slots) + 15) / 16 * 16;
-    const size_t table = scratch_.add<char>(table_bytes);
+    const Layout at = layout_of<Id>(q, rooms, scratch_);
 
     struct Places {
       size_t indptr, indices, positions, weights;
@@ -160,10 +178,14 @@ class Batch {
       }
       nodes = scratch_.add<Id>(room);
     }
-    scratch_.allocate(q.on);
-    fused_clear(q.on.launch(),
-                {scratch_.at<char>(control), static_cast<int64_t>(table - control),
-                 scratch_.at<char>(table), table_bytes});
+    if (q.version != 0) {
+      scratch_.use(*q.state);
+    } else {
+      scratch_.allocate(q.on);
+      fused_clear(q.on.launch(), {scratch_.at<char>(at.controls[0]),
+                                  static_cast<int64_t>(at.table - at.controls[0]),
+                                  scratch_.at<char>(at.table), at.table_bytes});
+    }
     if (in_place != nullptr) in_place->allocate(full.data());
 
     arrays_.reserve(parts);
@@ -181,8 +203,9 @@ class Batch {
       const Arrays& to = arrays_[q.only_new ? 0 : h];
       hops_.push_back({to.indptr, to.indices, to.positions, to.weights, rooms[h].rows,
                        rooms[h].nodes, rooms[h].edges, static_cast<uint32_t>(q.fanouts[h]),
-                       scratch_.at<uint64_t>(tiles[h])});
+                       scratch_.at<uint64_t>(at.tiles[h])});
     }
+    const uint32_t own = q.version % 2;
     batch_ = {csc_of<Id>(q.on, q.indptr, q.indices),
               q.pick,
               Vertices{q.seeds.data_ptr(), q.seeds.scalar_type() == ScalarType::Long},
@@ -191,10 +214,20 @@ class Batch {
               q.batch,
               q.place,
               q.only_new,
-              FusedTable{q.dense == nullptr ? scratch_.at<void>(table) : nullptr, slots, q.dense},
-              scratch_.at<FusedControl>(control),
+              FusedTable{q.dense == nullptr ? scratch_.at<void>(at.table) : nullptr, at.slots,
+                         q.dense, q.version},
+              scratch_.at<FusedControl>(at.controls[own]),
               in_place != nullptr ? in_place->nodes() : scratch_.at<Id>(nodes),
-              room};
+              room,
+              static_cast<uint32_t>(hops),
+              {}};
+    if (q.version == 0) return;
+    const auto reset = [&](size_t begin, size_t end) {
+      return FusedReset{scratch_.at<char>(begin), static_cast<int64_t>(end - begin)};
+    };
+    batch_.resets[0] = reset(at.tiles.front(), at.table);
+    batch_.resets[1] =
+        own == 1 ? reset(at.controls[0], at.controls[1]) : reset(at.controls[1], at.tiles.front());
   }
 
   void enqueue(Letter sizes) {
@@ -309,6 +342,21 @@ std::vector<Tensor> sample_padded(const FusedRequest& q) {
   return out;
 }
 
+template <class Id>
+std::vector<Tensor> sample_asked(const FusedRequest& q, int64_t* numbers) {
+  const std::vector<FusedRoom> rooms = fused_rooms(q.work, q.capacity);
+  if (q.version != 0) {
+    Scratch needed;
+    layout_of<Id>(q, rooms, needed);
+    const int64_t bytes = static_cast<int64_t>(needed.bytes());
+    if (q.state->numel() < bytes) return {host_numbers(&bytes, 1)};
+  }
+  Answer<Id> answer(q);
+  Batch<Id> batch(q, rooms, &answer);
+  batch.enqueue(Letter{numbers, nullptr, 0});
+  return answer.blocks(as_capacity(rooms).data());
+}
+
 const Tensor& on_cuda(const Tensor& seeds) {
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
@@ -359,6 +407,17 @@ std::vector<Tensor> fused_sample(const FusedRequest& q) {
 std::vector<Tensor> fused_sample_padded(const FusedRequest& q) {
   return q.indices.scalar_type() == ScalarType::Int ? sample_padded<int32_t>(q)
                                                     : sample_padded<int64_t>(q);
+}
+
+std::vector<Tensor> fused_sample_asked(FusedRequest& q, int64_t* numbers, const Tensor& state,
+                                       uint32_t version) {
+  const bool wide = q.indices.scalar_type() != ScalarType::Int;
+  const int64_t nodes = fused_rooms(q.work, q.capacity).back().nodes;
+  if (!wide && nodes <= kMostVersionedNodes) {
+    q.state = &state;
+    q.version = version;
+  }
+  return wide ? sample_asked<int64_t>(q, numbers) : sample_asked<int32_t>(q, numbers);
 }
 
 }  // namespace gnnbench::cuda

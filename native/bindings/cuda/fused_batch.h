@@ -51,6 +51,8 @@ struct FusedRequest {
   uint32_t batch = 0;
   const int64_t* place = nullptr;
   int32_t* dense = nullptr;
+  const Tensor* state = nullptr;  // of the batches asked, see fused_sample_asked
+  uint32_t version = 0;           // of its table
 };
 
 // The tensors of the blocks; waits for the device once, and again for each time that the batch did
@@ -59,5 +61,16 @@ std::vector<Tensor> fused_sample(const FusedRequest& request);
 
 // The same in tensors as large as the capacity, and the sizes on the device; never waits.
 std::vector<Tensor> fused_sample_padded(const FusedRequest& request);
+
+// The same, and the sizes to `numbers`, which the device can write. `state` uint8 is what batches
+// on one stream are drawn with one after another, zeros at first; a batch leaves what the next one
+// of the same capacity needs, so that nothing is cleared between them:
+//
+//   | states of even versions | of odd ones | tiles | table |
+//
+// The answer is one number, the bytes that the state must have, where it has fewer: then nothing
+// was done. int64 ids and more than kMostVersionedNodes nodes are drawn in scratch that is cleared.
+std::vector<Tensor> fused_sample_asked(FusedRequest& request, int64_t* numbers, const Tensor& state,
+                                       uint32_t version);
 
 }  // namespace gnnbench::cuda

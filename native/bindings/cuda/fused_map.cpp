@@ -5,6 +5,7 @@
 #include "bindings/cuda/mailbox.h"
 #include "bindings/fault.h"
 #include "cuda/common/copies.h"
+#include "gnnbench/fused_entry.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -39,6 +40,33 @@ std::vector<Tensor> fused_map_padded_cuda(Tensor indptr, Tensor indices, Tensor 
   return fused_sample_padded(request);
 }
 
+// Sizes go to locked memory of the host; see fused_sample_asked.
+std::vector<Tensor> fused_map_asked_cuda(Tensor indptr, Tensor indices, Tensor seeds,
+                                         std::vector<int64_t> fanouts, std::string pick,
+                                         std::vector<Tensor> tables, std::vector<int64_t> walk,
+                                         std::string frontier, int64_t key, int64_t batch,
+                                         bool with_positions, Tensor sizes, Tensor state,
+                                         int64_t version, std::vector<int64_t> capacity) {
+  FusedRequest request("fused_map_asked", indptr, indices, seeds, fanouts, pick, tables, walk,
+                       frontier, with_positions, capacity);
+  request.key = static_cast<uint64_t>(key);
+  request.batch = check_u32(batch, "batch", int64_t{1} << 32);
+  if (capacity.empty()) fail("capacity must hold two numbers a hop, it is empty");
+  check_layout(sizes, "sizes", 1);
+  check_dtype(sizes, "sizes", ScalarType::Long);
+  if (sizes.numel() != static_cast<int64_t>(2 * fanouts.size() + 1)) {
+    fail("sizes must hold two numbers a hop and the faults, it has ", sizes.numel());
+  }
+  check_layout(state, "state", 1);
+  check_dtype(state, "state", ScalarType::Byte);
+  check_cuda({{seeds, "seeds"}, {state, "state"}});
+  if (version < 1 || version > int64_t{kLastFusedVersion}) {
+    fail("version must be between 1 and ", kLastFusedVersion, ", it is ", version);
+  }
+  auto* numbers = const_cast<int64_t*>(request.on.pointer<int64_t>(sizes, "sizes"));
+  return fused_sample_asked(request, numbers, state, static_cast<uint32_t>(version));
+}
+
 // What a renaming found; empty where it needs more room for nodes.
 template <class Id>
 std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
@@ -61,7 +89,7 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
   }
   Mailbox& box = Mailbox::of(on);
   fused_id_map(on.launch(), Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(), names.data(),
-               static_cast<uint32_t>(hops), FusedTable{scratch.at<void>(table), slots, nullptr},
+               static_cast<uint32_t>(hops), FusedTable{scratch.at<void>(table), slots, nullptr, 0},
                scratch.at<FusedControl>(control),
                FusedClear{scratch.at<char>(control), static_cast<int64_t>(table - control),
                           scratch.at<char>(table), bytes},
@@ -108,6 +136,7 @@ std::vector<Tensor> fused_id_map_cuda(Tensor dst, std::vector<Tensor> neighbors,
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
   m.impl("fused_map", TORCH_BOX(&fused_map_cuda));
   m.impl("fused_map_padded", TORCH_BOX(&fused_map_padded_cuda));
+  m.impl("fused_map_asked", TORCH_BOX(&fused_map_asked_cuda));
   m.impl("fused_id_map", TORCH_BOX(&fused_id_map_cuda));
 }
 

@@ -1,8 +1,9 @@
 // PGSampler: a whole batch by one sampling kernel. One host synchronisation, which reads the sizes
-// while the blocks are built; a batch that did not fit is done again, larger.
+// as soon as all is drawn, while offsets are made; a batch that did not fit is done again, larger.
 //
-// All is built in scratch, sized beforehand, which torch has back when the call returns; the
-// tensors that are returned are allocated to their own sizes and copied behind the last kernel:
+// Scratch is sized beforehand, and torch has it back when the call returns. The tensors that are
+// returned are of the sizes read, and written where they are, but for the offsets, which are copied
+// behind the last kernel:
 //
 //   indptr h [rows + 1]   indices h [edges]   positions h [edges]   nodes [all], of which src_nodes
 //                                                                   of each hop is a prefix
@@ -36,37 +37,36 @@ TaskSchedule schedule_of(const std::string& variant) {
 template <class Id>
 struct Attempt {
   Scratch zeroed, rest;
-  TaskBlocks<Id> blocks;  // of all hops, one after the other, of the capacity
+  TaskJob<Id> job;
+  TaskRanks ranks;
   TaskControl control;
 };
 
 template <class Id>
 Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t num_seeds,
-                    const std::vector<int64_t>& capacity, TaskSchedule schedule,
+                    const std::vector<int64_t>& capacity, TaskSchedule schedule, TaskWorker worker,
                     bool with_positions) {
   const Launch& launch = on.launch();
   const int64_t tasks = capacity[kTasks], edges = capacity[kTaskEdges];
-  const int64_t nodes = capacity[kTaskNodes];
+  const int64_t groups = KnownLayout::groups(job.graph.num_nodes);
+  const int64_t sums = pgsampler_sums(groups, job.hops);
   Attempt<Id> a;
   const int64_t indptr_capacity = tasks + job.hops;
   const bool as_printed = schedule == TaskSchedule::kAsPrinted;
 
   const size_t control_at = a.zeroed.template add<TaskControl>(1);
   const size_t queue_at = a.zeroed.template add<unsigned long long>(tasks);
-  const size_t known_at = a.zeroed.template add<uint32_t>(job.layout.words(job.graph.num_nodes));
+  const size_t known_at = a.zeroed.template add<uint32_t>(groups * job.layout.group_words());
   Scratch& of_rows = as_printed ? a.zeroed : a.rest;  // a lost task's row counts as empty
   const size_t rows_at = of_rows.template add<TaskRow>(tasks);
   const size_t neighbors_at = a.rest.template add<Id>(edges);
   const size_t drawn_at = a.rest.template add<int64_t>(with_positions ? edges : 0);
-  const size_t local_at = a.rest.template add<int32_t>(job.graph.num_nodes);
-  const size_t scan_bytes = scan_scratch_bytes<int32_t>(launch, indptr_capacity);
-  const size_t scan_at = a.rest.template add<char>(static_cast<int64_t>(scan_bytes));
+  const size_t sums_at = a.rest.template add<int32_t>(sums);
+  const size_t seeds_at = a.rest.template add<int32_t>(num_seeds);
   const size_t indptr_at = a.rest.template add<int32_t>(indptr_capacity);
-  // The list of nodes is done with before the first index is written: they share memory.
-  const int64_t node_words = nodes * static_cast<int64_t>(sizeof(Id) / sizeof(int32_t));
-  const size_t indices_at = a.rest.template add<int32_t>(std::max(edges, node_words));
-  const size_t src_at = a.rest.template add<Id>(num_seeds + nodes);
-  const size_t positions_at = a.rest.template add<int64_t>(with_positions ? edges : 0);
+  const size_t scan_bytes = std::max(scan_scratch_bytes<int32_t>(launch, sums),
+                                     scan_scratch_bytes<int32_t>(launch, indptr_capacity));
+  const size_t scan_at = a.rest.template add<char>(static_cast<int64_t>(scan_bytes));
   a.zeroed.allocate(on);
   a.rest.allocate(on);
 
@@ -77,30 +77,32 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
   job.neighbors = a.rest.template at<Id>(neighbors_at);
   job.positions = with_positions ? a.rest.template at<int64_t>(drawn_at) : nullptr;
   job.edge_capacity = static_cast<uint32_t>(edges);
-  job.nodes = a.rest.template at<Id>(indices_at);
-  job.node_capacity = static_cast<uint32_t>(nodes);
   job.control = a.zeroed.template at<TaskControl>(control_at);
-  a.blocks = {a.rest.template at<int32_t>(local_at),
-              a.rest.template at<Id>(src_at),
-              a.rest.template at<int32_t>(indptr_at),
-              indptr_capacity,
-              a.rest.template at<int32_t>(indices_at),
-              with_positions ? a.rest.template at<int64_t>(positions_at) : nullptr,
-              as_printed};
+  a.job = job;
+  a.ranks = {seeds,
+             num_seeds,
+             groups,
+             a.rest.template at<int32_t>(sums_at),
+             a.rest.template at<int32_t>(seeds_at),
+             a.rest.template at<int32_t>(indptr_at),
+             indptr_capacity,
+             as_printed,
+             a.rest.template at<char>(scan_at),
+             scan_bytes};
 
   static_assert(sizeof(TaskControl) % sizeof(int64_t) == 0);
   constexpr int kWords = sizeof(TaskControl) / sizeof(int64_t);
   GNNBENCH_CUDA_CALL(
       launch, cudaMemsetAsync(a.zeroed.template at<char>(0), 0, a.zeroed.bytes(), launch.stream));
-  pgsampler_seeds(launch, job, seeds, num_seeds, a.blocks.local_of, a.blocks.src_nodes);
+  pgsampler_seeds(launch, job, seeds, num_seeds);
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
-  pgsampler_run(launch, job, schedule);
+  pgsampler_run(launch, job, schedule, worker);
   trace_mark(launch, Stage::kPick, kWholeBatch);
-  pgsampler_local_ids(launch, job, a.blocks);
+  pgsampler_local_ids(launch, job, a.ranks);
   Mailbox& box = Mailbox::of(on);
   post(launch, {reinterpret_cast<const int64_t*>(job.control), kWords}, box.open(launch, kWords));
   trace_mark(launch, Stage::kIdMap, kWholeBatch);
-  pgsampler_blocks(launch, job, a.blocks, a.rest.template at<char>(scan_at), scan_bytes);
+  pgsampler_offsets(launch, job, a.ranks);
   trace_mark(launch, Stage::kBlock, kWholeBatch);
   std::memcpy(&a.control, box.wait(launch), sizeof(TaskControl));  // the one host synchronisation
   trace_mark(launch, Stage::kPrepare, kWholeBatch);
@@ -109,8 +111,8 @@ Attempt<Id> attempt(const OnDevice& on, TaskJob<Id> job, Vertices seeds, int64_t
 
 // Rows that the blocks of a batch have.
 int64_t rows_of(const TaskControl& control, int64_t hops) {
-  int64_t known = 0, rows = 0;
-  for (int64_t h = 0; h < hops; ++h) rows += known += control.found[h];
+  int64_t rows = 0;
+  for (int64_t h = 0; h < hops; ++h) rows += control.known[h];
   return rows;
 }
 
@@ -118,29 +120,27 @@ template <class Id>
 std::vector<Tensor> answer(const OnDevice& on, const Attempt<Id>& a, int64_t hops,
                            int64_t attempts) {
   const TaskControl& c = a.control;
-  int64_t known = 0, row = 0, edge = 0;
-  for (int64_t h = 0; h <= hops; ++h) known += c.found[h];
-  const Tensor nodes = on.empty({known}, kIdType<Id>);
-  std::vector<Copy> copies{{a.blocks.src_nodes, nodes.data_ptr(), known * int64_t{sizeof(Id)}}};
+  const Tensor nodes = on.empty({c.known[hops]}, kIdType<Id>);
+  TaskBlocks<Id> blocks{data<Id>(nodes), {}, {}};
+  std::vector<Copy> copies;
   std::vector<Tensor> out;
-  const auto own = [&](const auto* from, int64_t n, ScalarType type) {
-    out.push_back(on.empty({n}, type));
-    copies.push_back({from, out.back().data_ptr(), n * int64_t{sizeof(*from)}});
-  };
-  known = 0;
+  const int32_t* indptr = a.ranks.indptr;
   for (int64_t h = 0; h < hops; ++h) {
-    known += c.found[h];
-    const int64_t edges = static_cast<int64_t>(c.hop_edges[h]);
-    own(a.blocks.indptr + row, known + 1, ScalarType::Int);
-    own(a.blocks.indices + edge, edges, ScalarType::Int);
-    out.push_back(h + 1 == hops ? nodes : view(nodes, 0, known + c.found[h + 1]));
-    if (a.blocks.positions != nullptr) own(a.blocks.positions + edge, edges, ScalarType::Long);
-    row += known + 1;
-    edge += edges;
+    const int64_t rows = c.known[h], edges = c.hop_edges[h];
+    out.push_back(on.empty({rows + 1}, ScalarType::Int));
+    copies.push_back({indptr, out.back().data_ptr(), (rows + 1) * int64_t{sizeof(int32_t)}});
+    indptr += rows + 1;
+    out.push_back(on.empty({edges}, ScalarType::Int));
+    blocks.indices[h] = data<int32_t>(out.back());
+    out.push_back(h + 1 == hops ? nodes : view(nodes, 0, c.known[h + 1]));
+    if (a.job.positions == nullptr) continue;
+    out.push_back(on.empty({edges}, ScalarType::Long));
+    blocks.positions[h] = data<int64_t>(out.back());
   }
+  pgsampler_blocks(on.launch(), a.job, a.ranks, blocks);
   copy_all(on.launch(), copies);
   trace_mark(on.launch(), Stage::kBlock, kWholeBatch);
-  out.push_back(pgsampler_stats({tasks_enqueued(c.state), static_cast<int64_t>(c.edges), c.nodes},
+  out.push_back(pgsampler_stats({tasks_enqueued(c.state), static_cast<int64_t>(c.edges)},
                                 tasks_enqueued(c.state) - c.chunks,
                                 tasks_finished(c.state) - c.chunks, c.stale, c.chunks, attempts));
   return out;
@@ -157,7 +157,8 @@ template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec& spec,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, uint64_t key,
                         uint32_t batch, bool with_positions, TaskSchedule schedule,
-                        uint32_t fetch_size, bool split_hubs, const std::vector<int64_t>& wanted) {
+                        TaskWorker worker, uint32_t fetch_size, bool split_hubs,
+                        const std::vector<int64_t>& wanted) {
   const int64_t n = seeds.numel(), hops = static_cast<int64_t>(fanouts.size());
   TaskJob<Id> job{};
   job.graph = graph;
@@ -178,13 +179,13 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
                       spec.pick == Pick::kFisherYates ? 3 : 1,
                       most_chunks(spec.pick, split_hubs, graph.num_edges)};
   std::vector<int64_t> capacity = wanted.empty() ? task_guess(work) : wanted;
-  std::vector<int64_t> least{n + 1, 0, 0};
+  std::vector<int64_t> least{n + 1, 0};
   capacity[kTasks] = std::max(capacity[kTasks], n + 1);
   for (int64_t attempts = 1;; ++attempts) {
     std::optional<Attempt<Id>> a;
     try {
       a = attempt(on, job, Vertices{seeds.data_ptr(), seeds.scalar_type() == ScalarType::Long}, n,
-                  capacity, schedule, with_positions);
+                  capacity, schedule, worker, with_positions);
     } catch (const OutOfMemory&) {
       if (!shrink(capacity, least)) throw;
       continue;
@@ -194,15 +195,15 @@ std::vector<Tensor> run(const OnDevice& on, const Csc<Id>& graph, const PickSpec
     // As printed, a vertex whose task was lost is a destination all the same.
     const bool fits = faults == Fault::kNone;
     const bool rows_fit = !fits || rows_of(a->control, hops) <= capacity[kTasks];
-    const bool full[3] = {!rows_fit || has(faults, Fault::kTasksFull),
-                          has(faults, Fault::kEdgesFull), has(faults, Fault::kNodesFull)};
+    const bool full[2] = {!rows_fit || has(faults, Fault::kTasksFull),
+                          has(faults, Fault::kEdgesFull)};
     if (fits && rows_fit) {
       try {
         return answer(on, *a, hops, attempts);
       } catch (const OutOfMemory&) {  // scratch that is no larger than need be may leave room
         const int64_t tasks = tasks_enqueued(a->control.state);
         const std::vector<int64_t> took{std::max({tasks, rows_of(a->control, hops), n + 1}),
-                                        static_cast<int64_t>(a->control.edges), a->control.nodes};
+                                        static_cast<int64_t>(a->control.edges)};
         if (!frees(capacity, took)) throw;
         capacity = least = took;
         continue;
@@ -220,13 +221,15 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                    std::vector<Tensor> tables, std::vector<int64_t> walk,
                                    int64_t key, int64_t batch, bool with_positions,
                                    std::string variant, int64_t fetch_size, std::string hubs,
-                                   std::vector<int64_t> capacity) {
+                                   std::string worker, std::vector<int64_t> capacity) {
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
   const TaskSchedule schedule = schedule_of(variant);
   const bool split_hubs = splits_hubs(hubs);
+  const TaskWorker team =
+      pgsampler_by_block(worker, variant, hubs) ? TaskWorker::kBlock : TaskWorker::kWarp;
   const OnDevice on(seeds, "pgsampler");
   const PickSpec spec = pick_spec_on(on, pick, tables, walk, indices.numel());
   check_pgsampler_pick(spec.pick);
@@ -236,8 +239,8 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   const auto go = [&](auto id) {
     using Id = decltype(id);
     return run<Id>(on, csc_of<Id>(on, indptr, indices), spec, seeds, fanouts,
-                   static_cast<uint64_t>(key), number, with_positions, schedule, fetch, split_hubs,
-                   capacity);
+                   static_cast<uint64_t>(key), number, with_positions, schedule, team, fetch,
+                   split_hubs, capacity);
   };
   return indices.scalar_type() == ScalarType::Int ? go(int32_t{}) : go(int64_t{});
 }

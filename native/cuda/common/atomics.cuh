@@ -1,5 +1,5 @@
 // Relaxed atomics of device scope: single words that threads of different blocks pass to one
-// another, and the faults that they tell.
+// another, and the faults that they tell; what one kernel asks of the caches for the next.
 #pragma once
 
 #include <cuda/atomic>
@@ -27,6 +27,11 @@ __device__ __forceinline__ T exchange_if(T* at, T expected, T wanted) {
   DeviceAtomic<T>(*at).compare_exchange_strong(expected, wanted, ::cuda::memory_order_relaxed,
                                                ::cuda::memory_order_relaxed);
   return expected;
+}
+
+// Asks for a line of the L2 cache that a later kernel reads; waits for nothing.
+__device__ __forceinline__ void fetch_ahead(const void* at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
 // Faults are or-ed into one word of the batch. Nothing is read back: it costs no register.

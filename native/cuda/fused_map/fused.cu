@@ -7,6 +7,7 @@ namespace gnnbench::cuda {
   extern template void launch_hop<Map>(Launch, const FusedBatch<Map::Id>&, const Map&, \
                                        const FusedHop&, uint32_t)
 GNNBENCH_HOPS_OF(PackedTable);
+GNNBENCH_HOPS_OF(VersionedEntries);
 GNNBENCH_HOPS_OF(WideTable);
 GNNBENCH_HOPS_OF(DenseMap<int32_t>);
 GNNBENCH_HOPS_OF(DenseMap<int64_t>);
@@ -23,7 +24,9 @@ void with_map(const FusedTable& table, const Use& use) {
   if (table.dense != nullptr) return use(DenseMap<Id>{table.dense});
   const uint32_t slots = static_cast<uint32_t>(table.slots);
   if constexpr (sizeof(Id) == 4) {
-    use(PackedTable{static_cast<uint64_t*>(table.entries), slots});
+    auto* entries = static_cast<uint64_t*>(table.entries);
+    table.version == 0 ? use(PackedTable{entries, slots})
+                       : use(VersionedEntries{entries, slots, FusedEntries::of(table.version)});
   } else {
     auto* keys = static_cast<unsigned long long*>(table.entries);
     use(WideTable{keys, reinterpret_cast<int32_t*>(keys + slots), slots});
@@ -49,6 +52,7 @@ struct SeedsJob {
   uint64_t key;
   uint32_t batch;
   const int64_t* place;
+  const int64_t* indptr;  // of the rows to come, or null
   Map map;
   FusedControl* control;
   Id* nodes;
@@ -80,6 +84,7 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
     tell_fault(&state.faults, Fault::kBadSeed);
   } else if (job.map.enter(static_cast<Id>(id), i, &at) == kNew) {
     job.map.name(at, static_cast<Id>(id), static_cast<uint32_t>(i), true);
+    if (job.indptr != nullptr) fetch_ahead(job.indptr + id);
   } else {
     tell_fault(&state.faults, Fault::kRepeatedSeed);
   }
@@ -107,6 +112,7 @@ struct FinishJob {
   Piece pieces[kPieces];  // one for each blockIdx.y
   Letter sizes;           // null where an earlier launch told them
   bool last;              // launch of the batch: dense entries may be reset
+  FusedReset resets[2];
 };
 
 __device__ void tell_sizes(const FusedControl* control, uint32_t hops, uint32_t faults,
@@ -160,8 +166,12 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
   }
+  if (!job.last || blockIdx.y != 0) return;
+  for (const FusedReset& reset : job.resets) {  // none of it is of use to this kernel
+    uint4* const zero = static_cast<uint4*>(reset.at);
+    for (int64_t i = thread; i < reset.bytes / 16; i += threads) zero[i] = make_uint4(0, 0, 0, 0);
+  }
   if constexpr (kIsDense<Map>) {
-    if (!job.last || blockIdx.y != 0) return;
     const int64_t recorded = known < job.node_room ? known : job.node_room;
     for (int64_t i = thread; i < recorded; i += threads) job.map.reset(job.nodes[i]);
   }
@@ -250,9 +260,10 @@ void fused_clear(Launch launch, const FusedClear& clear) {
 template <class Id>
 void fused_begin(Launch launch, const FusedBatch<Id>& batch) {
   with_map<Id>(batch.table, [&](const auto& map) {
-    begin_seeds(launch, SeedsJob<std::decay_t<decltype(map)>>{
-                            batch.seeds, batch.num_seeds, batch.graph.num_nodes, batch.key,
-                            batch.batch, batch.place, map, batch.control, batch.nodes});
+    begin_seeds(launch,
+                SeedsJob<std::decay_t<decltype(map)>>{
+                    batch.seeds, batch.num_seeds, batch.graph.num_nodes, batch.key, batch.batch,
+                    batch.place, batch.graph.indptr, map, batch.control, batch.nodes});
   });
 }
 
@@ -275,7 +286,8 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
                                                  batch.node_room,
                                                  {},
                                                  begin == 0 ? sizes : Letter{},
-                                                 begin + here == pieces};
+                                                 begin + here == pieces,
+                                                 {batch.resets[0], batch.resets[1]}};
       int64_t most = 0;  // edges of a piece
       for (uint32_t p = 0; p < here; ++p) {
         const uint32_t h = begin + p;
@@ -297,7 +309,8 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
   fused_clear(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
     using Map = std::decay_t<decltype(map)>;
-    begin_seeds(launch, SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, map, control, nodes});
+    begin_seeds(launch,
+                SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, nullptr, map, control, nodes});
     for (uint32_t h = 0; h < count; ++h) {
       const int64_t blocks = std::max<int64_t>(1, blocks_for(hops[h].n, kThreads * kUnroll));
       name_kernel<Map>
@@ -306,7 +319,7 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
     }
     for (uint32_t begin = 0; begin == 0 || begin < count; begin += kPieces) {
       const uint32_t here = std::min<uint32_t>(kPieces, count - begin);
-      FinishJob<Map> job{map, control, count, nodes, node_room, {}, {}, begin + here == count};
+      FinishJob<Map> job{map, control, count, nodes, node_room, {}, {}, begin + here == count, {}};
       if (begin == 0) job.sizes = sizes;
       int64_t most = 0;
       for (uint32_t p = 0; p < here; ++p) {

@@ -1,7 +1,8 @@
 // The engine of Fused-Map (FastGL, ASPLOS'24, section 4.3) and of FastSample's fused sampler: a
 // whole batch enqueued without the host hearing of it. Plain pointers, no torch.
 //
-//   begin    clears what a batch needs; the seeds become the nodes 0, 1, ...
+//   clear    what a batch needs, unless it is left so by the batch before (FusedReset, versions)
+//   begin    the seeds become the nodes 0, 1, ...
 //   hop      one kernel: picks, offsets, neighbours, new ids, local ids; tells the hop before's
 //   sizes finish   tells all sizes; then gives the edges that met a node while it was named their
 //   ids
@@ -41,11 +42,15 @@ struct alignas(16) FusedControl {
 //   int32 ids   entries [slots] of 8 bytes: key << 32 | local id
 //   int64 ids   keys int64 [slots], then local ids int32 [slots]
 //
+//
+// Or, int32 ids, of 8 bytes as well and not filled: entries of other versions are empty.
+//
 // The dense map, int32 [num_nodes], is -1 before and after a batch.
 struct FusedTable {
-  void* entries;   // null: dense
-  int64_t slots;   // below 2^31
-  int32_t* dense;  // null: hash table
+  void* entries;     // null: dense
+  int64_t slots;     // below 2^31
+  int32_t* dense;    // null: hash table
+  uint32_t version;  // of int32 ids, see gnnbench/fused_entry.h; 0: the table was filled
 };
 
 template <class Id>
@@ -65,6 +70,12 @@ struct FusedHop {
   uint64_t* tiles;  // one a tile, zero
 };
 
+// Memory that the last kernel zeroes, for a batch to come: a multiple of 16 bytes.
+struct FusedReset {
+  void* at;
+  int64_t bytes;
+};
+
 template <class Id>
 struct FusedBatch {
   Csc<Id> graph;
@@ -79,6 +90,8 @@ struct FusedBatch {
   FusedControl* control;  // zero
   Id* nodes;              // [node_room]
   int64_t node_room;
+  uint32_t hops;
+  FusedReset resets[2];
 };
 
 // Bytes to be zero (from `zero`) and to be filled with 0xFF (from `fill`) before a batch, both

@@ -26,7 +26,7 @@ namespace gnnbench::cuda {
 
 constexpr int kHopThreads = 256;
 constexpr int kMostTileRows = 32;           // warp 0 scans a tile
-constexpr uint32_t kHubUnits = 256;         // a whole block draws a reservoir of more
+constexpr uint32_t kHubDraws = 1024;        // a whole block makes a reservoir's, if more
 constexpr size_t kTileBytes = 24 << 10;     // of shared memory, if a row allows
 constexpr size_t kMostRowBytes = 64 << 10;  // what every GPU from compute capability 8.0 on has
 
@@ -53,6 +53,7 @@ struct FusedHopJob {
   uint32_t row_bytes;  // of shared memory
   uint32_t width_log;  // of a group
   bool only_new;
+  bool last;  // hop: no new node becomes a row
 };
 
 // What the launches before this one left.
@@ -79,8 +80,9 @@ __device__ inline HopStart hop_start(const FusedControl* control, uint32_t hop, 
 
 // ---- the kernel ----
 
+// A thinned reservoir's cells are few, however long its row.
 __device__ __forceinline__ bool is_hub(Pick pick, uint32_t degree, uint32_t fanout) {
-  return offer_units(pick, degree, fanout) > kHubUnits;
+  return pick == Pick::kReservoir && degree - fanout > kHubDraws;
 }
 
 // Fills a row's slots; of a hub's reservoir the whole block makes the offers. `spec.pick` is kPick.
@@ -169,7 +171,7 @@ __global__ void __launch_bounds__(kHopThreads)
   bool hub = false;
   if (g.lane == 0 && group < job.tile_rows) {
     row_offsets[group] = count;
-    if constexpr (takes_offers(kPick)) {
+    if constexpr (kPick == Pick::kReservoir) {
       hub = picks && is_hub(kPick, row.degree, job.fanout);
       hub_degrees[group] = hub ? row.degree : 0;
       hub_vertices[group] = vertex;
@@ -198,7 +200,7 @@ __global__ void __launch_bounds__(kHopThreads)
 
   if constexpr (!kWalks) {
     pick_slots<kPick>(g, row, picks, job.fanout, draws, spec, slots);
-    if constexpr (takes_offers(kPick)) {
+    if constexpr (kPick == Pick::kReservoir) {
       if (any_hub) {
         __syncthreads();
         for (uint32_t r = 0; r < tile_rows; ++r) {
@@ -275,6 +277,7 @@ __global__ void __launch_bounds__(kHopThreads)
       if (recorded) job.nodes[number] = id;
       if (number >= job.node_capacity) tell_fault(&state.faults, Fault::kNodesFull);
       job.map.name(at, id, number, recorded);
+      if (!job.last) fetch_ahead(job.graph.indptr + id);
     }
     if (s < count && fits) {
       job.indices[edge] = local;
@@ -343,7 +346,8 @@ void launch_hop(Launch launch, const FusedBatch<typename Map::Id>& batch, const 
                              shape.tile_rows,
                              shape.row_bytes,
                              shape.width_log,
-                             batch.only_new};
+                             batch.only_new,
+                             number + 1 == batch.hops};
   const size_t bytes = size_t{shape.tile_rows} * shape.row_bytes;
   const int64_t blocks = std::max<int64_t>(1, blocks_for(hop.row_capacity, shape.tile_rows));
   const auto run = [&](auto kernel) {

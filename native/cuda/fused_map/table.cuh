@@ -12,11 +12,9 @@
 
 #include "cuda/common/atomics.cuh"
 #include "cuda/fused_map/fused.h"
+#include "gnnbench/fused_entry.h"
 
 namespace gnnbench::cuda {
-
-constexpr int32_t kNew = INT32_MIN;
-constexpr int32_t kNoRoom = INT32_MIN + 1;
 
 // Fibonacci hashing; the range by multiply and shift, so that any number of slots will do.
 __device__ __forceinline__ uint32_t home_of(uint64_t id, uint32_t slots) {
@@ -59,6 +57,32 @@ struct PackedTable {
 
   __device__ int32_t resolve(int32_t note, const int32_t*) const {
     return static_cast<int32_t>(entries[~note]);
+  }
+};
+
+// The same not cleared, see gnnbench/fused_entry.h.
+struct VersionedEntries {
+  using Id = int32_t;
+  uint64_t* entries;
+  uint32_t slots;
+  FusedEntries layout;
+
+  __device__ uint64_t load(uint32_t slot) const { return load_relaxed(entries + slot); }
+  __device__ uint64_t exchange_if(uint32_t slot, uint64_t expected, uint64_t wanted) const {
+    return cuda::exchange_if(entries + slot, expected, wanted);
+  }
+
+  __device__ int32_t enter(int32_t id, int64_t, uint32_t* at) const {
+    return layout.enter(*this, slots, home_of(static_cast<uint32_t>(id), slots), id, at);
+  }
+
+  // A node that is not recorded has a number that an entry may not hold.
+  __device__ void name(uint32_t at, int32_t id, uint32_t local, bool recorded) const {
+    if (recorded) store_relaxed(entries + at, layout.named(id, local));
+  }
+
+  __device__ int32_t resolve(int32_t note, const int32_t*) const {
+    return static_cast<int32_t>(entries[~note] & FusedEntries::kUnnamed);
   }
 };
 

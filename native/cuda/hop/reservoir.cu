@@ -1,4 +1,5 @@
-// Reservoirs: a warp takes a row, and the whole block joins for rows of more than kBlockUnits.
+// Reservoirs: a warp takes a row, and the whole block joins for more than kBlockDraws of one. Of a
+// thinned reservoir the cells are few, however long its row.
 #include "cuda/hop/row.cuh"
 #include "cuda/pick/reservoir.cuh"
 
@@ -7,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 128;
 constexpr int kWarps = kThreads / 32;
-constexpr uint32_t kBlockUnits = 512;
+constexpr uint32_t kBlockDraws = 2048;
 constexpr uint32_t kSharedFanout = 512;  // 8 KiB of slots a block
 
 // All threads of the team (a warp or the block) call it for the same row.
@@ -39,12 +40,13 @@ __global__ void __launch_bounds__(kThreads) reservoir_kernel(HopJob<Id> job) {
     if (lane == 0) write_indptr(job, first + warp, r.out);
     if (!r.picks) {
       for (uint32_t s = lane; s < r.count; s += 32) write_slot(job, r, s, s);
-    } else if (offer_units(kPick, r.row.degree, job.draws.fanout) <= kBlockUnits) {
+    } else if (kPick == Pick::kReservoirThinned || r.row.degree - job.draws.fanout <= kBlockDraws) {
       reservoir_row<kPick>(whole_warp(), job, r, slots_of(warp, r));
     } else {
       is_large = true;
     }
   }
+  if constexpr (kPick == Pick::kReservoirThinned) return;
   if (lane == 0) large[warp] = is_large;
   __syncthreads();
   for (int w = 0; w < kWarps; ++w) {

@@ -7,12 +7,12 @@
 
 namespace gnnbench::cuda {
 
-template <class Id>
-struct HubWarp : RowWarp<Id> {
-  using RowWarp<Id>::job;
-  using RowWarp<Id>::lane;
-  using RowWarp<Id>::held;
-  using RowWarp<Id>::shared;
+template <class Id, class Team, Pick kOffers>
+struct HubWorker : RowWorker<Id, Team, kOffers> {
+  using RowWorker<Id, Team, kOffers>::job;
+  using RowWorker<Id, Team, kOffers>::lane;
+  using RowWorker<Id, Team, kOffers>::held;
+  using RowWorker<Id, Team, kOffers>::shared;
 
   static __device__ uint32_t chunks_of(uint32_t draws) { return (draws - 1) / kChunkDraws + 1; }
 

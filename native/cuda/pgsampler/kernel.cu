@@ -1,11 +1,12 @@
-// PGSampler's sampling kernel. A worker is a warp: it takes tickets of the queue, up to 32 at once,
-// waits for their tasks, draws their rows together, and pushes the tasks that they make.
+// PGSampler's sampling kernel. A worker, a warp or a block, takes tickets of the queue, up to 32 at
+// once, waits for their tasks, draws their rows together, and pushes the tasks that they make.
 //
 // Why nothing is lost and nothing hangs:
 // - A slot is published by the one store of its nonzero word (queue.cuh).
 // - A worker that holds a ticket leaves only when every task enqueued is finished. Children are
-//   counted as enqueued before their parent counts as finished, by the same lane in one word of
-//   memory, so the two halves of that word are equal at no moment in between.
+//   counted as enqueued before their parent counts as finished, in one word of memory and by the
+//   same lane or behind a barrier, so the two halves of that word are equal at no moment in
+//   between.
 // - A task's slot lies behind its parent's, and a worker works through its tickets in order. So the
 //   first unfinished task is never waited for by the worker that holds it, and only workers that
 //   run hold tickets: no block needs another one to be resident.
@@ -17,16 +18,28 @@
 namespace gnnbench::cuda {
 namespace {
 
-constexpr int kWorkers = 4;  // warps of a persistent block
+constexpr int kWarps = kWorkerThreads / 32;  // of a persistent block
 
-template <class Id>
-struct Worker : HubWarp<Id> {
-  using HubWarp<Id>::job;
-  using HubWarp<Id>::lane;
-  using HubWarp<Id>::held;
+template <class Id, class Team, Pick kOffers>
+struct Worker : HubWorker<Id, Team, kOffers> {
+  using HubWorker<Id, Team, kOffers>::job;
+  using HubWorker<Id, Team, kOffers>::lane;
+  using HubWorker<Id, Team, kOffers>::team;
+  using HubWorker<Id, Team, kOffers>::held;
 
-  // Samples the lanes' tasks (0: none) of the slots from `slot` on. False ends the worker.
+  // Samples the tasks of the first warp's lanes (0: none), of the slots from `slot` on. False ends
+  // the worker.
   __device__ bool sample(uint64_t word, uint32_t slot, bool may_split) const {
+    bool drawn = false, room = true;
+    if (team.leads()) room = hold(word, slot, may_split, drawn);
+    if (!team.all(room)) return false;
+    this->draw_rows(drawn);
+    return this->write_rows();
+  }
+
+  // Reads the rows of the tasks, makes room for them, opens those to be split; `drawn` are those
+  // left whose slots are to be drawn. By a warp. False where there is no more room.
+  __device__ bool hold(uint64_t word, uint32_t slot, bool may_split, bool& drawn) const {
     const bool mine = word != 0;
     const uint32_t hop = mine ? task_hop(word) : 0, fanout = job.fanouts[hop];
     const int64_t vertex = mine ? task_vertex(word) : 0;
@@ -39,10 +52,10 @@ struct Worker : HubWarp<Id> {
         this->fault(Fault::kBadRow);
       }
     }
-    const bool drawn = count > 0 && !takes_all(job.spec.pick, row.degree, fanout);
-    const bool split = may_split && drawn && job.spec.pick == Pick::kReservoir &&
+    drawn = count > 0 && !takes_all(this->pick(), row.degree, fanout);
+    const bool split = Team::kSplits && may_split && drawn && this->pick() == Pick::kReservoir &&
                        row.degree - fanout > kChunkDraws;
-    const bool thrice = job.spec.pick == Pick::kFisherYates && fanout > kSharedFanout && drawn;
+    const bool thrice = this->pick() == Pick::kFisherYates && fanout > kSharedFanout && drawn;
     const uint32_t splits = __ballot_sync(kAllLanes, split);
 
     unsigned long long room = static_cast<unsigned long long>(count) * (thrice ? 3 : 1), sum = room;
@@ -73,49 +86,65 @@ struct Worker : HubWarp<Id> {
       const uint32_t which = __ffs(left) - 1;
       if (!this->open_split(which, slot + which)) return false;
     }
-    this->draw_rows(drawn && !split);
-    return this->write_rows();
+    drawn = drawn && !split;
+    return true;
+  }
+
+  // Tickets of a warp.
+  struct Tickets {
+    uint32_t first = 0;
+    uint32_t count = 0;
+    uint32_t take = 1;  // next time: Algorithm 1 begins with one task
+  };
+
+  // Takes tickets where none is left and waits for the tasks of the first `ready` of them, a word a
+  // lane (others: 0). By a warp. False where all is done.
+  __device__ bool wait_for_tasks(Tickets& tickets, uint64_t& word, uint32_t& ready) const {
+    if (tickets.count == 0) {
+      if (lane == 0) tickets.first = atomicAdd(&job.control->head, tickets.take);
+      tickets.first = __shfl_sync(kAllLanes, tickets.first, 0);
+      tickets.count = tickets.take;
+      tickets.take = job.fetch_size;
+    }
+    for (uint32_t polls = 0;; ++polls) {
+      // The end is looked for less often than the task: all look at the same word for it.
+      const bool looks = lane == 0 && polls % 4 == 0;
+      bool stop = looks && this->faulty();
+      word = 0;
+      if (lane < tickets.count && tickets.first + lane < job.queue_capacity) {
+        word = load_relaxed(job.queue + tickets.first + lane);
+      }
+      // Those that are there, in order: one of the later may wait for one of the earlier.
+      const uint32_t missing = ~__ballot_sync(kAllLanes, word != 0);
+      ready = missing == 0 ? 32 : __ffs(missing) - 1;
+      if (looks && word == 0) stop |= all_finished(load_relaxed(&job.control->state));
+      if (__shfl_sync(kAllLanes, stop, 0)) return false;
+      if (ready > 0) return true;
+      __nanosleep(100);
+    }
   }
 
   // Takes tickets until all is done, or with `once` one ticket.
   __device__ void run(bool once) const {
-    uint32_t ticket = 0, tickets = 0, take = 1;  // Algorithm 1 begins with one task
+    Tickets tickets;
     for (;;) {
-      if (tickets == 0) {
-        if (lane == 0) ticket = atomicAdd(&job.control->head, take);
-        ticket = __shfl_sync(kAllLanes, ticket, 0);
-        tickets = take;
-        take = job.fetch_size;
-      }
       uint64_t word = 0;
-      uint32_t ready = 0;
-      for (uint32_t polls = 0;; ++polls) {
-        // The end is looked for less often than the task: all look at the same word for it.
-        const bool looks = lane == 0 && polls % 4 == 0;
-        bool stop = looks && this->faulty();
-        word = 0;
-        if (lane < tickets && ticket + lane < job.queue_capacity) {
-          word = load_relaxed(job.queue + ticket + lane);
-        }
-        // Those that are there, in order: one of the later may wait for one of the earlier.
-        const uint32_t missing = ~__ballot_sync(kAllLanes, word != 0);
-        ready = missing == 0 ? 32 : __ffs(missing) - 1;
-        if (looks && word == 0) stop |= all_finished(load_relaxed(&job.control->state));
-        if (__shfl_sync(kAllLanes, stop, 0)) return;
-        if (ready > 0) break;
-        __nanosleep(100);
-      }
+      uint32_t ready = 0;  // of a block 0 but in its first warp, as are the words
+      const bool stop = team.leads() && !wait_for_tasks(tickets, word, ready);
+      if (team.any(stop)) return;
       const bool plain = lane < ready && !is_chunk(word);
-      const bool chunk = lane < ready && is_chunk(word);
-      if (__any_sync(kAllLanes, plain) && !sample(plain ? word : 0, ticket, job.split_hubs)) return;
-      for (uint32_t left = __ballot_sync(kAllLanes, chunk); left != 0; left &= left - 1) {
-        __syncwarp();  // the rows held before are done with
-        if (!this->run_chunk(__shfl_sync(kAllLanes, word, __ffs(left) - 1))) return;
+      if (team.any(plain) && !sample(plain ? word : 0, tickets.first, job.split_hubs)) return;
+      if constexpr (Team::kSplits) {
+        const bool chunk = lane < ready && is_chunk(word);
+        for (uint32_t left = __ballot_sync(kAllLanes, chunk); left != 0; left &= left - 1) {
+          __syncwarp();  // the rows held before are done with
+          if (!this->run_chunk(__shfl_sync(kAllLanes, word, __ffs(left) - 1))) return;
+        }
       }
-      if (lane == 0) atomicAdd(&job.control->state, static_cast<unsigned long long>(ready));
+      if (team.rank() == 0) atomicAdd(&job.control->state, static_cast<unsigned long long>(ready));
       if (once) return;
-      ticket += ready;
-      tickets -= ready;
+      tickets.first += ready;
+      tickets.count -= ready;
     }
   }
 
@@ -146,36 +175,44 @@ struct Worker : HubWarp<Id> {
 };
 
 constexpr int warps_of(TaskSchedule schedule) {
-  return schedule == TaskSchedule::kPersistent ? kWorkers : 1;
+  return schedule == TaskSchedule::kPersistent ? kWarps : 1;
 }
 
 // Blocks that are to fit a multiprocessor: 40 warps at 48 registers, or all the blocks it can hold.
 constexpr int blocks_of(TaskSchedule schedule) {
-  return schedule == TaskSchedule::kPersistent ? 40 / kWorkers : 32;
+  return schedule == TaskSchedule::kPersistent ? 40 / kWarps : 32;
 }
 
-// Shared memory of a block: Held of each warp, then slots of each warp.
-template <class Id, TaskSchedule kSchedule>
+// Shared memory of a block: Held of each worker, then slots of each worker.
+template <class Id, TaskSchedule kSchedule, TaskWorker kWorker, Pick kOffers>
 __global__ void __launch_bounds__(32 * warps_of(kSchedule), blocks_of(kSchedule))
     tasks_kernel(const __grid_constant__ TaskJob<Id> job, uint32_t stride) {
   extern __shared__ __align__(16) unsigned char memory[];
-  const uint32_t warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  Held* held = reinterpret_cast<Held*>(memory);
-  uint32_t* slots = reinterpret_cast<uint32_t*>(held + warps);
-  const Worker<Id> worker{
-      {{{job, threadIdx.x % 32}, held[warp], slots + warp * job.fetch_size * stride, stride}}};
-  if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
-    worker.run_as_printed();
+  Held* const held = reinterpret_cast<Held*>(memory);
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if constexpr (kWorker == TaskWorker::kBlock) {
+    uint32_t* const slots = reinterpret_cast<uint32_t*>(held + 1);
+    const Worker<Id, OneBlock, kOffers> worker{{{{job, lane}, OneBlock{}, *held, slots, stride}}};
+    worker.run(false);
   } else {
-    worker.run(kSchedule == TaskSchedule::kFusion);
+    uint32_t* const slots = reinterpret_cast<uint32_t*>(held + blockDim.x / 32);
+    const Worker<Id, OneWarp, kOffers> worker{
+        {{{job, lane}, OneWarp{lane}, held[warp], slots + warp * job.fetch_size * stride, stride}}};
+    if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
+      worker.run_as_printed();
+    } else {
+      worker.run(kSchedule == TaskSchedule::kFusion);
+    }
   }
 }
 
-template <class Id, TaskSchedule kSchedule>
+template <class Id, TaskSchedule kSchedule, TaskWorker kWorker = TaskWorker::kWarp>
 void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
-  const auto kernel = tasks_kernel<Id, kSchedule>;
-  const int warps = warps_of(kSchedule);
-  const size_t bytes = warps * (sizeof(Held) + job.fetch_size * stride * sizeof(uint32_t));
+  const auto kernel = job.spec.pick == Pick::kReservoirThinned
+                          ? tasks_kernel<Id, kSchedule, kWorker, Pick::kReservoirThinned>
+                          : tasks_kernel<Id, kSchedule, kWorker, Pick::kReservoir>;
+  const int warps = warps_of(kSchedule), workers = kWorker == TaskWorker::kBlock ? 1 : warps;
+  const size_t bytes = workers * (sizeof(Held) + job.fetch_size * stride * sizeof(uint32_t));
   if (bytes > 48 * 1024) {
     GNNBENCH_CUDA_CALL(launch,
                        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -190,7 +227,7 @@ void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
     GNNBENCH_CUDA_CALL(launch, cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel,
                                                                              warps * 32, bytes));
     blocks = std::min(static_cast<int64_t>(processors) * resident,
-                      blocks_for(job.queue_capacity, warps));  // no more workers than tasks
+                      blocks_for(job.queue_capacity, workers));  // no more workers than tasks
   }
   if constexpr (kSchedule == TaskSchedule::kAsPrinted) {
     // Each block owns the index of its number; the next one to take is behind them.
@@ -205,7 +242,8 @@ void launch_tasks(Launch launch, const TaskJob<Id>& job, uint32_t stride) {
 }  // namespace
 
 template <class Id>
-void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule) {
+void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule,
+                   TaskWorker worker) {
   uint32_t stride = 1;
   for (uint32_t h = 0; h < job.hops; ++h) {
     const uint32_t fanout = job.fanouts[h];
@@ -213,16 +251,18 @@ void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule)
   }
   if (job.spec.pick == Pick::kFisherYates) stride *= 3;
   stride |= 1;  // lanes that draw side by side meet no bank conflicts
+  using enum TaskSchedule;
+  if (worker == TaskWorker::kBlock) {
+    return launch_tasks<Id, kPersistent, TaskWorker::kBlock>(launch, job, stride);
+  }
   switch (schedule) {
-    case TaskSchedule::kPersistent:
-      return launch_tasks<Id, TaskSchedule::kPersistent>(launch, job, stride);
-    case TaskSchedule::kFusion: return launch_tasks<Id, TaskSchedule::kFusion>(launch, job, stride);
-    case TaskSchedule::kAsPrinted:
-      return launch_tasks<Id, TaskSchedule::kAsPrinted>(launch, job, stride);
+    case kPersistent: return launch_tasks<Id, kPersistent>(launch, job, stride);
+    case kFusion: return launch_tasks<Id, kFusion>(launch, job, stride);
+    case kAsPrinted: return launch_tasks<Id, kAsPrinted>(launch, job, stride);
   }
 }
 
-template void pgsampler_run<int32_t>(Launch, const TaskJob<int32_t>&, TaskSchedule);
-template void pgsampler_run<int64_t>(Launch, const TaskJob<int64_t>&, TaskSchedule);
+template void pgsampler_run<int32_t>(Launch, const TaskJob<int32_t>&, TaskSchedule, TaskWorker);
+template void pgsampler_run<int64_t>(Launch, const TaskJob<int64_t>&, TaskSchedule, TaskWorker);
 
 }  // namespace gnnbench::cuda

@@ -7,8 +7,9 @@
 //   queue      word of each task                    [queue_capacity], zeros at first
 //   rows       place and count of its result        [queue_capacity]
 //   neighbors  of all rows, a row's side by side    [edge_capacity]; of a split row its slots first
-//   nodes      vertices met besides the seeds       [node_capacity], each once
-//   known      bits of every vertex (KnownLayout)   zeros at first
+//   known      bits of every vertex (KnownLayout)   whole groups, zeros at first
+//
+// Besides the bits nothing is kept for each node of the graph: local ids are ranks among them.
 #pragma once
 
 #include "cuda/common/launch.h"
@@ -27,19 +28,23 @@ enum class TaskSchedule {
   kAsPrinted,   // Algorithm 1 as printed: unsound, tasks get lost
 };
 
+// Who draws the rows of a worker's tasks.
+enum class TaskWorker {
+  kWarp,
+  kBlock,  // as in the paper; of kPersistent, and its hubs are whole
+};
+
 // Counters of a batch, zeros at first. Those that all workers change have a line of their own.
 struct TaskControl {
   alignas(128) unsigned long long state;  // see gnnbench/task.h
   alignas(128) unsigned long long edges;  // reserved in `neighbors`
   alignas(128) uint32_t head;             // next ticket
-  alignas(128) uint32_t nodes;            // entries of `nodes`
   alignas(128) uint32_t faults;  // Fault, or-ed; whatever sets one makes every worker leave
   uint32_t chunks;               // tasks that are parts of split rows
   uint32_t stale;                // as printed: slots read before their task was written
-  // Filled by the building of blocks, by hop.
-  alignas(128) unsigned long long hop_edges[kMaxTaskHops + 1];
-  uint32_t found[kMaxTaskHops + 1];   // vertices met first as sources of hop h - 1; 0: the seeds
-  uint32_t ranked[kMaxTaskHops + 1];  // of those, how many have a local id
+  // Filled by the building of blocks.
+  alignas(128) uint32_t hop_edges[kMaxTaskHops + 1];
+  uint32_t known[kMaxTaskHops + 1];  // vertices met before hop h is drawn; last: all
 };
 
 struct TaskRow {
@@ -61,47 +66,59 @@ struct TaskJob {
   uint32_t* known;
   unsigned long long* queue;
   TaskRow* rows;
-  uint32_t queue_capacity;  // below 2^31, as the other two
+  uint32_t queue_capacity;  // below 2^31, as edge_capacity
   Id* neighbors;
   int64_t* positions;  // [edge_capacity] or nullptr
   uint32_t edge_capacity;
-  Id* nodes;
-  uint32_t node_capacity;
   TaskControl* control;
 };
 
 // Draws of a reservoir row that one task takes, where longer rows are split.
 constexpr uint32_t kChunkDraws = 4096;
 
-// Seeds become tasks of hop 0 with the local ids 0 to n - 1.
+// Seeds become tasks of hop 0.
 template <class Id>
-void pgsampler_seeds(Launch launch, const TaskJob<Id>& job, Vertices seeds, int64_t n,
-                     int32_t* local_of, Id* src_nodes);
+void pgsampler_seeds(Launch launch, const TaskJob<Id>& job, Vertices seeds, int64_t n);
 
 // The sampling kernel.
 template <class Id>
-void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule);
+void pgsampler_run(Launch launch, const TaskJob<Id>& job, TaskSchedule schedule, TaskWorker worker);
 
-// Blocks of all hops, one after the other in each array; hop h has found[0] + .. + found[h] rows.
-template <class Id>
-struct TaskBlocks {
-  int32_t* local_of;  // [num_nodes], local id of every vertex met; nothing to clear
-  Id* src_nodes;      // [seeds + node_capacity]; a hop's sources are a prefix
-  int32_t* indptr;    // [indptr_capacity], rows + 1 entries a hop
+// What the blocks are built with.
+struct TaskRanks {
+  Vertices seeds;
+  int64_t num_seeds;
+  int64_t groups;    // of the graph's nodes
+  int32_t* sums;     // [pgsampler_sums], of vertices in the groups before, by hop first met
+  int32_t* seed_of;  // [num_seeds], the seed of each rank among the seeds
+  int32_t* indptr;   // [indptr_capacity], rows + 1 entries a hop: hop h has known[h] rows
   int64_t indptr_capacity;
-  int32_t* indices;    // [edge_capacity]
-  int64_t* positions;  // [edge_capacity] or nullptr
   bool rows_may_miss;  // as printed: a destination may have no result
+  void* scratch;       // of the scans, of the larger of both
+  size_t scratch_bytes;
 };
 
-// Local ids: by the hop at which a vertex is first met, in any order within.
-template <class Id>
-void pgsampler_local_ids(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks);
+inline int64_t pgsampler_sums(int64_t groups, uint32_t hops) { return groups * (hops + 1) + 1; }
 
-// Rows in the order of local ids, offsets, local ids of the neighbours. `scratch` is for the scan
-// of indptr, scan_scratch_bytes<int32_t>(indptr_capacity).
+// Where the edges and nodes of the blocks go, of the sizes that the ranks told.
 template <class Id>
-void pgsampler_blocks(Launch launch, const TaskJob<Id>& job, const TaskBlocks<Id>& blocks,
-                      void* scratch, size_t scratch_bytes);
+struct TaskBlocks {
+  Id* nodes;  // a hop's sources are a prefix
+  int32_t* indices[kMaxTaskHops];
+  int64_t* positions[kMaxTaskHops];  // null without positions
+};
+
+// Edges of each hop and vertices met, into `control`; then all local ids are known: seeds in their
+// order, then by the hop at which a vertex is first met, in order of vertices within.
+template <class Id>
+void pgsampler_local_ids(Launch launch, const TaskJob<Id>& job, const TaskRanks& ranks);
+
+// indptr: rows in the order of local ids.
+template <class Id>
+void pgsampler_offsets(Launch launch, const TaskJob<Id>& job, const TaskRanks& ranks);
+
+template <class Id>
+void pgsampler_blocks(Launch launch, const TaskJob<Id>& job, const TaskRanks& ranks,
+                      const TaskBlocks<Id>& blocks);
 
 }  // namespace gnnbench::cuda

@@ -35,11 +35,10 @@ struct QueueWarp {
     store_relaxed(job.queue + slot, static_cast<unsigned long long>(word));
   }
 
-  // Vertices that became sources of `hop`, one a lane (or none): those not met before go to
-  // `nodes`, new tasks into the queue. Algorithm 2: look first, then an atomic or. False where
-  // there is no more room.
+  // Vertices that became sources of `hop`, one a lane (or none): new tasks go into the queue.
+  // Algorithm 2: look first, then an atomic or. False where there is no more room.
   __device__ bool meet(bool any, int64_t vertex, uint32_t hop) const {
-    bool found = false, fresh = false;
+    bool fresh = false;
     if (any) {
       const bool last = hop + 1 == job.hops;
       uint32_t& word = job.known[job.layout.word(vertex)];
@@ -48,22 +47,11 @@ struct QueueWarp {
       // A source of the last hop has no task: whether the vertex was met at all is what counts.
       if (last ? bits == 0 : (bits & bit) == 0) {
         bits = job.layout.bits(atomicOr(&word, bit << shift), shift);
-        found = bits == 0;
         fresh = !last && (bits & bit) == 0;
       }
     }
     const uint32_t before = (1u << lane) - 1;
-    const uint32_t founds = __ballot_sync(kAllLanes, found);
     const uint32_t tasks = __ballot_sync(kAllLanes, fresh);
-    if (founds != 0) {
-      uint32_t at = 0;
-      if (lane == 0) at = atomicAdd(&job.control->nodes, __popc(founds));
-      at = __shfl_sync(kAllLanes, at, 0) + __popc(founds & before);
-      const bool full = at >= job.node_capacity;
-      if (found && full) fault(Fault::kNodesFull);
-      if (found && !full) job.nodes[at] = static_cast<Id>(vertex);
-      if (__any_sync(kAllLanes, found && full)) return false;
-    }
     if (tasks != 0) {
       const uint32_t tail = reserve_tasks(__popc(tasks));
       if (tail == kNoSlot) return false;

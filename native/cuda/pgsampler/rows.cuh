@@ -1,4 +1,5 @@
-// The rows that a warp draws together, one of each lane's task: their draws, then their edges.
+// The rows that a worker draws together, one of each task that it has: their draws, then their
+// edges. A worker is a warp, or a block whose first warp holds the rows that all of it draws.
 #pragma once
 
 #include "cuda/pgsampler/queue.cuh"
@@ -10,6 +11,29 @@
 namespace gnnbench::cuda {
 
 constexpr uint32_t kSharedFanout = 64;  // rows of larger fanouts keep their slots in `neighbors`
+
+// Who a worker is. any() and all() are told to all threads, and are barriers.
+struct OneWarp {
+  static constexpr bool kSplits = true;  // may share a long row with other workers
+  uint32_t lane;
+
+  __device__ uint32_t rank() const { return lane; }
+  __device__ uint32_t size() const { return 32; }
+  __device__ bool leads() const { return true; }
+  __device__ void sync() const { __syncwarp(); }
+  __device__ bool any(bool one) const { return __any_sync(kAllLanes, one); }
+  __device__ bool all(bool one) const { return __all_sync(kAllLanes, one); }
+};
+
+constexpr uint32_t kWorkerThreads = 128;  // of a block that is one worker
+
+struct OneBlock : Block<kWorkerThreads> {
+  static constexpr bool kSplits = false;
+
+  __device__ bool leads() const { return threadIdx.x < 32; }
+  __device__ bool any(bool one) const { return __syncthreads_or(one); }
+  __device__ bool all(bool one) const { return __syncthreads_and(one); }
+};
 
 struct Held {
   int64_t vertex[32];
@@ -37,14 +61,21 @@ __device__ __forceinline__ RowSlots slots_in_place(const TaskJob<Id>& job, uint3
   return {reinterpret_cast<uint32_t*>(job.neighbors + out), sizeof(Id) / 4};
 }
 
-template <class Id>
-struct RowWarp : QueueWarp<Id> {
+// kOffers is a reservoir: of kReservoirThinned, whose cells take registers, the workers draw
+// nothing else.
+template <class Id, class Team, Pick kOffers>
+struct RowWorker : QueueWarp<Id> {
   using QueueWarp<Id>::job;
   using QueueWarp<Id>::lane;
 
+  Team team;
   Held& held;
   uint32_t* shared;  // fetch_size x stride words
   uint32_t stride;
+
+  __device__ Pick pick() const {
+    return kOffers == Pick::kReservoirThinned ? kOffers : job.spec.pick;
+  }
 
   __device__ RowSlots slots_of(uint32_t row, uint32_t fanout) const {
     if (fanout <= kSharedFanout) return {shared + row * stride, 1};
@@ -57,19 +88,22 @@ struct RowWarp : QueueWarp<Id> {
 
   // Reservoirs of all held rows together, so that short rows share the lanes.
   __device__ void draw_reservoirs(bool drawn) const {
-    const uint32_t fanout = job.fanouts[held.hop[lane]];
-    sum_up(drawn ? offer_units(job.spec.pick, held.degree[lane], fanout) : 0, held.units);
-    for (uint32_t p = lane, row = 0; p < held.first[32]; p += 32) {
+    if (team.leads()) {
+      const uint32_t fanout = job.fanouts[held.hop[lane]];
+      sum_up(drawn ? offer_units(kOffers, held.degree[lane], fanout) : 0, held.units);
+    }
+    team.sync();
+    for (uint32_t p = team.rank(), row = 0; p < held.first[32]; p += team.size()) {
       row = row_of(p, held.first, row);
       const uint32_t s = p - held.first[row];
       const bool has_slot = held.units[row] < held.units[row + 1] && s < held.count[row];
       if (has_slot) slots_of(row, held.count[row])[s] = s;
     }
-    __syncwarp();
-    for (uint32_t p = lane, row = 0; p < held.units[32]; p += 32) {
+    team.sync();
+    for (uint32_t p = team.rank(), row = 0; p < held.units[32]; p += team.size()) {
       row = row_of(p, held.units, row);
       const uint32_t count = held.count[row];  // the fanout
-      offer_unit(job.spec.pick, draws_of(row), p - held.units[row], held.degree[row], count,
+      offer_unit(kOffers, draws_of(row), p - held.units[row], held.degree[row], count,
                  slots_of(row, count));
     }
   }
@@ -79,7 +113,7 @@ struct RowWarp : QueueWarp<Id> {
   __device__ void draw_together(uint32_t row) const {
     const uint32_t fanout = job.fanouts[held.hop[row]], degree = held.degree[row];
     const RowSlots slots = slots_of(row, fanout);
-    if (job.spec.pick == Pick::kFloyd) {
+    if (pick() == Pick::kFloyd) {
       floyd_warp(lane, degree, fanout, draws_of(row), slots);
     } else {
       fisher_yates_warp(lane, degree, fanout, draws_of(row), slots, slots.after(fanout),
@@ -87,33 +121,36 @@ struct RowWarp : QueueWarp<Id> {
     }
   }
 
-  // Fills the slots of the held rows whose draws depend on one another.
+  // Fills the slots of the held rows whose draws depend on one another; `drawn` is the first
+  // warp's, a row a lane.
   __device__ void draw_rows(bool drawn) const {
-    const Pick pick = job.spec.pick;
-    if (!without_replacement(pick)) return;
-    if (takes_offers(pick)) {
+    if (!without_replacement(pick())) return;
+    if (takes_offers(pick())) {
       draw_reservoirs(drawn);
-    } else {
+    } else if (team.leads()) {
       // Where the fanout is small a lane draws its own row.
       const uint32_t fanout = job.fanouts[held.hop[lane]];
       const bool alone = drawn && fanout <= kSharedFanout;
       if (alone) {
         uint32_t* out = shared + lane * stride;
-        pick_row(job.spec, held.begin[lane], held.degree[lane], fanout, draws_of(lane), out,
-                 out + fanout);
+        if (pick() == Pick::kFloyd) {
+          pick_floyd(held.degree[lane], fanout, draws_of(lane), out);
+        } else {
+          pick_fisher_yates(held.degree[lane], fanout, draws_of(lane), out, out + fanout);
+        }
       }
       for (uint32_t left = __ballot_sync(kAllLanes, drawn && !alone); left != 0; left &= left - 1) {
         draw_together(__ffs(left) - 1);
       }
     }
-    __syncwarp();
+    team.sync();
   }
 
   // Position in its row that edge `s` of a held row takes.
   __device__ uint32_t position_of(uint32_t row, uint32_t s) const {
     const uint32_t degree = held.degree[row], fanout = job.fanouts[held.hop[row]];
-    if (takes_all(job.spec.pick, degree, fanout)) return s;
-    if (without_replacement(job.spec.pick)) return slots_of(row, fanout)[s];
+    if (takes_all(pick(), degree, fanout)) return s;
+    if (without_replacement(pick())) return slots_of(row, fanout)[s];
     const Draws draws = draws_of(row);
     return independent_slot(job.spec, CscRow{held.begin[row], degree}, s, draws);
   }
@@ -127,8 +164,9 @@ struct RowWarp : QueueWarp<Id> {
   // Writes the edges of the held rows and pushes their tasks. False ends the worker.
   __device__ bool write_rows() const {
     const uint32_t pairs = held.first[32];
-    for (uint32_t from = 0, row = 0; from < pairs; from += 32) {
-      const uint32_t p = from + lane;
+    bool room = true;
+    for (uint32_t from = 0, row = 0; from < pairs && room; from += team.size()) {
+      const uint32_t p = from + team.rank();
       bool any = p < pairs;
       int64_t vertex = 0;
       uint32_t hop = 0;
@@ -154,9 +192,9 @@ struct RowWarp : QueueWarp<Id> {
           }
         }
       }
-      if (!this->meet(any, vertex, hop)) return false;
+      room = this->meet(any, vertex, hop);
     }
-    return true;
+    return team.all(room);
   }
 
   // Sums of the lanes' numbers, each without its own; the total last.

@@ -153,10 +153,10 @@ inline FusedRedo fused_redo(const FusedWork& work, const std::vector<FusedRoom>&
 
 // ---- PGSampler: one queue for the whole batch ----
 
-// Capacities hold three numbers: tasks, edges and nodes.
-enum : size_t { kTasks, kTaskEdges, kTaskNodes };
+// Capacities hold two numbers: tasks and edges.
+enum : size_t { kTasks, kTaskEdges };
 
-constexpr int64_t kMostTasks = INT32_MAX;  // of each of the three
+constexpr int64_t kMostTasks = INT32_MAX;  // of each of the two
 constexpr int64_t kFirstTasks = int64_t{1} << 24;
 
 struct TaskWork {
@@ -180,15 +180,14 @@ inline std::vector<int64_t> task_guess(const TaskWork& work) {
     all_edges += edges * work.slots;
     rows = std::min(work.num_nodes, rows + edges);
   }
-  return {std::max(std::min(tasks, kFirstTasks), work.seeds + 1), std::min(all_edges, kFirstTasks),
-          std::min(std::min(work.num_nodes, rows), kFirstTasks)};
+  return {std::max(std::min(tasks, kFirstTasks), work.seeds + 1), std::min(all_edges, kFirstTasks)};
 }
 
 // Doubles what was `full` and notes it in `least`. False where it cannot grow.
 inline bool grow(std::vector<int64_t>& capacity, std::vector<int64_t>& least,
-                 const bool (&full)[3]) {
+                 const bool (&full)[2]) {
   bool can = true;
-  for (size_t i = 0; i < 3; ++i) {
+  for (size_t i = 0; i < 2; ++i) {
     if (!full[i]) continue;
     can = can && capacity[i] < kMostTasks;
     least[i] = capacity[i] + 1;

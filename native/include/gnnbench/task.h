@@ -52,7 +52,12 @@ GNNBENCH_HD bool all_finished(uint64_t state) {
 // bits of a vertex are padded to a power of two, so that they never straddle words.
 //
 //   word  v / per_word:  | .. | vertex 2 | vertex 1 | vertex 0 |    2^(5 - width_log2) vertices
+//
+// Of the vertices first met at a hop one is ranked by counting bits: those of the groups before its
+// own are kept as sums, those of its group are counted.
 struct KnownLayout {
+  static constexpr int64_t kGroup = 64;  // vertices, of whole words
+
   uint32_t width_log2;  // 2^width_log2 bits a vertex
 
   static KnownLayout of(int hops) {
@@ -60,6 +65,8 @@ struct KnownLayout {
     while ((1 << log2) < hops + 1) ++log2;
     return {log2};
   }
+  static int64_t groups(int64_t num_nodes) { return (num_nodes + kGroup - 1) / kGroup; }
+  GNNBENCH_HD uint32_t group_words() const { return 2u << width_log2; }
   int64_t words(int64_t num_nodes) const { return (num_nodes >> (5 - width_log2)) + 1; }
   GNNBENCH_HD int64_t word(int64_t vertex) const { return vertex >> (5 - width_log2); }
   GNNBENCH_HD uint32_t shift(int64_t vertex) const {
@@ -68,6 +75,13 @@ struct KnownLayout {
   // The vertex's own bits of its word.
   GNNBENCH_HD uint32_t bits(uint32_t word, uint32_t shift) const {
     return (word >> shift) & (0xFFFFFFFFu >> (32 - (1u << width_log2)));
+  }
+  // Of each vertex of a word its lowest bit, where `hop` is the first of its bits that is set.
+  GNNBENCH_HD uint32_t first_met(uint32_t word, uint32_t hop) const {
+    const uint32_t lowest = 0xFFFFFFFFu / (0xFFFFFFFFu >> (32 - (1u << width_log2)));
+    uint32_t before = 0;
+    for (uint32_t h = 0; h < hop; ++h) before |= word >> h;
+    return (word >> hop) & ~before & lowest;
   }
 };
 

@@ -1,0 +1,22 @@
+"""``graphbolt``: DGL's newer loader, GraphBolt: its sampling, its fetch, DGL's layers.
+
+It is in DGL from 2.0 on, built for one release of torch, so that most environments have none. Its
+own loader overlaps stages; here ``schedule`` does. Its layer-neighbour sampler draws by another law
+and its caches of rows are not wired here (``features=cache`` is ours).
+"""
+
+from __future__ import annotations
+
+from gnnbench.composition.recipe import Recipe
+from gnnbench.stages.aggregate import DglLayers
+from gnnbench.stages.features.spec import BoltGather
+from gnnbench.stages.sampler.graphbolt import BoltSampler
+
+GRAPHBOLT = Recipe(
+    name="graphbolt",
+    summary="DGL's GraphBolt: its neighbour sampling and feature fetch, DGL's layers",
+    paper="Wang et al., Deep Graph Library, arXiv:1909.01315; GraphBolt is its data loading of 2.0",
+    sampler=BoltSampler(),
+    features=BoltGather(),
+    aggregate=DglLayers(),
+)

@@ -1,0 +1,138 @@
+"""Times of a GPU's sampling where its draws or its host are the bound, on an R-MAT graph.
+
+``fused_map``: PGSampler's point, batch 2048 and 10/10/10, by the reservoirs and Floyd's pick, after
+checking that they draw the CPU's edges; ``fused_map asked``: batches asked ahead, eight of them in
+flight, 15/10/5, which is what they take sustained. Medians and means as ``operators.py`` has them;
+JSON goes to --out. Exit code 1 where edges differ from the CPU's.
+
+    python native/bench/draws.py --out draws.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import torch
+from operators import KEY, WARMUP, Report, device_time, require_equal, rmat, time_each, time_run
+from torch import Tensor
+
+from gnnbench.ops.fused import HighWater, fused_map
+from gnnbench.ops.fused_asked import AskedFusedMap, AskedState
+from gnnbench.ops.library import load_native
+from gnnbench.ops.picks import PickSpec
+
+IN_FLIGHT = 8
+Graph = tuple[Tensor, Tensor]
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scale", type=int, default=21, help="log2 of the number of nodes")
+    parser.add_argument("--edges", type=int, default=123_000_000)
+    parser.add_argument("--batches", type=int, default=200, help="consecutive batches timed")
+    parser.add_argument("--repeats", type=int, default=50, help="batches under the profiler")
+    parser.add_argument("--batch-sizes", type=int, nargs="+", default=[8000, 1024])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("draws.json"))
+    return parser.parse_args()
+
+
+def seeds_of(graph: Graph, size: int, options: argparse.Namespace) -> list[Tensor]:
+    """Seeds of each batch, drawn among the nodes that have in-neighbours."""
+    draws = torch.Generator("cuda").manual_seed(options.seed + size)
+    able = torch.nonzero(graph[0].diff() > 0).flatten().int()
+    return [
+        able[torch.randperm(able.numel(), generator=draws, device="cuda")[:size]]
+        for _ in range(options.batches + WARMUP)
+    ]
+
+
+def positions(flat: list[Tensor]) -> list[Tensor]:
+    """The edges of each hop, in order."""
+    return [t.sort().values for t in flat[3::4]]
+
+
+def bench_picks(options: argparse.Namespace, graph: Graph, out: Report) -> None:
+    """The reservoirs whose draws are the bound, and Floyd's pick."""
+    ops = torch.ops.gnnbench
+    on_host = tuple(t.cpu() for t in graph)
+    seeds = seeds_of(graph, 2048, options)
+    for pick in ("reservoir", "reservoir_thinned", "floyd"):
+        how = ([10, 10, 10], pick, [], [], "cumulative", KEY)
+        right = ops.hop_by_hop(*on_host, seeds[0].cpu(), *how, 0, True)
+        nodes, edges = ([t.numel() for t in right[k::4]] for k in (2, 1))
+        room = [n + n // 4 for pair in zip(nodes, edges, strict=True) for n in pair]
+        found = ops.fused_map(*graph, seeds[0], *how, 0, True, room)
+        require_equal(positions(found), positions(right), f"fused_map {pick}")
+
+        def call(i: int, how: tuple[Any, ...] = how, room: list[int] = room) -> Any:
+            return ops.fused_map(*graph, seeds[i % len(seeds)], *how, i, False, room)
+
+        row = {"name": "fused_map", "batch": 2048, "fanouts": "10/10/10", "pick": pick,
+               "edges": sum(edges)}  # fmt: skip
+        times = time_each(call, options.batches)
+        times["device_ms"] = device_time(call, options.repeats)
+        out.add({**row, **times, "run_ms": time_run(call, options.batches)})
+
+
+class Asked:
+    """Batches of a size asked ahead, of which the oldest is read where too many are in flight."""
+
+    def __init__(self, graph: Graph, seeds: list[Tensor]) -> None:
+        self._graph, self._seeds = graph, seeds
+        self._how: dict[str, Any] = {
+            "pick": PickSpec.of("floyd"), "frontier": "cumulative", "key": KEY,
+            "with_positions": False,
+        }  # fmt: skip
+        self._mark, self._state = HighWater(), AskedState("cuda")
+        self._flying: deque[AskedFusedMap] = deque()
+        self.edges = 0
+        for i in range(3):
+            self._mark.see(fused_map(*graph, seeds[i], [15, 10, 5], batch=i, **self._how)[1])
+
+    def __call__(self, i: int) -> None:
+        """Ask for batch ``i``."""
+        if len(self._flying) == IN_FLIGHT:
+            drawn, took = self._flying.popleft().read()
+            self._mark.see(took)
+            self.edges = drawn.sampled_edges
+        seeds = self._seeds[i % len(self._seeds)]
+        how = {**self._how, "capacity": self._mark.capacity, "state": self._state}
+        self._flying.append(AskedFusedMap(*self._graph, seeds, [15, 10, 5], batch=i, **how))
+
+
+def bench_asked(options: argparse.Namespace, graph: Graph, out: Report) -> None:
+    """Fused-Map asked ahead, of each batch size."""
+    for size in options.batch_sizes:
+        call = Asked(graph, seeds_of(graph, size, options))
+        time_run(call, WARMUP)
+        row = {"name": "fused_map asked", "batch": size, "fanouts": "15/10/5", "pick": "floyd"}
+        times = {"run_ms": time_run(call, options.batches)}
+        times["device_ms"] = device_time(call, options.repeats)
+        out.add({**row, "edges": call.edges, **times})
+
+
+def main() -> None:
+    """Check and time everything."""
+    options = arguments()
+    load_native()
+    graph = rmat(options.scale, options.edges, options.seed)
+    torch.cuda.synchronize()
+    facts = {"torch": torch.__version__, "device": torch.cuda.get_device_name(),
+             "nodes": graph[0].numel() - 1, "edges": graph[1].numel(),
+             "batches": options.batches}  # fmt: skip
+    print(facts, flush=True)
+    out = Report(options.out, facts)
+    bench_picks(options, graph, out)
+    bench_asked(options, graph, out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

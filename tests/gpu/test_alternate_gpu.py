@@ -1,0 +1,140 @@
+"""Epochs in turns on a GPU: samples that wait come back as they were, wherever they waited."""
+
+import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench.measure.timeline import STREAM, Timeline
+from gnnbench.stages.schedule.turns import Samples
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+LATE = 2_000_000  # cycles, about a millisecond: longer than anything of a small batch
+STORED = ["host", "gpu"]
+STAGES = {
+    "uva": {"features": "uva"},
+    "gnnlab": {"sampler": "gnnlab", "features": "cache", "features.ratio": 0.3},
+    "fused-match": {"sampler": "fused-map", "features": "match", "order": "greedy",
+                    "order.window": 3},
+    "window": {"features": "window", "features.window": 3},
+}  # fmt: skip
+
+
+def alternate(stored, batches=0, depth=0, **settings):
+    return {
+        "schedule": "alternate", "schedule.stored": stored, "schedule.batches": batches,
+        "schedule.depth": depth, **settings,
+    }  # fmt: skip
+
+
+def tensors(batch):
+    """Copies of all of a batch's tensors, made in the stream's order."""
+    return [t.clone() for t in (batch.seeds, *batch.tensors())]
+
+
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("sampler", ["hop-by-hop", "gnnlab", "fused-map", "fastsample"])
+def test_samples_come_back_as_they_were(sampler, stored, late, small_graph):
+    """Also where the sampler and the copies are late, and its memory is asked for again."""
+    system = make(small_graph, settings={"sampler": sampler}, until="sample", **SMALL)
+    seeds = system.order.batches(0, "cuda")
+    seeds = [s.to(small_graph.indices.dtype) for s in seeds]
+    right = []
+    waiting = Samples(system.job, stored == "host")
+    for number, few in enumerate(seeds):
+        if late:
+            torch.cuda._sleep(LATE)
+        batch = system.stages.sampler.sample(few, 0, number)
+        right.append(tensors(batch))
+        waiting.put(batch)
+        del batch
+        # what the batch left free is given out and written, in the stream's order
+        torch.full((1 << 16,), -1, device="cuda")
+    for number, few in enumerate(seeds):
+        batch = waiting.sample(few, 0, number)
+        assert batch.number == number and batch.input_nodes.is_cuda
+        pairs = zip(tensors(batch), right[number], strict=True)
+        assert all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+    system.close()
+
+
+@pytest.mark.parametrize("batches,depth", [(0, 0), (4, 0), (0, 1), (4, 2)])
+@pytest.mark.parametrize("stored", STORED)
+@pytest.mark.parametrize("stages", STAGES)
+def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_graph, one_thread):
+    """Local ids come in any order in some samplers, and sums with them."""
+    found = []
+    for settings in (STAGES[stages], alternate(stored, batches, depth, **STAGES[stages])):
+        system = make(small_graph, settings=settings, **SMALL)
+        assert system.check().ok
+        reports = [run(system, epoch) for epoch in range(4)]
+        assert all(r.ok for r in reports), [r.reason for r in reports]
+        verified = system.verify(9, Timeline.on("cuda"))
+        assert verified.ok, verified.reason
+        found.append((reports, verified.digest))
+        assert system.recheck(11) == ""
+        system.close()
+    (serial, one), (turns, other) = found
+    assert one == other
+    where = "host" if stored == "host" else "device"
+    for right, report in zip(serial, turns, strict=True):
+        assert report.loss == pytest.approx(right.loss, rel=1e-4)
+        assert report.unique_nodes == right.unique_nodes
+        counts = counted(report)
+        own = [counts.pop(("schedule", n, where)) for n in ("stored_bytes", "stored_most_bytes")]
+        assert own[0] >= own[1] > 0 and (batches or own[0] == own[1])
+        assert counts == counted(right)
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_all_of_a_turn_is_sampled_first_on_one_lane(stored, small_graph, one_thread):
+    system = make(small_graph, settings=alternate(stored, 5, features="uva"), **SMALL)
+    timeline = Timeline.on("cuda")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    system.audit(0)
+    spans = sorted(timeline.spans(), key=lambda s: s.begin)
+    assert {s.lane for s in spans} == {STREAM}
+    turn = ["sample"] * 5 + ["sample", "memory_io", "compute"] * 5
+    assert [s.phase for s in spans] == turn * 2
+    assert timeline.sweep().overlap == 0
+    system.close()
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+@pytest.mark.parametrize("stored", STORED)
+def test_memory_is_the_same_after_every_epoch(stored, depth, small_graph, one_thread):
+    settings = alternate(stored, depth=depth, features="uva")
+    system = make(small_graph, settings=settings, **SMALL)
+    found = []
+    for _ in range(6):
+        assert run(system, 3).ok
+        found.append(torch.cuda.memory_allocated())
+    assert len(set(found[2:])) == 1
+    system.close()
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_a_cache_takes_what_turns_leave(stored, small_graph, one_thread):
+    settings = {"features.ratio": "auto", "schedule.stored": stored}
+    system = make(small_graph, "gnnlab", settings, **SMALL)
+    told = {name: value for _, name, _, value in system.setup_counts}
+    assert told["cache_ratio"] == 1.0 and told["uncached_peak_bytes"] > 0
+    assert system.check().ok and run(system).ok
+    system.close()
+
+
+@pytest.mark.parametrize("name", ["best", "fastgl", "gnnadvisor", "gnnlab", "pagraph", "tsota"])
+def test_every_system_passes_the_gate_and_runs(name, small_graph, one_thread):
+    system = make(small_graph, name, **SMALL)
+    gate = system.check()
+    assert gate.ok and gate.verified, gate.reason
+    for epoch in range(3):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+    assert system.verify(5, Timeline.on("cuda")).ok
+    assert system.recheck(7) == ""
+    system.close()
