@@ -101,7 +101,7 @@ class Claim(Point):
     ``id``       ``PAPER/TABLE-OR-FIGURE.aN``
     ``source``   where the paper has it
     ``says``     the claim, in a sentence
-    ``unit``     of the printed numbers: ``x`` a ratio, ``%`` where shares are told as percent
+    ``unit``     of the printed numbers: ``x`` a ratio, ``%`` a share told as percent, ``B``
     ``kind``     ``value``, ``range``, ``upto``, ``mean``, ``order``, ``bound``: within
                  the bounds is to lie every point, of ``upto`` the best one, of ``mean`` their mean
     ``port``     P does not depend on hardware, S its shape does not, H one machine's number

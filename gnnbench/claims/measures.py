@@ -23,6 +23,7 @@ from gnnbench.stages.counts import (
     MATCH_DEGREE,
     MATCH_LEAST,
     MATCH_MOST,
+    STORED_MOST,
     Measure,
 )
 
@@ -63,6 +64,16 @@ def input_nodes(opened: Opened, row: Row) -> Estimate:
     for epoch in opened.epochs.get(row["id"], []):
         if epoch["unique_nodes"] and epoch["batches"]:
             values.setdefault(epoch["epoch"], epoch["unique_nodes"] / epoch["batches"])
+    return mean_interval(list(values.values()))
+
+
+def stored_bytes(opened: Opened, row: Row) -> Estimate:
+    """Bytes of samples that wait in an epoch until they are trained on, the most at a time."""
+    values: dict[int, float] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        for _, name, _, value in epoch["counts"]:
+            if name == STORED_MOST.name:
+                values.setdefault(epoch["epoch"], float(value))
     return mean_interval(list(values.values()))
 
 
@@ -207,6 +218,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
         "input_nodes": input_nodes,
+        "stored_bytes": stored_bytes,
         "match_degree": match_degree,
         "match_spread": match_spread,
         "requests_naive": _requests("naive"),
@@ -220,7 +232,9 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "sample_share": _share("sample"),
         "memory_io_share": _share("memory_io"),
         "compute_share": _share("compute"),
+        "sample_lead": _lead("sample"),
         "memory_io_lead": _lead("memory_io"),
+        "compute_lead": _lead("compute"),
         "of_copy": _metric("features", m.OF_COPY),
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
     }

@@ -12,6 +12,7 @@ from typing import Any
 from gnnbench.claims.claim import Claim, Point
 from gnnbench.claims.judge import VERDICTS, Finding, Judged
 from gnnbench.results.table import Part
+from gnnbench.results.units import gigabytes
 
 HEADS = ("claim", "verdict", "paper", "measured")
 COLUMNS = (
@@ -21,9 +22,11 @@ COLUMNS = (
 
 
 def number(value: float, unit: str) -> str:
-    """``71.4 %`` of a share, ``2.03x`` of a ratio, else four digits."""
+    """``71.4 %`` of a share, ``2.03x`` of a ratio, ``1.4 GB`` of bytes, else six digits."""
     if math.isnan(value):
         return "?"
+    if unit == "B":
+        return f"{gigabytes(value)} GB"
     if unit == "%":
         return f"{100 * value:.4g} %"
     return f"{value:.3g}x" if unit == "x" else f"{value:.6g}"

@@ -56,6 +56,19 @@ def test_nodes_of_a_batch_are_over_epochs(tmp_path):
     assert found.findings[0].estimate.value == pytest.approx(100.0)
 
 
+def test_stored_samples_are_the_most_at_a_time(tmp_path):
+    samples = epochs("a", {}, {}, {})
+    for sample, size in zip(samples, (900, 1000, 1100), strict=True):
+        sample["counts"] = [
+            ["schedule", "stored_bytes", "", 5000],
+            ["schedule", "stored_most_bytes", "", size],
+        ]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples)
+    asked = claim(measure="stored_bytes", of="baseline", number=1000.0, tolerance=300.0, unit="B")
+    found = verdict_of(asked, folder)
+    assert found.verdict == "holds" and found.findings[0].estimate.value == 1000.0
+
+
 def test_steps_go_along_a_column_among_rows_alike(tmp_path):
     cells, told = [], []
     for n, (batch, graph, degree) in enumerate(
