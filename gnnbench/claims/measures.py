@@ -67,6 +67,16 @@ def input_nodes(opened: Opened, row: Row) -> Estimate:
     return mean_interval(list(values.values()))
 
 
+def peak_memory(opened: Opened, row: Row) -> Estimate:
+    """Peak of the device's allocator (B), mean over lives of each one's highest."""
+    lives: dict[tuple[str, int], list[float]] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        if epoch["peak_alloc_bytes"]:
+            key = (epoch["pair"], epoch["life"])
+            lives.setdefault(key, []).append(float(epoch["peak_alloc_bytes"]))
+    return mean_interval([max(peaks) for peaks in lives.values()])
+
+
 def stored_bytes(opened: Opened, row: Row) -> Estimate:
     """Bytes of samples that wait in an epoch until they are trained on, the most at a time."""
     values: dict[int, float] = {}
@@ -182,6 +192,25 @@ def of_peak(opened: Opened, row: Row) -> Estimate:
     return Estimate(best.value / peak["value"], low, high, best.n)
 
 
+def _level(faster: str, slower: str) -> Number:
+    """The rate of reading one level of memory over that of another, end against end."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        rates = {
+            r["level"]: r
+            for r in opened.run.roofline
+            if (r["kind"], r["name"], r["device"]) == ("ceiling", "read", row["device"])
+        }
+        if not {faster, slower} <= rates.keys():
+            return NOTHING
+        top, below = rates[faster], rates[slower]
+        low = _or_nan(top["low"]) / _or_nan(below["high"])
+        high = _or_nan(top["high"]) / _or_nan(below["low"])
+        return Estimate(top["value"] / below["value"], low, high, top["n"] or 1)
+
+    return find
+
+
 def _kernels(
     opened: Opened, row: Row, value: str, low: str, high: str, **wanted: str
 ) -> list[Estimate]:
@@ -218,6 +247,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
         "input_nodes": input_nodes,
+        "peak_memory": peak_memory,
         "stored_bytes": stored_bytes,
         "match_degree": match_degree,
         "match_spread": match_spread,
@@ -229,6 +259,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "same_edges": same_edges,
         "of_ceiling": of_ceiling,
         "of_peak": of_peak,
+        "shared_over_l2": _level("shared", "L2"),
+        "l2_over_memory": _level("L2", "memory"),
         "sample_share": _share("sample"),
         "memory_io_share": _share("memory_io"),
         "compute_share": _share("compute"),
@@ -241,7 +273,9 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
 )
 # Doubts of a row are of its times: work that is wrong makes it `incorrect`. What is counted stays.
 TIMED = frozenset(
-    name for name in MEASURES if name.endswith(("_share", "_lead")) or name.startswith("of_")
+    name
+    for name in MEASURES
+    if name.endswith(("_share", "_lead")) or name.startswith("of_") or "_over_" in name
 )
 # Of two cells alone. `time` is the one that the run judged by.
 TIMES: Mapping[str, str] = MappingProxyType(

@@ -47,6 +47,10 @@ def test_every_measured_claim_is_in_a_plan():
     assert [c.id for c in MEASURED if not planned & set(c.runs)] == []
 
 
+def test_a_cause_is_of_a_paper_that_tells_its_rates():
+    assert all(papers()[c.paper].rates for c in EVERY if c.cause)
+
+
 def test_claims_are_chosen_by_paper_figure_or_id():
     assert {c.paper for c in choose(["gnnlab"])} == {"gnnlab"}
     assert {c.entry for c in choose(["fastgl/table4"])} == {"fastgl/table4"}

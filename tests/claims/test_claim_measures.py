@@ -38,6 +38,22 @@ def test_the_kernel_nearest_its_ceiling_and_the_share_of_the_peak(tmp_path):
     assert (found.value, found.low, found.high) == pytest.approx((0.04, 3 / 110, 5 / 90))
 
 
+def test_a_level_of_memory_over_another_is_end_against_end(tmp_path):
+    levels = [
+        {**PEAK, "name": "read", "unit": "B/s", "level": level,
+         "value": v, "low": v - 1, "high": v + 1}
+        for level, v in (("L2", 20.0), ("memory", 5.0))
+    ]  # fmt: skip
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=[PEAK, *levels])
+    asked = claim(measure="l2_over_memory", of="baseline", number=None, tolerance=None, least=1.0)
+    found = verdict_of(asked, folder)
+    estimate = found.findings[0].estimate
+    assert (estimate.value, estimate.low, estimate.high) == (4.0, 19 / 6, 21 / 4)
+    assert found.verdict == "holds"
+    other = claim(measure="shared_over_l2", of="baseline", number=None, tolerance=None, least=1.0)
+    assert verdict_of(other, folder).verdict == "not measured"
+
+
 def test_a_ceiling_without_an_interval_gives_none(tmp_path):
     rows = [{**PEAK, "low": None, "high": None}, kernel()]
     folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
@@ -54,6 +70,16 @@ def test_nodes_of_a_batch_are_over_epochs(tmp_path):
     found = verdict_of(asked, folder)
     assert found.verdict == "holds"
     assert found.findings[0].estimate.value == pytest.approx(100.0)
+
+
+def test_peaks_of_memory_are_each_life_s_highest(tmp_path):
+    samples = [s for life in (0, 1) for s in epochs("a", {}, {}, life=life)]
+    for sample, peak in zip(samples, (100, 110, 120, 90), strict=True):
+        sample["peak_alloc_bytes"] = peak
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples)
+    asked = claim(measure="peak_memory", of="baseline", number=115.0, tolerance=100.0, unit="B")
+    (found,) = verdict_of(asked, folder).findings
+    assert (found.estimate.value, found.estimate.n) == (115.0, 2)
 
 
 def test_stored_samples_are_the_most_at_a_time(tmp_path):
