@@ -15,6 +15,7 @@ from gnnbench.errors import (
     EXIT_MISSING,
     EXIT_OK,
     EXIT_REGRESSION,
+    MissingError,
 )
 
 if TYPE_CHECKING:
@@ -90,6 +91,8 @@ def reproduce(
         _show(steps)
     if dry_run:
         return
+    if all(s.state == reproduce.CANNOT for s in steps):
+        raise MissingError(f"nothing of it can be run here: {steps[0].reason}")
     with Display(quiet) as display:
         try:
             outcomes = reproduce.carry_out(steps, display, draw)

@@ -11,6 +11,9 @@ from written_runs import cached, epochs, metric, write_run
 from gnnbench import cli
 from gnnbench.claims.claim import choose
 from gnnbench.claims.text import COLUMNS
+from gnnbench.runner import available
+from gnnbench.runner.available import Availability
+from gnnbench.runner.failures import Failure
 
 
 @pytest.fixture
@@ -85,6 +88,15 @@ def test_errors_are_one_sentence(said, words, message):
     code, out, err = said(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+def test_where_nothing_can_be_run_it_says_why(said, tmp_path, monkeypatch):
+    gone = Availability(Failure("missing_dep", "there is no GPU; take a machine that has one"))
+    monkeypatch.setattr(available, "state", lambda cell: gone)
+    code, out, err = said("reproduce", "fastgl/fig13.a1", "--profile", "paper")
+    assert (code, err.count("\n")) == (6, 1) and "cannot run here" in out
+    assert "nothing of it can be run here: there is no GPU" in err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_shows_the_plan_and_how_long_it_takes(said, tmp_path):
