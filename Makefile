@@ -1,20 +1,26 @@
 # Thin: every target is one or two commands that can be typed by hand.
 #   make quickstart   set up, then run the main job on a small twin made on the spot
 #   make test         set up, then the whole test suite
+#   make reproduce-all PROFILE=smoke|laptop|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
 VENV ?= .venv
 CUDA ?= AUTO
 # A folder of ready-built wheels of PyG's sampling extensions; optional.
 WHEELS ?= $(wildcard ../shared/wheels)
+# How much 'reproduce-all' runs: a quarter of an hour, two hours, or what a GPU machine takes.
+PROFILE ?= smoke
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: quickstart install test test-gpu check format revision clean
+.PHONY: quickstart reproduce-all install test test-gpu check format revision clean
 
 quickstart: install
 	$(BIN)/gnnbench run breakdown --profile smoke
+
+reproduce-all: install
+	$(BIN)/gnnbench reproduce --profile $(PROFILE)
 
 install: $(VENV)/.installed
 

@@ -68,7 +68,7 @@ AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "thr
 
 @pytest.mark.parametrize(
     ("profile", "systems", "points", "sweeps"),
-    [("smoke", 2, 7, AROUND), ("laptop", 3, 15, AROUND), ("gpu", 3, 17, AROUND),
+    [("smoke", 2, 7, AROUND), ("laptop", 3, 15, AROUND), ("gpu", 4, 17, AROUND),
      ("gpus", 1, 4, ["gpus"])],
 )  # fmt: skip
 def test_the_scalability_definition(profile, systems, points, sweeps):
@@ -86,7 +86,7 @@ def test_the_scalability_definition(profile, systems, points, sweeps):
     assert refused == ({2, 4, 8} if profile == "gpus" else set())
 
 
-@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 7), ("gpu", 22)])
+@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 10), ("gpu", 26)])
 def test_the_memory_definition(profile, cells):
     resolved = ex.resolve(ex.load("memory"), profile)
     assert resolved.measure.memory

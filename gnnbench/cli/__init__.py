@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import typer
 
-from gnnbench.cli import calibrating, comparing, data, inventory, running
+from gnnbench.cli import calibrating, claiming, comparing, data, inventory, running
 from gnnbench.cli.common import Stop
 from gnnbench.errors import (
     EXIT_INTERNAL,
@@ -37,6 +37,8 @@ app.command()(running.run)
 app.command()(running.plot)
 app.command()(calibrating.calibrate)
 app.command()(comparing.compare)
+app.command()(claiming.verdicts)
+app.command()(claiming.reproduce)
 app.command("list")(inventory.list_)
 app.command()(inventory.doctor)
 app.add_typer(data.app, name="data")

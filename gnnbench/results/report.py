@@ -81,8 +81,8 @@ def _run(run: Run, results: Path) -> list[str]:
     name = run.path.relative_to(results).as_posix()
     tables = [run.path / file for file in TABLES if (run.path / file).exists()]
     links = ", ".join(f"[{p.stem}]({_link(p, results)})" for p in tables)
-    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {_machine(run.record)}"]
-    lines += [f"`{_command(run.record)}`, {_revision(run.record)} ({links});"]
+    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {machine(run.record)}"]
+    lines += [f"`{command(run.record)}`, {revision(run.record)} ({links});"]
     lines += [f"{table.heading(run.cells)}.", ""]
     if run.record.get("finished") is False:
         lines += ["The run was ended before all of its cells were measured.", ""]
@@ -106,7 +106,8 @@ def _run(run: Run, results: Path) -> list[str]:
     return lines
 
 
-def _machine(record: Row) -> str:
+def machine(record: Row) -> str:
+    """The machine of a run, in words."""
     found = record.get("machine", {})
     memory = (found.get("memory_bytes") or 0) / 2**30
     parts = [f"{found.get('cores_usable')} cores of {found.get('cpu')}, {memory:.0f} GiB"]
@@ -117,14 +118,16 @@ def _machine(record: Row) -> str:
     return ", ".join(parts) + "."
 
 
-def _command(record: Row) -> str:
+def command(record: Row) -> str:
+    """The command that makes such a run."""
     if command := record.get("command"):
         return str(command)
     profile = f" --profile {record['profile']}" if record.get("profile") else ""
     return f"gnnbench run {record.get('experiment', {}).get('name', '')}{profile}"
 
 
-def _revision(record: Row) -> str:
+def revision(record: Row) -> str:
+    """The code of a run, in words."""
     found = record.get("revision", {})
     if not found.get("git_revision"):
         return f"a copy without git, source {found.get('source_digest')}"

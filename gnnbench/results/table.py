@@ -38,7 +38,8 @@ Text = Callable[[Row, Metrics], str]
 HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "epoch"}
 LEFT = {
     "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
-    "pick", "frontier", "name", "mode", "level", "bound", "remark",
+    "pick", "frontier", "name", "mode", "level", "bound", "remark", "claim", "paper", "measured",
+    "says",
 }  # fmt: skip
 FOLD = {"system", "cell", "kernel", "grid", "dataset"}
 COMPARED = ("work", "verdict")

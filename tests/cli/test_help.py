@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
-COMMANDS = ["run", "plot", "calibrate", "compare", "list", "doctor", "data"]
+COMMANDS = [
+    "run", "plot", "calibrate", "compare", "verdicts", "reproduce", "list", "doctor", "data",
+]  # fmt: skip
 DATA = ["list", "info", "import", "prepare", "verify"]
 LARGE = {
     "torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil",

@@ -1,0 +1,235 @@
+"""A claim of a paper as a value: what is said, how it is judged, by which rows.
+
+One TOML file a paper lies beside this one. Ids and numbers are those of the papers: what a paper's
+text does not print stands nowhere. ``[[claim]]`` tables have the fields of :class:`Claim`; a table
+of ``points`` has those fields of the claim that differ from point to point.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Collection
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gnnbench import names
+from gnnbench.claims.formulas import FORMULAS
+from gnnbench.claims.measures import MEASURES, TIMES
+from gnnbench.errors import UsageError
+
+PAPERS = ("fastgl", "zero-copy", "pgsampler", "gnnlab", "fastsample")
+UPTO = 0.05  # how far below "up to X" the best of the points may stay
+Bounds = tuple[float, float]
+Number = float | tuple[float, float]
+Value = str | int | float
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Point(_Strict):
+    """What one number is of, and what the paper has it to be.
+
+    ``measure``    of ``gnnbench.claims.measures``, or a formula that needs no run
+    ``of``         label (``gnnbench.results.labels``) of the cells that it is of
+    ``beside``     label of those that it is held against: ``of`` over, or less, that
+    ``by``         ``ratio`` or ``difference`` of the two
+    ``along``      an axis or ``SYSTEM.PATH``: steps from each value of it to the next, as ``by``
+    ``rows``       columns of ``cells.csv`` and what they must be; ``dataset`` is the graph's name
+                   alone, whether real or a twin of any scale
+    ``nodes``      the least number of nodes that the graph must have
+    ``arguments``  of a formula
+    ``number``     what the paper prints, or [from, to]; in the measure's unit
+    ``tolerance``  how far from it, absolute (of ``upto`` relative), still agrees
+    ``least``, ``most``  bounds where the paper prints no number; they hold as they stand
+    """
+
+    measure: str = ""
+    of: str = ""
+    beside: str = ""
+    by: Literal["", "ratio", "difference"] = ""
+    along: str = ""
+    rows: dict[str, Value | list[Value]] = {}
+    nodes: int = 0
+    arguments: list[Value] = []
+    number: Number | None = None
+    tolerance: Annotated[float, Field(ge=0)] = 0.0
+    least: float | None = None
+    most: float | None = None
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Point:
+        if self.measure and self.measure not in FORMULAS:
+            known = {*MEASURES, *TIMES, *FORMULAS}
+            if self.measure not in known:
+                hint = names.suggestion(self.measure, known)
+                raise ValueError(f"unknown measure '{self.measure}'; {hint}")
+            if not self.of:
+                raise ValueError("a measure needs 'of', the label of the cells that it is of")
+        if bool(self.by) != bool(self.beside or self.along):
+            raise ValueError("'by' belongs to 'beside' or 'along', and they to it")
+        if self.measure in TIMES and not (self.beside and self.by == "ratio"):
+            raise ValueError("times are judged as ratios: give 'beside' and by = \"ratio\"")
+        return self
+
+    def expected(self, kind: str) -> Bounds:
+        """From where to where the number may lie for the claim to hold."""
+        low, high = -math.inf, math.inf
+        if self.number is not None:
+            first, last = self.number if isinstance(self.number, tuple) else (self.number,) * 2
+            if kind == "upto":
+                low = last * (1 - (self.tolerance or UPTO))
+            else:
+                low, high = first - self.tolerance, last + self.tolerance
+        low = low if self.least is None else self.least
+        return low, high if self.most is None else self.most
+
+    @property
+    def neutral(self) -> float:
+        """What two equals give: 1 for a ratio, 0 for a difference."""
+        return 0.0 if self.by == "difference" else 1.0
+
+
+class Claim(Point):
+    """A row of the papers' claims.
+
+    ``id``       ``PAPER/TABLE-OR-FIGURE.aN``
+    ``source``   where the paper has it
+    ``says``     the claim, in a sentence
+    ``unit``     of the printed numbers: ``x`` a ratio, ``%`` a share told as percent, ``B``
+    ``kind``     ``value``, ``range``, ``upto``, ``mean``, ``order``, ``bound``: within
+                 the bounds is to lie every point, of ``upto`` the best one, of ``mean`` their mean
+    ``port``     P does not depend on hardware, S its shape does not, H one machine's number
+    ``of_graph`` the number is one of the named graph: a twin can neither confirm nor refute it
+    ``fitted``   graphs whose twins were fitted to this very number
+    ``device``   of the rows, unless ``rows`` says otherwise: cpu, cuda, or "" for either
+    ``runs``     ``EXPERIMENT PROFILE`` that measure it, the smallest first
+    ``cause``    ``rates``: a refuted claim is told beside what link and memory do here
+    ``points``   where it is of several numbers
+    ``verdict``  ``not checkable here`` or ``ill-posed``, and ``because`` why; or "": judged
+    ``lacks``    what is not built that would measure it
+    ``note``     how what is judged differs from what is claimed, or a word on either
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z-]+/[a-z0-9.-]+$")]
+    source: Annotated[str, Field(min_length=1)]
+    says: Annotated[str, Field(min_length=1)]
+    unit: str = ""
+    kind: Literal["value", "range", "upto", "mean", "order", "bound"] = "value"
+    port: Literal["P", "S", "H"] = "P"
+    of_graph: bool = False
+    fitted: list[str] = []
+    device: Literal["", "cpu", "cuda"] = ""
+    runs: list[Annotated[str, Field(pattern=r"^\S+ \S+$")]] = []
+    cause: Literal["", "rates"] = ""
+    points: list[dict[str, Any]] = []
+    verdict: Literal["", "not checkable here", "ill-posed"] = ""
+    because: str = ""
+    lacks: str = ""
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _is_judged_or_says_why(self) -> Claim:
+        if bool(self.verdict) != bool(self.because):
+            raise ValueError("'verdict' and 'because' belong together")
+        if sum(map(bool, (self.verdict, self.lacks, self.measure))) != 1:
+            raise ValueError("a claim has a measure, or lacks one, or says why there is none")
+        if self.measure and self.measure not in FORMULAS and not self.runs:
+            raise ValueError("a claim that is measured names the runs that do")
+        for point in self.numbers() if self.measure else ():
+            if not any(map(math.isfinite, point.expected(self.kind))):
+                raise ValueError("neither a number nor a bound says what is expected")
+        return self
+
+    @property
+    def paper(self) -> str:
+        """``fastgl`` of ``fastgl/table4.a1``."""
+        return self.id.partition("/")[0]
+
+    @property
+    def entry(self) -> str:
+        """``fastgl/table4`` of ``fastgl/table4.a1``."""
+        return self.id.rpartition(".")[0] or self.id
+
+    @property
+    def shape(self) -> Bounds | None:
+        """Where the order is right though the size is not: of ratios that need not carry over."""
+        expected = [p.expected(self.kind) for p in self.numbers()]
+        if self.port != "S" or not all(p.by == "ratio" for p in self.numbers()):
+            return None
+        if all(low >= 1 and (low, high) != (1, math.inf) for low, high in expected):
+            return 1.0, math.inf
+        return None
+
+    def numbers(self) -> list[Point]:
+        """Its points, each with what they have in common."""
+        common = {k: v for k, v in self.model_dump(exclude_unset=True).items() if k in _POINT}
+        return [
+            Point(**{**common, **own, "rows": {**self.rows, **own.get("rows", {})}})
+            for own in self.points or [{}]
+        ]
+
+
+_POINT = frozenset(Point.model_fields)
+
+
+class Rates(_Strict):
+    """What the paper's machine had: bytes a second of the link and of the GPU's memory."""
+
+    machine: str
+    link: float | None = None
+    memory: float | None = None
+
+
+class Paper(_Strict):
+    """A paper's file."""
+
+    title: str
+    rates: Rates | None = None
+    claim: list[Claim]
+
+
+@cache
+def papers() -> dict[str, Paper]:
+    """All papers by name. Raises ``UsageError`` for a file that is not as described."""
+    return {name: load(Path(__file__).with_name(f"{name}.toml")) for name in PAPERS}
+
+
+def load(path: Path) -> Paper:
+    """One paper's file. Raises ``UsageError`` naming the claim at fault."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = Paper.model_validate(raw)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"'{path.name}' is not TOML: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = first["loc"]
+        at = raw["claim"][where[1]] if len(where) > 1 and where[0] == "claim" else {}
+        raise UsageError(
+            f"'{path.name}', claim '{at.get('id', where)}', {'.'.join(map(str, where[2:]))}:"
+            f" {first['msg'].removeprefix('Value error, ')}"
+        ) from None
+    ids = [c.id for c in found.claim]
+    if twice := [i for i in dict.fromkeys(ids) if ids.count(i) > 1]:
+        raise UsageError(f"'{path.name}' has the claim '{twice[0]}' twice; give one another number")
+    if astray := [c.id for c in found.claim if c.paper != path.stem]:
+        raise UsageError(f"'{path.name}' has the claim '{astray[0]}', which is another paper's")
+    return found
+
+
+def choose(only: Collection[str] = ()) -> list[Claim]:
+    """All claims, or those whose id is, or begins at a whole part with, one of ``only``.
+
+    ``fastgl``, ``fastgl/table8`` and ``fastgl/table8.a2`` are such. Raises ``UsageError``.
+    """
+    every = [c for p in papers().values() for c in p.claim]
+    known = {name for c in every for name in (c.paper, c.entry, c.id)}
+    for name in only:
+        names.check("claim", name, known)
+    return [c for c in every if not only or {c.paper, c.entry, c.id} & set(only)]

@@ -1,0 +1,155 @@
+"""Runs opened for judging, and the rows in them that a label names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gnnbench.cell import Cell
+from gnnbench.errors import UsageError
+from gnnbench.results import reader
+from gnnbench.results.labels import Labels, fits, labels, parse_label, paths_of
+from gnnbench.results.metrics import Metrics
+from gnnbench.results.reader import Run
+
+Row = dict[str, Any]
+
+# What two cells share that are held against one another, unless a label names it.
+ALIKE = tuple(
+    f.name for f in fields(Cell) if f.name not in ("system", "recipe", "composed", "experiment")
+)
+MEASURED = ("ok", "unstable")
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A run and what is looked up in it."""
+
+    run: Run
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Rows of ``metrics.csv``."""
+        return Metrics(self.run.metrics)
+
+    @cached_property
+    def named(self) -> Labels:
+        """What its cells are called."""
+        return labels(self.run.cells)
+
+    @cached_property
+    def machine(self) -> str:
+        """What tells one machine from another."""
+        return str(self.run.record.get("machine_id", ""))
+
+    @cached_property
+    def epochs(self) -> dict[str, list[Row]]:
+        """Measured epochs of each cell, with all that was counted in them.
+
+        None is of a warm-up, void or wrong; of a number that came twice the first.
+        """
+        counts = {_key(r): r.get("counts", []) for r in _raw(self.run.path / "samples.jsonl")}
+        found: dict[str, list[Row]] = {}
+        for sample in self.run.samples:
+            if sample["warmup"] or sample["void"] or sample["ok"] is False:
+                continue
+            known = counts.get(_key(sample), sample.get("counts", []))
+            found.setdefault(sample["id"], []).append({**sample, "counts": known})
+        return found
+
+
+def _key(sample: Row) -> tuple[Any, ...]:
+    return tuple(sample.get(k) for k in ("id", "pair", "life", "worker", "round", "epoch"))
+
+
+def _raw(path: Path) -> Iterable[Row]:
+    """Epochs as they were written; where a run was killed a line may be cut."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            with suppress(ValueError):
+                yield json.loads(line)
+
+
+def open_runs(folders: Sequence[Path]) -> list[Opened]:
+    """All runs at or below the folders, the oldest first. Raises ``UsageError`` without any."""
+    found: dict[Path, Opened] = {}
+    for folder in folders:
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder '{folder}'; give that of a run or of runs")
+        for table in sorted(folder.rglob("cells.csv")):
+            found.setdefault(table.parent.resolve(), Opened(reader.read(table.parent)))
+    if not found:
+        told = ", ".join(f"'{f}'" for f in folders)
+        raise UsageError(f"no results in {told}; 'gnnbench reproduce' makes some")
+    return sorted(found.values(), key=lambda o: (str(o.run.record.get("started", "")), o.run.path))
+
+
+def graph_of(dataset: str) -> str:
+    """``papers100m`` of ``papers100m~twin@0.2+sym``."""
+    for mark in "~@+":
+        dataset = dataset.partition(mark)[0]
+    return dataset
+
+
+def select(opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0) -> list[Row]:
+    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted."""
+    return [
+        row
+        for row in opened.run.cells
+        if fits(row, label)
+        and (row.get("nodes") or 0) >= nodes
+        and all(_is(row, key, value) for key, value in wanted.items())
+    ]
+
+
+def _is(row: Row, key: str, value: Any) -> bool:
+    if key not in row:
+        raise UsageError(f"a claim asks for a column '{key}', which no table of results has")
+    have = graph_of(row[key]) if key == "dataset" else row[key]
+    return have in value if isinstance(value, list) else bool(have == value)
+
+
+def couples(first: list[Row], second: list[Row], labels: Sequence[str]) -> list[tuple[Row, Row]]:
+    """Rows of two labels that are alike in whatever neither names."""
+    named = {key for label in labels for key in parse_label(label)[1]}
+    return [(a, b) for a in first for b in second if a["id"] != b["id"] and _alike(a, b, named)]
+
+
+def _alike(a: Row, b: Row, named: set[str]) -> bool:
+    if any(a.get(key) != b.get(key) for key in ALIKE if key not in named):
+        return False
+    if a["system"] != b["system"]:
+        return True
+    mine, other = paths_of(a), paths_of(b)
+    within = tuple(f"{key}." for key in named)
+    common = [p for p in mine.keys() & other.keys() if p not in named and not p.startswith(within)]
+    return all(mine[p] == other[p] for p in common)
+
+
+def steps(rows: list[Row], axis: str) -> list[tuple[Row, Row]]:
+    """Neighbours along an axis (``SYSTEM.PATH`` or a column) among rows alike in all else.
+
+    The one with the larger value is first: it over the other is what a step makes of it.
+    """
+    system, dot, path = axis.partition(".")
+    key = path if dot else axis
+    having = [r for r in rows if (not dot or r["system"] == system) and _at(r, key) is not None]
+    ordered = sorted(having, key=lambda r: float(_at(r, key)))
+    found = []
+    for place, low in enumerate(ordered):
+        later = [r for r in ordered[place + 1 :] if _alike(low, r, {key})]
+        later = [r for r in later if _at(r, key) != _at(low, key)]
+        if later:
+            found.append((later[0], low))
+    return found
+
+
+def _at(row: Row, key: str) -> Any:
+    return row[key] if key in row else paths_of(row).get(key)

@@ -1,0 +1,50 @@
+"""Numbers that follow from what a paper prints or from its algorithm, without any run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+
+def requests(row: float, features: float, aligned: float) -> float:
+    """Requests of one float32 row by PyTorch-Direct's address model (its Fig. 5)."""
+    from gnnbench.reference import zero_copy
+
+    return float(zero_copy.requests([int(row)], int(features), bool(aligned)))
+
+
+def access_ratio(neighbours: float, degree: float, shared: float, memory: float) -> float:
+    """FastGL's Eqs. 3 and 4: access time of the naive kernel over the memory-aware one's.
+
+    ``neighbours`` N and ``degree`` d as the paper has them, ``shared`` and ``memory`` bytes/s.
+    """
+    n, d = neighbours, degree
+    naive = (4 * (n - 1) * d + 8 * n * d) / memory
+    aware = (4 * (n - 1) * d + 4 * n * (d - 1)) / shared + (4 * n * d + 4 * n) / memory
+    return naive / aware
+
+
+def updates(epochs: float, batches: float, trainers: float) -> float:
+    """Updates of a model that ``trainers`` train together: batches are dealt out."""
+    return epochs * math.ceil(batches / trainers)
+
+
+def passes(copies: float) -> float:
+    """Passes over host memory for each byte of a row: read, then written and read for a copy."""
+    return 1 + 2 * copies
+
+
+def processors(outstanding: float, threads: float, warp: float) -> float:
+    """Multiprocessors whose warps can keep ``outstanding`` reads on their way."""
+    return outstanding / (threads / warp)
+
+
+def table_mib(rows: float, features: float) -> float:
+    """MiB of a table of float32 rows."""
+    return rows * features * 4 / 2**20
+
+
+FORMULAS: Mapping[str, Callable[..., float]] = MappingProxyType(
+    {f.__name__: f for f in (requests, access_ratio, updates, passes, processors, table_mib)}
+)

@@ -1,0 +1,335 @@
+"""The fixed set of numbers that a claim may be judged by, each with its interval.
+
+Counts differ from epoch to epoch, by the draws alone: their unit is an epoch. Shares of time differ
+from process to process: theirs is a life. A ratio of times is the one that the run itself judged,
+pair by pair; none is made of times that did not run beside one another.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from gnnbench.cell import PHASES, Until
+from gnnbench.claims.evidence import Opened
+from gnnbench.measure.rule import MIN_PAIRS
+from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
+from gnnbench.results import metrics as m
+from gnnbench.stages.counts import (
+    FEATURE_BYTES,
+    MATCH_DEGREE,
+    MATCH_LEAST,
+    MATCH_MOST,
+    STORED_MOST,
+    Measure,
+)
+
+Row = dict[str, Any]
+Number = Callable[[Opened, Row], Estimate]
+
+
+def over_epochs(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
+    """Mean over epochs of different numbers of what is made of feature bytes by where they were."""
+    values: dict[int, float] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        served = {
+            where: float(value)
+            for stage, name, where, value in epoch["counts"]
+            if (stage, name) == ("features", FEATURE_BYTES.name)
+        }
+        if sum(served.values()):
+            values.setdefault(epoch["epoch"], of(served))
+    return mean_interval(list(values.values()))
+
+
+def hit_ratio(opened: Opened, row: Row) -> Estimate:
+    """Rows found in a cache over all that an epoch needs."""
+    return over_epochs(opened, row, lambda at: at.get("cache", 0.0) / sum(at.values()))
+
+
+def rows_loaded(opened: Opened, row: Row) -> Estimate:
+    """Rows that were neither kept from an earlier batch nor cached, over all that were needed."""
+    there = ("reused", "cache")
+    return over_epochs(
+        opened, row, lambda at: 1 - sum(at.get(w, 0.0) for w in there) / sum(at.values())
+    )
+
+
+def input_nodes(opened: Opened, row: Row) -> Estimate:
+    """Nodes that a batch meets with its last hop, mean over an epoch's batches."""
+    values: dict[int, float] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        if epoch["unique_nodes"] and epoch["batches"]:
+            values.setdefault(epoch["epoch"], epoch["unique_nodes"] / epoch["batches"])
+    return mean_interval(list(values.values()))
+
+
+def peak_memory(opened: Opened, row: Row) -> Estimate:
+    """Peak of the device's allocator (B), mean over lives of each one's highest."""
+    lives: dict[tuple[str, int], list[float]] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        if epoch["peak_alloc_bytes"]:
+            key = (epoch["pair"], epoch["life"])
+            lives.setdefault(key, []).append(float(epoch["peak_alloc_bytes"]))
+    return mean_interval([max(peaks) for peaks in lives.values()])
+
+
+def stored_bytes(opened: Opened, row: Row) -> Estimate:
+    """Bytes of samples that wait in an epoch until they are trained on, the most at a time."""
+    values: dict[int, float] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        for _, name, _, value in epoch["counts"]:
+            if name == STORED_MOST.name:
+                values.setdefault(epoch["epoch"], float(value))
+    return mean_interval(list(values.values()))
+
+
+def match_degree(opened: Opened, row: Row) -> Estimate:
+    """Mean over pairs of an epoch's batches, between the least and the most of any pair.
+
+    Pairs share batches and are no sample of independent ones: the mean of any epoch like it lies
+    between its extremes, which is all that is claimed.
+    """
+    ident = row["id"]
+    found = [opened.metrics.row(ident, "order", w) for w in (MATCH_DEGREE, MATCH_LEAST, MATCH_MOST)]
+    if any(f is None for f in found):
+        return NOTHING
+    mean, least, most = (float(f["value"]) for f in found if f is not None)
+    return Estimate(mean, least, most, 1)
+
+
+def match_spread(opened: Opened, row: Row) -> Estimate:
+    """The most less the least match degree of any pair: of one epoch, so without an interval."""
+    found = match_degree(opened, row)
+    return Estimate(found.high - found.low, math.nan, math.nan, found.n)
+
+
+def _requests(where: str) -> Number:
+    def find(opened: Opened, row: Row) -> Estimate:
+        value = opened.metrics.value(row["id"], "features", m.REQUESTS, where)
+        return NOTHING if value is None else Estimate(value, value, value, 1)
+
+    return find
+
+
+def over_lives(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
+    """Mean over lives of each one's median of what is made of an epoch's times, `wall` too."""
+    lives: dict[tuple[str, int], list[float]] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        times = {p: epoch[f"{p}_time_s"] for p in PHASES if epoch[f"{p}_time_s"] is not None}
+        if len(times) > 1 and epoch["wall_s"]:
+            made = of({**times, "wall": epoch["wall_s"]})
+            lives.setdefault((epoch["pair"], epoch["life"]), []).append(made)
+    return mean_interval([statistics.median(values) for values in lives.values()])
+
+
+def _share(phase: str) -> Number:
+    """A phase's busy time over the epoch's wall time."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        return over_lives(opened, row, lambda at: at[phase] / at["wall"])
+
+    return find
+
+
+def _requests_of(made_of: Callable[[float, float, float], float]) -> Number:
+    def find(opened: Opened, row: Row) -> Estimate:
+        asked = [
+            opened.metrics.value(row["id"], "features", m.REQUESTS, where)
+            for where in ("naive", "aligned", "lines")
+        ]
+        if any(value is None for value in asked):
+            return NOTHING
+        found = made_of(*(float(value) for value in asked if value is not None))
+        return Estimate(found, found, found, 1)
+
+    return find
+
+
+def _lead(phase: str) -> Number:
+    """A phase's time over the longest of the others'."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        return over_lives(opened, row, lambda at: at[phase] / max(_others(at, phase)))
+
+    return find
+
+
+def _others(at: Mapping[str, float], phase: str) -> list[float]:
+    return [time for name, time in at.items() if name not in (phase, "wall")]
+
+
+def same_edges(opened: Opened, row: Row) -> Estimate:
+    """1 where the gate found the reference's very edges (equal digests), else 0: exact."""
+    del opened
+    if row["id"] == row["reference_id"] or not row["work_class"]:
+        return NOTHING
+    found = float(row["work_class"] == "identical")
+    return Estimate(found, found, found, 1)
+
+
+def of_ceiling(opened: Opened, row: Row) -> Estimate:
+    """Of the cell's kernels the one nearest its ceiling: rate over ceiling."""
+    found = _kernels(opened, row, "of_ceiling", "of_ceiling_low", "of_ceiling_high")
+    return max(found, key=lambda f: f.value, default=NOTHING)
+
+
+def of_peak(opened: Opened, row: Row) -> Estimate:
+    """Of the cell's forward aggregations the fastest: its rate over that of multiply-adds."""
+    peaks = [
+        r
+        for r in opened.run.roofline
+        if (r["kind"], r["name"], r["device"]) == ("ceiling", "fma", row["device"])
+    ]
+    found = _kernels(opened, row, "value", "low", "high", direction="forward")
+    if not peaks or not found:
+        return NOTHING
+    best, peak = max(found, key=lambda f: f.value), max(peaks, key=lambda r: r["value"])
+    low, high = best.low / _or_nan(peak["high"]), best.high / _or_nan(peak["low"])
+    return Estimate(best.value / peak["value"], low, high, best.n)
+
+
+def _level(faster: str, slower: str) -> Number:
+    """The rate of reading one level of memory over that of another, end against end."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        rates = {
+            r["level"]: r
+            for r in opened.run.roofline
+            if (r["kind"], r["name"], r["device"]) == ("ceiling", "read", row["device"])
+        }
+        if not {faster, slower} <= rates.keys():
+            return NOTHING
+        top, below = rates[faster], rates[slower]
+        low = _or_nan(top["low"]) / _or_nan(below["high"])
+        high = _or_nan(top["high"]) / _or_nan(below["low"])
+        return Estimate(top["value"] / below["value"], low, high, top["n"] or 1)
+
+    return find
+
+
+def _kernels(
+    opened: Opened, row: Row, value: str, low: str, high: str, **wanted: str
+) -> list[Estimate]:
+    """Numbers of a cell's kernels that have operations."""
+    return [
+        Estimate(r[value], _or_nan(r[low]), _or_nan(r[high]), r["n"] or 1)
+        for r in opened.run.roofline
+        if (r["kind"], r["id"], r["unit"]) == ("kernel", row["id"], "flop/s")
+        and r[value] is not None
+        and all(r[key] == is_ for key, is_ in wanted.items())
+    ]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _metric(stage: str, what: Measure) -> Number:
+    def find(opened: Opened, row: Row) -> Estimate:
+        return _told(opened.metrics.row(row["id"], stage, what))
+
+    return find
+
+
+def _told(row: Row | None) -> Estimate:
+    if row is None:
+        return NOTHING
+    return Estimate(row["value"], _or_nan(row["low"]), _or_nan(row["high"]), row["n"] or 1)
+
+
+# Exact: every request of the run's ids is counted by the model, nothing is sampled.
+MEASURES: Mapping[str, Number] = MappingProxyType(
+    {
+        "hit_ratio": hit_ratio,
+        "rows_loaded": rows_loaded,
+        "input_nodes": input_nodes,
+        "peak_memory": peak_memory,
+        "stored_bytes": stored_bytes,
+        "match_degree": match_degree,
+        "match_spread": match_spread,
+        "requests_naive": _requests("naive"),
+        "requests_aligned": _requests("aligned"),
+        "requests_lines": _requests("lines"),
+        "requests_ratio": _requests_of(lambda naive, aligned, lines: naive / aligned),
+        "requests_extra": _requests_of(lambda naive, aligned, lines: aligned - lines),
+        "same_edges": same_edges,
+        "of_ceiling": of_ceiling,
+        "of_peak": of_peak,
+        "shared_over_l2": _level("shared", "L2"),
+        "l2_over_memory": _level("L2", "memory"),
+        "sample_share": _share("sample"),
+        "memory_io_share": _share("memory_io"),
+        "compute_share": _share("compute"),
+        "sample_lead": _lead("sample"),
+        "memory_io_lead": _lead("memory_io"),
+        "compute_lead": _lead("compute"),
+        "of_copy": _metric("features", m.OF_COPY),
+        "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
+    }
+)
+# Doubts of a row are of its times: work that is wrong makes it `incorrect`. What is counted stays.
+TIMED = frozenset(
+    name
+    for name in MEASURES
+    if name.endswith(("_share", "_lead")) or name.startswith("of_") or "_over_" in name
+)
+# Of two cells alone. `time` is the one that the run judged by.
+TIMES: Mapping[str, str] = MappingProxyType(
+    {
+        "time": "",
+        "sample_time": Until.SAMPLE.word,
+        "memory_io_time": Until.MEMORY_IO.word,
+        "compute_time": Until.COMPUTE.word,
+    }
+)
+
+
+def time_ratio(opened: Opened, first: Row, second: Row, measure: str) -> tuple[Estimate, str]:
+    """The first's time over the second's, as their run judged it, and a doubt of it, or "".
+
+    ``NOTHING`` where the two did not run beside one another, or the run tells no such ratio.
+    """
+    stage = TIMES[measure]
+    for a, b, turned in ((first, second, False), (second, first, True)):
+        for row in _beside(opened, a, b, stage):
+            found = Estimate(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"], row["pairs"])
+            if turned:
+                found = Estimate(1 / found.value, 1 / found.high, 1 / found.low, found.n)
+            return found, _doubt(row)
+    return NOTHING, ""
+
+
+def _beside(opened: Opened, a: Row, b: Row, stage: str) -> Iterable[Row]:
+    """Rows that tell a's time over b's: of the couple, of b with a as its reference."""
+    judged = not stage or b["judged"] == f"{stage}_time_s"
+    told = [r for r in opened.run.ratios if r["pair"] == f"{a['id']}-{b['id']}"]
+    if b["reference_id"] == a["id"]:
+        told.append(b)
+    for row in told:
+        if row["work_class"] == "different":
+            yield {**_EMPTY, "doubtful": "the work of the two differs"}
+        elif judged and row["ratio"] is not None:
+            yield row
+        elif judged and (why := row.get("doubtful") or row.get("reason") or row.get("remark")):
+            yield {**_EMPTY, "doubtful": why}
+    if not judged and b["reference_id"] == a["id"] and b["work_class"] != "different":
+        found = _told(opened.metrics.row(b["id"], stage, m.SPEEDUP))
+        if found.n:
+            names = ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")
+            yield dict(zip(names, (found.value, found.low, found.high, found.n), strict=True))
+
+
+_EMPTY: Mapping[str, Any] = MappingProxyType(
+    {"ratio": math.nan, "ratio_ci_low": math.nan, "ratio_ci_high": math.nan, "pairs": 0}
+)
+
+
+def _doubt(row: Row) -> str:
+    if row.get("doubtful"):
+        return str(row["doubtful"])
+    few = (row["pairs"] or 0) < MIN_PAIRS
+    return f"fewer than {MIN_PAIRS} pairs of fresh processes" if few else ""

@@ -1,0 +1,130 @@
+"""``gnnbench verdicts`` and ``gnnbench reproduce``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gnnbench.cli.common import Quiet, Stop, comma, print_rich, print_table
+from gnnbench.errors import (
+    EXIT_CELLS_FAILED,
+    EXIT_INCORRECT,
+    EXIT_INTERRUPTED,
+    EXIT_MISSING,
+    EXIT_OK,
+    EXIT_REGRESSION,
+    MissingError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gnnbench.claims.reproduce import Step
+
+
+def verdicts(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Folders of runs, or of folders of runs; 'results' if not given."),
+    ] = None,
+    paper: Annotated[
+        str,
+        typer.Option(help="Papers (fastgl), figures (fastgl/table4) or claims, by commas."),
+    ] = "",
+    csv: Annotated[bool, typer.Option("--csv", help="CSV on standard output.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """What results say of the papers' claims.
+
+    Each claim holds, holds in shape, is unclear, refuted, not checkable here, ill-posed, or not
+    measured, with the number that was measured and its interval. Exit code 5 if one is refuted,
+    else 0.
+    """
+    from gnnbench.claims import text
+    from gnnbench.claims.claim import choose
+    from gnnbench.claims.evidence import open_runs
+    from gnnbench.claims.judge import REFUTED, judge
+
+    claims = choose(comma(paper))
+    found = judge(claims, open_runs(folders or [Path("results")]))
+    if csv:
+        print(text.to_csv(found), end="")
+    else:
+        print_rich(text.part(found).table())
+        print()
+        for line in text.remarks(found) if not quiet else [text.count(found)]:
+            print(line)
+    refuted = any(j.verdict == REFUTED for j in found)
+    raise typer.Exit(EXIT_REGRESSION if refuted else EXIT_OK)
+
+
+def reproduce(
+    claims: Annotated[
+        list[str] | None,
+        typer.Argument(help="Papers, figures (fastgl/table4) or claims; all if not given."),
+    ] = None,
+    profile: Annotated[str, typer.Option(help="smoke, laptop or paper.")] = "smoke",
+    out: Annotated[Path, typer.Option(help="Folder of the results and the page.")] = Path(
+        "results/reproduce"
+    ),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan alone.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run what this machine can of what the claims rest on; ends in one page, OUT/index.html.
+
+    The same command again goes on where it was stopped; what is finished is not run again. Exit
+    codes are those of 'run', the worst of all; what claims come to is no part of them.
+    """
+    from gnnbench.claims import page, reproduce, text
+    from gnnbench.claims.claim import choose
+    from gnnbench.claims.evidence import open_runs
+    from gnnbench.claims.judge import judge
+    from gnnbench.plots import draw
+    from gnnbench.progress import Display
+    from gnnbench.runner import campaign
+
+    chosen = choose(claims or ())
+    steps = reproduce.plan(profile, chosen, out)
+    if dry_run or not quiet:
+        _show(steps)
+    if dry_run:
+        return
+    if all(s.state == reproduce.CANNOT for s in steps):
+        raise MissingError(f"nothing of it can be run here: {steps[0].reason}")
+    with Display(quiet) as display:
+        try:
+            outcomes = reproduce.carry_out(steps, display, draw)
+        except campaign.Interrupted as stopped:
+            raise Stop(
+                f"interrupted in '{stopped.folder}'; the same command goes on from there",
+                EXIT_INTERRUPTED,
+            ) from None
+    found = judge(chosen, open_runs([out]))
+    path = page.write(out, profile, found, steps)
+    print(text.count(found))
+    print(path)
+    codes = {o.exit_code for o in outcomes}
+    worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)
+    raise typer.Exit(next((code for code in worst if code in codes), EXIT_OK))
+
+
+def _show(steps: Sequence[Step]) -> None:
+    """The plan, and how long it takes."""
+    from gnnbench.results.units import seconds
+
+    rows = [
+        {
+            "run": s.run, "claims": len(s.claims), "state": s.state,
+            "time": seconds(s.seconds) if s.todo else "", "reason": s.reason,
+        }
+        for s in steps
+    ]  # fmt: skip
+    print_table("runs", rows)
+    total = sum(s.seconds for s in steps if s.todo)
+    unknown = sum(s.unknown for s in steps if s.todo)
+    print(
+        f"roughly {seconds(total)} on two quiet cores"
+        + (f", and {unknown} pairs of unknown size" if unknown else "")
+    )

@@ -1,0 +1,137 @@
+"""The page as a reader of HTML has it: whole, balanced, and asking nobody for anything."""
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from urllib.parse import unquote
+
+import pytest
+from written_runs import cached, claim, epochs, write_run
+
+from gnnbench.claims import page
+from gnnbench.claims.evidence import open_runs
+from gnnbench.claims.judge import judge
+
+VOID = {"meta", "img", "br", "circle", "rect", "line"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "firefox")
+HALF = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
+
+
+class Reader(HTMLParser):
+    """Tags that are open, texts, and all that a browser would load or lead to."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.texts, self.loaded, self.links, self.tags = [], [], [], [], []
+        self.ids = []
+
+    def handle_starttag(self, tag, attrs):
+        known = dict(attrs)
+        self.tags.append(tag)
+        self.loaded += [known[k] for k in ("src", "data", "srcset", "poster") if k in known]
+        self.links += [known["href"]] if tag == "a" else []
+        self.ids += [known["id"]] if "id" in known else []
+        assert tag != "link" or "href" not in known
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """The page of five claims over one run, and its folder."""
+    out = tmp_path / "a folder"
+    run = write_run(out / "cache-ratio" / "run-1", [cached("a", "degree", 0.1)], epochs("a", *HALF))
+    (run / "figures").mkdir()
+    (run / "figures" / "cache.svg").write_text("<svg><text>drawn</text></svg>")
+    why = {"measure": None, "of": None, "number": None, "tolerance": None, "runs": None}
+    claims = [
+        claim(),
+        claim(id="gnnlab/fig0.a2", number=0.3, says="less than <b>a third</b> & more"),
+        claim(id="gnnlab/fig0.a3", rows={"dataset": "twitter"}),
+        claim(id="gnnlab/fig0.a4", of_graph=True),
+        claim(id="fastgl/fig0.a1", **why, verdict="ill-posed", because="it contradicts itself"),
+    ]
+    path = page.write(out, "smoke", judge(claims, open_runs([out])))
+    return path, [c.id for c in claims]
+
+
+def read(path):
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_has_every_claim_with_its_verdict_and_numbers(written):
+    path, claims = written
+    reader = read(path)
+    text = " ".join(reader.texts)
+    for ident in claims:
+        assert ident in text and ident.replace("/", "-") in reader.ids
+    for told in (
+        "holds", "refuted", "not measured", "holds in shape", "ill-posed", "it contradicts itself",
+        "50 % [47.52 %, 52.48 %]", "2 cores of a <processor>", "paper 30 %; measured 50 %",
+        "gnnbench run cache-ratio --profile laptop", "less than <b>a third</b> & more",
+    ):  # fmt: skip
+        assert told in text, told
+    assert "script" not in reader.tags and "b" not in reader.tags
+    assert len(reader.ids) == len(set(reader.ids))
+
+
+def test_the_page_is_whole_in_itself(written):
+    path, _ = written
+    reader = read(path)
+    assert len(reader.loaded) == 1
+    assert all(source.startswith("data:image/") for source in reader.loaded)
+    assert "url(" not in path.read_text() and "@import" not in path.read_text()
+
+
+def test_links_lead_to_rows_and_to_claims(written):
+    path, _ = written
+    reader = read(path)
+    inside = [link for link in reader.links if link.startswith("#")]
+    rows = [link for link in reader.links if not link.startswith("#")]
+    assert inside and {link[1:] for link in inside} <= set(reader.ids)
+    assert rows and all((path.parent / unquote(link)).is_file() for link in rows)
+
+
+def test_what_was_measured_is_drawn_over_what_is_allowed(written):
+    path, _ = written
+    reader = read(path)
+    # Three claims have a number: an interval, its middle, and a band each.
+    assert [reader.tags.count(t) for t in ("svg", "line", "circle", "rect")] == [3, 3, 3, 3]
+
+
+def test_a_browser_shows_the_page(written, tmp_path):
+    path, claims = written
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"no headless browser ({', '.join(BROWSERS)}) is on the PATH")
+    shot = tmp_path / "page.png"
+    if "firefox" in browser:
+        words = ["--headless", f"--screenshot={shot}", path.as_uri()]
+    else:
+        words = [
+            "--headless", "--disable-gpu", "--no-sandbox", f"--user-data-dir={tmp_path / 'user'}",
+            f"--screenshot={shot}", path.as_uri(),
+        ]  # fmt: skip
+    subprocess.run([browser, *words], check=True, timeout=120, capture_output=True)
+    assert shot.stat().st_size > 5000
+    if "firefox" not in browser:
+        dumped = subprocess.run(
+            [browser, *words[:4], "--dump-dom", path.as_uri()],
+            check=True, timeout=120, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        assert all(ident in dumped for ident in claims)

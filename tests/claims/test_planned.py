@@ -1,0 +1,79 @@
+"""The runs that claims name have the cells that they are of, times in pairs of their own."""
+
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gnnbench import experiment
+from gnnbench.claims.claim import papers
+from gnnbench.claims.evidence import ALIKE, graph_of
+from gnnbench.claims.formulas import FORMULAS
+from gnnbench.claims.measures import TIMES
+from gnnbench.overrides import Overrides
+from gnnbench.results.labels import fits
+from gnnbench.runner import available, environment, launch
+from gnnbench.runner.available import Availability
+
+MEASURED = [
+    c for p in papers().values() for c in p.claim if c.measure and c.measure not in FORMULAS
+]
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """Plans of runs on a machine that has a GPU, every package and every graph."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(available, "state", lambda cell: Availability())
+    patch.setattr(environment, "dataset_state", lambda name: None)
+    patch.setattr(experiment, "_auto_device", lambda: "cuda")
+
+    @cache
+    def plan(run):
+        name, _, profile = run.partition(" ")
+        return launch.make_request(name, Overrides(profile=profile), Path("nowhere")).plan
+
+    yield plan
+    patch.undo()
+
+
+def cells_of(plan, claim, point, label):
+    """Cells of a plan that a label of the claim names; ``rows`` as far as a plan knows them."""
+    graphs = point.rows.get("dataset")
+    return [
+        cell
+        for cell in plan.cells
+        if fits(asdict(cell), label)
+        and claim.device in ("", cell.device)
+        and (graphs is None or graph_of(cell.dataset) == graphs)
+    ]
+
+
+@pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
+def test_every_number_is_of_cells_that_are_planned(plans, claim):
+    for point in claim.numbers():
+        for label in filter(None, (point.of, point.beside)):
+            assert any(cells_of(plans(run), claim, point, label) for run in claim.runs), label
+
+
+@pytest.mark.parametrize("claim", [c for c in MEASURED if c.measure in TIMES], ids=lambda c: c.id)
+def test_times_are_measured_beside_one_another_by_every_run(plans, claim):
+    for run in claim.runs:
+        for point in claim.numbers():
+            plan = plans(run)
+            first = {c.id for c in cells_of(plan, claim, point, point.of)}
+            second = {c.id for c in cells_of(plan, claim, point, point.beside)}
+            beside = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
+            assert any(b & first and b & second for b in beside), f"{run}: {point.of}"
+
+
+def test_couples_of_definitions_are_there(plans):
+    for run in {r for c in MEASURED for r in c.runs}:
+        assert not [note for note in plans(run).notes if "no such cells" in note], run
+
+
+def test_what_makes_cells_alike_is_a_column_of_the_results():
+    from gnnbench.results.schema import CELLS
+
+    assert set(ALIKE) - {c.name for c in CELLS} == {"replica"}
