@@ -13,6 +13,7 @@ from torch import Tensor
 from gnnbench.check import gate, layers
 from gnnbench.check.hops import digest
 from gnnbench.check.law import WALK
+from gnnbench.composition.repeat import same_bits
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Batch, Hop
@@ -37,7 +38,8 @@ class Gated(Protocol):
 
 
 def check(system: Gated) -> CheckReport:
-    """Structure of consecutive batches; feature bits; forward and backward on a fixed block.
+    """Structure of consecutive batches; feature bits; forward and backward on a fixed block; whether
+    a step can be repeated, which is told and no fault.
 
     An epoch that ends before features or compute leaves out what belongs to them.
     """
@@ -81,6 +83,8 @@ def check(system: Gated) -> CheckReport:
             error, compared = layers.check_backward(fixed, trainer.gradients)
             report.details["backward_error"] = error
             report.details["weight_gradients"] = compared
+            del batches[1:]  # a step needs memory as well
+            report.deterministic = same_bits(system.stages, trainer, batches[0])
     except gate.Fault as fault:
         report.ok, report.reason = False, str(fault)
         return report

@@ -18,10 +18,14 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 @dataclass(frozen=True)
 class AggregateSpec(Spec):
-    """An aggregation as a recipe names it; ``devices`` are those that its layers run on."""
+    """An aggregation as a recipe names it; ``devices`` are those that its layers run on.
+
+    ``by_chance``: those on which its sums are added by atomics, in an order left to chance.
+    """
 
     kind: ClassVar[str] = "aggregate"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
+    by_chance: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -146,6 +150,7 @@ class Scatter(AggregateSpec):
     name: ClassVar[str] = "scatter"
     summary: ClassVar[str] = "our layers, over gather and scatter, as PyG aggregates"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -167,6 +172,7 @@ class GnnAdvisor(AggregateSpec):
     name: ClassVar[str] = "gnnadvisor"
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))
@@ -216,6 +222,7 @@ class PygLayers(AggregateSpec):
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "the real PyG: its own layers, and message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
