@@ -38,8 +38,9 @@ class Gated(Protocol):
 
 
 def check(system: Gated) -> CheckReport:
-    """Structure of consecutive batches; feature bits; forward and backward on a fixed block; whether
-    a step can be repeated, which is told and no fault.
+    """Structure of consecutive batches; feature bits; forward and backward on a fixed block.
+
+    And whether a step has the same bits again, which is told and no fault.
 
     An epoch that ends before features or compute leaves out what belongs to them.
     """

@@ -21,11 +21,13 @@ class AggregateSpec(Spec):
     """An aggregation as a recipe names it; ``devices`` are those that its layers run on.
 
     ``by_chance``: those on which its sums are added by atomics, in an order left to chance.
+    ``lacks``: what it cannot do and some models need: ``attention``, ``weights`` of edges.
     """
 
     kind: ClassVar[str] = "aggregate"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     by_chance: ClassVar[tuple[str, ...]] = ()
+    lacks: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -123,6 +125,7 @@ class Spmm(AggregateSpec):
     name: ClassVar[str] = "spmm"
     summary: ClassVar[str] = "our layers, over torch's product of a sparse CSR matrix"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    lacks: ClassVar[tuple[str, ...]] = ("attention",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -173,6 +176,7 @@ class GnnAdvisor(AggregateSpec):
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
+    lacks: ClassVar[tuple[str, ...]] = ("attention", "weights")
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))
