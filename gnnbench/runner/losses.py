@@ -22,9 +22,9 @@ Life = Sequence[Record]
 # First, paced: equivalent work in the first epoch of a training that is followed, and later on.
 # Measured with two picks of one law on Amazon Computers and Tolokers, 13 pairs of 8 epochs: right
 # systems up to 16 % apart in the first loss, then 7 % beyond the epochs around, steps of layers
-# from 0.42 times the reference's on, norms 2.3 % apart. Half of the updates left out, half and twice
-# the rate are beyond one of these bounds in six trainings, but not where little is learned in 8
-# epochs (Tolokers at a rate of 0.003); three quarters left out are in all eight.
+# from 0.42 times the reference's on, norms 2.3 % apart. Half of the updates left out, half and
+# twice the rate are beyond one of these bounds in six trainings, but not where little is learned in
+# 8 epochs (Tolokers at a rate of 0.003); three quarters left out are in all eight.
 REORDERED, FIRST, PACED = "reordered", "first", "paced"
 LOSS = {"identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03, FIRST: 0.2, PACED: 0.08}
 # How far an epoch moves the parameters, all together.
