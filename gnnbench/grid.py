@@ -54,6 +54,11 @@ class Resolution(Protocol):
         """Whether the recipe alone says what the system does."""
         ...
 
+    @property
+    def lacks(self) -> Collection[str]:
+        """What some models need and its aggregation does not do."""
+        ...
+
 
 Resolver = Callable[[str, Raw, str, Until], Resolution]
 Known = Callable[[str, Raw], Collection[str]]
@@ -174,8 +179,11 @@ def _cell(
         env=env,
         **values,
     )
-    faults = (_gpus_fault(cell), found.unsupported, _evaluation_fault(cell))
-    return cell, next(filter(None, faults), "") or _all_neighbours_fault(cell)
+    faults = (
+        _gpus_fault(cell), found.unsupported, _evaluation_fault(cell),
+        _aggregation_fault(cell, found.lacks), _all_neighbours_fault(cell),
+    )  # fmt: skip
+    return cell, next(filter(None, faults), "")
 
 
 def _gpus_fault(cell: Cell) -> str:
@@ -193,6 +201,25 @@ def _evaluation_fault(cell: Cell) -> str:
         f"system '{cell.system}' has an epoch loop of its own, and nobody else sees its model;"
         " leave evaluate out"
     )
+
+
+def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
+    """Why a cell's aggregation cannot do what its model needs, or ""."""
+    if not cell.composed or not cell.trains or cell.model not in MODELS:
+        return ""
+    form, stage = MODELS[cell.model].form, cell.recipe["aggregate"]["name"]
+    if form == "attention" and "attention" in lacks:
+        return (
+            f"model '{cell.model}' weighs edges by attention, which aggregate '{stage}' does not;"
+            " use aggregate=csr or scatter"
+        )
+    walks = cell.recipe["sampler"].get("pick") == "random_walk"
+    if form == "convolve" and walks and "weights" in lacks:
+        return (
+            f"model '{cell.model}' weighs edges by the visits of random walks, which aggregate"
+            f" '{stage}' does not; use aggregate=csr or scatter, or another pick"
+        )
+    return ""
 
 
 def _all_neighbours_fault(cell: Cell) -> str:

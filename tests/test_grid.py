@@ -5,10 +5,14 @@ import textwrap
 import pytest
 
 from gnnbench import experiment as ex
+from gnnbench import registry
 from gnnbench.cell import flat
 from gnnbench.composition.find import find
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.grid import expand
+from gnnbench.models.kinds import MODELS
+from gnnbench.models.weights import make_weights
+from gnnbench.stages.find import stage as find_stage
 
 HEAD = "schema_version = 2\n[axes]\nsystem = {}\ndataset = ['d']\n"
 TRAIN = "model = ['gcn']\n"
@@ -225,3 +229,44 @@ def test_all_neighbours_are_for_picks_without_replacement(grid):
     assert found.unsupported[walks.id].startswith(
         "pick 'random_walk' cannot take all neighbours (fanout -1), each of them once; choose "
     )
+
+
+def test_a_model_that_an_aggregation_cannot_do_is_told_in_the_plan(grid):
+    text = (
+        "model = ['gcn', 'gat']\nhidden = [8]\n"
+        "'baseline.aggregate' = ['csr', 'scatter', 'spmm', 'gnnadvisor']\n"
+    )
+    found = grid(["baseline"], text)
+    told = {
+        (c.model, c.recipe["aggregate"]["name"]): found.unsupported.get(c.id, "")
+        for c in found.cells
+    }
+    assert {k for k, reason in told.items() if reason} == {("gat", "spmm"), ("gat", "gnnadvisor")}
+    assert told["gat", "spmm"] == (
+        "model 'gat' weighs edges by attention, which aggregate 'spmm' does not; use"
+        " aggregate=csr or scatter"
+    )
+
+
+def test_visits_that_an_aggregation_cannot_weigh_by_are_told_in_the_plan(grid):
+    text = (
+        "model = ['pinsage', 'gcn']\n'baseline.aggregate' = ['spmm', 'gnnadvisor']\n"
+        "'baseline.sampler.pick' = ['floyd', 'random_walk']\n"
+    )
+    found = grid(["baseline"], text)
+    (cell,) = (c for c in found.cells if c.id in found.unsupported)
+    assert (cell.model, cell.recipe["aggregate"]["name"]) == ("pinsage", "gnnadvisor")
+    assert "visits of random walks" in found.unsupported[cell.id]
+
+
+@pytest.mark.parametrize("stage", registry.known(registry.AGGREGATE))
+def test_aggregations_lack_what_their_layers_refuse(stage):
+    spec = find_stage(registry.AGGREGATE, stage)()
+    if spec.missing("cpu") or "cpu" not in spec.devices:
+        pytest.skip(f"{stage} is not here")
+    weights = make_weights([4, 8], MODELS["gat"], 0)[0]
+    if "attention" in spec.lacks:
+        with pytest.raises(UnsupportedError):
+            spec.build().layer(MODELS["gat"], weights)
+    else:
+        assert spec.build().layer(MODELS["gat"], weights) is not None

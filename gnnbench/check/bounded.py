@@ -118,7 +118,9 @@ class Bounded:
         """By a matrix of constants.
 
         Errors of a row's columns are independent, as roundings are: as many deviations of each make
-        as many of their sum. Added up they would be 10 times as much with each layer of 256.
+        as many of their sum. Added up they would be 10 times as much with each layer of 256. What
+        columns have in common (an earlier matrix's input, a norm) adds up so only by weights of
+        random signs, as models start with and are looked at; by columns alike it adds up in full.
         """
         size = w.abs()
         return replace(

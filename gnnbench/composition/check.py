@@ -13,6 +13,7 @@ from torch import Tensor
 from gnnbench.check import gate, layers
 from gnnbench.check.hops import digest
 from gnnbench.check.law import WALK
+from gnnbench.composition.repeat import same_bits
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
 from gnnbench.minibatch import Batch, Hop
@@ -42,6 +43,8 @@ class Gated(Protocol):
 
 def check(system: Gated) -> CheckReport:
     """Structure of consecutive batches; feature bits; forward and backward on a fixed block.
+
+    And whether a step has the same bits again, which is told and no fault.
 
     An epoch that ends before features or compute leaves out what belongs to them.
     """
@@ -86,6 +89,8 @@ def check(system: Gated) -> CheckReport:
             report.details["backward_error"] = error
             report.details["weight_gradients"] = compared
             report.details["step_error"] = _check_step(system, batches[0])
+            del batches[1:]  # a step needs memory as well
+            report.deterministic = same_bits(system.stages, trainer, batches[0])
     except gate.Fault as fault:
         report.ok, report.reason = False, str(fault)
         return report

@@ -26,11 +26,15 @@ class NotASystemError(TypeError):
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a cell holds of a system's settings, and why it cannot run as asked ("": it can)."""
+    """What a cell holds of a system's settings, and why it cannot run as asked ("": it can).
+
+    ``lacks``: what some models need and its aggregation does not do (``AggregateSpec.lacks``).
+    """
 
     recipe: dict[str, Any]
     unsupported: str = ""
     composed: bool = True
+    lacks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -83,10 +87,11 @@ class Named:
             own = {k: v for k, v in given.items() if k not in ("sampler.pick", "sampler.frontier")}
             return Resolved(self.what.resolved(own), composed=False)
         recipe = self.what.changed(given)
+        lacks = () if recipe.aggregate is None else recipe.aggregate.lacks
         try:
-            return Resolved(recipe.resolved(device, until).plain(until))
+            return Resolved(recipe.resolved(device, until).plain(until), lacks=lacks)
         except UnsupportedError as error:
-            return Resolved(recipe.plain(until), str(error))
+            return Resolved(recipe.plain(until), str(error), lacks=lacks)
 
     def shared(self, cell: Cell) -> tuple[str, ...]:
         """Arrays of the graph that a run holds for all lives of the cell's workers."""

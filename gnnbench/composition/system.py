@@ -28,6 +28,7 @@ class CheckReport:
     (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
     that the suite's own gate looked at the work: not so where a system answers for itself.
     ``dtype`` is that of features, weights and activations, "" where there are none.
+    ``deterministic``: whether a training step gives the same bits again; None: nobody looked.
     """
 
     ok: bool
@@ -41,6 +42,7 @@ class CheckReport:
     details: dict[str, Any] = field(default_factory=dict)
     verified: bool = False
     dtype: str = ""
+    deterministic: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""

@@ -29,6 +29,11 @@ OPEN = measure("open_time_s", "s", "start of the process to the open graph, with
 IMPORT = measure("import_time_s", "s", "import of a framework's own package (DGL, PyG ...)")
 SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")
 CHECK = measure("check_time_s", "s", "correctness gate")
+DETERMINISTIC = measure(
+    "deterministic", "", "1: in the gate a training step on one batch, three times over, had the"
+    " same bits of the loss, the parameters and the moments of their gradients; 0: it had others,"
+    " or its aggregation adds by atomics in an order left to chance",
+)  # fmt: skip
 PEAK_ALLOC = measure("peak_alloc_bytes", "B", "peak of the device's allocator, maximum")
 PEAK_RSS = measure("peak_rss_bytes", "B", "peak resident memory of the worker, maximum")
 THROTTLED = measure("throttled", "epochs", "measured epochs around which the GPU was throttled")

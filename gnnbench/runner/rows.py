@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("batches", "seeds", "sampled_edges", "unique_nodes")
 TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
+BY_CHANCE = "not deterministic: a training step may have other bits when it is computed again"
 
 Row = dict[str, Any]
 
@@ -81,14 +82,21 @@ def cell_rows(
                 cell, pair, ledger, measure
             )
             if error := ledger.profiles.get(cell.id, {}).get("error"):
-                row["remark"] = f"its samples could not be looked into: {error}"
+                _remark(row, f"its samples could not be looked into: {error}")
+        if ledger.reports.get(cell.id, {}).get("check", {}).get("deterministic") is False:
+            _remark(row, BY_CHANCE)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)
     references = {c.id: plan.references[c.id].id for c in plan.cells}
-    for row, remark in dead_settings(rows, metrics, references):
-        row["remark"] = remark
+    dead = {row["id"]: (row, remark) for row, remark in dead_settings(rows, metrics, references)}
+    for row, remark in dead.values():
+        _remark(row, remark)
     return [{**r, "system": name} for r in rows for name in plan.names[r["id"]]], metrics
+
+
+def _remark(row: Row, text: str) -> None:
+    row["remark"] = "; ".join(filter(None, [row.get("remark"), text]))
 
 
 def _pair_of(cell: Cell, plan: Plan, pairs: Mapping[str, Pair], ledger: Ledger) -> Pair | None:
@@ -157,6 +165,8 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
         if stage in report
     ]
+    if (same := report.get("check", {}).get("deterministic")) is not None:
+        found.append(m.metric(cell.id, "check", m.DETERMINISTIC, float(same)))
     for stage, name, where, value in report.get("setup", {}).get("counts", ()):
         found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
     if "open_s" in report:

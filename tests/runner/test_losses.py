@@ -45,22 +45,53 @@ def test_the_same_batches_in_another_order():
 
 
 def test_in_a_whole_training_other_draws_need_only_keep_pace():
-    """Not in its first epoch, nor where draws are the same; an epoch behind may be, two not."""
+    """Not where draws are the same; two epochs behind may be, three not."""
     behind = life((4.0, 3.9, 3.5, 3.3))
     assert "has a loss of 3.9" in losses_fault(life(), behind, "equivalent")
     assert losses_fault(life(), behind, "equivalent", followed=True) == ""
     assert "has a loss of 3.9" in losses_fault(life(), behind, "identical", followed=True)
-    far = life((4.0, 3.9, 3.9, 3.9))
+    far = life((4.0, 3.95, 3.95, 3.95))
     said = losses_fault(life(), far, "equivalent", followed=True)
-    assert said.startswith("epoch 2 has a loss of 3.9 where the reference has 3.3")
-    ahead = life((4.0, 3.1, 2.8, 2.5))
-    assert "has a loss of 3.1" in losses_fault(life(), ahead, "equivalent", followed=True)
-    first = life((4.2, 3.6, 3.3, 3.1))
-    assert "epoch 0 has a loss" in losses_fault(life(), first, "equivalent", followed=True)
-    for moved, fault in (((0.1, 0.6), False), ((0.01, 0.4), True)):
+    assert said.startswith("epoch 3 has a loss of 3.95 where the reference has 3.1")
+    ahead = life((4.0, 2.7, 2.6, 2.5))
+    assert "has a loss of 2.7" in losses_fault(life(), ahead, "equivalent", followed=True)
+    for first, fault in ((4.7, False), (4.9, True)):
+        found = losses_fault(life(), life((first, *LOSSES[1:])), "equivalent", followed=True)
+        assert ("epoch 0 has a loss" in found) == fault == bool(found)
+    for moved, fault in (((0.1, 0.6), False), ((0.08, 0.4), True)):
         told = [life()[0], *life(moved=moved)[1:]]
         found = losses_fault(life(), told, "equivalent", followed=True)
-        assert ("moved layer 1 by 0.01" in found) == fault == bool(found)
+        assert ("moved layer 1 by 0.08" in found) == fault == bool(found)
+
+
+# Losses by epoch of two picks of one law on Amazon Computers (GraphSAGE of 32, batches of 1024,
+# fanouts 10/5, rate 0.003 and 0.01): right systems that chance leads apart.
+MEASURED = [
+    ((2.256, 1.83, 1.584, 1.316, 1.116, 0.975, 0.881, 0.757),
+     (2.263, 1.848, 1.661, 1.469, 1.319, 1.207, 1.119, 1.014)),
+    ((2.378, 1.772, 1.536, 1.348, 1.157, 1.006, 0.921, 0.821),
+     (2.401, 1.788, 1.581, 1.432, 1.289, 1.189, 1.125, 1.045)),
+    ((2.29, 1.668, 1.4, 1.205, 1.068, 0.922, 0.833, 0.74),
+     (2.365, 1.675, 1.341, 1.081, 0.954, 0.792, 0.729, 0.648)),
+    ((3.175, 2.036, 1.846, 1.651, 1.553, 1.496, 1.42, 1.315),
+     (3.396, 2.063, 1.879, 1.724, 1.613, 1.525, 1.455, 1.341)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", MEASURED)
+def test_right_systems_whose_draws_lead_them_apart_keep_pace(pair):
+    one, other = map(life, pair)
+    assert losses_fault(one, other, "equivalent", followed=True) == ""
+    assert losses_fault(other, one, "equivalent", followed=True) == ""
+    assert losses_fault(one, other, "identical", followed=True) != ""
+
+
+def test_half_of_the_updates_do_not_keep_pace():
+    """Measured beside the first of them: its every second update left out after the first epoch,
+    the steps of its layers from 0.31 times the reference's on, its norm 2.8 % apart."""
+    half = life((2.263, 1.899, 1.819, 1.697, 1.609, 1.527, 1.444, 1.358))
+    found = losses_fault(life(MEASURED[0][0]), half, "equivalent", followed=True)
+    assert "has a loss of 1.527 where" in found
 
 
 def test_nodes_agree():

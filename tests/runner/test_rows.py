@@ -11,7 +11,7 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration, Spread
 from gnnbench.results import reader
-from gnnbench.results.metrics import HIT_RATIO, Metrics
+from gnnbench.results.metrics import DETERMINISTIC, HIT_RATIO, Metrics
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.ledger import Ledger
@@ -145,6 +145,22 @@ def test_what_setup_took_is_told_by_stage(life):
     assert metrics.value(A.id, "features", FILL_TIME) == 0.25
     assert metrics.row(A.id, "features", CACHE_ROWS)["description"]
     assert metrics.row(A.id, "features", FILL_TIME)["unit"] == "s"
+
+
+def test_a_step_that_is_not_repeated_is_remarked(life):
+    for event, same in zip(life.events, (True, False), strict=True):
+        event["report"]["check"] = {**CHECK, "deterministic": same}
+    five(life)
+    found, metrics = life.rows()
+    assert "remark" not in found["a"]
+    assert found["b"]["remark"].startswith("not deterministic: ")
+    assert [metrics.value(c.id, "check", DETERMINISTIC) for c in (A, B)] == [1, 0]
+
+
+def test_of_an_older_run_nobody_knows_whether_steps_repeat(life):
+    five(life)
+    found, metrics = life.rows()
+    assert "remark" not in found["b"] and metrics.value(B.id, "check", DETERMINISTIC) is None
 
 
 def test_rows_hold_the_columns_of_the_schema_and_no_more(life):

@@ -18,12 +18,18 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
 
 @dataclass(frozen=True)
 class AggregateSpec(Spec):
-    """An aggregation as a recipe names it; ``devices`` are those that its layers run on."""
+    """An aggregation as a recipe names it; ``devices`` are those that its layers run on.
+
+    ``by_chance``: those on which its sums are added by atomics, in an order left to chance.
+    ``lacks``: what it cannot do and some models need: ``attention``, ``weights`` of edges.
+    """
 
     kind: ClassVar[str] = "aggregate"
     devices: ClassVar[tuple[str, ...]] = ("cpu",)
     padded: ClassVar[bool] = False  # whether its layers take blocks of ours as they are
     captured: ClassVar[bool] = False  # whether on a GPU they never wait, so that a graph holds them
+    by_chance: ClassVar[tuple[str, ...]] = ()
+    lacks: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     @abstractmethod
@@ -128,6 +134,7 @@ class Spmm(AggregateSpec):
     summary: ClassVar[str] = "our layers, over torch's product of a sparse CSR matrix"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     padded: ClassVar[bool] = True
+    lacks: ClassVar[tuple[str, ...]] = ("attention",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -156,6 +163,7 @@ class Scatter(AggregateSpec):
     summary: ClassVar[str] = "our layers, over gather and scatter, as PyG aggregates"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     padded: ClassVar[bool] = True
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
@@ -178,6 +186,8 @@ class GnnAdvisor(AggregateSpec):
     summary: ClassVar[str] = "our layers, over GNNAdvisor's neighbour groups, made for every block"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     padded: ClassVar[bool] = True
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
+    lacks: ClassVar[tuple[str, ...]] = ("attention", "weights")
 
     group: int = option(32, "most neighbours in a group", range(1, 1025))
     dim_workers: int = option(32, "threads of a warp for a group's columns", (1, 2, 4, 8, 16, 32))
@@ -227,6 +237,7 @@ class PygLayers(AggregateSpec):
     name: ClassVar[str] = "pyg"
     summary: ClassVar[str] = "the real PyG: its own layers, and message passing"
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    by_chance: ClassVar[tuple[str, ...]] = ("cuda",)
 
     @classmethod
     def missing(cls, device: str) -> Missing | None:
