@@ -18,7 +18,7 @@ model = ["m"]
 class Made:
     """What a system makes of its settings here: just these."""
 
-    unsupported, composed = "", True
+    unsupported, composed, lacks = "", True, ()
 
     def __init__(self, recipe):
         self.recipe = recipe
