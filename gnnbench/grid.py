@@ -205,7 +205,7 @@ def _evaluation_fault(cell: Cell) -> str:
 
 def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
     """Why a cell's aggregation cannot do what its model needs, or ""."""
-    if not cell.composed or not cell.trains or cell.model not in MODELS:
+    if not lacks or not cell.trains or cell.model not in MODELS:
         return ""
     form, stage = MODELS[cell.model].form, cell.recipe["aggregate"]["name"]
     if form == "attention" and "attention" in lacks:
