@@ -166,6 +166,12 @@ class Claim(Point):
             return 1.0, math.inf
         return None
 
+    @property
+    def of_a_machine(self) -> bool:
+        """Whether a size alone is claimed, no ratio and no order: other hardware has another."""
+        ratios = any(p.by == "ratio" for p in self.numbers())
+        return self.port == "S" and self.kind != "order" and not ratios
+
     def numbers(self) -> list[Point]:
         """Its points, each with what they have in common."""
         common = {k: v for k, v in self.model_dump(exclude_unset=True).items() if k in _POINT}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -77,14 +77,27 @@ def _raw(path: Path) -> Iterable[Row]:
                 yield json.loads(line)
 
 
-def open_runs(folders: Sequence[Path]) -> list[Opened]:
-    """All runs at or below the folders, the oldest first. Raises ``UsageError`` without any."""
+def open_runs(
+    folders: Sequence[Path], pass_over: Callable[[str], None] | None = None
+) -> list[Opened]:
+    """All runs at or below the folders, the oldest first. Raises ``UsageError`` without any.
+
+    What is wrong with one that cannot be read is told to ``pass_over``; raised, if not given.
+    """
     found: dict[Path, Opened] = {}
     for folder in folders:
         if not folder.is_dir():
-            raise UsageError(f"there is no folder '{folder}'; give that of a run or of runs")
+            what = f"'{folder}' is a file" if folder.exists() else f"there is no folder '{folder}'"
+            raise UsageError(f"{what}; give the folder of a run or of runs")
         for table in sorted(folder.rglob("cells.csv")):
-            found.setdefault(table.parent.resolve(), Opened(reader.read(table.parent)))
+            try:
+                run = reader.read(table.parent)
+            except UsageError as error:
+                if pass_over is None:
+                    raise
+                pass_over(f"passed over '{table.parent}': {error}")
+                continue
+            found.setdefault(table.parent.resolve(), Opened(run))
     if not found:
         told = ", ".join(f"'{f}'" for f in folders)
         raise UsageError(f"no results in {told}; 'gnnbench reproduce' makes some")

@@ -88,9 +88,13 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
     if not found or (missing and claim.kind == "mean"):
         return Judged(claim, NOT_MEASURED, missing[0], found)
     verdict, reason = _together(claim, found)
-    if missing and verdict != REFUTED and not (claim.kind == "upto" and verdict == HOLDS):
+    # One point is enough to refute, but what is claimed of the best of all, which one can show.
+    decided = HOLDS if claim.kind == "upto" else REFUTED
+    if missing and verdict != decided:
         verdict, reason = UNCLEAR, f"not all of it is measured: {missing[0]}"
     verdict, reason = _of_the_graph(claim, found, verdict, reason)
+    if verdict == REFUTED and claim.of_a_machine:
+        verdict, reason = UNCLEAR, f"{reason}; but this size is one of the paper's machine"
     if verdict == REFUTED and claim.cause:
         reason = "; ".join(filter(None, (reason, rates_here(claim.paper, found[0].opened, runs))))
     return Judged(claim, verdict, reason, found)

@@ -101,12 +101,6 @@ def match_degree(opened: Opened, row: Row) -> Estimate:
     return Estimate(mean, least, most, 1)
 
 
-def match_spread(opened: Opened, row: Row) -> Estimate:
-    """The most less the least match degree of any pair: of one epoch, so without an interval."""
-    found = match_degree(opened, row)
-    return Estimate(found.high - found.low, math.nan, math.nan, found.n)
-
-
 def _requests(where: str) -> Number:
     def find(opened: Opened, row: Row) -> Estimate:
         value = opened.metrics.value(row["id"], "features", m.REQUESTS, where)
@@ -250,7 +244,6 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "peak_memory": peak_memory,
         "stored_bytes": stored_bytes,
         "match_degree": match_degree,
-        "match_spread": match_spread,
         "requests_naive": _requests("naive"),
         "requests_aligned": _requests("aligned"),
         "requests_lines": _requests("lines"),

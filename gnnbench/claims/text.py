@@ -104,7 +104,9 @@ def count(found: Sequence[Judged]) -> str:
     """``3 hold, 1 refuted ...`` in the order of the verdicts."""
     by = Counter(j.verdict for j in found)
     told = ", ".join(f"{by[v]} {v}" for v in VERDICTS if by[v])
-    return f"{len(found)} claims: {told}"
+    computed = sum(bool(j.findings) and all(f.opened is None for f in j.findings) for j in found)
+    apart = f"; {computed} of them computed by the papers' own formulas, not measured"
+    return f"{len(found)} claims: {told}{apart if computed else ''}"
 
 
 def to_csv(found: Sequence[Judged]) -> str:

@@ -48,7 +48,7 @@ def verdicts(
     from gnnbench.claims.judge import REFUTED, judge
 
     claims = choose(comma(paper))
-    found = judge(claims, open_runs(folders or [Path("results")]))
+    found = judge(claims, open_runs(folders or [Path("results")], _note))
     if csv:
         print(text.to_csv(found), end="")
     else:
@@ -101,13 +101,17 @@ def reproduce(
                 f"interrupted in '{stopped.folder}'; the same command goes on from there",
                 EXIT_INTERRUPTED,
             ) from None
-    found = judge(chosen, open_runs([out]))
+    found = judge(chosen, open_runs([out], _note))
     path = page.write(out, profile, found, steps)
     print(text.count(found))
     print(path)
     codes = {o.exit_code for o in outcomes}
     worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)
     raise typer.Exit(next((code for code in worst if code in codes), EXIT_OK))
+
+
+def _note(text: str) -> None:
+    typer.echo(f"gnnbench: {text}", err=True)
 
 
 def _show(steps: Sequence[Step]) -> None:

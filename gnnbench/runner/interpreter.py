@@ -72,7 +72,8 @@ class Environments:
         """How a worker is started in an environment."""
         if env:
             return self.others[env].command
-        return [sys.executable, "-m", "gnnbench.runner.worker"]
+        # Not by what lies in the folder that a user stands in.
+        return [sys.executable, "-P", "-m", "gnnbench.runner.worker"]
 
     def variables(self, env: str) -> dict[str, str]:
         """The variables of a worker in an environment."""

@@ -52,6 +52,21 @@ def test_verdicts_are_printed_with_why(said, results):
     assert code == 0 and "because" not in out and out.splitlines()[-1].startswith("5 claims")
 
 
+def test_a_run_that_cannot_be_read_is_passed_over_by_name(said, results):
+    damaged = results.parent / "run-2"
+    damaged.mkdir()
+    (damaged / "cells.csv").write_text("cut")
+    code, out, err = said("verdicts", "--paper", "gnnlab/fig11b.a3")
+    assert code == 0 and "1 claims: 1 holds" in out
+    (line,) = err.splitlines()
+    assert line.startswith("gnnbench: passed over ") and "run-2" in line
+
+
+def test_a_file_is_no_folder_of_runs(said, results):
+    code, _, err = said("verdicts", str(results / "cells.csv"))
+    assert code == 2 and "is a file; give the folder of a run" in err
+
+
 def test_csv_has_a_line_for_every_number(said, results):
     code, out, err = said("verdicts", "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))

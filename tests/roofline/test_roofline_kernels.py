@@ -36,7 +36,7 @@ def graph(tmp_path_factory):
 
 def looked_at(graph, system, **changes):
     made = make(graph, system=system, **changes)
-    return Bench(made.job, made.stages, made.trainer.framework), made._seeds(5)[0]
+    return Bench(made.job, made.stages, made.trainer.framework), made.seeds(5)[0]
 
 
 @pytest.mark.parametrize(

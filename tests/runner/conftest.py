@@ -13,7 +13,7 @@ def fakes(monkeypatch):
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
     caches = (registry.entries, available.availability, environment.dataset_state)
     for cache in caches:

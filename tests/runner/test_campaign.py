@@ -262,11 +262,11 @@ def test_resume_refuses_what_changed(launch, monkeypatch):
     first = launch("fake")
     with pytest.raises(UsageError, match=r"no run .* has this definition"):
         launch("fake", repeats=3, resume=True)
-    monkeypatch.setattr(machine, "source_digest", lambda: "changed")
+    monkeypatch.setattr(machine, "source_digest", lambda native=True: "changed")
     with pytest.raises(UsageError, match="the code changed since"):
         launch("fake", resume=True)
     assert launch("fake", resume=True, force=True).folder == first.folder
-    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     monkeypatch.setattr(machine, "fingerprint", lambda found: "another")
     with pytest.raises(UsageError, match="the machine changed since"):
         launch("fake", resume=True)

@@ -214,7 +214,7 @@ def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):
     flag = tmp_path / "flag"
     script = (
         "from gnnbench.measure import machine\n"
-        "machine.source_digest = lambda: 'same'\n"
+        "machine.source_digest = lambda native=True: 'same'\n"
         "from gnnbench.cli import main; main()\n"
     )
     words = (*RUN[:-1], "3", "--systems", "fake,slow,waits", "-o", f'waits.flag="{flag}"')

@@ -269,8 +269,9 @@ def test_every_profile_can_be_planned(tmp_path):
     cells = {}
     for profile in ("smoke", "laptop", "real", "gpu"):
         plan = request(tmp_path, profile=profile).plan
-        cells[profile] = len(plan.cells)
+        # Without PyG's extensions a system of ours stands in for it, beside.
+        cells[profile] = sum(c.system != "pyg-native-sampler" for c in plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
     # Three systems and PyG's own reference: by graphs, ways to evaluate, models.
-    assert cells == {"smoke": 4, "laptop": 8, "real": 8, "gpu": 24}
+    assert cells == {"smoke": 4, "laptop": 8, "real": 8, "gpu": 18}

@@ -32,7 +32,7 @@ def known(monkeypatch):
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(machine, "source_digest", lambda: "0123456789abcdef")
+    monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
 

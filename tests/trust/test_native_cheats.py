@@ -39,7 +39,7 @@ STAGES = {
     "schedule": {"honest": "Schedule", "half": "HalfSchedule"},
 }  # fmt: skip
 INCORRECT = {
-    "stale-seen": "last timed batch: gathered feature rows differ",
+    "stale-seen": "gathered feature rows differ",
     "wrong-features": "^gathered feature rows differ",
     "less-batches": "ran 2 batches where it has 4",
     "stale-features": "when every batch was looked at: batch 1: gathered feature rows differ",
