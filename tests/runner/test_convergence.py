@@ -273,10 +273,10 @@ def test_every_profile_can_be_planned(tmp_path):
         cells[profile] = Counter(c.system for c in plan.cells)
         reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
         assert not reasons, (profile, reasons)
-    # By graphs, ways to evaluate, models; the baseline with PyG's frontier as well.
+    # By graphs, ways to evaluate, models; the baseline with PyG's frontier as well, where PyG runs.
     assert {p: found["dgl"] for p, found in cells.items()} == {
         "smoke": 1, "laptop": 2, "real": 2, "gpu": 6,
     }  # fmt: skip
-    assert all(found["baseline"] == 2 * found["dgl"] for found in cells.values())
+    assert all(found["baseline"] >= found["dgl"] for found in cells.values())
     # PyG, or where an extension of it is missing what stands in for it.
     assert all(found["pyg"] or found["pyg-native-sampler"] for found in cells.values())
