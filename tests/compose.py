@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
+import torch
 
 from gnnbench.cell import Cell, Until
 from gnnbench.composition.composed import Composed
@@ -52,6 +53,21 @@ def run(system, epoch=0):
     """Run and audit an epoch."""
     timed(system, epoch)
     return system.audit(epoch)
+
+
+def lives(system, epochs=3, but=()):
+    """Losses of every batch, counts but those of some names, and the parameters' norm by epoch."""
+    found = []
+    for epoch in range(epochs):
+        if system.recipe.features.foresees:
+            system.foresee(epoch)
+        timed(system, epoch)
+        losses = torch.stack(system.trainer.losses).tolist()
+        report = system.audit(epoch)
+        assert report.ok, report.reason
+        counts = {key: n for key, n in counted(report).items() if key[1] not in but}
+        found.append((losses, counts, report.param_norm, report.param_moved))
+    return found
 
 
 def assert_no_thread_is_left():

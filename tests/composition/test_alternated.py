@@ -1,8 +1,7 @@
 """Epochs in turns are the serial ones: batches, rows, losses, counts and what is looked at."""
 
 import pytest
-import torch
-from compose import assert_no_thread_is_left, counted, make, timed
+from compose import assert_no_thread_is_left, lives, make
 
 from gnnbench.measure.timeline import Timeline
 
@@ -29,28 +28,13 @@ def alternate(batches, settings, depth=0):
     return turns | settings
 
 
-def lives(system, epochs=3):
-    """Losses of every batch, counts and the parameters' norm of some epochs."""
-    found = []
-    for epoch in range(epochs):
-        if system.recipe.features.foresees:
-            system.foresee(epoch)
-        timed(system, epoch)
-        losses = torch.stack(system.trainer.losses).tolist()
-        report = system.audit(epoch)
-        assert report.ok, report.reason
-        counts = {key: n for key, n in counted(report).items() if key[1] not in OWN}
-        found.append((losses, counts, report.param_norm, report.param_moved))
-    return found
-
-
 @pytest.mark.parametrize("depth", [0, 1, 3])
 @pytest.mark.parametrize("batches", [0, 1, 4])
 @pytest.mark.parametrize("stages", STAGES)
 def test_losses_and_counts_are_serials_bit_for_bit(stages, batches, depth, small_graph, one_thread):
     serial = make(small_graph, settings=STAGES[stages], **SMALL)
     turns = make(small_graph, settings=alternate(batches, STAGES[stages], depth), **SMALL)
-    assert lives(serial) == lives(turns)
+    assert lives(serial, but=OWN) == lives(turns, but=OWN)
     assert_no_thread_is_left()
 
 
@@ -60,7 +44,7 @@ def test_so_they_are_of_other_models(model, small_graph, one_thread):
     of = {"model": model, **SMALL}
     serial = make(small_graph, settings=pick, **of)
     turns = make(small_graph, settings=alternate(0, pick), **of)
-    assert lives(serial) == lives(turns)
+    assert lives(serial, but=OWN) == lives(turns, but=OWN)
 
 
 @pytest.mark.parametrize("sampler", ["fused-map", "fastsample", "pgsampler"])
@@ -69,7 +53,7 @@ def test_every_sampler_of_ours_may_draw_a_turn(sampler, small_graph, one_thread)
     settings = {"sampler": sampler}
     serial = make(small_graph, settings=settings, **SMALL)
     turns = make(small_graph, settings=alternate(0, settings), **SMALL)
-    assert lives(serial) == lives(turns)
+    assert lives(serial, but=OWN) == lives(turns, but=OWN)
 
 
 @pytest.mark.parametrize("depth", [0, 2])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from compose import SYSTEMS, assert_no_thread_is_left, counted, make, run, timed
+from compose import SYSTEMS, assert_no_thread_is_left, lives, make, run, timed
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.features.host import HostGather
@@ -39,20 +39,6 @@ DEPTHS = [1, 2, 5, 12]
 
 def prefetch(depth=1, **settings):
     return {"schedule": "prefetch", "schedule.depth": depth, **settings}
-
-
-def lives(system, epochs=3):
-    """Losses of every batch, counts and the parameters' norm of some epochs."""
-    found = []
-    for epoch in range(epochs):
-        if system.recipe.features.foresees:
-            system.foresee(epoch)
-        timed(system, epoch)
-        losses = torch.stack(system.trainer.losses).tolist()
-        report = system.audit(epoch)
-        assert report.ok, report.reason
-        found.append((losses, counted(report), report.param_norm, report.param_moved))
-    return found
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
