@@ -142,6 +142,14 @@ inline bool new_frontier_from_name(const std::string& name) {
   return name == "new";
 }
 
+// The id map of a hop: DGL's in three passes, or Fused-Map's.
+inline bool fused_from_name(const std::string& name) {
+  if (name != "three-pass" && name != "fused") {
+    fail("id_map must be 'three-pass' or 'fused', not '", name, "'");
+  }
+  return name == "fused";
+}
+
 inline uint32_t check_u32(int64_t value, const char* name, int64_t limit) {
   if (value < 0 || value >= limit) {
     fail(name, " must be at least 0 and below ", limit, ", it is ", value);

@@ -28,11 +28,12 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // or 'new'; with 'new' the blocks are prefixes (views) of one CSC. Every whole-batch operator
   // below answers in this form.
   //
-  // DGL's method: per hop, then the three-pass id map.
+  // DGL's method: per hop, then an id map, 'three-pass' or 'fused' (FastGL's Fused-Map, a table for
+  // each hop; new nodes in any order).
   m.def(
       "hop_by_hop(Tensor indptr, Tensor indices, Tensor seeds, int[] fanouts, str pick, "
-      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions) "
-      "-> Tensor[]");
+      "Tensor[] tables, int[] walk, str frontier, int key, int batch, bool with_positions, "
+      "str id_map='three-pass') -> Tensor[]");
 
   // GNNLab's: per hop, then a table that accumulates the batch's ids; entries of another version
   // count as empty. table int64 [capacity], zeros at first (layout: gnnbench/gnnlab.h); version

@@ -67,10 +67,12 @@ std::vector<Tensor> fused_map_asked_cuda(Tensor indptr, Tensor indices, Tensor s
   return fused_sample_asked(request, numbers, state, static_cast<uint32_t>(version));
 }
 
-// What a renaming found; empty where it needs more room for nodes.
+}  // namespace
+
 template <class Id>
-std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
-                           const std::vector<Tensor>& neighbors, int64_t node_room) {
+FusedNamed fused_names(const OnDevice& on, const Tensor& dst, const std::vector<Tensor>& neighbors,
+                       int64_t node_room, const char* dst_name, const HopEdges* drawn,
+                       int64_t num_nodes) {
   const int64_t hops = static_cast<int64_t>(neighbors.size());
   const int64_t slots = fused_slots(node_room);
   const int64_t bytes = (fused_table_bytes<Id>(slots) + 15) / 16 * 16;
@@ -81,11 +83,11 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
   const size_t nodes_at = scratch.add<Id>(node_room);
   scratch.allocate(on);
   Id* const nodes = scratch.at<Id>(nodes_at);
-  std::vector<Tensor> out(1);
+  FusedNamed out{Tensor{}, {}, false};
   std::vector<FusedNames<Id>> names;
   for (const Tensor& t : neighbors) {
-    out.push_back(on.empty({t.numel()}, ScalarType::Int));
-    names.push_back({data<const Id>(t), data<int32_t>(out.back()), t.numel()});
+    out.local.push_back(on.empty({t.numel()}, ScalarType::Int));
+    names.push_back({data<const Id>(t), data<int32_t>(out.local.back()), t.numel()});
   }
   Mailbox& box = Mailbox::of(on);
   fused_id_map(on.launch(), Vertices{dst.data_ptr(), sizeof(Id) == 8}, dst.numel(), names.data(),
@@ -93,17 +95,28 @@ std::vector<Tensor> rename(const OnDevice& on, const Tensor& dst,
                scratch.at<FusedControl>(control),
                FusedClear{scratch.at<char>(control), static_cast<int64_t>(table - control),
                           scratch.at<char>(table), bytes},
-               nodes, node_room, box.open(on.launch(), 2 * hops + 1));
+               nodes, node_room, drawn == nullptr ? nullptr : drawn->faults,
+               box.open(on.launch(), 2 * hops + 1));
   const int64_t* sizes = box.wait(on.launch());
   Fault faults = static_cast<Fault>(sizes[2 * hops]);
-  if (has(faults, Fault::kBadSeed)) faults = Fault::kNegativeId;  // there is no graph to be outside
-  tell(faults, 0, "dst");
-  if (faults != Fault::kNone) return {};
+  if (drawn == nullptr && has(faults, Fault::kBadSeed)) {
+    faults = Fault::kNegativeId;  // there is no graph to be outside
+  }
+  tell(faults, num_nodes, dst_name);
+  if (faults != Fault::kNone) return out;
   const int64_t found = hops > 0 ? sizes[2 * (hops - 1)] : dst.numel();
-  out[0] = on.empty({found}, kIdType<Id>);
-  copy_all(on.launch(), {{nodes, out[0].data_ptr(), found * int64_t{sizeof(Id)}}});
+  out.src_nodes = on.empty({found}, kIdType<Id>);
+  copy_all(on.launch(), {{nodes, out.src_nodes.data_ptr(), found * int64_t{sizeof(Id)}}});
+  out.fits = true;
   return out;
 }
+
+template FusedNamed fused_names<int32_t>(const OnDevice&, const Tensor&, const std::vector<Tensor>&,
+                                         int64_t, const char*, const HopEdges*, int64_t);
+template FusedNamed fused_names<int64_t>(const OnDevice&, const Tensor&, const std::vector<Tensor>&,
+                                         int64_t, const char*, const HopEdges*, int64_t);
+
+namespace {
 
 std::vector<Tensor> fused_id_map_cuda(Tensor dst, std::vector<Tensor> neighbors, int64_t nodes) {
   check_layout(dst, "dst", 1);
@@ -123,12 +136,16 @@ std::vector<Tensor> fused_id_map_cuda(Tensor dst, std::vector<Tensor> neighbors,
   if (nodes < 0) fail("nodes must be at least 0, it is ", nodes);
   const OnDevice on(dst, "fused_id_map");
   const auto go = [&](int64_t room) {
-    return dst.scalar_type() == ScalarType::Int ? rename<int32_t>(on, dst, neighbors, room)
-                                                : rename<int64_t>(on, dst, neighbors, room);
+    return dst.scalar_type() == ScalarType::Int
+               ? fused_names<int32_t>(on, dst, neighbors, room, "dst", nullptr, 0)
+               : fused_names<int64_t>(on, dst, neighbors, room, "dst", nullptr, 0);
   };
-  std::vector<Tensor> out;
-  if (nodes > 0 && nodes < items) out = go(std::max(nodes, dst.numel()));
-  return out.empty() ? go(items) : out;
+  FusedNamed named{Tensor{}, {}, false};
+  if (nodes > 0 && nodes < items) named = go(std::max(nodes, dst.numel()));
+  if (!named.fits) named = go(items);
+  std::vector<Tensor> out = {named.src_nodes};
+  out.insert(out.end(), named.local.begin(), named.local.end());
+  return out;
 }
 
 }  // namespace

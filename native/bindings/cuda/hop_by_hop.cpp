@@ -1,14 +1,24 @@
 // A whole batch in one dispatch, hop by hop as DGL: degree pass, scan, pick, id map. Two host
-// synchronisations a hop (its edges, its nodes), none beside them.
+// synchronisations a hop (its edges, its nodes), none beside them, whichever id map it is.
 #include "bindings/cuda/whole_batch.h"
+#include "gnnbench/rooms.h"
 
 namespace gnnbench::cuda {
 namespace {
 
+// One hop's ids by Fused-Map's kernels: nodes so far, then new ones in any order.
+template <class Id>
+Renamed name_hop(const OnDevice& on, const Tensor& known, const HopEdges& e, int64_t num_nodes) {
+  const int64_t items = known.numel() + e.neighbors.numel();
+  if (items > kFusedMaxSlots / 4) fail(items, " ids in one hop do not fit one map");
+  const FusedNamed named = fused_names<Id>(on, known, {e.neighbors}, items, "seeds", &e, num_nodes);
+  return {named.src_nodes, named.local[0]};
+}
+
 template <class Id>
 std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& indices,
                         const Tensor& seeds, const std::vector<int64_t>& fanouts, HopDraws draws,
-                        bool only_new, bool with_positions) {
+                        bool only_new, bool with_positions, bool fused) {
   const Csc<Id> graph = csc_of<Id>(on, indptr, indices);
   const bool walks = draws.spec.pick == Pick::kRandomWalk;
   // The first degree pass checks the seeds as given; only then may narrowed ones be used.
@@ -30,7 +40,8 @@ std::vector<Tensor> run(const OnDevice& on, const Tensor& indptr, const Tensor& 
       fail("a batch of ", total, " edges does not fit int32 blocks");
     }
     const IdMapItems<Id> items{data<const Id>(known), count, data<const Id>(e.neighbors), edges};
-    Renamed r = rename_ids(on, items, "seeds", &e, graph.num_nodes);
+    const Renamed r = fused ? name_hop<Id>(on, known, e, graph.num_nodes)
+                            : rename_ids(on, items, "seeds", &e, graph.num_nodes);
     trace_mark(on.launch(), Stage::kIdMap, static_cast<int>(h));
     hops.push_back(
         {e.indptr, r.local, r.src_nodes, walks ? e.weights : e.positions, count - first});
@@ -45,7 +56,8 @@ std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                                     std::vector<int64_t> fanouts, std::string pick,
                                     std::vector<Tensor> tables, std::vector<int64_t> walk,
                                     std::string frontier, int64_t key, int64_t batch,
-                                    bool with_positions) {
+                                    bool with_positions, std::string id_map) {
+  const bool fused = fused_from_name(id_map);
   check_csc(indptr, indices);
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
@@ -56,8 +68,10 @@ std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};
   fanouts = fanouts_of(fanouts, draws.spec.pick);
   return indices.scalar_type() == ScalarType::Int
-             ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions)
-             : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions);
+             ? run<int32_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions,
+                            fused)
+             : run<int64_t>(on, indptr, indices, seeds, fanouts, draws, only_new, with_positions,
+                            fused);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 //       out[e] = the id of keys[e]; unknown ones get first, first + 1, ... and are noted in fresh,
 //       which has room for n
 //   name(node, id)   changes a claimed node's id
-//   clear(node)
+//   clear(node)      nothing to do where not kClears
 #pragma once
 
 #include <cstring>
@@ -314,6 +314,7 @@ Fault fused_seeds(const Map& map, const Id* seeds, int64_t n) {
 
 template <class Map, class Id>
 void clear_nodes(const Map& map, const Id* nodes, int64_t n) {
+  if constexpr (!Map::kClears) return;
   for (int64_t i = 0; i < n; ++i) {
     map.prefetch(nodes[std::min(i + kFusedAhead, n - 1)]);
     map.clear(nodes[i]);

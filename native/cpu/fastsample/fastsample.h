@@ -110,6 +110,7 @@ inline void prefetch_to_own(const void* line) {
 template <class Id>
 struct DenseMap {
   static constexpr int64_t kClaimAhead = 24;  // keys between a prefetch and its use
+  static constexpr bool kClears = true;
 
   int32_t* ids;  // [num_nodes]
 

@@ -31,6 +31,7 @@ template <class Id>
 class FusedMap {
  public:
   static constexpr int64_t kClaimAhead = 16;  // keys between a prefetch and its use
+  static constexpr bool kClears = false;      // the memory is given up instead
 
   FusedMap() = default;
 
@@ -67,7 +68,7 @@ class FusedMap {
     }
   }
 
-  void clear(Id) const {}  // the memory is given up instead
+  void clear(Id) const {}
 
  private:
   static constexpr bool kPacked = sizeof(Id) == 4;

@@ -53,6 +53,7 @@ struct SeedsJob {
   uint32_t batch;
   const int64_t* place;
   const int64_t* indptr;  // of the rows to come, or null
+  const int64_t* faults;  // of earlier launches, or null
   Map map;
   FusedControl* control;
   Id* nodes;
@@ -74,6 +75,7 @@ __global__ void __launch_bounds__(kThreads) seeds_kernel(SeedsJob<Map> job) {
     job.control->batch = job.place ? static_cast<uint64_t>(job.place[1]) : job.batch;
     state.nodes = static_cast<int32_t>(count);
     if (!sound) tell_fault(&state.faults, Fault::kBadSeed);
+    if (job.faults != nullptr) tell_fault(&state.faults, static_cast<Fault>(*job.faults));
   }
   if (i >= count) return;
   const int64_t id = job.seeds[i];
@@ -263,7 +265,7 @@ void fused_begin(Launch launch, const FusedBatch<Id>& batch) {
     begin_seeds(launch,
                 SeedsJob<std::decay_t<decltype(map)>>{
                     batch.seeds, batch.num_seeds, batch.graph.num_nodes, batch.key, batch.batch,
-                    batch.place, batch.graph.indptr, map, batch.control, batch.nodes});
+                    batch.place, batch.graph.indptr, nullptr, map, batch.control, batch.nodes});
   });
 }
 
@@ -304,13 +306,13 @@ void fused_finish(Launch launch, const FusedBatch<Id>& batch, const FusedHop* ho
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, Letter sizes) {
+                  Id* nodes, int64_t node_room, const int64_t* drawn_faults, Letter sizes) {
   constexpr int64_t kAnyNode = sizeof(Id) == 4 ? INT32_MAX : INT64_MAX;
   fused_clear(launch, clear);
   with_map<Id>(table, [&](const auto& map) {
     using Map = std::decay_t<decltype(map)>;
-    begin_seeds(launch,
-                SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, nullptr, map, control, nodes});
+    begin_seeds(launch, SeedsJob<Map>{dst, num_dst, kAnyNode, 0, 0, nullptr, nullptr, drawn_faults,
+                                      map, control, nodes});
     for (uint32_t h = 0; h < count; ++h) {
       const int64_t blocks = std::max<int64_t>(1, blocks_for(hops[h].n, kThreads * kUnroll));
       name_kernel<Map>
@@ -339,7 +341,8 @@ void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames
   template void fused_finish<Id>(Launch, const FusedBatch<Id>&, const FusedHop*, uint32_t,   \
                                  Letter);                                                    \
   template void fused_id_map<Id>(Launch, Vertices, int64_t, const FusedNames<Id>*, uint32_t, \
-                                 FusedTable, FusedControl*, FusedClear, Id*, int64_t, Letter)
+                                 FusedTable, FusedControl*, FusedClear, Id*, int64_t,        \
+                                 const int64_t*, Letter)
 GNNBENCH_FUSED_OF(int32_t);
 GNNBENCH_FUSED_OF(int64_t);
 #undef GNNBENCH_FUSED_OF

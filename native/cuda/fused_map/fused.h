@@ -133,10 +133,10 @@ struct FusedNames {
 };
 
 // dst become the nodes 0, 1, ..., new neighbours of each hop follow; nodes [node_room]. Told as a
-// batch whose edges are the neighbours.
+// batch whose edges are the neighbours, with the faults, where not null, of what drew these.
 template <class Id>
 void fused_id_map(Launch launch, Vertices dst, int64_t num_dst, const FusedNames<Id>* hops,
                   uint32_t count, FusedTable table, FusedControl* control, FusedClear clear,
-                  Id* nodes, int64_t node_room, Letter sizes);
+                  Id* nodes, int64_t node_room, const int64_t* drawn_faults, Letter sizes);
 
 }  // namespace gnnbench::cuda
