@@ -1,5 +1,6 @@
 # Thin: every target is one or two commands that can be typed by hand.
-#   make quickstart   set up, then run the main job on a small twin made on the spot
+#   make quickstart   set up, then run the main job on a small twin made on the spot; where there is no GPU
+#                     nothing is compiled for one (five minutes), 'make CUDA=ON quickstart' does
 #   make test         set up, then the whole test suite
 #   make reproduce-all PROFILE=smoke|laptop|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
@@ -16,6 +17,7 @@ NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp'
 
 .PHONY: quickstart reproduce-all install test test-gpu check format revision clean
 
+quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
 quickstart: install
 	$(BIN)/gnnbench run breakdown --profile smoke
 
@@ -37,7 +39,8 @@ $(VENV)/.dependencies: constraints.txt pyproject.toml | $(VENV)/.python
 	touch $@
 
 $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
-	@echo "building the native libraries and installing the other dependencies: a minute or two"
+	@echo "building the native libraries and installing the other dependencies: two minutes," \
+	  "$(if $(filter OFF,$(CUDA)),nothing for a GPU,and five more where CUDA is compiled)"
 	$(PIP) install -q --no-build-isolation -c constraints.txt \
 	  -C cmake.define.GNNBENCH_CUDA=$(CUDA) -e '.[dev]'
 	@$(if $(WHEELS),for package in pyg-lib torch-scatter torch-sparse; do \

@@ -24,16 +24,21 @@ if TYPE_CHECKING:
     from gnnbench.data.prepare import load_dataset
     from gnnbench.minibatch import Block, MiniBatch
     from gnnbench.sampling.base import Sampler
+    from gnnbench.sampling.blocks import BlockBuilder
     from gnnbench.sampling.build import build_sampler
     from gnnbench.sampling.registry import SamplerInfo, samplers
+    from gnnbench.trial import check_sampler, check_system
 
 _EXPORTS = {
     "Block": "gnnbench.minibatch",
+    "BlockBuilder": "gnnbench.sampling.blocks",
     "Graph": "gnnbench.data.graph",
     "MiniBatch": "gnnbench.minibatch",
     "Sampler": "gnnbench.sampling.base",
     "SamplerInfo": "gnnbench.sampling.registry",
     "build_sampler": "gnnbench.sampling.build",
+    "check_sampler": "gnnbench.trial",
+    "check_system": "gnnbench.trial",
     "load_dataset": "gnnbench.data.prepare",
     "samplers": "gnnbench.sampling.registry",
     "to_dgl": "gnnbench.convert",
@@ -42,11 +47,14 @@ _EXPORTS = {
 
 __all__ = [
     "Block",
+    "BlockBuilder",
     "Graph",
     "MiniBatch",
     "Sampler",
     "SamplerInfo",
     "build_sampler",
+    "check_sampler",
+    "check_system",
     "load_dataset",
     "samplers",
     "to_dgl",

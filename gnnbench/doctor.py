@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gnnbench.errors import GnnbenchError, MissingError
+from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.measure import machine
+
+if TYPE_CHECKING:
+    from gnnbench.composition.find import Named
 
 DEVICES = ("cpu", "cuda")
 Entry = dict[str, Any]
 
 
 def _entry(what: str, ok: bool, found: str, fix: str = "") -> Entry:
-    return {"what": what, "ok": "yes" if ok else "no", "found": found, "fix": "" if ok else fix}
+    return {"what": what, "ok": ok, "found": found, "fix": "" if ok else fix}
 
 
 def examine() -> dict[str, list[Entry]]:
@@ -27,9 +30,18 @@ def examine() -> dict[str, list[Entry]]:
         *_native(),
         _gpu(),
         *_packages(),
+        _store(),
         _real_data(),
     ]
-    return {"checks": checks, "systems": systems(), "datasets": datasets()}
+    return {"checks": checks, "systems": systems(), "datasets": _datasets_or_none()}
+
+
+def _datasets_or_none() -> list[Entry]:
+    """As ``datasets``; none where they cannot be listed, which the checks say."""
+    try:
+        return datasets()
+    except UsageError:
+        return []
 
 
 def inventory() -> dict[str, list[Entry]]:
@@ -166,8 +178,19 @@ def _packages() -> list[Entry]:
     return entries
 
 
+def _store() -> Entry:
+    from gnnbench.data.paths import data_root, store_problem
+
+    found, _, fix = store_problem().partition("; ")
+    return _entry("store", not found, found or f"{data_root()} can be written", fix)
+
+
 def _real_data() -> Entry:
-    found = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+    try:
+        found = [d["name"] for d in datasets() if d["state"] in ("prepared", "source")]
+    except UsageError as error:
+        why, _, fix = str(error).partition("; ")
+        return _entry("real data", False, why, fix)
     return _entry(
         "real data",
         bool(found),
@@ -184,39 +207,61 @@ def experiments() -> list[Entry]:
     found = []
     for name in experiment.shipped():
         value = experiment.load(name)
-        profiles = ", ".join(
-            f"{p}{' (default)' * (p == value.default_profile)}" for p in value.profiles
-        )
-        found.append({"name": name, "title": value.title, "profiles": profiles})
+        profiles = {p: value.profiles[p].description for p in value.profiles}
+        found.append(
+            {
+                "name": name, "title": value.title, "default": value.default_profile,
+                "profiles": profiles,
+            }
+        )  # fmt: skip
     return found
 
 
 def systems() -> list[Entry]:
-    """Registered systems: where they run, and why not elsewhere."""
+    """Registered systems: where they run, and why not elsewhere; first those that run here."""
     from gnnbench import registry
     from gnnbench.runner import available
-    from gnnbench.runner.failures import Failure
 
     found: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
-        system = available.system(name)
-        known = None if isinstance(system, Failure) else system
-        summary = known.summary if known else ""
-        states = {d: available.availability(name, d, "sample").failure for d in DEVICES}
-        able = [d for d, failure in states.items() if failure is None]
-        # Of devices that it could run on: that it is no system for the others needs no mending.
-        meant = known.devices if known else DEVICES
-        problem = next((f for d, f in states.items() if f and d in meant), None)
-        missing = "" if able or problem is None else problem.reason
-        stand_in = available.availability(name, "cpu", "sample").stand_in
-        found.append(
-            {
-                "name": name, "summary": summary, "runs on": ", ".join(able) or "nothing",
-                "missing": missing, "stand-in": stand_in,
-                "settings": ", ".join(known.options()) if known else "",
-            }
-        )  # fmt: skip
-    return found
+        try:
+            found.append(_system(name))
+        except Exception as error:  # a third party's may raise anything, whatever it is asked
+            reason = available.broken(name, error).reason
+            found.append({**_NO_SYSTEM, "name": name, "missing": reason})
+    return sorted(found, key=lambda entry: not entry["runs on"])
+
+
+def settings(system: Named) -> dict[str, Entry]:
+    """What may be set of a system as it is registered, by path: default, legal values, help."""
+    return {
+        path: {"default": option.default, "legal": option.legal, "help": option.help}
+        for path, option in system.options().items()
+    }
+
+
+_NO_SYSTEM: Entry = {
+    "name": "", "summary": "", "runs on": [], "missing": "", "stand-in": "", "settings": {},
+}  # fmt: skip
+
+
+def _system(name: str) -> Entry:
+    from gnnbench.runner import available
+    from gnnbench.runner.failures import Failure
+
+    system = available.system(name)
+    if isinstance(system, Failure):
+        return {**_NO_SYSTEM, "name": name, "missing": system.reason}
+    states = {d: available.availability(name, d, "sample").failure for d in DEVICES}
+    able = [d for d, failure in states.items() if failure is None]
+    # Of devices that it could run on: that it is no system for the others needs no mending.
+    problem = next((f for d, f in states.items() if f and d in system.devices), None)
+    return {
+        "name": name, "summary": system.summary, "runs on": able,
+        "missing": "" if able or problem is None else problem.reason,
+        "stand-in": available.availability(name, "cpu", "sample").stand_in,
+        "settings": settings(system),
+    }  # fmt: skip
 
 
 def models() -> list[Entry]:
@@ -227,15 +272,16 @@ def models() -> list[Entry]:
 
 
 def datasets() -> list[Entry]:
-    """Known datasets and their state."""
+    """Known datasets and their state, first what is here."""
     from gnnbench.data import catalog
 
     return [
         {
             "name": d.name, "state": d.state, "nodes": d.num_nodes or None,
             "edges": d.num_edges or None, "features": d.feature_dim or None,
-            "train": d.train_size or None, "description": d.description,
+            "train": d.train_size or None, "disk_bytes": d.disk_bytes or None,
+            "description": d.description,
             "get": d.get if not d.available else "",
         }
-        for d in catalog.list_datasets()
+        for d in sorted(catalog.list_datasets(), key=lambda d: not d.available)
     ]  # fmt: skip

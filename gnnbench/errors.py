@@ -50,9 +50,13 @@ class NoGraphError(MissingError):
 class GpuMemoryError(GnnbenchError):
     """What was asked for does not fit into the GPU's memory; a cell's status is ``oom_gpu``."""
 
+    exit_code = EXIT_CELLS_FAILED
+
 
 class HostMemoryError(GnnbenchError, MemoryError):
     """The host's memory is short, or cannot be locked; a cell's status is ``oom_host``."""
+
+    exit_code = EXIT_CELLS_FAILED
 
 
 class UnsupportedError(UsageError):

@@ -6,7 +6,8 @@ others stay: one sweep at a time, the axes of a sweep together), ``[[constraints
 keeps only matching combinations, ``exclude`` drops matching ones; a value may be a list of
 alternatives), ``[measure]``, ``[systems.<name>]`` (its stages and their fields: ``sampler =
 "pgsampler"``, ``sampler.fetch_size = 3``), ``[profiles.<name>]`` (overrides of all these) and may
-say ``extends = "name"``: tables are merged, anything else is replaced. An axis
+say ``extends = "name"``: tables are merged, anything else is replaced, and the default profile that
+is inherited gives way to what a definition says itself. An axis
 ``"<system>.<path>"`` varies a stage or a field of one system's recipe; ``pick`` and ``frontier``
 set all systems' samplers. ``until`` says how far an epoch goes. ``reference`` and ``compare``
 (couples measured beside one another, over and above the reference) name cells by what sets them
@@ -25,48 +26,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
 )
 
-from gnnbench import fanouts, names
-from gnnbench.cell import PHASES
+from gnnbench import names
+from gnnbench.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
+from gnnbench.layers import Raw, laid_on_default, lay_axes, merge, with_paths
 
 if TYPE_CHECKING:
     from gnnbench.measure.rule import Rule
-
-Name = Annotated[str, Field(min_length=1)]
-Positive = Annotated[int, Field(gt=0)]
-Fanout = Annotated[int, AfterValidator(fanouts.check)]
-Natural = Annotated[int, Field(ge=0)]
-Raw = dict[str, Any]
-
-AXES: dict[str, Any] = {
-    "system": Name,
-    "dataset": Name,
-    "model": Name,
-    "until": Literal[PHASES],
-    "device": Literal["cpu", "cuda", "auto"],
-    "pick": Name,
-    "frontier": Literal["default", "cumulative", "new"],
-    "batch_size": Positive,
-    "fanouts": list[Fanout],
-    "hidden": Positive,
-    "learning_rate": Annotated[float, Field(gt=0)],
-    "seed": Natural,
-    "threads": Natural,
-    "gpus": Positive,
-    "evaluate": Literal["sampled", "all"],
-}
-REQUIRED = ("system", "dataset")
 
 
 class Strict(BaseModel):
@@ -78,28 +53,55 @@ class Strict(BaseModel):
 class Measure(Strict):
     """How long to measure and within which limits; ``0`` switches a limit off.
 
-    ``pairs``: after how many pairs of fresh processes a ratio is looked at, the last number is the
-    most; ``rounds`` of a pair (0: chosen by what a life and a round cost, and few enough for the
-    first look to fit into ``time_budget_s``). ``margin``, ``same`` and
-    ``target_half_width`` are those of :class:`gnnbench.measure.rule.Rule`; ``time_budget_s`` of a
-    comparison ends it between two pairs. ``roofline``: after each epoch that trains the kernels of
-    its first batch are run by themselves, in turns with the machine's ceilings. ``memory``: in a
-    process that times nothing memory is told by what holds it.
+    ``margin``, ``same`` and ``target_half_width`` are those of
+    :class:`gnnbench.measure.rule.Rule`.
     """
 
-    warmup_epochs: Natural = 1
-    pairs: Annotated[list[Positive], Field(min_length=1)] = [5, 10]
-    rounds: Natural = 0
-    margin: Annotated[float, Field(ge=0, lt=1)] = 0.01
-    same: Annotated[float, Field(gt=0, lt=1)] = 0.03
-    target_half_width: Annotated[float, Field(gt=0)] = 0.03
-    time_budget_s: Annotated[float, Field(gt=0)] = 300.0
-    cell_timeout_s: Annotated[float, Field(gt=0)] = 1800.0
-    max_batches: Natural = 0
-    memory_limit_gib: Annotated[float, Field(ge=0)] = 0.0
-    unstable_half_width: Annotated[float, Field(ge=0)] = 0.5
-    roofline: bool = False
-    memory: bool = False
+    warmup_epochs: Natural = Field(
+        default=1, description="first epochs of a life, which count nowhere"
+    )
+    pairs: Annotated[list[Positive], Field(min_length=1)] = Field(
+        default=[5, 10],
+        description="after how many pairs of fresh processes a ratio is looked at; the last number"
+        " is the most, a number alone is one look",
+    )
+    rounds: Natural = Field(
+        default=0,
+        description="rounds of a pair, even; 0: by what a life and a round cost, and few enough for"
+        " the first look to fit into time_budget_s",
+    )
+    margin: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.01, description="by how much an interval must leave 1 behind for a verdict"
+    )
+    same: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.03, description="half width around 1 within which an interval says 'same'"
+    )
+    target_half_width: Annotated[float, Field(gt=0)] = Field(
+        default=0.03, description="half width of an interval at which measuring ends"
+    )
+    time_budget_s: Annotated[float, Field(gt=0)] = Field(
+        default=300.0, description="of a comparison, which it ends between two pairs"
+    )
+    cell_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        default=1800.0, description="of one command to a worker, such as an epoch"
+    )
+    max_batches: Natural = Field(
+        default=0, description="batches after which an epoch is cut; 0: never"
+    )
+    memory_limit_gib: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="address space of a worker; 0: no limit"
+    )
+    unstable_half_width: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="half width above which a cell is 'unstable'; 0: never"
+    )
+    roofline: bool = Field(
+        default=False,
+        description="after each epoch that trains the kernels of its first batch are run by"
+        " themselves, in turns with the machine's ceilings",
+    )
+    memory: bool = Field(
+        default=False, description="in a process that times nothing memory is told by what holds it"
+    )
 
     @field_validator("pairs", mode="before")
     @classmethod
@@ -142,20 +144,6 @@ class Constraint(Strict):
         return hit if self.include is not None else not hit
 
 
-def flattened(table: Raw) -> Raw:
-    """Nested tables by paths; a stage written as a table has its name under ``name``."""
-    found: Raw = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            inner = flattened(value)
-            if "name" in inner:
-                found[key] = inner.pop("name")
-            found |= {f"{key}.{k}": v for k, v in inner.items()}
-        else:
-            found[key] = value
-    return found
-
-
 def _equal(have: Any, wanted: Any) -> bool:
     return have == wanted or (isinstance(wanted, list) and have in wanted)
 
@@ -163,40 +151,68 @@ def _equal(have: Any, wanted: Any) -> bool:
 class Overridable(Strict):
     """What a profile may override."""
 
-    description: str = ""
-    reference: Name = "baseline"
-    references: dict[str, Name] = {}
-    accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = {}
-    compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = []
-    axes: dict[str, list[Any]] = {}
-    zip: dict[str, list[Any]] = {}
-    sweeps: dict[Name, dict[str, list[Any]]] = {}
-    constraints: list[Constraint] = []
-    systems: dict[str, Raw] = {}
+    description: str = Field(default="", description="a line on what it is for")
+    reference: Name = Field(
+        default="baseline", description="label of the cell that the others are held against"
+    )
+    references: dict[str, Name] = Field(
+        default={}, description="system -> label of a reference of its own"
+    )
+    accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default={}, description="dataset -> validation accuracy whose time is told"
+    )
+    compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
+        default=[], description="couples of labels that are measured beside one another, too"
+    )
+    axes: dict[str, list[Any]] = Field(
+        default={}, description="axis -> values; the product of all axes is run"
+    )
+    zip: dict[str, list[Any]] = Field(
+        default={}, description="axes that move together, lists of one length"
+    )
+    sweeps: dict[Name, dict[str, list[Any]]] = Field(
+        default={}, description="by name axes that leave the others' values, one sweep at a time"
+    )
+    constraints: list[Constraint] = Field(
+        default=[],
+        description="include (keep matching combinations alone) or exclude (drop them): axis ->"
+        " value, or a list of alternatives",
+    )
+    systems: dict[str, Raw] = Field(
+        default={}, description="system -> stages and fields of its recipe"
+    )
 
 
 class Profile(Overridable):
     """A named size of the same experiment."""
 
-    measure: Raw = {}
+    measure: Raw = Field(default={}, description="keys of [measure]")
 
 
 class Experiment(Overridable):
     """One complete definition. ``profiles`` is empty once it is resolved."""
 
-    schema_version: Literal[2]
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")]  # names a folder
-    title: str = ""
-    figures: list[Name] = ["breakdown"]
-    sources: list[str] = []
-    default_profile: str = ""
-    measure: Measure = Measure()
-    profiles: dict[str, Profile] = {}
+    schema_version: Literal[2] = Field(description="of this form of definitions")
+    # It names a folder.
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]*$")] = Field(
+        description="of the experiment; that of the file where it is left out"
+    )
+    title: str = Field(default="", description="over figures and in lists")
+    figures: list[Name] = Field(default=["breakdown"], description="drawn in the end")
+    sources: list[str] = Field(default=[], description="papers' figures that it follows")
+    default_profile: str = Field(
+        default="",
+        description="profile of a run that names none; empty: the definition as it stands",
+    )
+    measure: Measure = Field(default=Measure(), description="how long to measure, and limits")
+    profiles: dict[str, Profile] = Field(
+        default={}, description="by name other sizes of the same: any of the keys above"
+    )
 
     @model_validator(mode="after")
     def _axes_make_sense(self) -> Experiment:
         for axis, values in [item for table in self.tables() for item in table.items()]:
-            _check_axis(axis, values)
+            check_axis(axis, values)
         if both := set(self.axes) & set(self.zip):
             raise ValueError(f"'{min(both)}' is both in [axes] and in [zip]")
         if len({len(v) for v in self.zip.values()}) > 1:
@@ -207,8 +223,9 @@ class Experiment(Overridable):
                     f"[sweeps.{name}] is to have one axis or more, with lists of one length"
                 )
         for constraint in self.constraints:
-            for axis in constraint.include or constraint.exclude or {}:
-                _check_axis(axis, [])
+            for axis, value in (constraint.include or constraint.exclude or {}).items():
+                alternatives = value if isinstance(value, list) else [value]
+                check_axis(axis, [] if axis == "fanouts" else alternatives)
         return self
 
     @property
@@ -245,32 +262,14 @@ class Experiment(Overridable):
         return [v for i, v in enumerate(values) if v not in values[:i]]
 
 
-def _check_axis(axis: str, values: list[Any]) -> None:
-    system, dot, path = axis.partition(".")
-    if system == "options":
-        raise ValueError(f"axis '{axis}' is to name whose it is: '<system>.<path>'")
-    if dot and system and path:
-        return
-    if axis not in AXES:
-        raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
-    adapter = TypeAdapter(AXES[axis])
-    for value in values:
-        try:
-            adapter.validate_python(value)
-        except ValidationError as error:
-            raise ValueError(
-                f"axis '{axis}' cannot be {value!r}:"
-                f" {error.errors()[0]['msg'].removeprefix('Value error, ').lower()}"
-            ) from None
-
-
 def shipped() -> dict[str, Path]:
     """Names and files of the definitions that come with gnnbench."""
     return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
 
 
 def load(name_or_path: str) -> Experiment:
-    """Read a definition by shipped name or by path, with what it extends.
+    """Read a definition by shipped name, by path, or as ``mine`` where ``mine.toml`` is in the
+    current folder and no shipped one is called so; with what it extends.
 
     Raises ``UsageError`` naming the file and the key at fault.
     """
@@ -285,6 +284,8 @@ def _find(name_or_path: str, beside: Path) -> Path:
             raise UsageError(f"there is no definition '{name_or_path}'")
         return path
     known = shipped()
+    if name_or_path not in known and (own := beside / f"{name_or_path}.toml").is_file():
+        return own
     names.check("experiment", name_or_path, known)
     return known[name_or_path]
 
@@ -312,45 +313,8 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
         return raw
     if not isinstance(parent, str):
         raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
-    return merge(_load_raw(_find(parent, path.parent), (*seen, path.resolve())), raw)
-
-
-def with_paths(raw: Raw) -> Raw:
-    """A partial definition whose axes and systems' settings are written by paths."""
-    raw = dict(raw)
-    for table in ("axes", "zip"):
-        if isinstance(raw.get(table), dict):
-            raw[table] = flattened(raw[table])
-    for table, inner in (
-        ("systems", flattened),
-        ("sweeps", flattened),
-        ("profiles", with_paths),
-    ):
-        if isinstance(raw.get(table), dict):
-            raw[table] = {
-                name: inner(value) if isinstance(value, dict) else value
-                for name, value in raw[table].items()
-            }
-    return raw
-
-
-def merge(base: Raw, over: Raw) -> Raw:
-    """``base`` with ``over`` laid on it: tables merged, anything else replaced."""
-    result = dict(base)
-    for key, value in over.items():
-        old = result.get(key)
-        result[key] = (
-            merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-        )
-    return result
-
-
-def lay_axes(raw: Raw, over: Raw) -> Raw:
-    """``merge`` in which an axis that moves between [axes] and [zip] leaves its old place."""
-    raw = dict(raw)
-    for here, there in (("axes", "zip"), ("zip", "axes")):
-        raw[there] = {k: v for k, v in raw.get(there, {}).items() if k not in over.get(here, {})}
-    return merge(raw, over)
+    base = _load_raw(_find(parent, path.parent), (*seen, path.resolve()))
+    return merge(laid_on_default(base, raw), raw)
 
 
 def _validate(raw: Raw, file: str) -> Experiment:
@@ -398,8 +362,8 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
     ``cuda`` where there are a GPU, a torch for it and our CUDA library, else ``cpu``.
     """
     chosen = profile or experiment.default_profile
-    if chosen:
-        names.check("profile", chosen, experiment.profiles)
+    if chosen and chosen not in experiment.profiles:
+        raise UsageError(_unknown_profile(experiment, chosen))
     raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
     raw = lay_axes(raw, over or {})
     for table in (raw["axes"], raw["zip"], *raw.get("sweeps", {}).values()):
@@ -414,6 +378,16 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
         if not (resolved.axes.get(axis) or resolved.zip.get(axis)):
             raise UsageError(f"'{resolved.name}' has no value for the axis '{axis}'")
     return resolved
+
+
+def _unknown_profile(experiment: Experiment, name: str) -> str:
+    """That an experiment has no profile of a name, and those that it has."""
+    known = ", ".join(experiment.profiles)
+    if not known:
+        return f"'{experiment.name}' has no profiles; leave --profile {name} out"
+    near = names.nearest(name, experiment.profiles)
+    hint = f"; did you mean '{near}'?" if near else ";"
+    return f"unknown profile '{name}'{hint} '{experiment.name}' has {known}"
 
 
 def _auto_device() -> str:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from gnnbench import names
+from gnnbench.axes import AXES
 from gnnbench.cell import Cell, Until
 from gnnbench.data import names as names_of_data
 from gnnbench.errors import MissingError, UsageError
-from gnnbench.experiment import AXES, Experiment, Raw
+from gnnbench.experiment import Experiment
 from gnnbench.fanouts import ALL
+from gnnbench.layers import Raw
 from gnnbench.models.kinds import MODELS
 
 SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers

@@ -9,12 +9,16 @@ from types import MappingProxyType
 from gnnbench.errors import UsageError
 
 
+def nearest(name: str, known: Collection[str]) -> str:
+    """The known name that is meant, if one is near, else ""."""
+    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)), "")
+
+
 def suggestion(name: str, known: Collection[str]) -> str:
     """``did you mean 'x'?``, or the known names where none is near."""
     ordered = sorted(known)
-    near = difflib.get_close_matches(name, ordered, n=1, cutoff=0.5)
-    if near:
-        return f"did you mean '{near[0]}'?"
+    if near := nearest(name, known):
+        return f"did you mean '{near}'?"
     return f"known are {', '.join(ordered)}" if ordered else "none is known"
 
 

@@ -11,8 +11,10 @@ from itertools import product
 from typing import Any
 
 from gnnbench import names, registry
+from gnnbench.axes import AXES
 from gnnbench.errors import UsageError
-from gnnbench.experiment import AXES, Experiment, Measure, Raw, merge
+from gnnbench.experiment import Experiment, Measure
+from gnnbench.layers import Raw, merge
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,39 @@ def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
     systems = list(over.systems) or _systems(experiment)
     varied = _varied(experiment, over.profile or experiment.default_profile)
     # A stage first: its fields are known then.
+    given = _flags(over, raw)
     for text in sorted(over.options, key=lambda o: o.partition("=")[0].count(".")):
-        raw = merge(raw, _option(text, raw, systems, known, varied))
+        found = _option(text, raw, systems, known, varied)
+        key, value = text.partition("=")[0].strip(), text.partition("=")[2].strip()
+        before = given.setdefault(_leaf(found), f"-o {text}")
+        if before != f"-o {text}" or over.options.count(text) > 1:
+            # Neither the last alone nor all combinations: the one drops what was typed, the other
+            # multiplies what is run.
+            mend = f"give one, or a list to run them all: -o '{key}=[..., {value}]'"
+            if not found.keys() & {"axes", "systems"}:
+                mend = "give one"
+            raise UsageError(f"'{key}' is given twice, by '{before}' and '-o {text}'; {mend}")
+        raw = merge(raw, found)
     return raw
+
+
+def _flags(over: Overrides, raw: Raw) -> dict[str, str]:
+    """What options of their own set, by key; each as it is typed."""
+    typed = {
+        "system": "--systems", "dataset": "--datasets", "model": "--models", "pick": "--pick",
+        "device": "--device", "seed": "--seed",
+    }  # fmt: skip
+    found = {key: flag for key, flag in typed.items() if key in raw["axes"]}
+    return found | ({"pairs": "--repeats"} if over.repeats else {})
+
+
+def _leaf(definition: Raw) -> str:
+    """The one key that a partial definition of one option sets."""
+    (value,) = definition.values()
+    if not isinstance(value, dict):
+        return next(iter(definition))
+    (key, inner), *_ = value.items()
+    return ".".join([key, *inner]) if "systems" in definition else key
 
 
 def _varied(experiment: Experiment, profile: str) -> Raw:
@@ -78,11 +110,25 @@ def _systems(experiment: Experiment) -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """A TOML value, else the text itself."""
+    """A TOML value, else the text itself; in a list words need no quotes: ``[a, b]``."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
+        if text.startswith("[") and text.endswith("]"):
+            return [parse_value(part) for part in _parts(text[1:-1])]
         return text
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between the commas of a list, those of inner lists apart."""
+    found, depth = [""], 0
+    for sign in text:
+        depth += (sign == "[") - (sign == "]")
+        if sign == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += sign
+    return [part.strip() for part in found if part.strip()]
 
 
 def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) -> Raw:
@@ -93,7 +139,10 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     value = parse_value(right.strip())
     key = key.removeprefix("measure.").removeprefix("axes.")
     if key in AXES:
-        return {"axes": {key: _axis_values(key, value)}}
+        values = _axis_values(key, value)
+        if key == "threads":
+            _check_threads(values)
+        return {"axes": {key: values}}
     if key in Measure.model_fields:
         return {"measure": {key: value}}
     if key == "reference":
@@ -120,6 +169,18 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         values = value if isinstance(value, list) else [value]
         return {"axes": {f"{system}.{path}": values}}
     return {"systems": {system: {path: value}}}
+
+
+def _check_threads(values: list[Any]) -> None:
+    """Raise ``UsageError`` for more threads than this machine lends."""
+    from gnnbench.measure import machine
+
+    cores = machine.usable_cores()
+    if too_many := [n for n in values if isinstance(n, int) and n > cores]:
+        raise UsageError(
+            f"threads={too_many[0]} is more than the {cores} cores that this process may use; give"
+            f" {cores} or fewer, or 0 for all of them"
+        )
 
 
 def _stages_varied(axes: Raw, system: str, path: str) -> list[Raw]:
@@ -163,7 +224,9 @@ def _axis_values(axis: str, value: Any) -> list[Any]:
         if isinstance(value, int):
             value = [value]
         elif isinstance(value, str) and re.fullmatch(r"-?\d+([,/]-?\d+)*", value):
-            value = [int(part) for part in re.split("[,/]", value)]  # as tables and papers have it
+            # As tables and papers have them: 10/5, or several, 10/5,15/10/5; without strokes 10,5.
+            hops = value.split(",") if "/" in value else [value.replace(",", "/")]
+            value = [[int(part) for part in one.split("/")] for one in hops]
         nested = isinstance(value, list) and value and isinstance(value[0], list)
         return value if nested else [value]
     return value if isinstance(value, list) else [value]

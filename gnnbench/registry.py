@@ -7,9 +7,13 @@ distribution through ``GNNBENCH_EXTRA_<GROUP>="name=module:object,..."``.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import sys
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from gnnbench import names
@@ -42,6 +46,7 @@ OURS: dict[str, dict[str, str]] = {
         "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
         "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
         "fused-map": "gnnbench.sampling.fused_map:FusedMap",
+        "fused-map-by-hop": "gnnbench.sampling.hop_by_hop:FusedMapByHop",
         "fastsample": "gnnbench.sampling.fastsample:FastSample",
         "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",
         "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
@@ -119,10 +124,24 @@ def entries(kind: str) -> dict[str, EntryPoint]:
     if taken := [e for name, e in found.items() if name in OURS[kind]]:
         raise UsageError(
             f"{taken[0].value} is registered as the {kind} '{taken[0].name}', which is gnnbench's"
-            " own; give it another name"
+            f" own; give it another name in {_package(taken[0]) or variable}"
         )
     ours = {name: EntryPoint(name, value, group) for name, value in OURS[kind].items()}
     return {**ours, **dict(sorted(found.items()))}
+
+
+def remedy(kind: str, name: str) -> str:
+    """What to do about a name that fails; it names the package that brings it, or the variable."""
+    entry = entries(kind).get(name)
+    if entry is None or name in OURS[kind]:
+        return "mend or remove it"
+    if entry.dist is None:
+        return f"mend it, or take it out of {extra_variable(kind)}"
+    return f"mend {_package(entry)}, or uninstall it"
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name} {entry.dist.version}" if entry.dist else ""
 
 
 def packages() -> list[tuple[str, str, str]]:
@@ -137,6 +156,37 @@ def packages() -> list[tuple[str, str, str]]:
         if entry.dist is not None
     }
     return sorted(found)
+
+
+def source_digest(kind: str, name: str) -> tuple[str, str] | None:
+    """Who brings a name, in words, and SHA-256 (16 hex digits) of its sources as they are now.
+
+    The sources are the file of the module that is registered, or all Python files of its package;
+    the digest is ``""`` where there is none. None for a name that is ours or nobody's.
+    """
+    entry = entries(kind).get(name)
+    if entry is None or name in OURS[kind]:
+        return None
+    top = entry.module.partition(".")[0]
+    digest, files = hashlib.sha256(), _sources(top)
+    for file in files:
+        digest.update(file.name.encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return _package(entry) or f"the module '{top}'", digest.hexdigest()[:16] if files else ""
+
+
+def _sources(module: str) -> list[Path]:
+    try:
+        spec = find_spec(module)
+    except ValueError:  # imported by hand, so that it does not say where it is from
+        origin = getattr(sys.modules[module], "__file__", None)
+        return [Path(origin)] if origin else []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        folders = map(Path, spec.submodule_search_locations)
+        return sorted(file for folder in folders for file in folder.rglob("*.py"))
+    return [Path(spec.origin)] if spec.has_location and spec.origin else []
 
 
 def known(kind: str) -> list[str]:

@@ -95,25 +95,6 @@ def test_without_compute_there_is_no_model(tmp_path):
         expand(load(tmp_path, SMALL.replace('model = ["m"]', "")), resolve)
 
 
-def test_extends_merges_tables_and_replaces_the_rest(tmp_path):
-    write(tmp_path, SMALL + "[measure]\npairs = [5]\nrounds = 4\n", "base.toml")
-    found = load(
-        tmp_path,
-        "schema_version = 2\nextends = 'base.toml'\n[axes]\nsystem = ['c']\n"
-        "[measure]\nrounds = 8\n",
-    )
-    assert found.axis("system") == ["c"]
-    assert found.axis("dataset") == ["d"]
-    assert (found.measure.pairs, found.measure.rounds) == ([5], 8)
-    assert found.name == "mine"
-
-
-def test_shipped_names_can_be_extended(tmp_path):
-    found = load(tmp_path, "schema_version = 2\nextends = 'breakdown'\n[axes]\nhidden = [16]\n")
-    assert found.axis("hidden") == [16]
-    assert found.axis("fanouts") == [[15, 10, 5]]
-
-
 def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
     text = (
         SMALL
@@ -131,7 +112,8 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
     assert found.axis("hidden") == [8]
     assert found.measure.max_batches == 4
     assert found.profiles == {}
-    with pytest.raises(UsageError, match="unknown profile 'smal'; did you mean 'small'"):
+    words = "unknown profile 'smal'; did you mean 'small'. 'mine' has small$"
+    with pytest.raises(UsageError, match=words):
         load(tmp_path, textwrap.dedent(text), "smal")
 
 
@@ -250,6 +232,7 @@ def knows(system, given):
         ("reference=b", {"reference": "b"}),
         ("a.fused=false", {"systems": {"a": {"fused": False}}}),
         ("a.fused=[true, false]", {"axes": {"a.fused": [True, False]}}),
+        ("a.sampler=[s-1,s-2]", {"axes": {"a.sampler": ["s-1", "s-2"]}}),
     ],
 )
 def test_options_of_the_command_line(tmp_path, option, expected):
@@ -313,6 +296,33 @@ def test_mistaken_options_are_named(tmp_path, option, message):
         as_definition(Overrides(options=(option,)), loaded, knows)
 
 
+@pytest.mark.parametrize(
+    "options,over,words",
+    [
+        (("batch_size=8", "batch_size=16"), {}, "give one, or a list .*'batch_size=[..., 16]'"),
+        (("batch_size=8", "batch_size=8"), {}, "'batch_size' is given twice"),
+        (("axes.seed=1", "seed=2"), {}, "by '-o seed=2' and '-o axes.seed=1'"),
+        (("a.fused=true", "a.fused=[false]"), {}, "'a.fused' is given twice"),
+        (("reference=a", "reference=b"), {}, "'-o reference=b'; give one$"),
+        (("device=cpu",), {"device": "cuda"}, "by '--device' and '-o device=cpu'"),
+        (("pairs=5",), {"repeats": 3}, "by '--repeats' and '-o pairs=5'; give one$"),
+    ],
+)  # fmt: skip
+def test_a_key_that_is_given_twice_is_refused(tmp_path, options, over, words):
+    loaded = ex.load(write(tmp_path, SMALL))
+    with pytest.raises(UsageError, match=words.replace("[", r"\[")):
+        as_definition(Overrides(options=options, **over), loaded, knows)
+
+
+def test_more_threads_than_there_are_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("gnnbench.measure.machine.usable_cores", lambda: 2)
+    loaded = ex.load(write(tmp_path, SMALL))
+    with pytest.raises(UsageError, match=r"threads=99 is more than the 2 cores .* give 2 or fewer"):
+        as_definition(Overrides(options=("threads=[1,99]",)), loaded, knows)
+    found = as_definition(Overrides(options=("threads=[0,2]",)), loaded, knows)
+    assert found["axes"]["threads"] == [0, 2]
+
+
 def test_overrides_replace_axes(tmp_path):
     loaded = ex.load(write(tmp_path, SMALL + "[profiles.p]\naxes.dataset = ['x']\n"))
     over = Overrides(
@@ -333,6 +343,9 @@ def test_values_are_toml_or_text():
     assert parse_value("[1, 2]") == [1, 2]
     assert parse_value("1.5") == 1.5
     assert parse_value("products~twin@0.02") == "products~twin@0.02"
+    assert parse_value("[fused-map, fastsample,]") == ["fused-map", "fastsample"]
+    assert parse_value("[[10, 5], [a-b, 3]]") == [[10, 5], ["a-b", 3]]
+    assert parse_value("[]") == []
 
 
 @pytest.mark.parametrize(
@@ -352,8 +365,8 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
 @pytest.mark.parametrize(
     ("profile", "cells", "couples"),
     [
-        ("smoke", 8, 1), ("laptop", 9, 2), ("laptop-products", 7, 2), ("threads", 6, 3),
-        ("gnnlab", 6, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 32, 2),
+        ("smoke", 9, 1), ("laptop", 10, 2), ("laptop-products", 8, 2), ("threads", 6, 3),
+        ("gnnlab", 6, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 36, 2), ("fastgl", 4, 3),
         ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip

@@ -3,6 +3,7 @@
 import pytest
 
 from gnnbench import experiment as ex
+from gnnbench import overrides
 from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides, as_definition
 from gnnbench.runner.environment import known_paths
@@ -61,3 +62,14 @@ def test_what_is_no_fanout_is_told_by_what_one_is(text):
     over = as_definition(Overrides(options=(f"fanouts={text}",)), base, known_paths)
     with pytest.raises(UsageError, match="a fanout is at least 1, or -1: all neighbours"):
         ex.resolve(base, "smoke", over)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("10/5", [[10, 5]]), ("10,5", [[10, 5]]), ("15", [[15]]),
+        ("10/5,15/10/5", [[10, 5], [15, 10, 5]]),
+    ],
+)  # fmt: skip
+def test_fanouts_as_people_write_them(text, values):
+    assert overrides._axis_values("fanouts", int(text) if text.isdigit() else text) == values

@@ -40,8 +40,8 @@ def test_every_stage_of_ours_is_one(kind, name):
     for option in found.options().values():
         assert option.help
     plain = {"name": name, **{k: o.default for k, o in found.options().items()}}
-    if kind == "schedule":
-        assert plain.pop("step") == "eager"  # as recipes have it that know no other
+    for option, usual in (("step", "eager"), ("linear", "narrowing")):
+        assert plain.pop(option, usual) == usual  # as recipes have it that know no other
     assert found().plain() == plain
 
 
@@ -114,3 +114,26 @@ def test_samplers_of_the_library_and_of_other_packages():
     found = {n: registry.load("sampler", n) for n in registry.OURS["sampler"]}
     foreign = {n for n, cls in found.items() if not issubclass(cls, Sampler)}
     assert foreign == {"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"}
+
+
+def test_sources_are_a_modules_file_or_a_package_s_python_files(extra, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "lone_sampler.py").write_text("a = 1\n")
+    deep = tmp_path / "wide_sampler" / "inner"
+    deep.mkdir(parents=True)
+    (deep.parent / "__init__.py").write_text("")
+    (deep / "pick.py").write_text("a = 1\n")
+    extra("sampler", "lone=lone_sampler:a,wide=wide_sampler:a,gone=nowhere_sampler:a")
+
+    def found(name):
+        return registry.source_digest("sampler", name)
+
+    who, lone = found("lone")
+    wide = found("wide")[1]
+    assert who == "the module 'lone_sampler'" and len(lone) == len(wide) == 16
+    assert found("lone") == (who, lone) and found("gone")[1] == ""
+    assert found("hop-by-hop") is None and found("nobody") is None
+    (deep / "pick.py").write_text("a = 2\n")
+    assert found("wide")[1] != wide and found("lone") == (who, lone)
+    (tmp_path / "lone_sampler.py").write_text("a = 2\n")
+    assert found("lone")[1] != lone

@@ -14,13 +14,29 @@ class Edges:
     """The edges of a graph by destination and neighbour.
 
     ``weighs`` bool ``[num_edges]``: of which edges alone. Where the graph's rows are not in the
-    order of their neighbours a copy of them is, made here.
+    order of their neighbours a copy of them is, made here; ``places``: that remembers where its
+    edges are in the graph, for ``at``.
     """
 
-    def __init__(self, graph: Graph, weighs: Tensor | None = None) -> None:
+    def __init__(self, graph: Graph, weighs: Tensor | None = None, places: bool = False) -> None:
         self._indptr, self._indices, self._weighs = graph.indptr, graph.indices, weighs
+        self._places: Tensor | None = None
         if not _in_order(self._indptr, self._indices):
-            self._indices, self._weighs = _ordered(self._indptr, self._indices, weighs)
+            kept = torch.arange(self._indices.numel()) if places else weighs
+            self._indices, moved = _ordered(self._indptr, self._indices, kept)
+            self._places, self._weighs = (moved, None) if places else (None, moved)
+
+    def at(self, dst: Tensor, src: Tensor, nth: Tensor) -> Tensor:
+        """Where in ``indices`` the ``nth[i]``-th edge of ``dst[i]`` to ``src[i]`` is, from 0 on.
+
+        -1 where there is none. All int64 ``[n]``, on the CPU.
+        """
+        end = self._indptr[dst + 1]
+        found = self._first(self._indptr[dst], end, src) + nth
+        there = found < end
+        there[there.clone()] = self._indices[found[there]] == src[there]
+        at = found if self._places is None else self._places[found.clamp(max=len(self._places) - 1)]
+        return torch.where(there, at, -1)
 
     def times(self, dst: Tensor, src: Tensor) -> Tensor:
         """How often ``src[i]`` is a neighbour of ``dst[i]``; all int64 ``[n]``, on the CPU."""

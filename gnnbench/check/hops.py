@@ -32,11 +32,14 @@ def structural_fault(
     law = law or Law.of("", torch.from_numpy(indptr))
     destinations = torch.from_numpy(hop.dst)
     fault = law.count_fault(destinations, hop.edge_dst.size, fanout)
-    if fault is not None:
-        return f"{fault} ({law.words(fanout)} for each of {hop.dst.size} destinations)"
     order = np.argsort(hop.dst)
     dst = hop.dst[order]
     row = np.searchsorted(dst, hop.edge_dst)
+    counts = np.bincount(row, minlength=dst.size)[: dst.size]
+    example = law.example(destinations[order], torch.from_numpy(counts), fanout)
+    if fault is not None:
+        words = f"({law.words(fanout)} for each of {hop.dst.size} destinations)"
+        return f"{fault} {words}{example}"
     if (row == dst.size).any() or not np.array_equal(dst[row], hop.edge_dst):
         return "an edge ends in a node that is no destination of its hop"
     if hop.positions is not None:
@@ -49,10 +52,8 @@ def structural_fault(
             return "an edge without weight was drawn"
     if not law.repeats and _repeats(hop):
         return "an edge was drawn twice for one destination"
-    counts = np.bincount(row, minlength=dst.size)
-    least, most = (bound.numpy()[order] for bound in law.bounds(destinations, fanout))
-    if ((counts < least) | (counts > most)).any():
-        return f"a destination has another number of edges than {law.words(fanout)}"
+    if example:
+        return f"a destination has another number of edges than {law.words(fanout)}{example}"
     return None
 
 

@@ -17,6 +17,13 @@ BY_WEIGHT = "weighted"
 WALK = "random-walk"
 
 
+def named(pick: str) -> str:
+    """Name of a pick's law; a foreign sampler's pick, of whatever name, is without replacement."""
+    if pick in WEIGHTED:
+        return BY_WEIGHT
+    return {"random_walk": WALK, "with_replacement": WITH}.get(pick, WITHOUT)
+
+
 @dataclass(frozen=True)
 class Law:
     """The law of one pick on one graph.
@@ -41,20 +48,16 @@ class Law:
     def of(
         cls, pick: str, graph_indptr: Tensor, weights: Tensor | None = None, visits: int = 0
     ) -> Law:
-        """Law of a pick by its name; ``weights`` ``[num_edges]`` of the weighted ones.
-
-        A foreign sampler's pick, of whatever name, is one without replacement.
-        """
-        degree = graph_indptr.diff()
-        if pick in WEIGHTED:
+        """Law of a pick by its name (:func:`named`); ``weights`` ``[num_edges]`` of the weighted
+        ones."""
+        degree, name = graph_indptr.diff(), named(pick)
+        if name == BY_WEIGHT:
             assert weights is not None
             weighs = weights > 0
             before = torch.cat([weighs.new_zeros(1, dtype=torch.int64), weighs.long().cumsum(0)])
             none = before[graph_indptr].diff() == 0
             return cls(BY_WEIGHT, degree.masked_fill(none, 0), weighs)
-        if pick == "random_walk":
-            return cls(WALK, degree, visits=visits)
-        return cls(WITH if pick == "with_replacement" else WITHOUT, degree)
+        return cls(name, degree, visits=visits if name == WALK else 0)
 
     @property
     def repeats(self) -> bool:
@@ -83,6 +86,20 @@ class Law:
             return None
         right = f"{most} are" if least == most else f"{least} to {most} are"
         return f"{drawn} edges were drawn where {right} right"
+
+    def example(self, dst: Tensor, counts: Tensor, fanout: int) -> str:
+        """How many of ``dst`` have a wrong number of edges, int64 ``[n]`` each, and one of them."""
+        least, most = self.bounds(dst, fanout)
+        wrong = ((counts < least) | (counts > most)).nonzero().flatten()
+        if not wrong.numel():
+            return ""
+        at = wrong[0]
+        node, low, high = int(dst[at]), int(least[at]), int(most[at])
+        right = str(high) if low == high else f"{low} to {high}"
+        return (
+            f"; {wrong.numel()} of {dst.numel()} destinations are wrong: node {node}, of degree"
+            f" {int(self.degree[node])}, has {int(counts[at])} edges, not {right}"
+        )
 
     def words(self, fanout: int) -> str:
         """The number of a destination's edges, to be read."""

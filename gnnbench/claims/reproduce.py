@@ -76,9 +76,8 @@ def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
     found = describe(request.plan, request.experiment.measure)
     large = (found["estimated_peak_bytes"] or 0) > machine.memory_limit_bytes()
     reason = "may not fit into this machine's memory" if large else ""
-    step = Step(
-        run, served, RUN, reason, found["estimated_time_s"], found["pairs_of_unknown_size"], request
-    )
+    time_s, unknown = found["estimated_time_s"] or 0.0, found["pairs_of_unknown_size"]
+    step = Step(run, served, RUN, reason, time_s, unknown, request)
     if not request.plan.pairs:
         failure = next(iter(request.plan.failures.values()))
         return replace(step, state=CANNOT, reason=failure.reason, seconds=0.0)

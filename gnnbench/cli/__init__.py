@@ -7,12 +7,24 @@ import signal
 import sys
 import tempfile
 import traceback
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
-from gnnbench.cli import calibrating, claiming, comparing, data, inventory, running
+from gnnbench.cli import (
+    advising,
+    calibrating,
+    claiming,
+    comparing,
+    data,
+    inventory,
+    new,
+    running,
+    showing,
+)
 from gnnbench.cli.common import Stop
+from gnnbench.cli.experiment_help import ExperimentCommand
+from gnnbench.cli.mistakes import sentence
 from gnnbench.errors import (
     EXIT_INTERNAL,
     EXIT_INTERRUPTED,
@@ -20,6 +32,7 @@ from gnnbench.errors import (
     EXIT_USAGE,
     GnnbenchError,
 )
+from gnnbench.version import __version__
 
 __all__ = ["app", "main"]
 
@@ -30,11 +43,34 @@ app = typer.Typer(
     rich_markup_mode=None,
     # A flag not given is converted by pydantic unless it has a value; so the help of a command,
     # which comes after that of its groups, does without.
-    context_settings={"default_map": {"help": False, "data": {"help": False}}},
-    help="Compare sampling-based GNN training systems on this machine, on identical work.",
+    context_settings={
+        "default_map": {"help": False, "data": {"help": False}, "new": {"help": False}},
+        "help_option_names": ["-h", "--help"],
+    },
 )
-app.command()(running.run)
-app.command()(running.plot)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        print(f"gnnbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def gnnbench(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=_tell_version),
+    ] = False,
+) -> None:
+    """Compare sampling-based GNN training systems on this machine, on identical work."""
+
+
+app.command(cls=ExperimentCommand)(running.run)
+app.command()(showing.show)
+app.command()(showing.runs)
+app.command()(showing.plot)
+app.command()(advising.advise)
 app.command()(calibrating.calibrate)
 app.command()(comparing.compare)
 app.command()(claiming.verdicts)
@@ -42,6 +78,7 @@ app.command()(claiming.reproduce)
 app.command("list")(inventory.list_)
 app.command()(inventory.doctor)
 app.add_typer(data.app, name="data")
+app.add_typer(new.app, name="new")
 
 
 def _fail(message: str, code: int) -> NoReturn:
@@ -68,7 +105,9 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _terminate)
     debug = os.environ.get("GNNBENCH_DEBUG") == "1"
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False, prog_name="gnnbench") or EXIT_OK
+        sys.stdout.flush()
+        sys.exit(code)
     except Stop as stop:
         _fail(str(stop), stop.code)
     except GnnbenchError as error:
@@ -78,21 +117,23 @@ def main() -> NoReturn:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # A reader that has seen enough (`| head`) is no failure.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        sys.exit(EXIT_OK)
+        _reader_gone()
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):  # what the parser makes of it
+            _reader_gone()
+        raise
     except Exception as error:
         if hasattr(error, "format_message"):  # what the parser raises
             if type(error).__name__ == "NoArgsIsHelpError":
                 print(error.format_message(), file=sys.stderr)
                 sys.exit(EXIT_USAGE)
-            _fail(_sentence(error.format_message()), getattr(error, "exit_code", 2))
+            _fail(sentence(error), getattr(error, "exit_code", EXIT_USAGE))
         if debug:
             traceback.print_exc()
         _unexpected(error)
 
 
-def _sentence(text: str) -> str:
-    text, _, hint = text.partition(". Did you mean ")
-    hint = f"; did you mean {hint}" if hint else ""
-    return text[:1].lower() + text[1:].rstrip(".") + hint + "; see 'gnnbench --help'"
+def _reader_gone() -> NoReturn:
+    """A reader that has seen enough (``| head``) is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(EXIT_OK)

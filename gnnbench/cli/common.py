@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnnbench.errors import GnnbenchError
+from gnnbench.errors import GnnbenchError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,9 +17,34 @@ Json = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
 
 
+COLUMNS = 80  # of what is piped
+
+
+def sized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of datasets with what they take on disk for people to read."""
+    from gnnbench.results.units import binary
+
+    renamed = {"disk_bytes": "on disk"}
+    return [
+        {renamed.get(k, k): binary(v) if k in renamed else v for k, v in r.items()} for r in rows
+    ]
+
+
 def comma(text: str) -> tuple[str, ...]:
     """The parts of a list separated by commas."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def chosen(option: str, text: str | None) -> tuple[str, ...]:
+    """The names that an option gives; none where it is not given.
+
+    Raises ``UsageError`` where it is given and names nothing, which would select everything.
+    """
+    if text is None:
+        return ()
+    if not (found := comma(text)):
+        raise UsageError(f"{option} names nothing; give one name or more, or leave it out")
+    return found
 
 
 class Stop(GnnbenchError):
@@ -38,28 +64,60 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
-def print_table(title: str, rows: list[dict[str, Any]]) -> None:
-    """Rows as a table, or one below the other where it would not fit."""
-    from rich.table import Table
+def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()) -> None:
+    """Rows as a table without its empty columns.
 
+    Where it would not fit, columns of ``info`` are told below it, the last of them first; where
+    that is not enough, rows stand one below the other, so that nothing is cut.
+    """
     if not rows:
         return
-    names = [k for k in rows[0] if any(r.get(k) not in (None, "") for r in rows)]
-    table = Table(*names, box=None, pad_edge=False, header_style="bold", title=title)
-    table.title_justify = "left"
-    for row in rows:
-        table.add_row(*(str(v) if (v := row.get(n)) not in (None, "") else "" for n in names))
-    if fits_terminal(table):
-        print_rich(table)
-        print()
-        return
-    print(f"{title}\n")  # a column too narrow would cut what is meant to be copied
-    for row in rows:
-        print(row[names[0]])
+    lines = [{key: _cell(value) for key, value in row.items()} for row in rows]
+    names = [k for k in lines[0] if any(line.get(k) for line in lines)]
+    below: list[str] = []
+    for name in (None, *(n for n in reversed(info) if n in names)):
+        below = [name, *below] if name else below
+        table = _table([n for n in names if n not in below], lines)
+        if fits_terminal(table):
+            print(title)
+            print_rich(table)
+            print()
+            _print_info(names[0], below, lines)
+            return
+    print(f"{title}\n")
+    for line in lines:
+        print(line[names[0]])
         for name in names[1:]:
-            if row.get(name) not in (None, ""):
-                print(f"  {name}: {row[name]}")
+            if line.get(name):
+                print(f"  {name}: {line[name]}")
         print()
+
+
+def _table(names: Sequence[str], lines: Sequence[dict[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(*names, box=None, pad_edge=False, header_style="bold")
+    for line in lines:
+        table.add_row(*(line.get(name, "") for name in names))
+    return table
+
+
+def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]]) -> None:
+    """Long texts in lines of their own, each after the row's name."""
+    for name in names:
+        for line in lines:
+            if line.get(name):
+                print(f"{line[key]}, {name}: {line[name]}")
+        print()
+
+
+def _cell(value: Any) -> str:
+    """A value as a table has it: lists and the keys of tables joined, nothing as nothing."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple | Mapping):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def _console() -> Console:
@@ -75,12 +133,13 @@ def _console() -> Console:
 
 
 def fits_terminal(table: Table) -> bool:
-    """Whether a table is no wider than what it is printed on."""
+    """Whether a table is no wider than the terminal; without one, than 80 columns."""
     from rich.measure import Measurement
 
     console = _console()
     wide = console.options.update(max_width=10_000)
-    return Measurement.get(console, wide, table).maximum <= console.width
+    room = console.width if console.is_terminal else COLUMNS
+    return Measurement.get(console, wide, table).maximum <= room
 
 
 def print_rich(table: Table) -> None:

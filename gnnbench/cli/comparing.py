@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import print_json, print_rich
+from gnnbench.cli.common import fits_terminal, print_json, print_rich
 from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
 
 
@@ -22,8 +22,12 @@ class Format(StrEnum):
 
 
 def compare(
-    a: Annotated[Path, typer.Argument(help="Folder of a run, or its cells.csv: before.")],
-    b: Annotated[Path, typer.Argument(help="The same: after.")],
+    a: Annotated[
+        str,
+        typer.Argument(help="Before: a run's folder, an experiment, latest, latest~1 (one back)."),
+    ],
+    b: Annotated[str, typer.Argument(help="After: the same.")],
+    out: Annotated[Path, typer.Option(help="Folder of the results to look in.")] = Path("results"),
     margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
     format: Annotated[Format, typer.Option(help="What to print.")] = Format.table,
 ) -> None:
@@ -36,9 +40,10 @@ def compare(
     Exit code 5 if there is a regression, else 0.
     """
     from gnnbench.results import compare as comparing
-    from gnnbench.results import compare_text
+    from gnnbench.results import compare_text, named, reader
 
-    found = comparing.compare(comparing.open_run(a), comparing.open_run(b), margin)
+    before, after = (reader.read(named.find(name, out)) for name in (a, b))
+    found = comparing.compare(before, after, margin)
     if format is Format.json:
         print_json(found.to_json())
     elif format is Format.csv:
@@ -47,6 +52,10 @@ def compare(
         print(compare_text.markdown(found), end="")
     else:
         print(found.common)
-        print_rich(compare_text.table(found))
-        print("\n" + "\n".join(compare_text.remarks(found)))
+        table, told = compare_text.table(found), compare_text.remarks(found)
+        if not fits_terminal(table):
+            table = compare_text.table(found, narrow=True)
+            told = [compare_text.RATIOS, *compare_text.reasons(found), *told]
+        print_rich(table)
+        print("\n" + "\n".join(told))
     raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)

@@ -1,4 +1,4 @@
-"""``gnnbench data``: list, info, import, prepare, verify."""
+"""``gnnbench data``: list, info, import, get, prepare, verify."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, Quiet, print_json, print_table
+from gnnbench.cli.common import Json, Quiet, print_json, print_table, sized
 from gnnbench.errors import DataError
 
-app = typer.Typer(no_args_is_help=True, help="List, describe, prepare and verify datasets.")
+app = typer.Typer(no_args_is_help=True, help="List, describe, get, import, prepare and verify.")
 
 
 @app.command("list")
 def data_list(json: Json = False) -> None:
-    """Every known dataset and its state."""
+    """Every known dataset, its state and what it takes on disk."""
+    from gnnbench.data.catalog import store_bytes
+    from gnnbench.data.paths import data_root, store_problem
     from gnnbench.doctor import datasets
+    from gnnbench.results.units import binary
 
     if json:
         print_json(datasets())
-    else:
-        print_table("datasets", datasets())
+        return
+    print_table("datasets", sized(datasets()), ("description", "get"))
+    print(f"the store {data_root()} takes {binary(store_bytes())}")
+    if problem := store_problem():
+        print(problem)
 
 
 @app.command("info")
@@ -42,16 +48,43 @@ def data_info(name: str, json: Json = False) -> None:
 
 @app.command("import")
 def data_import(
-    source: Annotated[str, typer.Argument(help="Edge list as text (gzipped or not), or an .npz.")],
+    source: Annotated[
+        str,
+        typer.Argument(help="Edge list as text (gzipped or not), .npz, .npy, .pt or DGL's file."),
+    ],
     name: Annotated[str, typer.Option(help="Name to use it by afterwards.")],
     symmetric: Annotated[
         bool,
         typer.Option("--symmetric", help="Add the reverse of every edge, merge parallel ones."),
     ] = False,
+    rows: Annotated[
+        str,
+        typer.Option(
+            metavar="targets|sources",
+            help="What a row of an adjacency matrix is: 'targets' (it lists the sources of the"
+            " edges into it) or 'sources' (the targets of its edges).",
+        ),
+    ] = "",
+    features: Annotated[
+        str, typer.Option(metavar="FILE", help="Features, a row a node: .npy, .npz, .pt, text.")
+    ] = "",
+    labels: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="Classes, one a node (-1: none): .npy, .npz, .pt, text."),
+    ] = "",
+    split: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="'train', 'val', 'test': ids or masks in an .npz or .pt, or a word a line.",
+        ),
+    ] = "",
     train_fraction: Annotated[
-        float, typer.Option(help="Share of the nodes to train on, where the source has no split.")
+        float, typer.Option(help="Share of the nodes to train on, where there is no split.")
     ] = 0.6,
-    features: Annotated[int, typer.Option(min=0, help="Width of seeded features; 0: 64.")] = 0,
+    feature_dim: Annotated[
+        int, typer.Option(min=0, help="Width of seeded features, where there are none; 0: 64.")
+    ] = 0,
     classes: Annotated[int, typer.Option(min=0, help="Number of seeded classes; 0: 16.")] = 0,
     nodes: Annotated[
         int, typer.Option(min=0, help="Number of nodes, ids kept; 0: those that edges name.")
@@ -65,8 +98,19 @@ def data_import(
 ) -> None:
     """Store a graph of yours under a name; use it with 'run --datasets NAME'.
 
-    An edge list has one 'source target' a line, with # or % before comments. PyG and DGL objects
-    come in from Python: gnnbench.data.importers.objects.from_pyg and from_dgl.
+    An edge list has one 'source target' a line, with # or % before comments. With --features or
+    --labels node k is their row k; else nodes are those that an edge names.
+
+    A file of arrays (.npz of numpy or scipy, .pt with a dict or PyG's Data, DGL's save_graphs) has
+    edge_index [2, edges], or src and dst, or an adjacency matrix: indptr and indices, row and col,
+    what scipy saves. Nodes: features (x, feat), labels (y, label), train_idx or train_mask and so
+    on; edges: weights (edge_weight, weight). What is not kept is named.
+
+    Which way edges point: edge_index is sources, then targets. A matrix does not say; unless it is
+    the same both ways, give --rows (or a text 'rows' in the file), or --symmetric.
+
+    Objects in Python: gnnbench.data.importers.objects.from_pyg and from_dgl. All of it:
+    docs/own-graph.md.
     """
     from gnnbench.data.importers.imported import import_source
     from gnnbench.data.store.layout import read_meta
@@ -79,9 +123,10 @@ def data_import(
 
         display.plan(1, 0.0)
         folder = import_source(
-            source, name, symmetric=symmetric, train_fraction=train_fraction, feature_dim=features,
-            num_classes=classes, num_nodes=nodes, seed=seed, replace_graph=replace,
-            progress=progress,
+            source, name, symmetric=symmetric, rows=rows, features=features or None,
+            labels=labels or None, split=split or None, train_fraction=train_fraction,
+            feature_dim=feature_dim, num_classes=classes, num_nodes=nodes, seed=seed,
+            replace_graph=replace, progress=progress,
         )  # fmt: skip
     meta = read_meta(folder)
     keys = ("name", "num_nodes", "num_edges", "features", "labels", "split", "notes")
@@ -97,6 +142,48 @@ def data_import(
             print(note)
 
 
+@app.command("get")
+def data_get(
+    name: Annotated[
+        str, typer.Argument(help="What to get; without it, what there is is listed.")
+    ] = "",
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Download a graph from where it is published, check it, and take it into the store.
+
+    Of OGB, SNAP, PyG and DGL. Goes on where it was stopped; raw files go to raw/ in the store, and
+    their checksums into downloads.json there. The licence is the host's.
+    """
+    from gnnbench.data.downloads import downloads
+    from gnnbench.data.getting import find, get
+    from gnnbench.progress import Display
+    from gnnbench.results.units import binary
+
+    if not name:
+        if json:
+            print_json([source.model_dump() for source in downloads().values()])
+            return
+        told = ("name", "host", "licence")
+        rows = [{key: getattr(source, key) for key in told} for source in downloads().values()]
+        print_table("to get", rows)
+        return
+    source = find(name)
+    with Display(quiet) as display:
+
+        def progress(text: str, done: int, total: int) -> None:
+            size = f": {binary(done)} of {binary(total)}" if total else ""
+            display.step(text + size, done / total if total else 0.0)
+
+        display.note(f"{source.name} is from {source.host}, licence: {source.licence}")
+        display.plan(1, 0.0)
+        folder = get(name, progress=progress)
+    if json:
+        print_json({"name": name, "path": str(folder)})
+    else:
+        print(folder)
+
+
 @app.command("prepare")
 def data_prepare(
     name: str,
@@ -104,15 +191,27 @@ def data_prepare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Import or generate a dataset into the store; resumes where it was stopped."""
+    """Import or generate a dataset into the store; resumes where it was stopped.
+
+    What it takes is told and looked for first: exit code 3 where memory is too small, 2 where the
+    disk is.
+    """
+    from dataclasses import astuple
+
     from gnnbench.data import catalog
+    from gnnbench.data.prepare import check_room, preparation
     from gnnbench.progress import Display
+    from gnnbench.results.units import taking
 
     with Display(quiet) as display:
 
         def progress(text: str, done: int, total: int) -> None:
             display.step(text, done / total if total else 0.0)
 
+        check_room(name, seed=seed)
+        needed = preparation(name, seed=seed)
+        if needed is not None:
+            display.note(f"{name} is to be prepared: {taking(*astuple(needed))}")
         display.plan(1, 0.0)
         folder = catalog.prepare(name, seed=seed, progress=progress)
     if json:

@@ -1,4 +1,4 @@
-"""``gnnbench run`` and ``gnnbench plot``."""
+"""``gnnbench run``."""
 
 from __future__ import annotations
 
@@ -11,21 +11,33 @@ from gnnbench.cli.common import (
     Json,
     Quiet,
     Stop,
-    comma,
-    fits_terminal,
+    chosen,
     print_json,
-    print_rich,
     print_table,
 )
 from gnnbench.errors import EXIT_INTERRUPTED, UsageError
 
+PROFILE_HELP = (
+    "One of the experiment's profiles, sizes of the same; 'gnnbench run EXPERIMENT --help' and"
+    " 'gnnbench list EXPERIMENT' name them."
+)
+OPTION_HELP = (
+    "Set an axis (batch_size=512), a limit (time_budget_s=60) or a field of a recipe"
+    " (baseline.sampler=pgsampler). A list runs its values one beside the other:"
+    " 'baseline.sampler=[fused-map,fastsample]', 'fanouts=[[10,5],[15,10,5]]'."
+    " 'gnnbench list EXPERIMENT' names the keys, docs/reference.md all of them."
+)
+
 
 def run(
-    experiment: Annotated[str, typer.Argument(help="Shipped name or path of a TOML definition.")],
-    systems: Annotated[str, typer.Option(help="Systems, separated by commas.")] = "",
-    datasets: Annotated[str, typer.Option(help="Datasets, separated by commas.")] = "",
-    models: Annotated[str, typer.Option(help="Models, separated by commas.")] = "",
-    profile: Annotated[str, typer.Option(help="smoke, laptop, real or paper.")] = "",
+    experiment: Annotated[
+        str,
+        typer.Argument(help="Shipped name, or a TOML definition: mine.toml, or mine beside it."),
+    ],
+    systems: Annotated[str | None, typer.Option(help="Systems, separated by commas.")] = None,
+    datasets: Annotated[str | None, typer.Option(help="Datasets, separated by commas.")] = None,
+    models: Annotated[str | None, typer.Option(help="Models, separated by commas.")] = None,
+    profile: Annotated[str, typer.Option(help=PROFILE_HELP)] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
     pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",
     out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
@@ -35,7 +47,7 @@ def run(
     ] = 0,
     option: Annotated[
         list[str] | None,
-        typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),
+        typer.Option("-o", metavar="KEY=VALUE", help=OPTION_HELP),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -77,8 +89,9 @@ def run(
     from gnnbench.runner.launch import make_request
 
     over = Overrides(
-        profile, comma(systems), comma(datasets), comma(models), device, pick, seed, repeats,
-        tuple(option or ()), tuple(env or ()),
+        profile, chosen("--systems", systems), chosen("--datasets", datasets),
+        chosen("--models", models), device, pick, seed, repeats, tuple(option or ()),
+        tuple(env or ()),
     )  # fmt: skip
     if force and not (resume or only_failed):
         raise UsageError("--force belongs to --resume; give both or neither")
@@ -107,32 +120,9 @@ def run(
     raise typer.Exit(outcome.exit_code)
 
 
-def plot(
-    run_dir: Annotated[
-        Path | None, typer.Argument(help="Folder of a run; the latest if not given.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the results to look in.")] = Path("results"),
-    figure: Annotated[str, typer.Option(help="Figures, separated by commas.")] = "",
-    json: Json = False,
-) -> None:
-    """Draw the figures of a run again, from what it left on disk."""
-    from gnnbench.plots import draw
-    from gnnbench.results import reader
-
-    folder = run_dir or reader.latest(out)
-    figures = draw(folder, comma(figure))
-    if json:
-        print_json({"run": str(folder), "figures": [str(f) for f in figures]})
-    elif not figures:
-        typer.echo("nothing is drawn: the run has not measured what these figures show", err=True)
-    else:
-        for path in figures:
-            print(path)
-
-
 def _show_dry_run(request: Any, json: bool) -> None:
-    from gnnbench.results.labels import labels
-    from gnnbench.results.units import seconds
+    from gnnbench.results.labels import OWN, labels
+    from gnnbench.results.units import binary, seconds, taking
     from gnnbench.runner.estimate import describe
 
     found = describe(request.plan, request.experiment.measure)
@@ -141,69 +131,64 @@ def _show_dry_run(request: Any, json: bool) -> None:
         return
     # A cell is one line; equal work under several names is told by all of them.
     named = labels({**r, "system": name} for r in found["cells"] for name in r["names"])
-    rows = [
-        {
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for r in found["cells"]:
+        where = ", ".join(named.varying(r, OWN).values())
+        groups.setdefault(where or "cells", []).append({
             "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
-            **named.values(r),
-            "status": r["status"],
+            **{axis: text for axis, text in named.values(r).items() if axis in OWN},
+            "status": r["status"] if r["status"] != "planned" else "",
             "time": seconds(r["estimated_time_s"]),
-            "memory": _gib(r["estimated_bytes"]),
+            "memory": binary(r["estimated_bytes"]),
             "reason": r["reason"],
-        }
-        for r in found["cells"]
-    ]
-    print(named.title())
-    print_table("cells", rows)
-    print(
-        f"{len(rows)} cells in {found['pairs']} pairs; roughly"
-        f" {seconds(found['estimated_time_s'])} and {_gib(found['estimated_peak_bytes'])}"
-        + (
-            f", and {unknown} of unknown size"
-            if (unknown := found["pairs_of_unknown_size"])
-            else ""
-        )
-    )
+        })  # fmt: skip
+    print(f"{named.title()}\n")
+    for where, rows in groups.items():
+        print_table(where, rows, ("reason",))
+    print(_estimated(len(found["cells"]), found))
+    for one in found["preparations"]:
+        told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
+        print(f"{one['dataset']} is prepared first: {taking(*told)}")
     for note in found["notes"]:
         print(note)
 
 
-def _gib(count: int | None) -> str:
-    return "" if count is None else f"{count / 2**30:.1f} GiB"
+def _estimated(cells: int, found: dict[str, Any]) -> str:
+    """What the whole would take, in words; of pairs of unknown size nothing is claimed."""
+    from gnnbench.results.units import binary, seconds
+
+    pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
+    if not pairs:
+        return f"{cells} cells, of which none can run here"
+    told = f"{cells} cells in {pairs} pairs"
+    if unknown < pairs:
+        told += f"; roughly {seconds(found['estimated_time_s'])}"
+        told += f" and {binary(found['estimated_peak_bytes'])}"
+    return told + (f"; {unknown} of unknown size" if unknown else "")
+
+
+def _structured(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with what the CSV has as text by itself: the recipe and the fanouts."""
+    from json import loads
+
+    fanouts = [int(part) for part in (row["fanouts"] or "").split("/") if part]
+    return {**row, "recipe": loads(row["recipe"] or "{}"), "fanouts": fanouts}
 
 
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
-    from gnnbench.results import inside_table, overlap_table, reader, roofline_table, table
+    from gnnbench.cli import showing
+    from gnnbench.results import reader
     from gnnbench.results.schema import CELLS
 
     run = reader.read(folder)
     if json:
         paths = {"run": str(folder), "figures": [str(f) for f in figures]}
-        cells = [{c.name: row.get(c.name) for c in CELLS} for row in rows]
+        cells = [_structured({c.name: row.get(c.name) for c in CELLS}) for row in rows]
         inside = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
         inside["roofline"] = run.roofline
         told = {"cells": cells, "metrics": run.metrics, **{k: v for k, v in inside.items() if v}}
         print_json({**paths, **told})
         return
-    tables = table.tables(rows, run.metrics, different)
-    if not all(fits_terminal(t) for t in tables):
-        tables = table.tables(rows, run.metrics, different, narrow=True)
-    overlap = overlap_table.overlap_table(rows, run.metrics)
-    tables += [overlap.table(gap=1)] if overlap.lines else []
-    tables += [inside_table.stages_table(run.stages).table()] if run.stages else []
-    tables += [inside_table.kernels_table(run.kernels).table()] if run.kernels else []
-    tables += [part.table(gap=1) for part in roofline_table.roofline_tables(run.roofline)]
-    print(table.heading(rows))
-    for found in tables:
-        print()
-        print_rich(found)
-    if run.ratios:
-        print("\n" + "\n".join(table.ratio_lines(run.ratios, rows)))
-    if not quiet:
-        print()
-        for remark in [*table.remarks(rows, different), *roofline_table.remarks(run.roofline)]:
-            print(remark)
-    print(folder / "cells.csv")
-    for path in figures:
-        print(path)
+    showing.show_run(run, figures, quiet, different)

@@ -13,6 +13,8 @@ from torch import Tensor
 from gnnbench.check import gate, layers
 from gnnbench.check.hops import digest
 from gnnbench.check.law import WALK
+from gnnbench.composition.chance import law_fault, tested
+from gnnbench.composition.recipe import Recipe
 from gnnbench.composition.repeat import same_bits
 from gnnbench.composition.system import CheckReport
 from gnnbench.composition.trainer import Trainer
@@ -36,6 +38,7 @@ class Gated(Protocol):
     """What the gate looks at of a composition."""
 
     job: Job
+    recipe: Recipe
     order: Order
     stages: Stages
     trainer: Trainer | None
@@ -55,13 +58,13 @@ def check(system: Gated) -> CheckReport:
     told = ("", "", "") if cell.gathers else drawn
     report = CheckReport(True, "", *told, "", 0.0, 0.0, {"batches": 0}, verified=True)
     all_seeds = gate.gate_seeds(system.order.batches(0))
-    batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]
-    sizes = [batch.sizes() for batch in batches]
-    edges = [sum(n for _, n in s.hops) for s in sizes]
-    report.details["edges_by_call"] = edges
     report.details["order_window"] = system.order.window
     all_hops: list[list[Hop]] = []
     try:
+        batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]
+        sizes = [batch.sizes() for batch in batches]
+        edges = [sum(n for _, n in s.hops) for s in sizes]
+        report.details["edges_by_call"] = edges
         with ThreadPoolExecutor(torch.get_num_threads()) as threads:
             looks = [
                 threads.submit(_look, system, *each)
@@ -76,6 +79,7 @@ def check(system: Gated) -> CheckReport:
                     f"call {nth + 1} of the sampler, {fault}; edges by call: {counts}"
                 ) from None
             report.details["batches"] = nth + 1
+        _check_law(system, all_seeds)
         if store is not None:
             _check_rows(system, batches)
         sampler.check(all_seeds[0])
@@ -97,11 +101,23 @@ def check(system: Gated) -> CheckReport:
     finally:
         sampler.gate_is_over()
     count = sum(seeds.numel() for seeds in all_seeds)
+    report.details["seeds"] = count
     report.edges_per_seed = sum(edges) / count
     report.nodes_per_seed = sum(s.num_nodes for s in sizes) / count
     # A foreign sampler draws edges of its own, but none where there are none to draw.
     report.digest = digest(all_hops) if cell.gathers else sampler.digest(all_hops)
+    if sampler.exact and not report.digest:
+        report.ok, report.reason = False, "it is to draw the reference's edges and shows no digest"
     return report
+
+
+def _check_law(system: Gated, batches: Sequence[Tensor]) -> None:
+    """Raise ``gate.Fault`` unless a sampler with random numbers of its own picks by its law."""
+    sampler = system.stages.sampler
+    if tested(system.recipe.sampler, sampler) and (
+        fault := law_fault(system.job, sampler, batches)
+    ):
+        raise gate.Fault(fault)
 
 
 def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
@@ -185,12 +201,13 @@ def _right(system: Gated, seeds: Tensor, number: int) -> list[Hop]:
 
 
 def recheck(system: Gated, epoch: int, brief: bool = False) -> str:
-    """Structure and feature bits of fresh seeds: a cache of old answers cannot know them."""
+    """Structure, law and feature bits of fresh seeds: a cache of old answers cannot know them."""
     sampler = system.stages.sampler
     try:
         all_seeds = gate.gate_seeds(system.order.batches(epoch))
         for nth, seeds in enumerate(all_seeds[:1] if brief else all_seeds):
             _right(system, seeds[:GLANCE_SEEDS], nth)
+        _check_law(system, [seeds[:GLANCE_SEEDS] for seeds in all_seeds[: 1 if brief else None]])
         if brief:
             return ""
         sampler.check(all_seeds[-1][:REFERENCE_SEEDS])

@@ -18,6 +18,7 @@ from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.chance import verifier
 from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
 from gnnbench.composition.evaluate import Evaluator
@@ -214,9 +215,7 @@ class Composed(System):
         """
         kept = None if self.trainer is None else self.trainer.kept()
         sampler = self.stages.sampler
-        verifier = self._verifier = Verifier(
-            self.graph, sampler.law, self.cell.fanouts, sampler.frontier
-        )
+        looking = self._verifier = verifier(self.job, self.recipe.sampler, sampler)
         self._peak = self._peak_bytes()
         try:
             self.run_epoch(epoch, timeline)
@@ -227,8 +226,8 @@ class Composed(System):
             self.trainer.restore(kept)
         if self.job.device.type == "cuda":  # what looking takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
-        reason = verifier.fault or report.reason
-        return replace(report, ok=not reason, reason=reason, digest=verifier.digest)
+        reason = looking.fault or report.reason
+        return replace(report, ok=not reason, reason=reason, digest=looking.digest)
 
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
         """Seconds of each phase of batches by itself, on the harness's clock."""

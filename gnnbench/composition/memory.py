@@ -229,6 +229,8 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
         for component, size in mapped.items():
             parts[component] = parts.get(component, 0) + size
             most[component] = most.get(component, 0) + size
+    if system.trainer is not None:
+        system.trainer.take_losses()  # of steps that no audit asks for
     parts[OTHER] = max(peak - sum(parts.values()), 0)
     held = {name: size for name, size in parts.items() if name == OTHER or most[name]}
     facts: list[Fact] = [_fact(name, MEMORY_BYTES, size) for name, size in held.items()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,10 +119,21 @@ class Recipe:
             if spec is None:
                 raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
             recipe = replace(recipe, **{kind: spec.changed(name, value)})
-        touched = {path.partition(".")[0] for path in settings}
-        return replace(
-            recipe, on_cpu=tuple(spec for spec in self.on_cpu if spec.kind not in touched)
-        )
+        return replace(recipe, on_cpu=tuple(self._changed_on_cpu(settings)))
+
+    def _changed_on_cpu(self, settings: Mapping[str, Any]) -> Iterator[Spec]:
+        """What is left of the stages of a CPU: those that nothing was set of, and, with what was
+        set, those that are the stage of other devices with other fields."""
+        for spec in self.on_cpu:
+            fields = {
+                path.partition(".")[2]: value
+                for path, value in settings.items()
+                if path.partition(".")[0] == spec.kind
+            }
+            if "" not in fields and (not fields or getattr(self, spec.kind).name == spec.name):
+                for name, value in fields.items():
+                    spec = spec.changed(name, value)
+                yield spec
 
     def on(self, device: str) -> Recipe:
         """The same with the stages that it has on a device."""

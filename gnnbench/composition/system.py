@@ -94,13 +94,18 @@ class System(ABC):
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
-    devices: ClassVar[tuple[str, ...]]
+    summary: ClassVar[str] = ""
+    devices: ClassVar[tuple[str, ...]] = ("cpu",)
     stand_in: ClassVar[str] = ""  # system to run instead when this one is missing and was not named
     options: ClassVar[dict[str, Option]] = {}
     # What setup took and what it holds: rows of (stage, measure, where, value).
     setup_counts: Sequence[list[Any]] = ()
     needs_graph: ClassVar[bool] = True  # False: the worker opens no dataset and passes None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
 
     def __init__(self, cell: Cell, graph: Graph) -> None:
         self.cell = cell

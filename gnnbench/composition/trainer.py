@@ -130,15 +130,23 @@ class Trainer:
     ) -> tuple[Tensor | None, list[tuple[Tensor, Tensor | None]]]:
         """Gradients of ``(values * back).sum()``, for the gate; None where there is no way back.
 
-        With regard to ``x``, and to each parameter, which stands beside its own.
+        With regard to ``x``, and to each parameter, which stands beside its own. Those of the
+        parameters are of rows without gradient, as in training: layers may go about them otherwise.
         """
-        rows = x.to(self._device, copy=True).requires_grad_()
-        values = self.model(self.framework.blocks(batch.to(self._device)), rows)
         parameters = list(self.model.parameters())
-        wanted = [p for p in (rows, *parameters) if p.requires_grad]
-        found: list[Tensor | None] = [None] * len(wanted)
-        if values.requires_grad:
+        rows = x.to(self._device, copy=True)
+        trained = self._gradients(batch, rows, back, [p for p in parameters if p.requires_grad])
+        rows = x.to(self._device, copy=True).requires_grad_()
+        (of_rows,) = self._gradients(batch, rows, back, [rows]).values()
+        return of_rows, [(p.detach(), trained.get(id(p))) for p in parameters]
+
+    def _gradients(
+        self, batch: MiniBatch, rows: Tensor, back: Tensor, wanted: Sequence[Tensor]
+    ) -> dict[int, Tensor | None]:
+        """With regard to what is wanted, by its identity."""
+        values = self.model(self.framework.blocks(batch.to(self._device)), rows)
+        found: Sequence[Tensor | None] = [None] * len(wanted)
+        if values.requires_grad and wanted:
             score = (values * back.to(self._device)).sum()
-            found = list(torch.autograd.grad(score, wanted, allow_unused=True))
-        by_id = {id(p): g for p, g in zip(wanted, found, strict=True)}
-        return by_id[id(rows)], [(p.detach(), by_id.get(id(p))) for p in parameters]
+            found = torch.autograd.grad(score, wanted, allow_unused=True)
+        return {id(p): g for p, g in zip(wanted, found, strict=True)}

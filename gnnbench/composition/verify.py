@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gnnbench.check import gate
 from gnnbench.check.edges import Edges
+from gnnbench.check.inclusion import Inclusion
 from gnnbench.check.law import WALK, Law
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import Batch, Block
@@ -27,10 +28,21 @@ EDGES = 1 << 20  # looked for in the graph at once
 
 
 class Verifier:
-    """Collects what is wrong with the batches that it is shown; the first fault stands."""
+    """Collects what is wrong with the batches that it is shown; the first fault stands.
 
-    def __init__(self, graph: Graph, law: Law, fanouts: tuple[int, ...], frontier: str) -> None:
+    ``inclusion`` looks at the picks of a sampler that draws by random numbers of its own.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        law: Law,
+        fanouts: tuple[int, ...],
+        frontier: str,
+        inclusion: Inclusion | None = None,
+    ) -> None:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
+        self._inclusion = inclusion
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._seen: list[bytes] = []  # a digest a batch
         self._fault = ""
@@ -42,6 +54,8 @@ class Verifier:
     def fault(self) -> str:
         """The first fault, or ``""``."""
         self._find_edges()
+        if not self._fault and self._inclusion is not None:
+            self._fault = self._inclusion.fault
         return self._fault
 
     def look(self, batch: Batch, rows: Tensor | None) -> None:
@@ -98,11 +112,13 @@ class Verifier:
     def _hop_fault(self, hop: int, dst: Tensor, counts: Tensor, src: Tensor, fanout: int) -> str:
         starts = counts.cumsum(0) - counts
         here, numbers = dst.cpu(), counts.cpu()
-        least, most = self._law.bounds(here, fanout)
-        if bool(((numbers < least) | (numbers > most)).any()):
-            return f"a destination has another number of edges than {self._law.words(fanout)}"
+        if example := self._law.example(here, numbers, fanout):
+            words = self._law.words(fanout)
+            return f"a destination has another number of edges than {words}{example}"
         if self._law.name == WALK or not here.numel():
             return ""
+        if self._inclusion is not None:
+            self._inclusion.add(here, numbers, src.cpu())
         some = torch.randint(here.numel(), (DESTINATIONS,), generator=self._random)
         if here.numel() <= DESTINATIONS:
             some = torch.arange(here.numel())

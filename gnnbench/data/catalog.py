@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import contextlib
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from gnnbench.data.prepare import (
 from gnnbench.data.store import layout
 from gnnbench.data.store.reader import VerifyReport
 from gnnbench.data.store.reader import verify as verify_folder
-from gnnbench.data.store.writer import Progress
+from gnnbench.data.store.writer import Progress, folder_bytes
 from gnnbench.errors import GnnbenchError, MissingError
 
 __all__ = [
@@ -46,7 +47,8 @@ class DatasetInfo:
     ``state``: ``prepared`` (in the store at ``path``), ``source`` (raw files at ``path``, imported
     on first use), ``generated`` (made on first use), ``missing`` (``missing`` says what,
     ``get`` is the exact way to have it). Counts are those of the manifest or of the stored graph,
-    scaled for a twin; 0 where not known yet. ``num_edges`` counts directed edges.
+    scaled for a twin; 0 where not known yet. ``num_edges`` counts directed edges, ``disk_bytes`` is
+    what the prepared graph takes in the store, 0 where it is not there.
     """
 
     name: str
@@ -63,6 +65,7 @@ class DatasetInfo:
     train_size: int = 0
     symmetric: bool | None = None
     licence: str = ""
+    disk_bytes: int = 0
 
     @property
     def available(self) -> bool:
@@ -82,12 +85,45 @@ class DatasetDetails:
 
 
 def list_datasets(root: str | Path | None = None) -> list[DatasetInfo]:
-    """Every known dataset: manifests, twins, R-MAT, imported graphs, ``.npz`` in raw folders."""
+    """Every known dataset: manifests, twins, R-MAT, imported graphs, ``.npz`` in raw folders.
+
+    Then what else lies in the store: twins of a scale, graphs made symmetric, of another seed ...
+    """
     names = [*manifests()]
     names += [f"{name}~twin" for name, manifest in manifests().items() if manifest.twin is not None]
     names += [RMAT, ROWS]
     names += sorted({**npz_files(), **imported_graphs(root)})
-    return [_summary(resolve(name, root), data_root(root), 0) for name in names]
+    found = [_summary(resolve(name, root), data_root(root), 0) for name in names]
+    return found + _others(data_root(root), {known.path for known in found})
+
+
+def _others(root: Path, known: set[Path | None]) -> list[DatasetInfo]:
+    """Graphs in the store that nobody named."""
+    found = []
+    for folder in sorted(root.iterdir()) if root.is_dir() else []:
+        if folder.name[0] == "." or folder in known or not (folder / layout.META).exists():
+            continue
+        try:
+            found.append(_stored(folder, "store", f"in the store as {folder.name}"))
+        except GnnbenchError as error:
+            size = folder_bytes(folder)
+            found.append(
+                DatasetInfo(
+                    folder.name, "store", "missing", "", folder, str(error), disk_bytes=size
+                )
+            )
+    return found
+
+
+def store_bytes(root: str | Path | None = None) -> int:
+    """What the whole store takes on disk, raw files in it too; files that graphs share once."""
+    files = {}
+    for file in data_root(root).rglob("*"):
+        with contextlib.suppress(OSError):
+            if file.is_file() and not file.is_symlink():
+                stat = file.stat()
+                files[stat.st_dev, stat.st_ino] = stat.st_size
+    return sum(files.values())
 
 
 inventory = list_datasets
@@ -125,6 +161,17 @@ def verify(
     return verify_folder(path, progress)
 
 
+def _stored(path: Path, kind: str, description: str) -> DatasetInfo:
+    """Of a graph in the store. Raises as ``layout.check_sizes``."""
+    meta = layout.read_meta(path)
+    layout.check_sizes(path, meta)
+    keys = ("num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric", "licence")
+    return DatasetInfo(
+        meta["name"], kind, "prepared", description, path, train_size=meta["train"],
+        disk_bytes=folder_bytes(path), **{key: meta[key] for key in keys},
+    )  # fmt: skip
+
+
 def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     manifest = ref.manifest
     description = manifest.description if manifest else "graph from an .npz file"
@@ -140,15 +187,9 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     path = prepared_path(ref, root, seed)
     if (ref.kind == "store" and not ref.sym) or is_prepared(ref, root, seed):
         try:
-            meta = layout.read_meta(path)
-            layout.check_sizes(path, meta)
+            return replace(_stored(path, ref.kind, description), name=ref.name)
         except GnnbenchError as error:
             return DatasetInfo(ref.name, ref.kind, "missing", description, path, str(error))
-        keys = ("num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric", "licence")
-        counts = {key: meta[key] for key in keys}
-        return DatasetInfo(
-            ref.name, ref.kind, "prepared", description, path, train_size=meta["train"], **counts
-        )
     if ref.kind in ("npz", "store"):
         return DatasetInfo(ref.name, ref.kind, "source", description, ref.path)
     if ref.kind == "rmat":

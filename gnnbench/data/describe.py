@@ -77,6 +77,7 @@ def _manifest(manifest: Manifest, kind: str) -> Iterator[str]:
 
 def _stored(details: DatasetDetails, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "size", f"{details.bytes / 2**20:,.1f} MiB in {len(meta['arrays'])} arrays"
+    yield "on disk", f"{details.summary.disk_bytes / 2**20:,.1f} MiB"
     split = f"{meta['train']:,} / {meta['val']:,} / {meta['test']:,}"
     for key in ("source", "features", "labels"):
         yield key, str(meta.get(key, ""))

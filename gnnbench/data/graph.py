@@ -50,6 +50,15 @@ class Graph:
     held: Mapping[str, str] = field(default_factory=dict)
     split_here: bool = False
 
+    def __repr__(self) -> str:
+        """One line: the tensors' contents are of no use there."""
+        weighted = ", weighted" * (self.weights is not None)
+        return (
+            f"Graph({self.name!r}, {self.num_nodes:,} nodes, {self.num_edges:,} edges{weighted}, "
+            f"features {self.feature_dim} wide, {self.num_classes} classes, "
+            f"{self.train_idx.numel():,} to train on)"
+        )
+
     @property
     def num_nodes(self) -> int:
         """Number of nodes."""

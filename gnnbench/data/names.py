@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gnnbench.data.downloads import downloads
 from gnnbench.data.generators import rmat, rows
 from gnnbench.data.manifest import Manifest, manifests
 from gnnbench.data.paths import imported_dir, raw_folders
@@ -71,7 +73,8 @@ class DatasetRef:
         return name if seed == 0 else f"{name}-seed{seed}"
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """How names are compared: small letters, '_' for '-'."""
     return name.strip().lower().replace("-", "_")
 
 
@@ -80,7 +83,7 @@ def known_names() -> dict[str, str]:
     found = {}
     for name, manifest in manifests().items():
         for alias in (name, *manifest.aliases):
-            found[_plain(alias)] = name
+            found[plain_name(alias)] = name
     return found
 
 
@@ -90,8 +93,8 @@ def npz_files() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder in raw_folders():
         for path in sorted(folder.glob("*.npz")) if folder.is_dir() else []:
-            if _plain(path.stem) not in known:
-                found.setdefault(_plain(path.stem), path.resolve())
+            if plain_name(path.stem) not in known:
+                found.setdefault(plain_name(path.stem), path.resolve())
     return found
 
 
@@ -104,7 +107,7 @@ def imported_graphs(root: str | Path | None = None) -> dict[str, Path]:
 
 def without_edges(name: str) -> bool:
     """Whether it names a table of rows without a graph."""
-    return _plain(name.partition("@")[0].strip()) == ROWS
+    return plain_name(name.partition("@")[0].strip()) == ROWS
 
 
 def check_new_name(name: str) -> str:
@@ -112,7 +115,7 @@ def check_new_name(name: str) -> str:
 
     Raises ``UsageError`` where it could not be told from other datasets' names.
     """
-    plain = _plain(name)
+    plain = plain_name(name)
     if re.fullmatch(r"[a-z0-9_][a-z0-9_.]*", plain) is None or plain.endswith(".npz"):
         raise UsageError(
             f"'{name}' cannot name a graph; use letters, digits, '_', '-' and '.', as in 'my_graph'"
@@ -139,19 +142,22 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
         if twin or match["scale"] is not None:
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
         return ref
-    if _plain(base) == RMAT and not twin:
+    if plain_name(base) == RMAT and not twin:
         size = _rmat_size(name, match["scale"])
         return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size.scale, sym)
-    if _plain(base) == ROWS and not twin:
+    if plain_name(base) == ROWS and not twin:
         shape = _rows_shape(name, match["scale"], sym)
         return DatasetRef(f"{ROWS}@{rows.short(*shape)}", "rows", ROWS, shape=shape)
-    canonical = known_names().get(_plain(base))
+    canonical = known_names().get(plain_name(base))
     if canonical is None:
-        stem, files, stored = _plain(base), npz_files(), imported_graphs(root)
+        stem, files, stored = plain_name(base), npz_files(), imported_graphs(root)
         if stem in {**files, **stored} and not twin and match["scale"] is None:
             kind: Kind = "store" if stem in stored else "npz"
             path = {**files, **stored}[stem]
             return DatasetRef(f"{stem}{'+sym' * sym}", kind, stem, sym=sym, path=path)
+        _no_import(name)
+        if stem in downloads():
+            raise UsageError(f"'{stem}' is not here yet; get it with 'gnnbench data get {stem}'")
         raise UsageError(_unknown(name, base, {*files, *stored}))
     if not twin:
         if match["scale"] is not None:
@@ -211,14 +217,30 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
     folder = Path(base if sym else name).expanduser()
-    if "/" not in name and _plain(base) in {*known_names(), RMAT, ROWS}:
+    if "/" not in name and plain_name(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
         full = folder.absolute()
         return DatasetRef(f"{full}{'+sym' * sym}", "store", folder.name, sym=sym, path=full)
     if "/" in name:
+        _no_import(name)
         raise UsageError(f"{name} is neither an .npz file nor a prepared graph's folder")
     return None
+
+
+def _no_import(name: str) -> None:
+    """Raise ``UsageError`` for a file that would have to be imported."""
+    if Path(name).expanduser().is_file():
+        word, short = shlex.quote(name), _short(name)
+        raise UsageError(
+            f"{name} is a file to import first: gnnbench data import {word} --name {short}, then "
+            f"use it as --datasets {short}"
+        )
+
+
+def _short(file: str) -> str:
+    """A name to suggest for a file's graph."""
+    return re.sub("[^a-z0-9_]+", "_", Path(file).name.lower().split(".")[0]).strip("_") or "mine"
 
 
 def _unknown(name: str, base: str, files: set[str]) -> str:
@@ -228,8 +250,11 @@ def _unknown(name: str, base: str, files: set[str]) -> str:
     )
     twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
     candidates = {**{file: file for file in files}, **known, **twins}
-    near = difflib.get_close_matches(_plain(base), candidates, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(plain_name(base), candidates, n=1, cutoff=0.5)
     if near:
         meant = candidates[near[0]]
         return f"unknown dataset '{name}'; did you mean '{name.replace(base, meant, 1)}'?"
-    return f"unknown dataset '{name}'; known are {', '.join(choices)}, and twins as 'products~twin'"
+    return (
+        f"unknown dataset '{name}'; known are {', '.join(choices)}, and twins as 'products~twin';"
+        " one of your own is stored by 'gnnbench data import'"
+    )

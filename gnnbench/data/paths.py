@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
-from gnnbench.errors import MissingError
+from gnnbench.errors import MissingError, UsageError
 
 
 def data_root(root: str | Path | None = None) -> Path:
@@ -21,6 +22,21 @@ def data_root(root: str | Path | None = None) -> Path:
     return Path(cache).expanduser().absolute() / "gnnbench"
 
 
+def store_problem(root: str | Path | None = None) -> str:
+    """Why nothing can be written to the data root; empty where it can. Makes no folder."""
+    folder = data_root(root)
+    there = next(p for p in (folder, *folder.parents) if p.exists())
+    try:
+        Path(tempfile.mkdtemp(prefix=".tmp-", dir=there)).rmdir()
+    except OSError as error:
+        why = error.strerror or str(error)
+        return (
+            f"the store {folder} cannot be written ({why}); set GNNBENCH_DATA to a folder that you "
+            "may write"
+        )
+    return ""
+
+
 def imported_dir(root: str | Path | None = None) -> Path:
     """Folder below the data root of the graphs that ``data import`` stored, one folder each."""
     return data_root(root) / "imported"
@@ -29,10 +45,15 @@ def imported_dir(root: str | Path | None = None) -> Path:
 def raw_folders(root: str | Path | None = None) -> list[Path]:
     """Folders searched for raw sources, first match wins.
 
-    ``$GNNBENCH_REAL_DATA``, ``../shared/data``, ``raw`` below the data root.
+    ``$GNNBENCH_REAL_DATA``, ``../shared/data``, ``raw`` below the data root. Raises ``UsageError``
+    where the first is named and is no folder.
     """
     named = os.environ.get("GNNBENCH_REAL_DATA")
     first = [Path(named).expanduser()] if named else []
+    if first and not first[0].is_dir():
+        raise UsageError(
+            f"GNNBENCH_REAL_DATA names {named}, and there is no such folder; correct or unset it"
+        )
     return [*first, Path("../shared/data"), data_root(root) / "raw"]
 
 

@@ -7,6 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gnnbench import memory
+from gnnbench.data.cost import Cost, Shape, cost, shape
+from gnnbench.data.downloads import downloads
 from gnnbench.data.generators import rmat, rows, twin
 from gnnbench.data.importers.common import ImportOptions, naming
 from gnnbench.data.importers.imported import import_source
@@ -17,14 +20,22 @@ from gnnbench.data.paths import data_root, find_raw
 from gnnbench.data.store import layout
 from gnnbench.data.store.csc import csc_edges
 from gnnbench.data.store.topology import write_csc
-from gnnbench.data.store.writer import GraphWriter, Progress, graph_lock
-from gnnbench.errors import DataError, MissingError
+from gnnbench.data.store.writer import (
+    GraphWriter,
+    Progress,
+    folder_bytes,
+    free_disk_bytes,
+    graph_lock,
+    partial_folder,
+)
+from gnnbench.errors import DataError, HostMemoryError, MissingError, UsageError
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
 
 # Raised when what an importer writes changes, so that older folders are prepared again.
 _IMPORT_VERSION = 2
+_NPZ_VERSION = 2  # of files without a manifest
 
 
 def prepare(
@@ -40,8 +51,9 @@ def prepare(
     hidden sibling, steps that an interrupted call finished are reused, and it gets its name only
     when complete and checked. ``seed`` decides what is drawn (twins, stand-in features, splits).
 
-    Raises ``UsageError`` for an unknown name or a folder that cannot be written, ``MissingError``
-    where the source is not on this machine (it says how to get it), ``DataError`` for a bad source.
+    Raises ``UsageError`` for an unknown name or a folder that cannot be written or is too small,
+    ``HostMemoryError`` where memory is (either before work begins), ``MissingError`` where the
+    source is not on this machine (it says how to get it), ``DataError`` for a bad source.
     """
     return _prepare(resolve(name, root), data_root(root), seed, progress)[0]
 
@@ -74,23 +86,29 @@ def load_dataset(
     """Open a dataset by its name or path; what is not in the store yet is prepared first.
 
     A name is one that ``gnnbench data list`` tells, as ``ogbn_arxiv+sym`` or
-    ``products~twin@0.05``, or that of an imported graph. A path is that of a prepared folder, an
-    ``.npz``, or an edge list as text (gzipped or not), imported as ``gnnbench data import`` does
-    with its defaults. ``root`` is the store, ``seed`` decides what is drawn. Raises as
-    :func:`prepare`.
+    ``products~twin@0.05``, or that of an imported graph. A path is that of a prepared folder, or of
+    a file that ``gnnbench data import`` takes, imported with its defaults. ``root`` is the store,
+    ``seed`` decides what is drawn. Raises as :func:`prepare`, and ``UsageError`` for a directed
+    graph that does not say which way it points.
     """
     from gnnbench.data.store.reader import open_graph
 
+    if not isinstance(name_or_path, str | Path):
+        raise UsageError(
+            f"load_dataset takes a name or a path, no {type(name_or_path).__name__}; store a PyG "
+            "Data or a DGL graph with from_pyg or from_dgl of gnnbench.data.importers.objects and "
+            "load it by the name that it gets"
+        )
     path, text = Path(name_or_path).expanduser(), str(name_or_path)
     # A bare word means a dataset, whatever lies in the current folder.
     like_a_path = isinstance(name_or_path, Path) or "/" in text or path.suffix
     if like_a_path and path.suffix != ".npz" and path.is_file():
-        return open_graph(_edge_list(path.absolute(), root, seed, progress))
+        return open_graph(_own_file(path.absolute(), root, seed, progress))
     return open_graph(prepare(text, root=root, seed=seed, progress=progress))
 
 
-def _edge_list(path: Path, root: str | Path | None, seed: int, progress: Progress | None) -> Path:
-    """Folder of an edge list, imported under a name made of the file's."""
+def _own_file(path: Path, root: str | Path | None, seed: int, progress: Progress | None) -> Path:
+    """Folder of a user's file, imported under a name made of the file's."""
     stat = path.stat()
     digest = hashlib.sha256(f"{path}|{stat.st_size}|{stat.st_mtime_ns}|{seed}".encode())
     stem = re.sub("[^a-z0-9_]", "_", path.name.lower().split(".")[0]) or "edges"
@@ -110,6 +128,67 @@ def is_prepared(ref: DatasetRef, root: Path, seed: int = 0) -> bool:
     return layout.intact(prepared_path(ref, root, seed), _identity(ref, seed))
 
 
+def expected(name: str, *, root: str | Path | None = None) -> Shape | None:
+    """Counts of a dataset that is not prepared yet, at most; None of a real one that is not here.
+
+    Raises ``UsageError`` for an unknown name, ``DataError`` for a file that cannot be read.
+    """
+    ref = resolve(name, root)
+    return shape(ref, _source_path(ref, data_root(root)))
+
+
+def preparation(name: str, *, root: str | Path | None = None, seed: int = 0) -> Cost | None:
+    """What :func:`prepare` would take; None where there is nothing to do, or no source to do it
+    from. Raises as :func:`expected`."""
+    return _preparation(resolve(name, root), data_root(root), seed)
+
+
+def _preparation(ref: DatasetRef, root: Path, seed: int, begun: bool = False) -> Cost | None:
+    if is_prepared(ref, root, seed) or (ref.kind == "store" and not ref.sym):
+        return None
+    own = cost(ref, _source_path(ref, root), begun)
+    before = _preparation(ref.without_sym, root, seed, begun) if ref.sym else None
+    return own + before if own is not None and before is not None else own
+
+
+def check_room(name: str, *, root: str | Path | None = None, seed: int = 0) -> None:
+    """Raise ``HostMemoryError`` or ``UsageError`` where the dataset is not prepared and what that
+    takes is not free on this machine."""
+    ref, folder = resolve(name, root), data_root(root)
+    _check_room(ref, folder, seed, _preparation(ref, folder, seed))
+
+
+def _check_room(ref: DatasetRef, root: Path, seed: int, needed: Cost | None) -> None:
+    if needed is None:
+        return
+    mend = "take a smaller @scale, or " if ref.kind in ("twin", "rmat", "rows") else ""
+    free = memory.free_memory_bytes()
+    if needed.memory_bytes > free:
+        raise HostMemoryError(
+            f"preparing '{ref.name}' takes about {_gib(needed.memory_bytes)} of memory where"
+            f" {_gib(free)} are free; {mend}close other programs or use a machine with more memory"
+        )
+    final = prepared_path(ref, root, seed)
+    free = free_disk_bytes(root) + folder_bytes(partial_folder(final))
+    if needed.disk_bytes > free:
+        raise UsageError(
+            f"preparing '{ref.name}' takes about {_gib(needed.disk_bytes)} of disk where"
+            f" {_gib(free)} are free below {root}; {mend}free some space, or set GNNBENCH_DATA to a"
+            " folder on another disk"
+        )
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.1f} GiB"
+
+
+def _source_path(ref: DatasetRef, root: Path) -> Path | None:
+    if ref.kind != "real":
+        return ref.path
+    found = find_source(ref, root)
+    return None if found is None else found[1]
+
+
 def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
     """The first source of a real dataset whose files are on this machine, and where."""
     manifest = ref.manifest
@@ -120,9 +199,10 @@ def find_source(ref: DatasetRef, root: Path) -> tuple[Source, Path] | None:
 
 
 def how_to_get(manifest: Manifest, root: Path) -> str:
-    """The exact way to have a real dataset; commands come before what is done by hand."""
+    """The exact ways to have a real dataset; commands come before what is done by hand."""
+    ours = [f"gnnbench data get {manifest.name}"] if manifest.name in downloads() else []
     ways = [s.get.replace("{raw}", str(root / "raw")) for s in manifest.source]
-    return "; or ".join(sorted(ways, key=lambda way: way.startswith(("put ", "get "))))
+    return "; or ".join(ours + sorted(ways, key=lambda way: way.startswith(("put ", "get "))))
 
 
 def _prepare(
@@ -143,6 +223,7 @@ def _prepare(
     with graph_lock(final, waiting):
         if layout.intact(final, identity):  # another process was faster
             return final, False
+        _check_room(ref, root, seed, _preparation(ref, root, seed, begun=True))
         if ref.sym:  # files of its base are in it
             return _symmetric(ref, root, final, identity, seed, progress), False
         if ref.kind in ("twin", "rmat", "rows"):
@@ -158,6 +239,8 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
         identity["recipe"] = rmat.recipe(ref.size)
     if ref.kind == "rows":
         identity["recipe"] = rows.recipe(*ref.shape)
+    if ref.kind == "npz":
+        identity["npz"] = _NPZ_VERSION
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
         identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
@@ -189,6 +272,7 @@ def _imported(
         manifest.num_classes if manifest else 0,
         source,
         (manifest.train_size, manifest.val_size, manifest.test_size) if manifest else (0, 0, 0),
+        rows="targets" if manifest else "",  # a manifest's .npz is ours
     )
     stat = path.stat()
     origin = {"from": str(path), "size": stat.st_size, "modified": stat.st_mtime_ns}

@@ -14,6 +14,8 @@ from typing import Any
 
 from gnnbench import registry
 from gnnbench.errors import UsageError
+from gnnbench.memory import free_memory_bytes as free_memory_bytes
+from gnnbench.memory import memory_limit_bytes as memory_limit_bytes
 from gnnbench.version import __version__
 
 PACKAGES = (
@@ -107,22 +109,6 @@ def cpu_model() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
-
-
-def memory_limit_bytes() -> int:
-    """Memory this process may use: the machine's, or its control group's limit if smaller."""
-    import psutil
-
-    total = int(psutil.virtual_memory().total)
-    limit = _read("/sys/fs/cgroup/memory.max")
-    return min(total, int(limit)) if limit and limit.isdigit() else total
-
-
-def free_memory_bytes() -> int:
-    """Memory that can be had without swapping, as the kernel estimates it, within that limit."""
-    import psutil
-
-    return min(int(psutil.virtual_memory().available), memory_limit_bytes())
 
 
 def oom_kills() -> int:

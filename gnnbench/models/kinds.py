@@ -26,7 +26,7 @@ class LayerKind:
     ``linear``     W_neighbour a_v (+ W_self h_v) + bias; ``own_weights``: there is W_self.
                    W_neighbour goes first where it narrows the rows, in every framework: it commutes
                    with the aggregation and leaves fewer bytes to aggregate (DGL's layers decide the
-                   same way)
+                   same way; ``aggregate.linear=fewest-bytes`` decides otherwise)
     ``mlp``        W_2 ReLU(W_1 (h_v + a_v) + bias_1) + bias_2, aggregated before W_1 in every
                    framework, as DGL's and PyG's own layers do
     ``attention``  sum of alpha_uv W h_u + bias, alpha_uv the softmax over v's neighbours of

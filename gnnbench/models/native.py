@@ -49,10 +49,21 @@ class Attend(Protocol):
 
 
 class NativeLayer(nn.Module):
-    """GCN and GraphSAGE, by the aggregation's mode and the weights that there are."""
+    """GCN and GraphSAGE, by the aggregation's mode and the weights that there are.
 
-    def __init__(self, kind: LayerKind, weights: LinearWeights, aggregate: Aggregate) -> None:
+    W goes before the aggregation where it narrows the rows; ``fewest_bytes``: not where rows that
+    need no gradient are then moved more often (:func:`moves_less_aggregated_first`).
+    """
+
+    def __init__(
+        self,
+        kind: LayerKind,
+        weights: LinearWeights,
+        aggregate: Aggregate,
+        fewest_bytes: bool = False,
+    ) -> None:
         super().__init__()
+        self._fewest_bytes = fewest_bytes
         self.weight = nn.Parameter(weights.neighbour.clone())
         self.weight_self = None if weights.self_ is None else nn.Parameter(weights.self_.clone())
         self.bias = nn.Parameter(weights.bias.clone())
@@ -65,9 +76,28 @@ class NativeLayer(nn.Module):
         own: Tensor = self.bias
         if self.weight_self is not None:
             own = torch.addmm(self.bias, x[: block.num_dst], self.weight_self.t())
-        if self._narrows:
+        if self._narrows and not self._aggregates_first(block, x):
             return own + self._aggregate(block, x @ self.weight.t(), self._mode, edge_weight)
         return torch.addmm(own, self._aggregate(block, x, self._mode, edge_weight), self.weight.t())
+
+    def _aggregates_first(self, block: Block, x: Tensor) -> bool:
+        if not self._fewest_bytes or x.requires_grad or not torch.is_grad_enabled():
+            return False
+        out, width = self.weight.shape
+        return moves_less_aggregated_first(block, out, width)
+
+
+def moves_less_aggregated_first(block: Block, out: int, width: int) -> bool:
+    """Whether a training step moves fewer rows with W, ``[out, width]``, after the aggregation.
+
+    The aggregation then has no backward, and W meets destinations only. Elements, forward and
+    backward, of rows that need no gradient::
+
+        W first            x read twice by W, its product written, read by edge, and so its gradient
+        aggregated first   x read by edge, the sums written, and read twice by W
+    """
+    edges, src, dst = block.indices.numel(), block.num_src, block.num_dst
+    return (edges + 3 * dst) * width < 2 * src * width + (2 * edges + 4 * src) * out
 
 
 class NativeMlp(nn.Module):
@@ -143,13 +173,15 @@ class Native(Framework):
 
     name: ClassVar[str] = "native"
 
-    def __init__(self, aggregate: Aggregate, attend: Attend | None = None) -> None:
-        self._aggregate, self._attend = aggregate, attend
+    def __init__(
+        self, aggregate: Aggregate, attend: Attend | None = None, fewest_bytes: bool = False
+    ) -> None:
+        self._aggregate, self._attend, self._fewest_bytes = aggregate, attend, fewest_bytes
 
     def layer(self, kind: LayerKind, weights: Any) -> nn.Module:
         """Every kind there is; of attention, where there is one."""
         forms: dict[Form, Callable[[], nn.Module]] = {
-            "linear": lambda: NativeLayer(kind, weights, self._aggregate),
+            "linear": lambda: NativeLayer(kind, weights, self._aggregate, self._fewest_bytes),
             "mlp": lambda: NativeMlp(kind, weights, self._aggregate),
             "attention": lambda: NativeAttention(weights, self._attending(kind)),
             "convolve": lambda: NativeConvolve(kind, weights, self._aggregate),

@@ -11,6 +11,8 @@ from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.picks import PickSpec
 
+ID_MAPS = ("three-pass", "fused")
+
 
 def hop_by_hop(
     graph_indptr: Tensor,
@@ -23,6 +25,7 @@ def hop_by_hop(
     key: int,
     batch: int,
     with_positions: bool = False,
+    id_map: str = ID_MAPS[0],
 ) -> MiniBatch:
     """Sample a mini-batch, all hops in one dispatch (DGL's method: per hop, then an id map).
 
@@ -41,10 +44,13 @@ def hop_by_hop(
         batch: number of the batch in its epoch, below 2^32.
         with_positions: also return each edge's offset in ``graph_indices``; random walks have
             none and return each neighbour's visits as ``weights`` in any case.
+        id_map: one of ``ID_MAPS``; ``"fused"`` is FastGL's Fused-Map (ASPLOS'24, section 4.3),
+            which numbers nodes as it inserts them, over a table of its own for each hop.
 
     Returns:
         Blocks, input layer first. Local ids are the order of first occurrence, destinations
-        first, the same for any number of threads.
+        first, the same for any number of threads; with ``id_map="fused"`` new nodes are in any
+        order.
 
     Raises:
         UsageError: an argument of the wrong dtype, shape, device or range, or a repeated seed.
@@ -63,6 +69,7 @@ def hop_by_hop(
             key,
             batch,
             with_positions,
+            id_map,
         )
     return mini_batch(flat, seeds, spec, frontier, with_positions)
 

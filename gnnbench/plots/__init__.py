@@ -25,9 +25,10 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     ``UsageError`` for an unknown figure, a folder without results or one that cannot be written.
     """
     from gnnbench.files import ensure_folder
+    from gnnbench.plots import style
     from gnnbench.results import reader
 
-    run = reader.read(folder)
+    run = style.short_names(reader.read(folder))
     chosen = figures or run.record.get("experiment", {}).get("figures") or FIGURES
     for name in chosen:
         names.check("figure", name, FIGURES)

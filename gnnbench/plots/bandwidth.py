@@ -137,7 +137,8 @@ def figure(run: Run) -> Figure | None:
     for ax in axes:
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
-    result.suptitle(style.title("Gather bandwidth", named, APART), fontsize=10)
+    style.tell_doubts(result, rows)
+    style.head(result, "Gather bandwidth", named, APART)
     return result
 
 
@@ -214,6 +215,9 @@ def _error(rate: Row) -> list[list[float]] | None:
 
 def _lines(ax: Axes, over: Axis, rows: list[Row], names: list[str], known: Metrics) -> None:
     ticks = sorted({x for r in rows if (x := over.of(r))})
+    for row in rows:
+        if over.of(row) and (rate := _rate(row, known)):
+            style.query(ax, over.of(row), rate["value"] / GIGABYTE, row)
     for number, name in enumerate(names):
         mine = sorted((r for r in rows if r[NAME] == name), key=over.of)
         colour, mark = style.PALETTE[number % len(style.PALETTE)], MARKERS[number % len(MARKERS)]
@@ -256,8 +260,8 @@ def _bars(ax: Axes, rows: list[Row], names: list[str], known: Metrics) -> None:
         colour = style.PALETTE[names.index(name) % len(style.PALETTE)]
         ax.bar(x, value, 0.66, yerr=_error(rate), color=colour, label=name, error_kw={"lw": 0.8})
         ax.annotate(
-            f"{value:.3g}", (x, value), xytext=(0, 3), textcoords="offset points", ha="center",
-            va="bottom", fontsize=7,
+            f"{value:.3g}{style.doubt(row)}", (x, value), xytext=(0, 3),
+            textcoords="offset points", ha="center", va="bottom", fontsize=7,
         )  # fmt: skip
     for number, (words, copied) in enumerate(_copies(rows, known).items()):
         ax.axhline(copied, color="black", lw=0.9, ls=DASHES[number % 2], label=words)

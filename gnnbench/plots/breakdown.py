@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,15 +21,18 @@ from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
 PANEL = ("dataset", "model")
-PARTS = (*PHASES, "overlap", "idle")
+WHOLE = "whole"
+PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
 def figure(run: Run) -> Figure | None:
     """Phases alone, overlap and idle time, stacked; a marker for the measured wall time.
 
     The marker has the 95 % interval.
-    A cell without a time is an empty hatched slot with its status; a bar of different work than the
-    reference's is marked. Groups of which nothing could run are named below the figure.
+    A bar of which no phase is told is plain. A cell without a time has its status alone, a panel
+    without any no scale; a bar of different work than the reference's is marked, and so is one in
+    doubt. Groups of which nothing could run are named above the legend, which has only what is
+    drawn.
     """
     if not run.cells:
         return None
@@ -39,20 +43,20 @@ def figure(run: Run) -> Figure | None:
     slot = style.slot(_label(r, named) for rows in drawn.values() for r in rows)
     result, axes = style.panels(len(drawn), 1.4 + slot * widest)
     for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
-        _panel(ax, rows, named, known)
         ax.set_title(", ".join(filter(None, key)), fontsize=9)
         ax.set_ylabel("time per epoch [s]" + _cut(rows), fontsize=8)
-    result.suptitle(style.title("Epoch time by phase", named, PANEL), fontsize=10)
+        _panel(ax, rows, named, known)
+    style.head(result, "Epoch time by phase", named, PANEL)
+    absent = "; ".join(", ".join(filter(None, key)) for key in found if key not in drawn)
     result.legend(
-        handles=[*_legend(run.cells, known), *style.cut_off(axes)],
+        handles=[*_legend(run.cells, known), *style.cut_off(axes), *style.doubts(run.cells)],
+        title="\n".join(textwrap.wrap(f"not here: {absent}", 90)) if absent else None,
+        title_fontsize=8,
         loc="outside lower center",
         ncols=4,
         fontsize=8,
         frameon=False,
     )
-    if absent := [k for k in found if k not in drawn]:
-        text = "not here: " + "; ".join(", ".join(filter(None, key)) for key in absent)
-        result.supxlabel(text, fontsize=8)
     return result
 
 
@@ -67,30 +71,39 @@ def _cut(rows: Sequence[Row]) -> str:
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
-    tallest = max((r["epoch_wall_s"] or 0.0 for r in rows), default=0.0)
-    top = max((_interval(r, known)[1] for r in rows), default=0.0) or 1.0
+    told = [r for r in rows if _measured(r)]
+    tallest = max((r["epoch_wall_s"] for r in told), default=0.0)
+    top = max((_interval(r, known)[1] for r in told), default=0.0) or 1.0
     top = min(top, style.REACH * tallest or top)
     for x, row in enumerate(rows):
-        if row["epoch_wall_s"] is None or row["status"] == "incorrect":
-            style.failure(ax, x, row["status"], top)
-        else:
+        if _measured(row):
             _bar(ax, x, row, known, top)
+        else:
+            style.failure(ax, x, row["status"])
     ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_xlim(-0.6, len(rows) - 0.4)
     ax.set_ylim(0, top * 1.2)
     ax.tick_params(axis="y", labelsize=8)
+    if not any(_measured(r) for r in rows):
+        style.nothing(ax)
+
+
+def _measured(row: Row) -> bool:
+    return row["epoch_wall_s"] is not None and row["status"] != "incorrect"
 
 
 def _label(row: Row, named: Labels) -> str:
-    name = named.system(row, "\n").replace("-native-", "-native-\n")
+    name = named.system(row, "\n").replace("-native-", "-native-\n") + style.doubt(row)
     return "\n".join([name, *named.varying(row, PANEL).values()])
 
 
 def _parts(row: Row, known: Metrics) -> dict[str, float]:
-    """The parts of an epoch's wall time that are drawn; seconds."""
+    """The parts of an epoch's wall time that are drawn, in seconds; a whole that is not told apart
+    is one."""
     alone = {p: known.value(row["id"], p, m.ALONE) or 0.0 for p in PHASES}
     parts = {**alone, "overlap": row["overlap_s"] or 0.0, "idle": row["idle_s"] or 0.0}
-    return {name: max(height, 0.0) for name, height in parts.items()}
+    found = {name: max(height, 0.0) for name, height in parts.items()}
+    return found if any(alone.values()) else {WHOLE: row["epoch_wall_s"] or 0.0}
 
 
 def _interval(row: Row, known: Metrics) -> tuple[float, float]:
@@ -126,17 +139,20 @@ def _caption(row: Row) -> str:
         lines.append("different work")
     elif row["ratio"] is not None:
         lines.append(f"{row['ratio']:.2f}x")
-    if row["doubtful"]:
-        lines.append("doubtful")
+        lines += ["equivalent"] if row["work_class"] == "equivalent" else []
     return "\n".join(lines)
 
 
 def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
-    drawn = [_parts(r, known) for r in rows if r["epoch_wall_s"] is not None]
+    """What is drawn, and nothing else."""
+    told = [r for r in rows if _measured(r)]
+    if not told:
+        return []
+    drawn = [_parts(r, known) for r in told]
     handles: list[Any] = [
         Patch(facecolor=style.PHASE_COLOURS[part], label=style.LABELS[part])
         for part in PARTS
-        if part != "overlap" or any(parts[part] for parts in drawn)
+        if any(parts.get(part) for parts in drawn)
     ]
     handles.append(
         Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
@@ -146,9 +162,7 @@ def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
         reference = style.common(rows, "reference")
         words = ", ".join(dict.fromkeys(judged.of(r["until"]).words for r in rows))
         handles.append(Line2D([], [], lw=0, label=f"1.00x: {words} of {reference} / its own"))
-    if any(r["epoch_wall_s"] is None or r["status"] == "incorrect" for r in rows):
-        handles.append(Patch(facecolor="white", edgecolor="#999999", hatch="//", label="no result"))
-    if any(r["work_class"] == "different" for r in rows):
+    if any(r["work_class"] == "different" for r in told):
         handles.append(
             Patch(facecolor="white", edgecolor="black", linestyle=(0, (3, 2)),
                   label="different work: do not compare heights")

@@ -78,7 +78,8 @@ def figure(run: Run) -> Figure | None:
             ax.tick_params(labelsize=8)
             if ax is not missed and ax.get_legend_handles_labels()[0]:
                 ax.legend(fontsize=7, frameon=False)
-    result.suptitle(style.title("Feature cache", named, APART), fontsize=10)
+    style.tell_doubts(result, (r for group in groups.values() for r in group))
+    style.head(result, "Feature cache", named, APART)
     return result
 
 
@@ -147,9 +148,19 @@ def _times(
                 *zip(*points, strict=True), color=_colour(number), lw=0.8, markersize=4,
                 marker=MARKERS[number % len(MARKERS)], label=kind,
             )  # fmt: skip
+    for row in told:
+        cache = caches.get(row["id"])
+        if cache and cache.ratio is not None:
+            style.query(ax, cache.ratio * 100, row["memory_io_time_s"], row)
     for number, row in enumerate(r for r in told if r["id"] not in caches):
         style_of = ("--", ":", "-.")[number % 3]
-        ax.axhline(row["memory_io_time_s"], color="0.4", ls=style_of, lw=1, label=named.system(row))
+        ax.axhline(
+            row["memory_io_time_s"],
+            color="0.4",
+            ls=style_of,
+            lw=1,
+            label=named.system(row) + style.doubt(row),
+        )
 
 
 def _missed(known: Metrics, row: Row) -> float | None:

@@ -37,12 +37,12 @@ def figure(run: Run) -> Figure | None:
         return None
     named = labels(cells)
     panels = style.groups(cells, PANEL)
-    names = list(dict.fromkeys(named.of(row, PANEL) for row in cells))
+    names = list(dict.fromkeys(named.of(row, PANEL) + style.doubt(row) for row in cells))
     result, axes = style.panels(2 * len(panels), 3.8, most=2)
     for at, (key, rows) in enumerate(panels.items()):
         for ax, x in zip(axes[2 * at : 2 * at + 2], AXES, strict=True):
             for row in rows:
-                name = named.of(row, PANEL)
+                name = named.of(row, PANEL) + style.doubt(row)
                 _line(ax, known[row["id"]], x, name, names.index(name))
             for stated in dict.fromkeys(_stated(run, row) for row in rows):
                 if stated is not None:
@@ -53,7 +53,7 @@ def figure(run: Run) -> Figure | None:
             ax.set_xlim(left=0)
             ax.tick_params(labelsize=8)
         axes[2 * at].legend(fontsize=7, frameon=False, loc="best")
-    result.suptitle(style.title("Accuracy on nodes not trained on", named, PANEL), fontsize=10)
+    style.head(result, "Accuracy on nodes not trained on", named, PANEL)
     result.legend(handles=_legend(), loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return result
 

@@ -6,6 +6,7 @@ import statistics
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from gnnbench.plots import style
 from gnnbench.results.labels import Labels, labels
@@ -30,10 +31,11 @@ def figure(run: Run) -> Figure | None:
             _curve(ax, name, series, names.index(name))
         ax.set_title(", ".join(key), fontsize=9)
         ax.set_xlabel("epoch trained", fontsize=8)
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_ylabel("mean training loss", fontsize=8)
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
-    result.suptitle(style.title("Training loss", named, PANEL), fontsize=10)
+    style.head(result, "Training loss", named, PANEL)
     return result
 
 
@@ -50,7 +52,8 @@ def _curves(run: Run, named: Labels) -> dict[tuple[str, ...], dict[str, list[lis
                     lives.setdefault((s["pair"], s["life"], s["worker"]), []).append(s["loss"])
             if lives:
                 panel_curves = result.setdefault(key, {})
-                panel_curves.setdefault(named.of(row, PANEL), []).extend(lives.values())
+                name = named.of(row, PANEL) + style.doubt(row)
+                panel_curves.setdefault(name, []).extend(lives.values())
     return result
 
 

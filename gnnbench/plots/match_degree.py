@@ -39,12 +39,13 @@ def figure(run: Run) -> Figure | None:
     for ax, (key, panel) in zip(axes, panels.items(), strict=True):
         _panel(ax, panel, named, known)
         ax.set_title(f"{key[0]}, {key[1]}, batch {key[2]}", fontsize=9)
-    result.suptitle(style.title("Overlap of batches", named, PANEL), fontsize=10)
+    style.head(result, "Overlap of batches", named, PANEL)
     handles = [
         Line2D([], [], color="black", marker=marker, lw=0, markersize=4,
                label=f"mean match degree of neighbours {words}")
         for _, marker, words in MARKS
     ]  # fmt: skip
+    handles += style.doubts(rows)
     result.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False)
     return result
 
@@ -67,7 +68,8 @@ def _degree(row: Row, known: Metrics, what: counts.Measure) -> float | None:
 
 
 def _label(row: Row, named: Labels) -> str:
-    return "\n".join([named.system(row, "\n"), *named.varying(row, PANEL).values()])
+    name = named.system(row, "\n") + style.doubt(row)
+    return "\n".join([name, *named.varying(row, PANEL).values()])
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
@@ -79,12 +81,13 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
         ax.bar(x, share, 0.66, color=style.PHASE_COLOURS["memory_io"], edgecolor="white", lw=0.4)
         ax.annotate(
             f"{share:.1%}", (x, share), xytext=(0, 3), textcoords="offset points", ha="center",
-            va="bottom", fontsize=7,
+            va="bottom", fontsize=7, bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
         )  # fmt: skip
         for what, marker, _ in MARKS:
             degree = _degree(row, known, what)
             if degree is not None:
                 ax.plot([x], [degree], marker, color="black", markersize=4)
+                ax.vlines(x, 0, degree, color="black", lw=0.6, linestyles=":")  # what it stands on
     ax.set_xticks(
         range(len(rows) + 1), ["all pairs", *(_label(r, named) for r in rows)], fontsize=8
     )

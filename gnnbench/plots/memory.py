@@ -41,8 +41,8 @@ def figure(run: Run) -> Figure | None:
     """Stacked bars whose sum is written above; None where nobody looked at memory.
 
     What a CPU's process held before anything was built, and what a run holds on the host for a GPU
-    would make the bars unreadable: they are written above, too. A cell that was not looked at is an
-    empty hatched slot with its status.
+    would make the bars unreadable: they are written above, too. A cell that was not looked at has
+    its status alone.
     """
     known = Metrics(run.metrics)
     if not any(_parts(r, known) for r in run.cells):
@@ -55,13 +55,14 @@ def figure(run: Run) -> Figure | None:
     for ax, (key, rows) in zip(axes, found.items(), strict=True):
         _panel(ax, rows, named, known)
         ax.set_title(", ".join(key), fontsize=9)
-    result.suptitle(style.title("Memory at an epoch's peak", named, PANEL), fontsize=10)
+    style.head(result, "Memory at an epoch's peak", named, PANEL)
     drawn = {c for r in run.cells for c, size in _parts(r, known).items() if size}
-    handles = [
+    handles: list[Any] = [
         Patch(facecolor=colour, label=words, edgecolor="#999999", lw=0.4)
         for component, (colour, words) in COMPONENTS.items()
         if component in drawn
     ]
+    handles += style.doubts(run.cells)
     result.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=8, frameon=False)
     return result
 
@@ -80,7 +81,8 @@ def _parts(row: Row, known: Metrics) -> dict[str, float]:
 
 
 def _label(row: Row, named: Labels) -> str:
-    return "\n".join([named.system(row, "\n"), *named.varying(row, PANEL).values()])
+    name = named.system(row, "\n") + style.doubt(row)
+    return "\n".join([name, *named.varying(row, PANEL).values()])
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
@@ -89,7 +91,7 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     size, unit = _unit(top)
     for x, (row, heights) in enumerate(zip(rows, parts, strict=True)):
         if not heights:
-            style.failure(ax, x, row["status"], top / size)
+            style.failure(ax, x, row["status"])
             continue
         bottom = 0.0
         for component, height in heights.items():
@@ -108,6 +110,8 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
     ax.set_ylim(0, top / size * 1.2)
     ax.set_ylabel(f"memory [{unit}]", fontsize=8)
     ax.tick_params(axis="y", labelsize=8)
+    if not any(parts):
+        style.nothing(ax)
 
 
 def _beside(row: Row, known: Metrics) -> list[str]:

@@ -26,6 +26,7 @@ MARKERS = "osD^vPX*"
 PANELS = ("forward", "backward")
 APART = ("dataset", "device", "threads")  # rows of panels
 ROOM = 4.0  # times beyond the outermost mark, on each side
+LEGEND = 0.4  # of the height of what is drawn: room for the legend below it
 LEVELS = {"memory": "-", "L3": "--", "L2": "-.", "shared": ":"}
 
 
@@ -63,7 +64,7 @@ def figure(run: Run) -> Figure | None:
     result.legend(
         handles=handles, loc="outside lower center", ncols=4, fontsize=7, frameon=False
     )  # fmt: skip
-    result.suptitle(style.title("Kernels below the machine's ceilings", named, APART), fontsize=10)
+    style.head(result, "Kernels below the machine's ceilings", named, APART)
     return result
 
 
@@ -99,21 +100,27 @@ def _roofline(
         xs = [left, min(knee, right)]
         ax.plot(
             xs, [x * bandwidth for x in xs], color="black", lw=0.9, ls=LEVELS[level],
-            label=f"{level}, {bandwidth:.3g} GB/s",
+            label=f"{level}, {_rate(bandwidth)}B/s",
         )  # fmt: skip
     if peak is not None:
-        ax.axhline(peak, color="black", lw=1.6, label=f"multiply-adds, {peak:.3g} GFLOP/s")
+        ax.axhline(peak, color="black", lw=1.6, label=f"multiply-adds, {_rate(peak)}FLOP/s")
     ax.legend(loc="lower left", fontsize=6.5, frameon=False)
     for row in rows:
         _mark(ax, row, _colour(who.index(row["who"])), works.index(row["work"]))
     rates = [r["value"] / GIGA for r in rows]
     ax.set_xlim(left, right)
-    ax.set_ylim(min(rates) / ROOM, max([*rates, peak or 0.0]) * 2)
+    bottom, top = min(rates) / ROOM, max([*rates, peak or 0.0]) * 2
+    ax.set_ylim(bottom * (bottom / top) ** LEGEND, top)
 
 
 def _intensities(row: Row) -> list[float]:
     found = (row["intensity"], row["asked_intensity"], row["memory_intensity"])
     return [x for x in found if x is not None]
+
+
+def _rate(giga: float) -> str:
+    """Of units of 10^9 a second, with the prefix that they are read in."""
+    return f"{giga / 1e3:.3g} T" if giga >= 1e3 else f"{giga:.3g} G"
 
 
 def _bandwidths(roofs: Iterable[Row]) -> dict[str, float]:

@@ -51,10 +51,10 @@ def figure(run: Run) -> Figure | None:
         ax.set_title(f"{key[0]}, {key[1]}{batch}", fontsize=9)
         ax.set_ylabel("time per batch [ms]", fontsize=8)
         ax.tick_params(labelsize=8)
-    result.suptitle(style.title("Sampling", named, APART), fontsize=10)
+    style.head(result, "Sampling", named, APART)
     if not grid:
         result.legend(
-            handles=[*_legend(), *style.cut_off(axes)],
+            handles=[*_legend(rows, run.stages), *style.cut_off(axes), *style.doubts(rows)],
             loc="outside lower center",
             ncols=3,
             fontsize=8,
@@ -71,17 +71,18 @@ def _time(row: Row) -> float | None:
 def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -> None:
     top = style.REACH * max(_time(r) or 0.0 for r in rows) * 1e3
     for x, row in enumerate(rows):
-        own = [s for s in stages if s["id"] == row["id"]]
         wall = (_time(row) or 0.0) * 1e3
-        parts = {name: (stage_time(own, name) or 0.0) * 1e3 for name in STAGES}
-        if not any(parts.values()):
-            parts = {"whole": wall}
+        told = _parts(row, stages)
+        parts = told or {"whole": wall}
         bottom = 0.0
         for name, height in parts.items():
             ax.bar(
                 x, height, 0.66, bottom=bottom, color=COLOURS[name], edgecolor="white", lw=0.4
             )  # fmt: skip
             bottom += height
+        # The stages were told by another pass: the measured time has an outline to stand on.
+        if told:
+            ax.bar(x, wall, 0.66, color="none", edgecolor="#555555", lw=0.8)
         end = style.interval(ax, x, wall, *_interval(row, wall), top)
         ax.annotate(
             _caption(row, wall), (x, max(bottom, end)), xytext=(0, 4), textcoords="offset points",
@@ -91,18 +92,26 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -
     ax.margins(y=0.2)
 
 
+def _parts(row: Row, stages: Sequence[Row]) -> dict[str, float]:
+    """Stages of a batch (ms), without those that were not told; none of a plain bar."""
+    own = [s for s in stages if s["id"] == row["id"]]
+    parts = {name: (stage_time(own, name) or 0.0) * 1e3 for name in STAGES}
+    return {name: time for name, time in parts.items() if time}
+
+
 def _caption(row: Row, wall: float) -> str:
     lines = [f"{wall:.3g}"]
     if row.get("work_class") == "different":
         lines.append("different work")
     elif row.get("ratio") and row["judged"] == "sample_time_s":
         lines.append(f"{row['ratio']:.2f}x")
+        lines += ["equivalent"] if row.get("work_class") == "equivalent" else []
     return "\n".join(lines)
 
 
 def _label(row: Row, named: Labels, within: str, between: str) -> str:
     """System and what varies beyond the panel; that a sampler is one goes without saying."""
-    name = named.system(row, within).replace(f"{within}sampler=", within)
+    name = named.system(row, within).replace(f"{within}sampler=", within) + style.doubt(row)
     return between.join([name, *named.varying(row, APART).values()])
 
 
@@ -117,7 +126,10 @@ def _interval(row: Row, wall: float) -> tuple[float, float]:
 def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:
     series: dict[str, list[Row]] = {}
     for row in rows:
-        series.setdefault(_label(row, named, " ", ", "), []).append(row)
+        name = _label(
+            {**row, "doubtful": ""}, named, " ", ", "
+        )  # a mark of the point, not the line
+        series.setdefault(name, []).append(row)
     for number, (name, points) in enumerate(series.items()):
         points.sort(key=lambda r: r["batch_size"])
         ax.plot(
@@ -125,16 +137,22 @@ def _lines(ax: Axes, rows: Sequence[Row], named: Labels) -> None:
             color=style.PALETTE[number % len(style.PALETTE)], marker="osD^vPX*"[number % 8],
             markersize=4, label=name,
         )  # fmt: skip
+        for row in points:
+            style.query(ax, row["batch_size"], (_time(row) or 0.0) * 1e3, row)
     ax.set_xlabel("batch size", fontsize=8)
     ax.set_ylim(bottom=0)
     ax.legend(fontsize=7, frameon=False)
 
 
-def _legend() -> list[Any]:
+def _legend(rows: Sequence[Row], stages: Sequence[Row]) -> list[Any]:
+    """What is drawn, and nothing else."""
     names = {**{s: s.replace("_", " ") for s in STAGES}, "whole": "not told apart"}
-    handles: list[Any] = [Patch(facecolor=COLOURS[k], label=text) for k, text in names.items()]
+    drawn = {part for row in rows for part in _parts(row, stages) or {"whole": 0.0}}
+    handles: list[Any] = [
+        Patch(facecolor=COLOURS[k], label=text) for k, text in names.items() if k in drawn
+    ]
     return [
         *handles,
         Line2D([], [], color="black", marker="D", markersize=3.5, lw=1,
-               label="measured sampling time, 95 % interval"),
+               label="measured sampling time (outline), 95 % interval"),
     ]  # fmt: skip

@@ -60,10 +60,10 @@ def figure(run: Run) -> Figure | None:
         )
         ax.set_ylabel(f"seeds per second of {words}", fontsize=8)
     centre = f"around {_centre(drawn, named)}" if len(found) > 1 else ""
-    head = style.title("Throughput along one axis at a time", named)
-    result.suptitle("\n".join(filter(None, [head, centre])), fontsize=10)
+    style.head(result, "Throughput along one axis at a time", named, last=centre)
     result.legend(
-        handles=[*_legend(drawn, systems), *style.cut_off(axes)], loc="outside lower center",
+        handles=[*_legend(drawn, systems), *style.cut_off(axes), *style.doubts(drawn)],
+        loc="outside lower center",
         ncols=4, fontsize=8, frameon=False,
     )  # fmt: skip
     return result
@@ -161,6 +161,7 @@ def _line(ax: Axes, own: list[tuple[float, Row]], number: int, ends: tuple[float
             [x], [_rate(row)], color=colour, markersize=4, marker=MARKERS[number % len(MARKERS)],
             markerfacecolor="white" if row["work_class"] == "different" else colour, zorder=3,
         )  # fmt: skip
+        style.query(ax, x, _rate(row), row)
         for end in _interval(row):
             within = min(max(end, ends[0]), ends[1])
             ax.plot([x, x], [_rate(row), within], color=colour, lw=0.8)

@@ -52,9 +52,10 @@ def figure(run: Run) -> Figure | None:
         ax.set_title(name, fontsize=9)
         ax.set_ylabel("time per epoch [s]", fontsize=8)
         ax.tick_params(labelsize=8)
-    result.suptitle(style.title("Epoch time by schedule", named), fontsize=10)
+    style.head(result, "Epoch time by schedule", named)
     result.legend(
-        handles=[*_legend(), *style.cut_off(axes)], loc="outside lower center", ncols=2,
+        handles=[*_legend(), *style.cut_off(axes), *style.doubts(rows)],
+        loc="outside lower center", ncols=2,
         fontsize=8, frameon=False,
     )  # fmt: skip
     return result
@@ -74,7 +75,7 @@ def _label(row: Row, named: Labels) -> str:
     settings = [p for p in told if p.startswith(f"{SCHEDULE}.") and p in recipe]
     return "\n".join(
         [
-            str(recipe[SCHEDULE]),
+            f"{recipe[SCHEDULE]}{style.doubt(row)}",
             *(f"{p.removeprefix(f'{SCHEDULE}.')}={recipe[p]}" for p in settings),
         ]
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -11,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gnnbench.results.labels import Labels, axis_value
+from gnnbench.results.reader import Run
 
 # Okabe and Ito's palette (2008), ordered by difference in lightness as well as in hue.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
@@ -20,13 +23,16 @@ PHASE_COLOURS = {
     "compute": "#009E73",
     "overlap": "#CC79A7",
     "idle": "#BBBBBB",
+    "whole": "#777777",
 }
 LABELS = {
     "sample": "sample", "memory_io": "memory IO", "compute": "compute", "overlap": "overlap",
-    "idle": "no phase busy",
+    "idle": "no phase busy", "whole": "phases not told apart",
 }  # fmt: skip
 
 Row = dict[str, Any]
+LETTER = 0.078  # width of a letter of a title; inches
+DOUBT = " (?)"
 # Of few lives an interval may be many times what is measured: bars are to be read beside it.
 REACH = 2.0  # times the tallest bar, where an interval is cut off
 
@@ -50,9 +56,56 @@ def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]
     return figure, axes
 
 
-def title(first: str, named: Labels, but: Collection[str] = ()) -> str:
-    """A figure's title: what it shows, and what all its rows share."""
-    return "\n".join([first, *textwrap.wrap(named.title(but), 100)])
+def head(
+    figure: Figure, first: str, named: Labels, but: Collection[str] = (), last: str = ""
+) -> None:
+    """A figure's title: what it shows, and what all its rows share, no wider than the figure."""
+    room = int(figure.get_figwidth() / LETTER)
+    lines = [first, *textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
+    figure.suptitle("\n".join(lines), fontsize=10)
+
+
+def short_names(run: Run) -> Run:
+    """The run with graphs that are files by the file's name, or by as much of its path as tells
+    them apart: a path is wider than a panel."""
+    names = {r["dataset"] for r in run.cells if "/" in (r["dataset"] or "")}
+    if not names:
+        return run
+    count = next(n for n in itertools.count(1) if len({_tail(v, n) for v in names}) == len(names))
+    short = {name: _tail(name, count) for name in names}
+    return replace(run, cells=_renamed(run.cells, short), samples=_renamed(run.samples, short))
+
+
+def _renamed(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
+    return [{**r, "dataset": short.get(r["dataset"], r["dataset"])} for r in rows]
+
+
+def _tail(path: str, parts: int) -> str:
+    return "/".join(path.split("/")[-parts:])
+
+
+def doubt(row: Row) -> str:
+    """What stands behind the name of a row in doubt, as in the table."""
+    return DOUBT if row.get("doubtful") else ""
+
+
+def doubts(rows: Iterable[Row]) -> list[Line2D]:
+    """What a legend says of that mark, where any row has it."""
+    if not any(row.get("doubtful") for row in rows):
+        return []
+    return [Line2D([], [], lw=0, label="(?): in doubt; the table says why")]
+
+
+def tell_doubts(figure: Figure, rows: Iterable[Row]) -> None:
+    """The same below a figure whose panels have legends of their own."""
+    if handles := doubts(rows):
+        figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
+
+
+def query(ax: Axes, x: float, y: float, row: Row) -> None:
+    """The mark of a point in doubt, beside it."""
+    if row.get("doubtful"):
+        ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
 
 
 def slot(labels: Iterable[str]) -> float:
@@ -81,13 +134,19 @@ def interval(ax: Axes, x: float, at: float, low: float, high: float, top: float)
     return end
 
 
-def failure(ax: Axes, x: float, status: str, top: float) -> None:
-    """An empty hatched slot of the height ``top`` in place of a bar, with its status."""
-    ax.bar(x, top, 0.66, color="white", edgecolor="#999999", hatch="//", linewidth=0.8)
+def failure(ax: Axes, x: float, status: str) -> None:
+    """A status in place of a bar: in words alone, so that it is no result by its looks."""
     ax.text(
-        x, top / 2, status, rotation=90, ha="center", va="center", fontsize=8,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+        x, 0.03, f"no result: {status}", rotation=90, ha="center", va="bottom", fontsize=8,
+        color="#666666", style="italic", transform=ax.get_xaxis_transform(), gid="no result",
     )  # fmt: skip
+
+
+def nothing(ax: Axes) -> None:
+    """A panel in which nothing was measured has no scale."""
+    ax.set_ylim(0, 1)
+    ax.set_yticks([])
+    ax.set_ylabel("")
 
 
 def cut_off(axes: Iterable[Axes]) -> list[Line2D]:

@@ -7,14 +7,12 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.measure import judged
 from gnnbench.measure.rule import MIN_PAIRS, Rule
 from gnnbench.measure.stats import NOTHING, exponential, welch
-from gnnbench.results import reader
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.reader import Run
 
@@ -91,11 +89,6 @@ class Comparison:
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return {**asdict(self), "regression": bool(self.regressions)}
-
-
-def open_run(path: Path) -> Run:
-    """A run by its folder or its ``cells.csv``. Raises ``UsageError``."""
-    return reader.read(path.parent if path.is_file() and path.name == "cells.csv" else path)
 
 
 def compare(a: Run, b: Run, margin: float = Rule.margin) -> Comparison:

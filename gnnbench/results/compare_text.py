@@ -16,6 +16,11 @@ HEAD = (
     "cell", "judged by", "A", "B", "A over its reference", "B over its reference", "B over A",
     "95 % interval", "verdict", "",
 )  # fmt: skip
+SHORT = {
+    "cell": "cell", "A over its reference": "A", "B over its reference": "B", "B over A": "B/A",
+    "95 % interval": "95 % interval", "verdict": "verdict",
+}  # fmt: skip
+RATIOS = "A, B: speed-up over the reference that ran beside each, pair by pair; B/A: their change"
 
 
 def _line(c: Compared) -> list[str]:
@@ -26,12 +31,24 @@ def _line(c: Compared) -> list[str]:
     return [c.cell, judged.of(c.until).words, *times, *ratios, interval, c.verdict, c.reason]
 
 
-def table(found: Comparison) -> Table:
-    """One line per cell; ``B over A``: how many times as fast, against the reference beside it."""
-    result = Table(*HEAD, box=None, pad_edge=False, header_style="bold")
-    for cell in found.cells:
-        result.add_row(*_line(cell))
+def table(found: Comparison, narrow: bool = False) -> Table:
+    """One line per cell; ``B over A``: how many times as fast, against the reference beside it.
+
+    Empty columns are left out; ``narrow`` has ratios and verdict alone, in short heads, without
+    the times, by which nobody judges, and the reasons, which ``reasons`` tells.
+    """
+    lines = [dict(zip(HEAD, _line(cell), strict=True)) for cell in found.cells]
+    heads = [h for h in (SHORT if narrow else HEAD) if any(line[h] for line in lines)]
+    shown = [SHORT.get(h, h) if narrow else h for h in heads]
+    result = Table(*shown, box=None, pad_edge=False, header_style="bold")
+    for line in lines:
+        result.add_row(*(line[h] for h in heads))
     return result
+
+
+def reasons(found: Comparison) -> list[str]:
+    """Why cells have the verdict that they have, where that is told: what ``narrow`` leaves out."""
+    return [f"{c.cell}: {c.reason}" for c in found.cells if c.reason]
 
 
 def remarks(found: Comparison) -> list[str]:

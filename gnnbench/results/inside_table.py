@@ -31,7 +31,7 @@ def stages_table(stages: Sequence[Row]) -> Part:
         share = "" if times_blocks is None else f"{times_blocks:.2f}"
         values = (own[0]["cell"], seconds(_time(whole)), *times, memory, share)
         lines.append(dict(zip(names, values, strict=True)))
-    return Part(names, lines)
+    return Part([n for n in names if any(line[n] for line in lines)], lines)
 
 
 def stage_time(rows: Sequence[Row], stage: str) -> float | None:

@@ -52,14 +52,6 @@ def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
     return sorted((p for p in out.glob(pattern) if p.is_dir()), key=lambda p: (p.name, str(p)))
 
 
-def latest(out: Path, experiment: str | None = None) -> Path:
-    """The newest finished or unfinished run below ``out`` that has a table."""
-    found = [p for p in run_folders(out, experiment) if (p / "cells.csv").exists()]
-    if not found:
-        raise UsageError(f"no results in '{out}'; 'gnnbench run breakdown' makes some")
-    return found[-1]
-
-
 def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     """Typed rows. Raises ``UsageError`` for a file that is not of this schema."""
     types = {c.name: c.dtype for c in columns}

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from gnnbench.cell import PHASES, Until
 from gnnbench.results import metrics as m
+from gnnbench.results.doubts import told_once
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.units import (
@@ -157,6 +158,8 @@ TIMES: dict[Until, dict[str, Text]] = {
     },
 }
 # Column of the ratios: the stage whose speed-up it is; the empty one is what is judged.
+# What narrow tables tell below the times.
+BESIDE = (*ROWS, "peak GB", "validation", "test", "to accuracy", "speed-up to it")
 REFERENCE = "reference"  # its time in the same rounds as the ratio
 RATIOS: dict[Until, dict[str, str]] = {
     Until.SAMPLE: {"speed-up": ""},
@@ -269,14 +272,18 @@ def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
 
 
 def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Part]:
-    """Times, then comparison, for all that is alike but for its system."""
+    """Times, rows and accuracies, then comparison, for all that is alike but for its system."""
     groups: dict[str, list[Line]] = {}
     for row, line in zip(rows, lines, strict=True):
         groups.setdefault(", ".join(named.varying(row).values()), []).append(line)
     found = []
     for title, group in groups.items():
-        heads = _told(("system", "status", *TIMES[until]), group, always=("status",))
-        found.append(Part(heads, group, title))
+        status = ["status"] * any(line["status"] != "ok" for line in group)
+        times = [h for h in TIMES[until] if h not in BESIDE]
+        found.append(Part(_told(("system", *status, *times), group), group, title))
+        beside = _told([h for h in TIMES[until] if h in BESIDE], group)
+        if beside:
+            found.append(Part(["system", *beside], group))
         compared = [line for line in group if line.get("work") or line.get("verdict")]
         if len(compared) > 1:
             heads = _told(("system", REFERENCE, *RATIOS[until], *COMPARED), compared)
@@ -290,8 +297,8 @@ def _told(heads: Sequence[str], lines: Sequence[Line], always: Sequence[str] = (
     return [h for h in heads if h in always or any(x.get(h, "") not in empty for x in lines)]
 
 
-def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
-    """What the table cannot say: reasons, doubts, limits."""
+def reasons(rows: Sequence[Row]) -> list[str]:
+    """Why rows have no result, or one in doubt."""
     named = labels(rows)
     failed: dict[tuple[str, str, str], list[str]] = {}
     for r in rows:
@@ -302,7 +309,15 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
         f"{', '.join(systems)}{f' ({where})' if where else ''}: {status}: {reason}"
         for (where, status, reason), systems in failed.items()
     ]
-    found += [f"{named.of(r)} is doubtful: {r['doubtful']}" for r in rows if r.get("doubtful")]
+    doubts = {named.of(r): r["doubtful"] for r in rows if r.get("doubtful")}
+    given = {named.of(r): r["reason"] for r in rows}
+    return found + told_once({name: d for name, d in doubts.items() if d not in given[name]})
+
+
+def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
+    """What the table cannot say: reasons, doubts, limits."""
+    named = labels(rows)
+    found = reasons(rows)
     found += [f"{named.of(r)}: {r['remark']}" for r in rows if r.get("remark")]
     if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
         found.append("epochs were cut to their first batches (max_batches)")

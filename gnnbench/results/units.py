@@ -24,6 +24,11 @@ def seconds(value: float | None) -> str:
     return f"{value * 1e6:.2g} us"
 
 
+def taking(time_s: float, memory: int, disk: int) -> str:
+    """What an undertaking takes: seconds, bytes of memory and of disk."""
+    return f"about {seconds(time_s)}, {binary(memory)} of memory and {binary(disk)} of disk"
+
+
 def milliseconds(value: float | None) -> str:
     """A time in ms, without its unit."""
     return "" if value is None else f"{value * 1e3:.4g}"
@@ -48,6 +53,16 @@ def percent(value: float | None) -> str:
 def gigabytes(value: float | None) -> str:
     """Bytes, or bytes a second, in units of 10^9, three significant digits, without the unit."""
     return "" if value is None else f"{value / 1e9:.3g}"
+
+
+def binary(value: float | None) -> str:
+    """Bytes in units of 1024, three significant digits."""
+    if value is None:
+        return ""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if value >= 1024**power:
+            return f"{value / 1024**power:.{0 if value >= 100 * 1024**power else 1}f} {unit}"
+    return f"{value:.0f} B"
 
 
 def per_batch(row: Row, key: str = "judged_s") -> float | None:

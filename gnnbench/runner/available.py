@@ -16,7 +16,7 @@ from gnnbench.cell import Cell, Until
 from gnnbench.composition.find import Named, NotASystemError, Resolved, find
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.errors import GnnbenchError
-from gnnbench.runner.failures import Failure
+from gnnbench.runner.failures import Failure, host_memory
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,27 @@ def system(name: str) -> Named | Failure:
     except GnnbenchError:
         raise
     except NotASystemError as error:
-        return Failure("missing_dep", f"'{name}' is no system ({error}); mend or remove it")
+        return Failure(
+            "missing_dep",
+            f"'{name}' is no system ({error}); {registry.remedy(registry.SYSTEM, name)}",
+        )
     except Exception as error:  # a third party's module may raise anything
+        if (short := host_memory(error)) is not None:
+            return short
         why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
-        return Failure("missing_dep", f"system '{name}' does not import ({why}); mend or remove it")
+        return Failure(
+            "missing_dep",
+            f"system '{name}' does not import ({why}); {registry.remedy(registry.SYSTEM, name)}",
+        )
+
+
+def broken(name: str, error: Exception) -> Failure:
+    """Why a registered system that raises when it is asked what it is cannot be had."""
+    why = str(error) if isinstance(error, GnnbenchError) else f"{type(error).__name__}: {error}"
+    return Failure(
+        "missing_dep",
+        f"system '{name}' cannot be used ({why}); {registry.remedy(registry.SYSTEM, name)}",
+    )
 
 
 def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
@@ -60,6 +77,17 @@ def availability(name: str, device: str, until: str, recipe: str = "") -> Availa
     found = system(name)
     if isinstance(found, Failure):
         return Availability(found)
+    try:
+        return _asked(found, device, until, recipe)
+    except GnnbenchError:
+        raise
+    except Exception as error:  # a third party's class may raise anything
+        return Availability(broken(name, error))
+
+
+def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
+    """The same of a system that is there."""
+    name = found.name
     if not recipe and device not in found.devices:
         able = " or ".join(found.devices)
         mend = f"give --device {able}" if able else "its stages share no device; change one"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gnnbench.cell import Cell
+from gnnbench.data.paths import data_root
+from gnnbench.data.store.writer import free_disk_bytes
 from gnnbench.errors import (
     EXIT_CELLS_FAILED,
     EXIT_INCORRECT,
@@ -23,8 +25,10 @@ from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
 from gnnbench.results.reader import read_csv
 from gnnbench.results.schema import CELLS
+from gnnbench.results.units import binary, taking
 from gnnbench.runner import folder as folders
 from gnnbench.runner.environment import needs_graph
+from gnnbench.runner.estimate import preparations
 from gnnbench.runner.failures import FAILED
 from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.keeper import Keeper
@@ -33,6 +37,7 @@ from gnnbench.runner.pairing import Observer, Pairing
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.tables import write_tables
 
+TOLD_S, TOLD_BYTES = 10.0, 2**30
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -97,6 +102,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         "profile": request.profile,
         **folders.identity(),
         "environments": request.environments.record(),
+        "plugins": folders.plugins(plan.cells),
         "load_before": machine.load(),
     }
     if plan.sweeps:
@@ -212,7 +218,11 @@ def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
 
 
 def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) -> None:
-    """Make every dataset ready; a failure is the fate of its cells."""
+    """Make every dataset ready; a failure is the fate of its cells.
+
+    Raises ``UsageError`` where the disk has no room for all of them.
+    """
+    _check_disk(plan, observer)
     able = [p for p in pairs if needs_graph(p.system.system)]
     for dataset in dict.fromkeys(p.system.dataset for p in able):
         cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
@@ -221,6 +231,21 @@ def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) 
             observer.note(f"{dataset}: {failure.reason}")
             plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
             plan.absent.add(dataset)
+
+
+def _check_disk(plan: Plan, observer: Observer) -> None:
+    """See to it that all datasets fit together, and tell what takes long or much room."""
+    costs = preparations(plan)
+    for dataset, cost in costs.items():
+        if cost.seconds > TOLD_S or max(cost.memory_bytes, cost.disk_bytes) > TOLD_BYTES:
+            observer.note(f"{dataset} is to be prepared first: {taking(*astuple(cost))}")
+    needed, free = sum(cost.disk_bytes for cost in costs.values()), free_disk_bytes(data_root())
+    if needed > free:
+        raise UsageError(
+            f"preparing {', '.join(costs)} takes about {binary(needed)} of disk where"
+            f" {binary(free)} are free below {data_root()}; free some space, set"
+            " GNNBENCH_DATA to a folder on another disk, or give fewer --datasets"
+        )
 
 
 def exit_code(

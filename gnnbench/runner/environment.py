@@ -12,7 +12,13 @@ from gnnbench import names, registry
 from gnnbench.cell import Cell, flat
 from gnnbench.composition.find import Named
 from gnnbench.composition.recipe import Recipe
-from gnnbench.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.errors import (
+    DataError,
+    HostMemoryError,
+    MissingError,
+    UnsupportedError,
+    UsageError,
+)
 from gnnbench.models.kinds import MODELS
 from gnnbench.results.labels import parse_label
 from gnnbench.runner.available import resolve, system
@@ -81,11 +87,21 @@ def store(cell: Cell) -> StoreSpec | None:
 
 @lru_cache(maxsize=64)
 def dataset_state(name: str) -> Failure | None:
-    """Why a dataset cannot be had here. ``UsageError`` for an unknown name."""
+    """Why a dataset cannot be had here: it is not here, or what preparing it takes is not.
+
+    Raises ``UsageError`` for an unknown name.
+    """
     from gnnbench.data import catalog
+    from gnnbench.data.prepare import check_room
 
     summary = catalog.info(name).summary
     if summary.available:
+        try:
+            check_room(name)
+        except HostMemoryError as error:
+            return Failure("oom_host", str(error))
+        except (UsageError, DataError) as error:
+            return Failure("missing_data", str(error))
         return None
     get = f"; get it: {summary.get}" if summary.get else ""
     return Failure("missing_data", f"dataset '{name}' is not here ({summary.missing}){get}")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gnnbench.cell import Cell
-from gnnbench.errors import GnnbenchError
+from gnnbench.errors import DataError, GnnbenchError
 from gnnbench.experiment import Measure
 from gnnbench.fanouts import ALL, at_most
 from gnnbench.measure import machine
 from gnnbench.measure.rule import fitting_rounds
+from gnnbench.runner.environment import needs_graph
 from gnnbench.runner.plan import Pair, Plan
+
+if TYPE_CHECKING:
+    from gnnbench.data.cost import Cost
 
 # Two cores of a 2020s server.
 EDGES_PER_SECOND = 10e6  # sampled and aggregated
@@ -54,15 +59,18 @@ def estimate(pair: Pair, measure: Measure) -> Estimate:
 
 
 def _size(cell: Cell) -> tuple[int, int, int, int] | None:
-    """Nodes, edges, width and training nodes; a gather needs no edges."""
-    from gnnbench.data import catalog
+    """Nodes, edges, width and training nodes, at most; a gather needs no edges."""
+    from gnnbench.data import catalog, prepare
 
     try:
         s = catalog.info(cell.dataset).summary
+        found = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
+        if s.state != "prepared" and (shape := prepare.expected(cell.dataset)) is not None:
+            found = (shape.nodes, shape.edges, shape.width, shape.train)
     except GnnbenchError:
         return None
-    known = s.num_nodes and s.feature_dim and s.train_size and (s.num_edges or cell.gathers)
-    return (s.num_nodes, s.num_edges, s.feature_dim, s.train_size) if known else None
+    nodes, edges, width, train = found
+    return found if nodes and width and train and (edges or cell.gathers) else None
 
 
 def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
@@ -81,6 +89,22 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
         + rows * 4 / BYTES_PER_SECOND
         + rows * cell.hidden * 4 / FLOPS  # forward, and the weights' gradient
     )
+
+
+def preparations(plan: Plan) -> dict[str, Cost]:
+    """What is to be prepared before anything is measured, and what that takes, by dataset.
+
+    A file that cannot be read is told where it is prepared, as a row.
+    """
+    from gnnbench.data.prepare import preparation
+
+    needed = [p.system.dataset for p in plan.pairs if needs_graph(p.system.system)]
+    found = {}
+    for dataset in dict.fromkeys(needed):
+        with suppress(DataError):
+            if (cost := preparation(dataset)) is not None:
+                found[dataset] = cost
+    return found
 
 
 def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
@@ -108,10 +132,19 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
         cells.append(row)
     total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
     notes = list(plan.notes)
+    costs = preparations(plan)
+    total += sum(cost.seconds for cost in costs.values())
     if peak > machine.memory_limit_bytes():
         notes.append("the largest pair may not fit into this machine's memory")
     return {
         "cells": cells, "pairs": len(plan.pairs), "pairs_of_unknown_size": unknown,
-        "estimated_time_s": total,
-        "estimated_peak_bytes": peak, "notes": notes,
+        "estimated_time_s": total if plan.pairs else None,
+        "estimated_peak_bytes": peak if plan.pairs else None, "notes": notes,
+        "preparations": [
+            {
+                "dataset": dataset, "estimated_time_s": cost.seconds,
+                "estimated_bytes": cost.memory_bytes, "estimated_disk_bytes": cost.disk_bytes,
+            }
+            for dataset, cost in costs.items()
+        ],
     }  # fmt: skip

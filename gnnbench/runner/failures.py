@@ -19,7 +19,10 @@ from gnnbench.errors import (
 )
 
 FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
-HOST_MEMORY = ("can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory")
+HOST_MEMORY = (
+    "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
+    "failed to map segment",  # the loader of shared libraries
+)  # fmt: skip
 GPU_MEMORY = (
     "cuda out of memory",
     "out of memory on device",
@@ -42,10 +45,25 @@ class Failure:
         return asdict(self)
 
 
+def host_memory(error: BaseException) -> Failure | None:
+    """That the host's memory is short, if an error says so: a package or a library that does not
+    load for lack of it is not missing."""
+    if isinstance(error, HostMemoryError):
+        return Failure("oom_host", str(error))
+    if isinstance(error, GpuMemoryError):
+        return None
+    text = str(error).lower()
+    if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):
+        return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
+    return None
+
+
 def from_exception(error: BaseException) -> Failure:
     """Classify what a system raised."""
     text = str(error).lower()
     kind = type(error).__name__
+    if (short := host_memory(error)) is not None:
+        return short
     if isinstance(error, DataError | NoGraphError):
         return Failure("missing_data", str(error))
     if isinstance(error, MissingError):
@@ -54,16 +72,12 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("unsupported", str(error))
     if isinstance(error, GpuMemoryError):
         return Failure("oom_gpu", str(error))
-    if isinstance(error, HostMemoryError):
-        return Failure("oom_host", str(error))
     if isinstance(error, GnnbenchError):
         return Failure("crash", str(error))
     if isinstance(error, ImportError):
         return Failure("missing_dep", f"a package does not import ({error}); install it again")
     if kind == "OutOfMemoryError" or any(mark in text for mark in GPU_MEMORY):
         return Failure("oom_gpu", f"the GPU's memory is exhausted; {LESS_GPU_MEMORY}")
-    if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):
-        return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
     first = textwrap.shorten(next(iter(str(error).splitlines()), ""), 300, placeholder=" ...")
     return Failure("crash", f"{kind}: {first}" if first else kind)
 

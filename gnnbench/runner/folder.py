@@ -5,18 +5,25 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from gnnbench import registry
+from gnnbench.cell import Cell, flat
 from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment
 from gnnbench.files import TEMPORARY, ensure_folder, sweep, write_json, write_text
+from gnnbench.layers import flattened
 from gnnbench.measure import machine
+from gnnbench.option import plain_text
 from gnnbench.results.reader import read_record, run_folders
 from gnnbench.runner.process import WORKER_ENVIRONMENT, overridden_environment
+
+SHOWN = 3  # differences between two definitions
 
 
 @contextmanager
@@ -48,6 +55,20 @@ def identity() -> dict[str, Any]:
     }
 
 
+def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
+    """Who brings each system and stage of others that cells name, and a digest of its sources."""
+    used = {(registry.SYSTEM, cell.system) for cell in cells}
+    for cell in cells:
+        paths = flat(cell.recipe)
+        used |= {(kind, paths[kind]) for kind in registry.KINDS if kind in paths}
+    found = {f"{kind} {name}": registry.source_digest(kind, name) for kind, name in sorted(used)}
+    return {
+        key: {"package": one[0], "source_digest": one[1]}
+        for key, one in found.items()
+        if one is not None
+    }
+
+
 def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
     """A new run folder with the resolved definition in it; it appears whole or not at all."""
     parent = out / experiment.name
@@ -72,11 +93,27 @@ def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
     sweep(folder)
     before: dict[str, Any] = read_record(folder)
-    kept = ("revision", "versions", "environments", "machine_id", "load_before")
+    kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
     before["resumed"] = [*before.get("resumed", []), now]
     write_json(folder / "run.json", {**before, "finished": False})
     return before
+
+
+def _differences(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """What sets one definition apart from another, in words; the first three of many."""
+    missing = "nothing"
+    changed = [
+        f"{key} was {_short(then.get(key, missing))} and is {_short(now.get(key, missing))}"
+        for key in dict.fromkeys([*then, *now])
+        if then.get(key, missing) != now.get(key, missing)
+    ]
+    more = len(changed) - SHOWN
+    return ", ".join(changed[:SHOWN]) + (f", and {more} more" if more > 0 else "")
+
+
+def _short(value: Any) -> str:
+    return textwrap.shorten(plain_text(value), 80, placeholder=" ...")
 
 
 def utc_stamp() -> str:
@@ -87,20 +124,22 @@ def utc_stamp() -> str:
 def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:
     """The latest run of this definition.
 
-    Refuses with ``UsageError`` when the definition, the code or the machine changed, unless
-    ``force`` (the definition's hash must match even so).
+    Refuses with ``UsageError`` when the definition, the code, a plug-in or the machine changed,
+    unless ``force`` (the definition's hash must match even so).
     """
     folders = [f for f in run_folders(out, experiment.name) if (f / "run.json").exists()]
     if not folders:
         raise UsageError(f"there is no run of '{experiment.name}' in '{out}' to resume")
+    plain_now = experiment.model_dump(mode="json")
     for folder in reversed(folders):
         before = read_record(folder)
         if before["definition_hash"] == experiment.hash:
             break
     else:
+        then, now = (flattened(e) for e in (read_record(folders[-1])["experiment"], plain_now))
         raise UsageError(
-            f"no run in '{out}' has this definition (hash {experiment.hash}); give the same"
-            " options as then, or start anew with --fresh"
+            f"the last run, '{folders[-1].name}', is another one: {_differences(then, now)}; give"
+            " the same options as then, or start anew with --fresh"
         )
     known, given = (r.get("environments", {}) for r in (before, record))
     if known.keys() != given.keys():
@@ -116,6 +155,7 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
             ("the machine", before["machine_id"], record["machine_id"]),
             ("a package's version", before["versions"], record["versions"]),
             *((f"environment '{name}'", known[name], given[name]) for name in known),
+            *_brought(before.get("plugins", {}), record.get("plugins", {})),
         )
         if then != now
     ]
@@ -125,3 +165,15 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
             " --fresh, or mix the two with --resume --force"
         )
     return folder
+
+
+def _brought(
+    then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]
+) -> list[tuple[str, Any, Any]]:
+    """Each package of others that the runs use: who it is, its sources then and now."""
+    brings = {key: one["package"] for key, one in {**then, **now}.items()}
+
+    def sources(run: dict[str, dict[str, str]], who: str) -> dict[str, str]:
+        return {key: run[key]["source_digest"] for key in run if brings[key] == who}
+
+    return [(who, sources(then, who), sources(now, who)) for who in dict.fromkeys(brings.values())]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gnnbench import experiment as definitions
 from gnnbench import grid, names, registry
+from gnnbench.data import names as names_of_data
 from gnnbench.experiment import Experiment
 from gnnbench.option import plain_text
 from gnnbench.overrides import Overrides, as_definition
@@ -67,12 +68,28 @@ def _planned(loaded: Experiment, over: Overrides, others: Elsewhere) -> tuple[Ex
             if kind in settings:
                 names.check(kind, settings[kind], registry.known(kind))
     environment.check_names(resolved.references, [], others.systems)
+    _check_constraints(resolved, others)
     environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
     for figure in resolved.figures:
         names.check("figure", figure, FIGURES)
     plan = plan_of(resolved, over.systems, others)
     plan.notes += _changed(resolved)
     return resolved, plan
+
+
+def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:
+    """Raise ``UsageError`` for a constraint on what there is not: it would never apply."""
+    for constraint in resolved.constraints:
+        for axis, value in (constraint.include or constraint.exclude or {}).items():
+            values = value if isinstance(value, list) else [value]
+            if axis == "system" or "." in axis:
+                systems = values if axis == "system" else [axis.partition(".")[0]]
+                environment.check_names(systems, [], others.systems)
+            elif axis == "model":
+                environment.check_names(resolved.axis("system"), values, others.systems)
+            elif axis == "dataset":
+                for dataset in values:
+                    names_of_data.resolve(dataset)
 
 
 def _changed(resolved: Experiment) -> list[str]:
@@ -94,6 +111,10 @@ def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere
         name: (grid.expand(resolved, other.resolve, name, others.known_paths), other.state)
         for name, other in others.there.items()
     }
+    couples = resolved.compare
+    if named:  # of systems that were left out on purpose nothing needs saying
+        kept = set(resolved.axis("system"))
+        couples = [c for c in couples if {parse_label(label)[0] for label in c} <= kept]
     plan = make_plan(
         here,
         resolved.reference,
@@ -101,7 +122,7 @@ def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere
         available.state,
         environment.dataset_state,
         environment.stand_in,
-        resolved.compare,
+        couples,
         Own(resolved.references, environment.variant),
         lambda plan: add_environments(plan, here, there, resolved.reference),
     )

@@ -27,13 +27,26 @@ Life = Sequence[Record]
 # from 0.42 times the reference's on, norms 2.3 % apart. Half of the updates left out, half and
 # twice the rate are beyond one of these bounds in six trainings, but not where little is learned in
 # 8 epochs (Tolokers at a rate of 0.003); three quarters left out are in all eight.
-REORDERED, FIRST, PACED = "reordered", "first", "paced"
-LOSS = {"identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03, FIRST: 0.2, PACED: 0.08}
+# Later: equivalent work after its first epoch. Where nothing more is to be learnt the steps are
+# what chance makes of each draw: on R-MAT of scale 21, DGL beside ours (GCN, GraphSAGE, GAT; 100
+# epochs), first steps at most 3 % apart, later ones 30 %, a layer's from 0.43 times the other's on,
+# norms 1.9 %; epochs of one and the same system were as far apart.
+REORDERED, FIRST, PACED, LATER = "reordered", "first", "paced", "later"
+LOSS = {
+    "identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03, FIRST: 0.2, PACED: 0.08, LATER: 0.03,
+}  # fmt: skip
 # How far an epoch moves the parameters, all together.
-STEPS = {"identical": 0.02, "equivalent": 0.2, REORDERED: math.inf, FIRST: 0.2, PACED: math.inf}
-NORM = {"identical": 1e-3, "equivalent": 0.02, REORDERED: 0.02, FIRST: 0.02, PACED: 0.03}
+STEPS = {
+    "identical": 0.02, "equivalent": 0.2, REORDERED: math.inf, FIRST: 0.2, PACED: math.inf,
+    LATER: 0.6,
+}  # fmt: skip
+NORM = {
+    "identical": 1e-3, "equivalent": 0.02, REORDERED: 0.02, FIRST: 0.02, PACED: 0.03, LATER: 0.03,
+}  # fmt: skip
 # Of the step of the reference: no draw makes a layer move that little, nor any order.
-STILL = {"identical": 0.5, "equivalent": 0.5, REORDERED: 0.05, FIRST: 0.5, PACED: 0.3}
+STILL = {
+    "identical": 0.5, "equivalent": 0.5, REORDERED: 0.05, FIRST: 0.5, PACED: 0.3, LATER: 0.1,
+}  # fmt: skip
 AROUND = 2  # epochs before and after one that a paced system may be at
 WORTH = 0.01  # of the whole step: a layer that moves less may stand still by chance
 
@@ -56,7 +69,9 @@ def losses_fault(
         if right["epoch"] != found["epoch"]:
             return ""  # not the same epochs from the start on: nothing to compare
         paced = followed and work == "equivalent"
-        learning = (PACED if nth else FIRST) if paced else work
+        learning = work
+        if work == "equivalent":
+            learning = (PACED if followed else LATER) if nth else (FIRST if followed else work)
         learning = REORDERED if reordered else learning
         near = _around(reference, nth) if paced and nth else [right["loss"]]
         fault = _nodes_fault(right, found, work) or _steps_fault(right, found, learning)

@@ -27,7 +27,7 @@ from typing import IO, Any
 from gnnbench.bootstrap import command as run_of
 from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
-from gnnbench.errors import DataError, GnnbenchError
+from gnnbench.errors import DataError, GnnbenchError, HostMemoryError
 from gnnbench.runner.quiet import quiet_since
 from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage, versions
 
@@ -75,6 +75,8 @@ class Worker:
 
         try:
             folder, verified = prepare_verified(command["dataset"])
+        except HostMemoryError:
+            raise
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
         made = [a for a, entry in read_meta(folder)["arrays"].items() if is_made(entry)]

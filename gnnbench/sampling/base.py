@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gnnbench import names, rng
+from gnnbench.check.law import BY_WEIGHT, WITH, WITHOUT
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 TOPOLOGIES = ("gpu", "uva", "cpu")
 FRONTIERS = ("cumulative", "new")
+LAWS = (WITHOUT, WITH, BY_WEIGHT)  # of samplers with random numbers of their own
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Setting:
     ``graph`` is one of the store, which another process finds by its path, or ``indptr`` and
     ``indices`` themselves. ``device`` is where the blocks are given, ``topology`` where the graph
     is: ``gpu`` and ``uva`` sample on the device, ``cpu`` on the CPU. ``fanouts`` from the seeds
-    outwards.
+    outwards. ``weights`` float ``[num_edges]`` or None: of the law ``weighted`` alone.
     """
 
     graph: Graph | Topology
@@ -49,6 +51,7 @@ class Setting:
     device: torch.device
     topology: str
     with_positions: bool
+    weights: Tensor | None = None
 
     @property
     def indptr(self) -> Tensor:
@@ -67,10 +70,13 @@ class Setting:
 
 
 class Sampler(ABC):
-    """Draws the blocks of a batch; the same (seed, epoch, batch) always draws the same edges.
+    """Draws the blocks of a batch.
 
-    Every sampler draws the same (destination, position) multisets for the same pick, whatever the
-    device and the number of threads; local ids alone may differ. An object keeps buffers from one
+    Without a ``law`` every sampler draws the same (destination, position) multisets for the same
+    pick and the same (seed, epoch, batch), whatever the device and the number of threads; local ids
+    alone may differ. One that draws by random numbers of its own names the ``law`` of its picks
+    (one of ``LAWS``, see ``gnnbench.check.law``): every batch draws anew by it, and its
+    only pick is its own name. An object keeps buffers from one
     batch to the next and is not to be used by two threads at once. Sent to another process, it is
     what it was built with, and is built there anew: nothing that it holds is shared.
 
@@ -80,12 +86,23 @@ class Sampler(ABC):
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
+    summary: ClassVar[str] = ""
+    law: ClassVar[str] = ""
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
     options: ClassVar[dict[str, Option]] = {}
     _built_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "name"):
+            cls.name = cls.__name__
+        if cls.law and cls.law not in LAWS:
+            raise UsageError(
+                f"sampler '{cls.name}' has the law '{cls.law}'; one with"
+                f" random numbers of its own has one of: {', '.join(LAWS)}"
+            )
 
     def __new__(cls, *setting: Any, **options: Any) -> Self:
         """An object that knows what it is built with."""
@@ -106,11 +123,13 @@ class Sampler(ABC):
         self._indices = self._place(setting.indices, "indices")
         tables = tuple(self._place(t, "weights") for t in setting.pick.tables)
         self._pick = PickSpec(setting.pick.name, tables, setting.pick.walk)
+        weights = setting.weights
+        self._weights = None if weights is None else self._place(weights, "weights")
 
     @classmethod
     def picks_on(cls, device: str) -> tuple[str, ...]:
         """The picks where sampling runs on ``device`` (``cpu`` or ``cuda``), the default first."""
-        return cls.picks
+        return (cls.name,) if cls.law else cls.picks
 
     @classmethod
     def check_options(cls, options: Mapping[str, Any]) -> None:
@@ -142,6 +161,22 @@ class Sampler(ABC):
         return self.setting.device
 
     @property
+    def indptr(self) -> Tensor:
+        """int64 ``[num_nodes + 1]``, where it samples."""
+        return self._indptr
+
+    @property
+    def indices(self) -> Tensor:
+        """int32 or int64 ``[num_edges]``, where it samples."""
+        return self._indices
+
+    @property
+    def weights(self) -> Tensor | None:
+        """float ``[num_edges]`` in the order of ``indices``, where it samples; of the law
+        ``weighted`` alone."""
+        return self._weights
+
+    @property
     def num_nodes(self) -> int:
         """Nodes of the graph."""
         return self._indptr.numel() - 1
@@ -170,12 +205,14 @@ class Sampler(ABC):
                 None: as built. Random walks have none, their blocks carry visits as ``weights``.
 
         Raises:
-            UsageError: seeds that repeat, are out of range or of a wrong type; a wrong number.
+            UsageError: seeds that repeat, are out of range or of a wrong type; a wrong number; a
+                sampler that draws something else than a mini-batch.
             DataError: the graph's offsets or ids are out of range.
         """
         setting = self.setting
+        ids = seed_tensor(seeds, self._sampled_on)
         drawn = self.draw(
-            seed_tensor(seeds, self._sampled_on),
+            ids.to(self._indices.dtype) if self.law else ids,
             key=self._key_of(epoch),
             batch=whole("batch", batch, 0, 2**32 - 1),
             with_positions=(
@@ -184,6 +221,11 @@ class Sampler(ABC):
                 else yes_or_no("with_positions", with_positions)
             ),
         )
+        if not isinstance(drawn, MiniBatch):
+            raise UsageError(
+                f"sampler '{self.name}' must return a gnnbench.MiniBatch from draw, not"
+                f" {type(drawn).__name__}"
+            )
         drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
 
@@ -213,7 +255,12 @@ class Sampler(ABC):
 
     @abstractmethod
     def draw(self, seeds: Tensor, *, key: int, batch: int, with_positions: bool) -> MiniBatch:
-        """Draw one batch where the setting samples; ``seeds`` are there and of an id type."""
+        """Draw one batch where the setting samples; ``seeds`` are there and of an id type: with a
+        ``law`` of the graph's own.
+
+        ``key`` is of (seed, epoch), in [0, 2^63): a sampler with random numbers of its own may seed
+        them with it and ``batch``, so that the same batch is drawn again, or leave both.
+        """
 
     def as_pyg(self, edge_ids: Tensor | None = None) -> PygSampler:
         """This sampler as a PyG ``BaseSampler``, for ``NodeLoader``.

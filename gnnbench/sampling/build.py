@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from gnnbench import names
+from gnnbench.check.law import BY_WEIGHT
 from gnnbench.data.graph import Graph
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.fanouts import ALL
@@ -23,7 +24,7 @@ WALK = (4, 3, 0.5)  # walks, steps and restart probability of PinSAGE as GNNLab 
 
 
 def build_sampler(
-    name: str,
+    name: str | type[Sampler],
     graph: Graph | tuple[Tensor, Tensor],
     fanouts: Sequence[int],
     device: str | torch.device = "cpu",
@@ -42,7 +43,8 @@ def build_sampler(
     """Build a sampler by its name.
 
     Args:
-        name: one of ``gnnbench.samplers()``.
+        name: one of ``gnnbench.samplers()``, or a class of one's own derived from
+            ``gnnbench.Sampler``.
         graph: what ``gnnbench.load_dataset`` returns, or the CSC of in-neighbours as a pair of
             ``indptr`` int64 ``[num_nodes + 1]`` and ``indices`` int32 or int64 ``[num_edges]``.
         fanouts: neighbours per destination and hop, from the seeds outwards (``[15, 10, 5]``: 15 at
@@ -56,8 +58,9 @@ def build_sampler(
         topology: where the graph is: ``"gpu"``: copied to the device (the default there);
             ``"uva"``: in locked host memory that the GPU reads; ``"cpu"``: sampled on the CPU, the
             blocks moved to the device.
-        weights: of the weighted picks, which need them: float32 or float64 ``[num_edges]`` in the
-            order of ``indices``, or ``"graph"`` for those that the graph stores.
+        weights: of the weighted picks and of samplers of the law ``weighted``, which need them:
+            float32 or float64 ``[num_edges]`` in the order of ``indices``, or ``"graph"`` for those
+            that the graph stores.
         walks: of ``random_walk``: walks from each destination; 4 by default, with walk_length 3 and
             restart 0.5, as GNNLab runs PinSAGE.
         walk_length: of ``random_walk``: steps of a walk.
@@ -72,6 +75,7 @@ def build_sampler(
         DataError: the graph's offsets are broken.
     """
     cls = sampler_class(name)
+    name = name if isinstance(name, str) else cls.name
     cls.check_options(options)
     target = _device(cls, device)
     place = _topology(topology, target)
@@ -93,12 +97,13 @@ def build_sampler(
     setting = Setting(
         graph if stored else (indptr, indices),
         hops,
-        _pick(chosen, graph, indptr, weights, walk),
+        _pick(cls, chosen, graph, indptr, weights, walk),
         frontier,
         whole("seed", seed, 0),
         target,
         place,
         yes_or_no("with_positions", with_positions),
+        weight_tensor(weights, graph) if cls.law == BY_WEIGHT else None,
     )
     return cls(setting, **options)
 
@@ -135,21 +140,29 @@ def _topology(asked: str | None, device: torch.device) -> str:
 
 
 def _pick(
-    name: str, graph: Any, indptr: Tensor, weights: Any, walk: dict[str, float | None]
+    cls: type[Sampler],
+    name: str,
+    graph: Any,
+    indptr: Tensor,
+    weights: Any,
+    walk: dict[str, float | None],
 ) -> PickSpec:
     """The pick with what it needs; what it does not need is refused."""
-    if weights is not None and name not in WEIGHTED:
+    weighted = name in WEIGHTED or cls.law == BY_WEIGHT
+    if weights is not None and not weighted:
         raise UsageError(
             f"weights is given, but pick '{name}' takes none; choose pick={' or '.join(WEIGHTED)}"
         )
     given = [key for key, value in walk.items() if value is not None]
     if given and name != "random_walk":
         raise UsageError(f"{given[0]} is given, but pick '{name}' does not walk; it is random_walk")
-    if name in WEIGHTED:
-        if weights is None:
-            raise UsageError(
-                f"weights is missing: pick '{name}' needs a tensor [num_edges], or 'graph'"
-            )
+    if weighted and weights is None:
+        raise UsageError(
+            f"weights is missing: pick '{name}' needs a tensor [num_edges], or 'graph'"
+        )
+    if cls.law:
+        return PickSpec(name)  # known to the sampler alone
+    if weighted:
         return PickSpec.weighted(name, indptr.cpu(), weight_tensor(weights, graph))
     if name == "random_walk":
         walks, length, restart = (

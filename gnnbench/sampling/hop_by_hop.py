@@ -1,6 +1,8 @@
-"""``hop-by-hop``: DGL's method, per hop pick and three-pass id map."""
+"""``hop-by-hop``: DGL's method, per hop pick and id map; ``fused-map-by-hop``: over FastGL's."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -18,6 +20,7 @@ class HopByHop(Sampler):
 
     name = "hop-by-hop"
     summary = "DGL: hop by hop, three-pass id map"
+    id_map: ClassVar[str] = "three-pass"
 
     @classmethod
     def picks_on(cls, device: str) -> tuple[str, ...]:
@@ -37,4 +40,18 @@ class HopByHop(Sampler):
             key=key,
             batch=batch,
             with_positions=with_positions,
+            id_map=self.id_map,
         )
+
+
+class FusedMapByHop(HopByHop):
+    """Fused-Map in its paper's shape (FastGL, ASPLOS'24, section 4.3): DGL's picks, then the map.
+
+    A hop's id map alone differs from ``hop-by-hop``: one kernel inserts ids and numbers them, a
+    second maps the edges. What ``fused-map`` gains beyond it is its fused picks, its one table for
+    all hops and its one wait, none of which is in the paper.
+    """
+
+    name = "fused-map-by-hop"
+    summary = "FastGL's paper: DGL's picks hop by hop, then Fused-Map's id map"
+    id_map = "fused"

@@ -35,8 +35,13 @@ def sampler_names() -> list[str]:
     return [name for name, entry in entries.items() if not entry.value.startswith(STAGES)]
 
 
-def sampler_class(name: str) -> type[Sampler]:
-    """Class of a sampler. Raises ``UsageError`` for an unknown name and suggests the nearest."""
+def sampler_class(name: str | type[Sampler]) -> type[Sampler]:
+    """Class of a sampler, or the one that is given.
+
+    Raises ``UsageError`` for an unknown name and suggests the nearest.
+    """
+    if isinstance(name, type) and issubclass(name, Sampler):
+        return name
     names.check("sampler", name, sampler_names(), registry.RENAMED[registry.SAMPLER])
     loaded = registry.load(registry.SAMPLER, name)
     if not (isinstance(loaded, type) and issubclass(loaded, Sampler)):

@@ -25,7 +25,7 @@ def stage(kind: str, name: str) -> type[Spec]:
         raise
     except Exception as error:  # a third party's module may raise anything
         raise MissingError(
-            f"{kind} '{name}' does not import ({error}); mend or remove it"
+            f"{kind} '{name}' does not import ({error}); {registry.remedy(kind, name)}"
         ) from error
     if isinstance(found, type) and issubclass(found, Spec):
         if found.kind != kind:
@@ -41,8 +41,10 @@ def stage(kind: str, name: str) -> type[Spec]:
 
         if isinstance(found, type) and issubclass(found, Sampler):
             return spec_of(name, found)
-    group = registry.GROUPS[kind]
-    raise UsageError(f"'{name}' of gnnbench.{group} is no stage, but {found!r}; mend or remove it")
+    raise UsageError(
+        f"'{name}' of gnnbench.{registry.GROUPS[kind]} is no stage, but {found!r};"
+        f" {registry.remedy(kind, name)}"
+    )
 
 
 def from_plain(kind: str, value: Mapping[str, Any], own: Any = None) -> Spec:

@@ -106,5 +106,6 @@ def test_all_neighbours():
     assert found.count_fault(ALL, 6, -1) == "6 edges were drawn where 7 are right"
     one_less = hop([1, 0], [(0, 1, 0), (0, 3, 2), (1, 0, 3)])
     assert structural_fault(INDPTR.numpy(), INDICES, one_less, -1) == (
-        "3 edges were drawn where 4 are right (all for each of 2 destinations)"
+        "3 edges were drawn where 4 are right (all for each of 2 destinations); 1 of 2 destinations"
+        " are wrong: node 0, of degree 3, has 2 edges, not 3"
     )

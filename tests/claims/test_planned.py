@@ -41,12 +41,13 @@ def plans():
 def cells_of(plan, claim, point, label):
     """Cells of a plan that a label of the claim names; ``rows`` as far as a plan knows them."""
     graphs = point.rows.get("dataset")
+    graphs = [graphs] if isinstance(graphs, str) else graphs
     return [
         cell
         for cell in plan.cells
         if fits(asdict(cell), label)
         and claim.device in ("", cell.device)
-        and (graphs is None or graph_of(cell.dataset) == graphs)
+        and (graphs is None or graph_of(cell.dataset) in graphs)
     ]
 
 

@@ -9,9 +9,11 @@ import sys
 import pytest
 
 COMMANDS = [
-    "run", "plot", "calibrate", "compare", "verdicts", "reproduce", "list", "doctor", "data",
+    "run", "show", "runs", "plot", "advise", "calibrate", "compare", "verdicts", "reproduce",
+    "list", "doctor", "data", "new",
 ]  # fmt: skip
-DATA = ["list", "info", "import", "prepare", "verify"]
+DATA = ["list", "info", "import", "get", "prepare", "verify"]
+NEW = ["system", "sampler"]
 LARGE = {
     "torch", "numpy", "scipy", "pandas", "matplotlib", "dgl", "torch_geometric", "psutil",
     "pydantic", "rich",
@@ -50,7 +52,13 @@ def test_help_imports_the_command_line_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [*((name,) for name in COMMANDS), *(("data", name) for name in DATA)], ids=" ".join
+    "words",
+    [
+        *((name,) for name in COMMANDS),
+        *(("data", name) for name in DATA),
+        *(("new", name) for name in NEW),
+    ],
+    ids=" ".join,
 )
 def test_the_help_of_a_command_imports_the_command_line_alone(words: tuple[str, ...]) -> None:
     text, modules = help_of(*words)

@@ -307,3 +307,19 @@ def test_visits_that_a_model_loses_are_caught_where_walks_draw(small_graph, monk
         monkeypatch.setattr(system.trainer, "forward", look)
         assert fault in system.check().reason and system.check().ok == (not fault)
     assert make(small_graph, settings={"aggregate": "gnnadvisor"}, model="pinsage").check().ok
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_that_are_wrong_in_training_alone_are_caught(name, small_graph, monkeypatch):
+    """Right values without gradients, and right gradients of rows that need one."""
+    system = make(small_graph, settings={"aggregate": name})
+    right = system.trainer.model.forward
+
+    def wrong(blocks, x):
+        trains = torch.is_grad_enabled() and not x.requires_grad
+        return right(blocks, x) * (2.0 if trains else 1.0)
+
+    assert system.check().ok
+    monkeypatch.setattr(system.trainer.model, "forward", wrong)
+    report = system.check()
+    assert not report.ok and "gradients of the weights on the fixed block" in report.reason

@@ -100,7 +100,14 @@ def test_pygs_filter_serves_pygs_batches_only(small_graph):
 
 def test_every_sampler_of_ours_loses_as_the_baseline(small_graph):
     losses = {}
-    for name in ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler"):
+    for name in (
+        "hop-by-hop",
+        "gnnlab",
+        "fused-map-by-hop",
+        "fused-map",
+        "fastsample",
+        "pgsampler",
+    ):
         settings = {"sampler": name, "sampler.pick": "floyd"}
         losses[name] = run(make(small_graph, settings=settings)).loss
     assert all(loss == pytest.approx(losses["hop-by-hop"], rel=1e-5) for loss in losses.values())

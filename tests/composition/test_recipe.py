@@ -82,6 +82,17 @@ def test_each_stage_for_a_cpu_gives_way_to_a_change_of_its_kind():
     changed = recipe.changed({"sampler.pick": "reservoir"})
     found = [getattr(changed.resolved("cpu"), n).name for n in names]
     assert found == ["fused-map", "host", "csr", "prefetch"]
+    # of the same stage a field may be set, and the others stay those of a CPU
+    deeper = recipe.changed({"schedule.depth": 3})
+    assert (deeper.resolved("cpu").schedule.depth, deeper.resolved("cpu").schedule.step) == (
+        3,
+        "eager",
+    )
+    assert (deeper.resolved("cuda").schedule.depth, deeper.resolved("cuda").schedule.step) == (
+        3,
+        "graph",
+    )
+    assert recipe.changed({"schedule": "serial"}).resolved("cpu").schedule.name == "serial"
     changed = ALL["fastgl"].changed({"aggregate.x": 4})
     assert ALL["fastgl"].resolved("cpu").aggregate == Csr()
     with pytest.raises(UnsupportedError, match="aggregate 'memory-aware' does not run on cpu"):

@@ -41,6 +41,7 @@ def make_npz(tmp_path: Path) -> Callable[..., Path]:
             "num_nodes": np.int64(5),
             "num_classes": np.int64(3),
             "feat_kind": np.array("dense"),
+            "rows": np.array("targets"),
             "license": np.array("CC0"),
             "source": np.array("made by hand"),
         }
@@ -59,6 +60,7 @@ def make_npz(tmp_path: Path) -> Callable[..., Path]:
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A data root of its own, and no raw folder but its own."""
     folder = tmp_path / "root"
+    (tmp_path / "raw").mkdir()
     monkeypatch.setenv("GNNBENCH_DATA", str(folder))
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path / "raw"))
     monkeypatch.chdir(tmp_path)

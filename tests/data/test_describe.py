@@ -6,9 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from gnnbench import cli
+from gnnbench import cli, doctor
 from gnnbench.data.catalog import info, list_datasets
 from gnnbench.data.describe import describe
 from gnnbench.data.manifest import manifests
@@ -57,7 +58,7 @@ def test_import_from_the_command_line(
 ) -> None:
     (tmp_path / "edges.csv").write_text("source,target,weight\n10,20,1\n30,10,1\n")
     words = ("data", "import", "edges.csv", "--name", "mine", "--symmetric")
-    options = ("--features", "8", "--classes", "3", "--train-fraction", "0.5", "--seed", "1")
+    options = ("--feature-dim", "8", "--classes", "3", "--train-fraction", "0.5", "--seed", "1")
     code, out, err = call(monkeypatch, capfd, *words, *options)
     assert (code, err) == (0, "")
     assert out.splitlines() == [
@@ -85,3 +86,82 @@ def test_import_from_the_command_line(
     assert "neither an edge" in err
     code, out, _ = call(monkeypatch, capfd, "data", "info", "mine")
     assert "  features    64 float32, 0 MiB" in out.splitlines()
+
+
+def test_the_direction_is_asked_for(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
+    np.savez("adj.npz", indptr=[0, 2, 3, 3], indices=[1, 2, 2], year=np.arange(3))
+    words = ("data", "import", "adj.npz", "--name", "mine")
+    code, out, err = call(monkeypatch, capfd, *words)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--rows targets" in err and "--symmetric" in err
+    code, out, err = call(monkeypatch, capfd, *words, "--rows", "sources")
+    assert (code, err) == (0, "")
+    assert "not kept: year" in out.splitlines()
+
+
+def test_files_of_nodes_from_the_command_line(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n")
+    np.save("x.npy", np.ones((4, 2)))
+    (tmp_path / "y.txt").write_text("0\n1\n1\n0\n")
+    (tmp_path / "split.txt").write_text("train\nval\ntest\ntrain\n")
+    files = ("--features", "x.npy", "--labels", "y.txt", "--split", "split.txt")
+    code, out, err = call(monkeypatch, capfd, "data", "import", "edges.txt", "--name", "a", *files)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == [
+        "a: 4 nodes, 2 directed edges",
+        "features: source",
+        "labels: source",
+        "split: source",
+    ]
+    words = ("data", "import", "edges.txt", "--name", "b", "--features", "64")
+    code, out, err = call(monkeypatch, capfd, *words)
+    assert (code, out) == (2, "")
+    assert "--feature-dim" in err
+
+
+def test_the_list_tells_sizes_and_a_store_that_cannot_be_written(
+    root: Path, tmp_path: Path, make_npz, monkeypatch: pytest.MonkeyPatch, capfd
+) -> None:
+    folder = prepare(str(make_npz()))
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    code, out, err = call(monkeypatch, capfd, "data", "list")
+    assert (code, err) == (0, "")
+    assert f"{size / 1024:.1f} KiB" in out
+    assert "cannot be written" not in out
+    _, out, _ = call(monkeypatch, capfd, "data", "list", "--json")
+    assert [d["disk_bytes"] for d in json.loads(out) if d["disk_bytes"]] == [size]
+    assert f"  on disk     {size / 2**20:,.1f} MiB" in describe(
+        info(str(tmp_path / "raw/tiny.npz"))
+    )
+
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "file" / "store"))
+    code, out, err = call(monkeypatch, capfd, "data", "list")
+    assert out.splitlines()[-1] == (
+        f"the store {tmp_path}/file/store cannot be written (Not a directory); "
+        "set GNNBENCH_DATA to a folder that you may write"
+    )
+    code, out, err = call(monkeypatch, capfd, "data", "prepare", "-q", "rmat@4")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+def test_the_doctor_tells_of_folders_that_do_not_work(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(what: str) -> tuple[bool, str]:
+        (entry,) = [e for e in (doctor._store(), doctor._real_data()) if e["what"] == what]
+        return entry["ok"], entry["found"] + entry["fix"]
+
+    assert told("store") == (True, f"{root} can be written")
+    assert not root.exists()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "file"))
+    assert not told("store")[0]
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path / "nowhere"))
+    ok, text = told("real data")
+    assert not ok and "nowhere" in text
+    assert doctor._datasets_or_none() == []

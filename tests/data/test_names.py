@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gnnbench.data.catalog import list_datasets
 from gnnbench.data.names import resolve
 from gnnbench.data.prepare import prepare
 from gnnbench.errors import UsageError
@@ -62,6 +63,33 @@ def test_names_that_mean_nothing(root: Path, typed: str, says: str) -> None:
         resolve(typed)
     assert says in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "command"),
+    [
+        ("edges.txt", "gnnbench data import edges.txt --name edges, then"),
+        ("raw/My-graph.csv.gz", "gnnbench data import raw/My-graph.csv.gz --name my_graph, then"),
+        ("two words.pt", "gnnbench data import 'two words.pt' --name two_words, then"),
+    ],
+)
+def test_a_file_is_to_be_imported(root: Path, tmp_path: Path, typed: str, command: str) -> None:
+    (tmp_path / typed).touch()
+    with pytest.raises(UsageError) as caught:
+        resolve(typed)
+    assert command in str(caught.value)
+
+
+def test_a_folder_of_raw_files_that_is_not_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GNNBENCH_REAL_DATA", str(tmp_path / "nowhere"))
+    for ask in (lambda: prepare("reddit"), list_datasets, lambda: resolve("unheard_of")):
+        with pytest.raises(
+            UsageError, match=r"GNNBENCH_REAL_DATA names .*nowhere, and there is no"
+        ):
+            ask()
+    assert resolve("products~twin").kind == "twin"
 
 
 def test_files_and_folders(root: Path, make_npz, monkeypatch: pytest.MonkeyPatch) -> None:

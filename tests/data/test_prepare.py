@@ -12,7 +12,7 @@ import pytest
 
 from gnnbench.data import manifest as manifest_module
 from gnnbench.data import prepare as prepare_module
-from gnnbench.data.catalog import info, list_datasets, verify
+from gnnbench.data.catalog import info, list_datasets, store_bytes, verify
 from gnnbench.data.manifest import Manifest
 from gnnbench.data.prepare import load_dataset, prepare, prepare_verified
 from gnnbench.data.store import reader
@@ -216,7 +216,7 @@ def test_catalog(root: Path, make_npz) -> None:
     found = {d.name: d for d in list_datasets()}
     assert found["reddit"].state == "missing"
     assert not found["reddit"].available
-    assert "curl" in found["reddit"].get
+    assert found["reddit"].get.startswith("gnnbench data get reddit; or curl ")
     assert found["products~twin"].state == "generated"
     assert found["products~twin"].num_nodes == 2_449_029
     assert found["mine"].state == "source"
@@ -227,6 +227,41 @@ def test_catalog(root: Path, make_npz) -> None:
     assert any("61,859,140" in note for note in info("products").notes)
     with pytest.raises(MissingError, match="is not prepared"):
         verify("reddit")
+
+
+def test_what_lies_in_the_store_is_listed_with_its_size(root: Path, make_npz) -> None:
+    folder = prepare(str(make_npz()))
+    sym = prepare("rmat@4+sym", seed=1)
+    sizes = {d.path: (d.name, d.state, d.disk_bytes) for d in list_datasets() if d.disk_bytes}
+    assert sizes == {
+        path: (name, "prepared", sum(file.stat().st_size for file in path.iterdir()))
+        for path, name in ((folder, str(root.parent / "raw" / "tiny.npz")), (sym, "rmat@4+sym"))
+        for path in [path]
+    } | {
+        path: ("rmat@4", "prepared", sum(file.stat().st_size for file in path.iterdir()))
+        for path in [root / "rmat@4-seed1"]
+    }
+    shared = sum((sym / f"{k}.bin").stat().st_size for k in ("features", "labels"))
+    total = sum(size for _, _, size in sizes.values())
+    assert total - 2 * shared < store_bytes() <= total - shared + 4096
+    (folder / "labels.bin").write_bytes(b"")
+    damaged = {d.path: d for d in list_datasets()}[folder]
+    assert damaged.state == "missing" and "labels.bin" in damaged.missing
+
+
+def test_another_type_than_a_name(root: Path) -> None:
+    for wrong in (np.zeros(3), 7, None, load_dataset("rmat@4")):
+        with pytest.raises(UsageError, match=f"no {type(wrong).__name__}; .* from_pyg or from_dgl"):
+            load_dataset(wrong)  # type: ignore[arg-type]
+
+
+def test_a_graph_is_told_in_one_short_line(root: Path, make_npz) -> None:
+    text = repr(load_dataset("rmat@4"))
+    assert (
+        text == "Graph('rmat@4', 16 nodes, 938 edges, features 1 wide, 2 classes, 16 to train on)"
+    )
+    weighted = load_dataset(str(make_npz(weights=np.ones(7))))
+    assert ", 7 edges, weighted, features 3 wide" in repr(weighted)
 
 
 def test_the_catalog_does_not_import_torch() -> None:
@@ -303,5 +338,5 @@ def test_an_edge_list_is_loaded_by_its_path(root: Path, tmp_path: Path) -> None:
     assert other.num_edges == 1 and other.path != graph.path
     assert load_dataset(str(graph.path)).num_edges == 3
     (tmp_path / "data.pt").write_bytes(b"x")
-    with pytest.raises(UsageError, match="pickled"):
+    with pytest.raises(DataError, match=r"data.pt is truncated, damaged"):
         load_dataset(tmp_path / "data.pt")

@@ -1,8 +1,10 @@
 """The code of docs/ does what the text says."""
 
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +13,7 @@ from compose import make, run
 import gnnbench
 from gnnbench.composition.composed import Composed
 from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.sampler.native import spec_of
+from gnnbench.stages.sampler.native import native, spec_of
 from gnnbench.systems.baseline import BASELINE
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,3 +60,15 @@ def test_a_sampler_of_one_s_own(small_graph):
     setting = ours.setting
     drawn = sampler(setting).sample(torch.arange(8, dtype=indices.dtype))
     assert drawn.sampled_edges == ours.sample(torch.arange(8, dtype=indices.dtype)).sampled_edges
+
+
+def test_a_sampler_with_random_numbers_of_its_own(small_graph, one_thread, monkeypatch, capsys):
+    found = example("own-sampler.md", 0)
+    sampler = found["MySampler"]
+    for frontier in ("cumulative", "new"):
+        recipe = replace(BASELINE, sampler=native(sampler, frontier=frontier))
+        assert gnnbench.check_system(recipe, small_graph, [4, 3], batch_size=64) == ""
+    monkeypatch.setitem(sys.modules, "my_sampler", SimpleNamespace(MySampler=sampler))
+    monkeypatch.setattr(gnnbench, "load_dataset", lambda name: small_graph)
+    example("own-sampler.md", 1)
+    assert capsys.readouterr().out == "nothing is wrong\n"

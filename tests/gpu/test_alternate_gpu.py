@@ -12,6 +12,7 @@ pytestmark = pytest.mark.gpu
 SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
 LATE = 2_000_000  # cycles, about a millisecond: longer than anything of a small batch
 STORED = ["host", "gpu"]
+WINDOW = ("features", "window_bytes", "")
 STAGES = {
     "uva": {"features": "uva"},
     "gnnlab": {"sampler": "gnnlab", "features": "cache", "features.ratio": 0.3},
@@ -85,7 +86,10 @@ def test_losses_and_counts_are_serials(stages, stored, batches, depth, small_gra
         counts = counted(report)
         own = [counts.pop(("schedule", n, where)) for n in ("stored_bytes", "stored_most_bytes")]
         assert own[0] >= own[1] > 0 and (batches or own[0] == own[1])
-        assert counts == counted(right)
+        others = counted(right)
+        if depth:  # windows then lie in more buffers, and each grows with what it happens to hold
+            assert (counts.pop(WINDOW, 0) > 0) is (others.pop(WINDOW, 0) > 0)
+        assert counts == others
 
 
 @pytest.mark.parametrize("stored", STORED)

@@ -41,6 +41,8 @@ class Drawer:
         args = (*self.graph, seeds, fanouts)
         if self.name == "hop-by-hop":
             return hop_by_hop(*args, **how)
+        if self.name == "fused-map-by-hop":
+            return hop_by_hop(*args, **how, id_map="fused")
         if self.name == "gnnlab":
             return gnnlab(*args, **how, table=self.table)
         how["capacity"] = self.mark.capacity
@@ -55,7 +57,7 @@ class Drawer:
         return drawn
 
 
-SAMPLERS = ["hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler"]
+SAMPLERS = ["hop-by-hop", "gnnlab", "fused-map-by-hop", "fused-map", "fastsample", "pgsampler"]
 KINDS = ["src_nodes", "indptr", "indices", "positions"]
 
 

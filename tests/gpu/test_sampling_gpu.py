@@ -12,7 +12,10 @@ from gnnbench.data.prepare import load_dataset
 
 pytestmark = pytest.mark.gpu
 
-SAMPLERS = ["hop-by-hop", "gnnlab", "fused-map", "pgsampler", "dgl-fusion", "fastsample"]
+SAMPLERS = [
+    "hop-by-hop", "gnnlab", "fused-map-by-hop", "fused-map", "pgsampler", "dgl-fusion",
+    "fastsample",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

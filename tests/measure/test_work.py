@@ -28,6 +28,19 @@ def test_classes(change, expected):
     assert work_class(BASE, {**BASE, **change}) == expected
 
 
+@pytest.mark.parametrize(
+    "seeds,nodes,expected",
+    [
+        (10, 51.4, "equivalent"), (10, 51.6, "different"),  # 3 %, however few
+        (1600, 50.9, "equivalent"), (1600, 51.1, "different"),  # 4 sqrt(2 / 80,000) = 2 %
+        (10**6, 50.4, "equivalent"), (10**6, 50.6, "different"),  # 1 %, however many
+    ],
+)  # fmt: skip
+def test_few_nodes_may_differ_by_chance(seeds, nodes, expected):
+    one = {**BASE, "digest": "", "details": {"seeds": seeds}}
+    assert work_class(one, {**one, "nodes_per_seed": nodes}) == expected
+
+
 def test_two_empty_digests_are_not_identical():
     foreign = {**BASE, "digest": ""}
     assert work_class(foreign, foreign) == "equivalent"

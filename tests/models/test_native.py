@@ -8,7 +8,7 @@ from model_blocks import OUTER, block, framework_of
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
-from gnnbench.models.native import Native
+from gnnbench.models.native import Native, moves_less_aggregated_first
 from gnnbench.models.weights import (
     AttentionWeights,
     ConvolveWeights,
@@ -17,7 +17,7 @@ from gnnbench.models.weights import (
     make_weights,
 )
 from gnnbench.reference.aggregate import aggregate as reference
-from gnnbench.stages.aggregate import Csr, GnnAdvisor, Scatter, Spmm
+from gnnbench.stages.aggregate import FEWEST_BYTES, Csr, GnnAdvisor, Scatter, Spmm
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
 ONE = LinearWeights(torch.ones(1, 1), None, torch.zeros(1))
@@ -132,3 +132,56 @@ def test_another_aggregation_is_asked_with_the_kinds_mode(width):
     )
     assert asked == [(OUTER, (4, min(width, 2)), "gcn", None)]
     assert torch.equal(out, bias.expand(2, 2))
+
+
+# Every source in every destination: 9 edges, 3 destinations, 3 sources.
+FULL = block([0, 3, 6, 9], [0, 1, 2] * 3, [10, 11, 12], 3)
+
+
+def test_bytes_by_the_order_of_a_layer_by_hand():
+    """Aggregated first 18 elements a column of the rows, else 6, and 30 a column of W's product."""
+    assert moves_less_aggregated_first(FULL, 2, 4)  # 72 < 24 + 60
+    assert not moves_less_aggregated_first(FULL, 2, 5)  # 90 = 30 + 60
+    assert not moves_less_aggregated_first(FULL, 1, 4)  # 72 > 24 + 30
+
+
+@pytest.mark.parametrize("kind", [GCN, GRAPHSAGE])
+@pytest.mark.parametrize("fewest", [False, True])
+@pytest.mark.parametrize(
+    ("width", "needs", "trains", "first"),
+    [
+        (4, False, True, True),
+        (5, False, True, False),  # not fewer bytes
+        (4, True, True, False),  # its gradient is asked for
+        (4, False, False, False),  # no backward to be saved
+    ],
+)
+def test_rows_without_gradient_are_aggregated_first(kind, fewest, width, needs, trains, first):
+    (weights,) = make_weights([width, 2], kind, 1)
+    x = torch.randn(3, width, requires_grad=needs)
+    asked = []
+
+    def recorded(block, rows, mode, edge_weight=None):
+        asked.append(rows.shape[1])
+        return reference(block, rows, mode, edge_weight).float()
+
+    def plain(*given):
+        return reference(*given).float()
+
+    outs, grads = [], []
+    for framework in (Native(recorded, fewest_bytes=fewest), Native(plain)):
+        layer = framework.layer(kind, weights)
+        with torch.set_grad_enabled(trains):
+            out = layer(FULL, x)
+        outs.append(out)
+        if trains:
+            grads.append(torch.autograd.grad(out.pow(2).sum(), list(layer.parameters())))
+    assert asked == [width if fewest and first else 2]
+    torch.testing.assert_close(*outs)
+    if trains:
+        torch.testing.assert_close(*grads)
+
+
+def test_narrowing_is_told_in_no_recipe():
+    assert "linear" not in Csr().plain()
+    assert Csr(linear=FEWEST_BYTES).plain()["linear"] == FEWEST_BYTES

@@ -98,6 +98,13 @@ def test_what_stands_alone_has_bars(run):
     assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
 
 
+def test_a_rate_in_doubt_is_marked(run):
+    cells = [cell(0, "host"), cell(1, "dgl", doubtful="busy")]
+    figure = bandwidth.figure(run(cells, [*told(0, 20.0, 55.0), *told(1, 50.0, 55.0)]))
+    assert [t.get_text() for t in figure.axes[0].texts] == ["20", "50 (?)"]
+    assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
+
+
 def test_rates_by_the_share_of_the_multiprocessors(run):
     """Fig. 10: all of them are a level line beside those of so many."""
     cells = [

@@ -140,6 +140,13 @@ def test_three_panels_for_each_graph_and_way_to_draw(run):
     )
 
 
+def test_a_time_in_doubt_is_marked(run):
+    cells = [cell(1, "degree", 0.2, memory_io_time_s=0.5, doubtful="busy")]
+    figure = cache.figure(run(cells, metrics(1, 0.5)))
+    assert [(t.get_text(), t.xy) for t in figure.axes[2].texts] == [("(?)", (20.0, 0.5))]
+    assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
+
+
 def test_without_a_cache_there_is_no_figure(run, tmp_path):
     assert cache.figure(run([cell(0, "", 0)])) is None
     assert draw(tmp_path, ["cache"]) == []

@@ -49,9 +49,10 @@ def test_components_are_stacked_up_to_the_peak(run):
     assert ax.get_title() == "d, cuda" and ax.get_ylabel() == "memory [MiB]"
     assert bars(ax) == {
         0: [(0, 3), (3, 1), (4, 2), (6, 4)], 1: [(0, 3), (3, 5), (8, 2), (10, 2)],
-        2: [(0, 12)],  # a slot as high as the highest bar
     }  # fmt: skip
-    assert [t.get_text() for t in ax.texts] == ["10 MiB\n+ 2 GiB on the host", "12 MiB", "oom_gpu"]
+    assert [t.get_text() for t in ax.texts] == [
+        "10 MiB\n+ 2 GiB on the host", "12 MiB", "no result: oom_gpu",
+    ]  # fmt: skip
     told = [t.get_text() for t in figure.legends[0].get_texts()]
     assert [t.split(":")[0] for t in told] == [
         "topology", "features", "blocks of the batch", "feature rows of the batch", "other",
@@ -63,6 +64,12 @@ def test_what_a_process_has_from_the_start_is_written(run):
     (ax,) = figure.axes
     assert bars(ax) == {0: [(0, 2), (2, 1)]}
     assert [t.get_text() for t in ax.texts] == ["3 MiB\n+ 300 MiB process"]
+
+
+def test_a_cell_in_doubt_is_marked(run):
+    figure = memory.figure(run([cell("a", doubtful="busy")], held("a", rows=2)))
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["baseline (?)"]
+    assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
 
 
 def test_without_a_look_at_memory_nothing_is_drawn(run, tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from gnnbench.errors import UsageError
-from gnnbench.plots import FIGURES, breakdown, draw, loss
+from gnnbench.plots import FIGURES, breakdown, draw, loss, style
 from gnnbench.results import metrics as m
 from gnnbench.results import reader, writer
 from gnnbench.results.schema import CELLS, METRICS, SAMPLES, VERSION
@@ -62,18 +62,19 @@ def folder(tmp_path):
 def test_breakdown_shows_bars_failures_and_marks(folder):
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
-    bars = [p for p in ax.patches if p.get_hatch() is None]
-    assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle
+    bars = ax.patches
+    assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle; none of a failure
     assert [b.get_height() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
     assert [b.get_y() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
-    assert len([p for p in ax.patches if p.get_hatch()]) == 3
     texts = [t.get_text() for t in ax.texts]
-    assert {"missing_dep", "incorrect", "oom_host"} <= set(texts)
-    assert any("0.81x" in t and "doubtful" in t for t in texts)
+    assert {f"no result: {s}" for s in ("missing_dep", "incorrect", "oom_host")} <= set(texts)
+    assert "0.81x\nequivalent" in texts
     assert any("different work" in t for t in texts)
     assert "[s]" in ax.get_ylabel() and "first 4 batches" in ax.get_ylabel()
     assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
-    assert "elsewhere" in figure.get_supxlabel()
+    (legend,) = figure.legends
+    assert legend.get_title().get_text() == "not here: elsewhere, gcn"
+    assert figure.get_supxlabel() == ""  # the place where the legend is
 
 
 def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
@@ -91,7 +92,7 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
 def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
     (ax,) = loss.figure(reader.read(folder)).axes
     curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
-    assert curves == {"baseline": pytest.approx([3.1, 2.05]), "dgl": [3.1, 2.2]}
+    assert curves == {"baseline": pytest.approx([3.1, 2.05]), "dgl (?)": [3.1, 2.2]}
     assert len(ax.collections) == 1  # one band: only baseline ran in two workers
 
 
@@ -141,3 +142,68 @@ def test_a_damaged_file_is_a_sentence(folder, file, content):
     (folder / file).write_bytes(content)
     with pytest.raises(UsageError, match=file):
         reader.read(folder)
+
+
+def legend_of(figure):
+    return [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
+    figure = breakdown.figure(reader.read(folder))
+    labels = [t.get_text() for t in figure.axes[0].get_xticklabels()]
+    assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
+    assert legend_of(figure)[-1].startswith("(?): in doubt")
+
+
+def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
+    figure = breakdown.figure(reader.read(write(tmp_path, [ROWS[2], ROWS[5]], [])))
+    (ax,) = figure.axes
+    assert not ax.patches and not ax.lines and not ax.get_yticks().size and not ax.get_ylabel()
+    assert [t.get_text() for t in ax.texts] == ["no result: missing_dep", "no result: oom_host"]
+    assert legend_of(figure) == []
+
+
+def test_a_time_whose_phases_nobody_told_has_a_bar_below_its_marker(tmp_path):
+    folder = write(tmp_path, [cell("baseline", **TIMES)], [])
+    (folder / "metrics.csv").unlink()
+    figure = breakdown.figure(reader.read(folder))
+    (bar,) = figure.axes[0].patches
+    assert bar.get_height() == 3.75 and legend_of(figure)[0] == "phases not told apart"
+
+
+def test_the_legend_has_only_the_phases_that_are_drawn(tmp_path):
+    row = cell("baseline", **{**TIMES, "overlap_s": 0.0, "idle_s": 0.0}, until="sample")
+    folder = write(tmp_path, [row], [])
+    numbers = [m.metric("baseline", "sample", m.ALONE, 1.0)]
+    writer.write_csv(folder / "metrics.csv", METRICS, numbers)
+    assert legend_of(breakdown.figure(reader.read(folder)))[:2] == [
+        "sample", "measured wall time, 95 % interval",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "paths,short",
+    [
+        (["/home/somebody/graphs/mine.npz"], ["mine.npz"]),
+        (["/home/a/g.npz", "/home/b/g.npz"], ["a/g.npz", "b/g.npz"]),
+        (["products~twin@0.02"], ["products~twin@0.02"]),
+    ],
+)
+def test_a_graph_that_is_a_file_is_told_by_its_name(tmp_path, paths, short):
+    rows = [cell("baseline", **{**TIMES, "id": path, "dataset": path}) for path in paths]
+    run = style.short_names(reader.read(write(tmp_path, rows, [])))
+    figure = breakdown.figure(run)
+    assert [ax.get_title() for ax in figure.axes] == [f"{name}, gcn" for name in short]
+
+
+def test_a_title_is_no_wider_than_its_figure(folder):
+    figure = breakdown.figure(reader.read(folder))
+    figure.canvas.draw()
+    assert figure._suptitle.get_window_extent().width <= figure.bbox.width
+
+
+def test_epochs_are_counted_in_whole_numbers(tmp_path):
+    row = cell("baseline", **TIMES)
+    figure = loss.figure(reader.read(write(tmp_path, [row], [("baseline", 1, [3.0, 2.0, 1.0])])))
+    ticks = figure.axes[0].get_xticks()
+    assert all(tick == int(tick) for tick in ticks)

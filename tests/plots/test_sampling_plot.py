@@ -38,18 +38,28 @@ def test_bars_hold_the_stages_and_a_marker_the_measured_time(run):
         for stage, hop, time in (("pick", 1, 2e-3), ("pick", 2, 3e-3), ("id_map", 1, 1e-3))
     ]
     rows = [
-        cell(1, "baseline", 0.7), cell(2, "fastsample", 0.35, ratio=2.0),
+        cell(1, "baseline", 0.7),
+        cell(2, "fastsample", 0.35, ratio=2.0, work_class="equivalent"),
         cell(3, "gone", None, status="crash"), cell(4, "bad", 0.1, status="incorrect"),
     ]  # fmt: skip
     figure = sampling.figure(run(rows, stages))
     (ax,) = figure.axes
     heights = [p.get_height() for p in ax.patches]
-    assert heights == pytest.approx([0, 5, 1, 0, 3.5])  # prepare, pick, id map, block; then whole
+    assert heights == pytest.approx([5, 1, 7, 3.5])  # pick, id map, an outline; a whole
     markers = [line.get_ydata()[0] for line in ax.lines if line.get_marker() == "D"]
     assert markers == pytest.approx([7.0, 3.5])
     labels = [t.get_text() for t in ax.get_xticklabels()]
     assert labels == ["baseline\nbaseline", "baseline\nfastsample"]
-    assert any("2.00x" in t.get_text() for t in ax.texts)
+    assert any(t.get_text().endswith("2.00x\nequivalent") for t in ax.texts)
+
+
+def test_a_row_in_doubt_is_marked_and_the_legend_has_what_is_drawn(run):
+    figure = sampling.figure(run([cell(1, "a", 0.5), cell(2, "b", 0.5, doubtful="busy")]))
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()][1] == "baseline\nb (?)"
+    told = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert [t.split(":")[0].partition(" (")[0] for t in told] == [
+        "not told apart", "measured sampling time", "(?)",
+    ]  # fmt: skip
 
 
 def test_a_panel_per_dataset_fanouts_and_batch_size(run):

@@ -72,6 +72,13 @@ def test_a_line_for_each_system_and_a_cross_for_a_failure(swept):
     assert "around" not in figure.get_suptitle()
 
 
+def test_a_point_in_doubt_is_marked(swept):
+    cells = [cell("a", batch_size=8), cell("b", doubtful="busy")]
+    figure = scalability.figure(swept(cells, batch_size=("batch_size", [(8, ["a"]), (64, ["b"])])))
+    assert [(t.get_text(), t.xy) for t in figure.axes[0].texts] == [("(?)", (64, 50.0))]
+    assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
+
+
 def test_intervals_are_those_of_the_time_and_cut_off_with_an_arrow(swept):
     wide = [cell("a8", batch_size=8, ci_low_s=-1.0, ci_high_s=2.5), cell("a64", ci_high_s=3.0)]
     run = swept(wide, batch_size=("batch_size", [(8, ["a8"]), (64, ["a64"])]))

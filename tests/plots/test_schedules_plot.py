@@ -97,6 +97,12 @@ def test_a_cell_without_a_bound_has_a_bar_alone(run):
     assert len(levels(ax)) == 1 and [t.get_text() for t in ax.texts] == ["1.10x"]
 
 
+def test_a_schedule_in_doubt_is_marked(run):
+    cells = [cell("a", SERIAL), cell("b", PREFETCH, doubtful="busy")]
+    (ax,) = schedules.figure(run(cells, told("b", 2.1, 1.1))).axes
+    assert ticks(ax)[3:] == ["serial", "prefetch (?)"]
+
+
 def test_without_a_bound_nothing_is_drawn(run, tmp_path):
     assert schedules.figure(run([cell("a", SERIAL)], [])) is None
     assert draw(tmp_path, ["schedules"]) == []

@@ -7,8 +7,8 @@ import pytest
 
 from gnnbench import cli, files
 from gnnbench.errors import UsageError
-from gnnbench.results import compare_text, schema, writer
-from gnnbench.results.compare import compare, open_run
+from gnnbench.results import compare_text, named, reader, schema, writer
+from gnnbench.results.compare import compare
 
 ROW = {
     "system": "s", "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu",
@@ -76,7 +76,7 @@ def judged(found):
 def test_verdicts_rest_on_the_change_of_the_ratio(tmp_path, factor, margin, verdict):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({}, scaled(factor))], day=3.0)  # all takes three times as long
-    found = compare(open_run(a), open_run(b / "cells.csv"), margin)
+    found = compare(reader.read(a), reader.read(named.find(str(b / "cells.csv"), b)), margin)
     (cell,) = judged(found)
     assert cell.verdict == verdict
     assert cell.regression == (verdict == "slower") == bool(found.regressions)
@@ -88,7 +88,7 @@ def test_verdicts_rest_on_the_change_of_the_ratio(tmp_path, factor, margin, verd
 def test_times_of_two_days_are_no_evidence(tmp_path):
     a = run(tmp_path / "a", [({"ratio": None}, ())])
     b = run(tmp_path / "b", [({"ratio": None}, ())], day=9.0)
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     assert [c.verdict for c in found.cells] == ["raw", "raw"] and not found.regressions
     assert "the reference itself" in found.cells[0].reason
     assert "no ratio in A" in found.cells[1].reason
@@ -102,7 +102,7 @@ def test_times_of_two_days_are_no_evidence(tmp_path):
 def test_what_is_not_judged_says_why(tmp_path, changes, ratios, words):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [(changes, ratios)])
-    (cell,) = judged(compare(open_run(a), open_run(b)))
+    (cell,) = judged(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.change) == ("raw", None) and words in cell.reason
 
 
@@ -110,7 +110,7 @@ def test_cells_match_by_id_else_by_what_they_are_and_missing_ones_are_listed(tmp
     a = run(tmp_path / "a", [({"system": "x"}, RATIOS), ({"system": "y"}, RATIOS)])
     b = run(tmp_path / "b", [({"system": "z", "id": "q"}, RATIOS),
                              ({"system": "x", "id": "p", "recipe": "{ }"}, RATIOS)])  # fmt: skip
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     assert [c.system for c in judged(found)] == ["x"]
     assert (found.only_a, found.only_b) == (["y"], ["z"])
     assert found.common.startswith("d, until compute, gcn, cpu, batch 8, fanouts 2/2")
@@ -121,7 +121,7 @@ def test_equal_work_under_two_names_is_two_cells(tmp_path):
     cells = [({"id": "c", "system": "x"}, RATIOS), ({"id": "c", "system": "y"}, RATIOS)]
     a = run(tmp_path / "a", cells)
     b = run(tmp_path / "b", cells[::-1])
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     assert [c.system for c in judged(found)] == ["x", "y"] and not found.only_b
 
 
@@ -129,7 +129,7 @@ def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
     a = run(tmp_path / "a", [({"threads": 2}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "one", "threads": 1}, scaled(0.5)),
                              ({"id": "two", "threads": 2}, RATIOS)])  # fmt: skip
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     assert [(c.threads, c.verdict) for c in judged(found)] == [(2, "same")]
     assert not found.regressions
     assert found.only_b == ["s, 1 threads"]
@@ -138,14 +138,14 @@ def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
 def test_the_same_cell_with_all_cores_of_another_machine_is_warned_of(tmp_path):
     a = run(tmp_path / "a", [({"threads": 2}, RATIOS)])
     b = run(tmp_path / "b", [({"threads": 4}, RATIOS)])
-    assert any("threads" in w for w in compare(open_run(a), open_run(b)).warnings)
+    assert any("threads" in w for w in compare(reader.read(a), reader.read(b)).warnings)
 
 
 def test_samplers_are_compared_by_their_sampling_time(tmp_path):
     sampling = {"until": "sample", "model": ""}
     a = run(tmp_path / "a", [(sampling, RATIOS)])
     b = run(tmp_path / "b", [(sampling, scaled(0.5))])  # their wall times are equal
-    (cell,) = judged(compare(open_run(a), open_run(b)))
+    (cell,) = judged(compare(reader.read(a), reader.read(b)))
     assert (cell.judged, cell.verdict) == ("sample_time_s", "slower")
     assert cell.change == pytest.approx(0.5)
 
@@ -153,7 +153,7 @@ def test_samplers_are_compared_by_their_sampling_time(tmp_path):
 def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "max_batches": 4}, RATIOS)])
-    assert len(judged(compare(open_run(a), open_run(b)))) == 1
+    assert len(judged(compare(reader.read(a), reader.read(b)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_a_limit_that_leaves_the_epoch_whole_is_none(tmp_path):
 def test_other_cells_do_not_match(tmp_path, key, value):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", key: value}, RATIOS)])
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     assert not judged(found) and len(found.only_a) == len(found.only_b) == 1
 
 
@@ -175,7 +175,7 @@ def test_runs_that_share_nothing_are_refused(tmp_path):
     text = (b / "cells.csv").read_text().replace("ref,", "other,").replace(",cpu,", ",cuda,")
     (b / "cells.csv").write_text(text)
     with pytest.raises(UsageError, match="share no cell"):
-        compare(open_run(a), open_run(b))
+        compare(reader.read(a), reader.read(b))
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_runs_that_share_nothing_are_refused(tmp_path):
 def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
     a = run(tmp_path / "a", [(before, RATIOS)])
     b = run(tmp_path / "b", [(after, RATIOS)])
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     (cell,) = judged(found)
     assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, worse)
     assert words in cell.reason
@@ -204,21 +204,21 @@ def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
 def test_a_failed_cell_of_another_definition_matches_though_it_knows_no_pick(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "pick": "default", "status": "timeout"}, ())])
-    (cell,) = judged(compare(open_run(a), open_run(b)))
+    (cell,) = judged(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.regression) == ("incomparable", True)
 
 
 def test_without_samples_nothing_is_judged(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)], samples=False)
     b = run(tmp_path / "b", [({}, scaled(0.5))])
-    (cell,) = judged(compare(open_run(a), open_run(b)))
+    (cell,) = judged(compare(reader.read(a), reader.read(b)))
     assert (cell.verdict, cell.reason) == ("raw", "fewer than 5 pairs: 0 in A, 5 in B")
 
 
 def test_another_machine_is_warned_of(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)], versions={"torch": "1"})
     b = run(tmp_path / "b", [({}, RATIOS)], machine="m2", versions={"torch": "2"})
-    warnings = compare(open_run(a), open_run(b)).warnings
+    warnings = compare(reader.read(a), reader.read(b)).warnings
     assert any("different machines" in w for w in warnings)
     assert any("torch: 1, 2" in w for w in warnings)
 
@@ -227,17 +227,17 @@ def test_other_versions_of_an_environment_are_warned_of(tmp_path):
     def environments(torch):
         return {"old": {"native": "", "versions": {"torch": torch, "python": "3.10.1"}}}
 
-    a = open_run(run(tmp_path / "a", [({}, RATIOS)], environments=environments("1")))
-    b = open_run(run(tmp_path / "b", [({}, RATIOS)], environments=environments("2")))
+    a = reader.read(run(tmp_path / "a", [({}, RATIOS)], environments=environments("1")))
+    b = reader.read(run(tmp_path / "b", [({}, RATIOS)], environments=environments("2")))
     assert compare(a, b).warnings == ["environment 'old' had other versions (torch: 1, 2)"]
-    c = open_run(run(tmp_path / "c", [({}, RATIOS)]))
+    c = reader.read(run(tmp_path / "c", [({}, RATIOS)]))
     assert compare(a, a).warnings == compare(a, c).warnings == []
 
 
 def test_formats(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS), ({"system": "y"}, RATIOS)])
     b = run(tmp_path / "b", [({}, scaled(0.5))])
-    found = compare(open_run(a), open_run(b))
+    found = compare(reader.read(a), reader.read(b))
     text = compare_text.markdown(found)
     assert text.startswith("d, until compute, gcn")
     assert text.splitlines()[3].count("---|") == text.splitlines()[4].count(" | ") + 1
@@ -266,4 +266,4 @@ def test_the_command_ends_with_five_on_a_regression(tmp_path, monkeypatch, capsy
     assert command(monkeypatch, capsys, b, a, "--format", "markdown")[0] == 0
     assert command(monkeypatch, capsys, a, b, "--format", "csv")[0] == 5
     code, out, err = command(monkeypatch, capsys, a, tmp_path)
-    assert (code, out) == (2, "") and "no cells.csv" in err
+    assert (code, out) == (2, "") and "cells.csv" in err

@@ -8,7 +8,7 @@ import pytest
 
 from gnnbench import files
 from gnnbench.errors import UsageError
-from gnnbench.results import reader, schema, writer
+from gnnbench.results import named, reader, schema, writer
 
 ROOT = Path(__file__).parents[2]
 UNITS = {"s": "_s", "B": "bytes"}
@@ -96,12 +96,12 @@ def test_foreign_and_damaged_tables_are_refused(tmp_path):
 
 def test_latest_is_the_newest_run(tmp_path):
     with pytest.raises(UsageError, match="no results"):
-        reader.latest(tmp_path)
+        named.find("latest", tmp_path)
     for experiment, stamp in (("b", "20260101T000000Z"), ("a", "20260102T000000Z")):
         folder = tmp_path / experiment / f"run-{stamp}-abc"
         folder.mkdir(parents=True)
         (folder / "cells.csv").write_text("id\n")
-    assert reader.latest(tmp_path).parent.name == "a"
+    assert named.find("latest", tmp_path).parent.name == "a"
 
 
 def test_journal_survives_a_torn_line(tmp_path):

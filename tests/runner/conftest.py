@@ -65,7 +65,8 @@ def launch(fakes, tmp_path, observer):
             for option in over.pop("options", ())
             for system in (systems.split(",") if option.startswith("speed=") else [""])
         ]
-        options = ("reference=fake", *mine)
+        given = any(option.startswith("reference=") for option in mine)
+        options = (*(() if given else ("reference=fake",)), *mine)
         over.setdefault("repeats", 2)
         over.setdefault("profile", "smoke")
         definition = tmp_path / "fakes.toml"

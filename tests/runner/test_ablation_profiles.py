@@ -25,6 +25,7 @@ def test_fastgls_cells_are_a_technique_apart(model, tmp_path):
         ("match", "as-drawn", "csr", "hop-by-hop"),
         ("match", "greedy", "csr", "hop-by-hop"),
         ("match", "greedy", "memory-aware", "hop-by-hop"),
+        ("match", "greedy", "memory-aware", "fused-map-by-hop"),
         ("match", "greedy", "memory-aware", "fused-map"),
     ]
     assert cells[0].system == "baseline"

@@ -260,7 +260,9 @@ def test_resume_refuses_what_changed(launch, monkeypatch):
     with pytest.raises(UsageError, match="no run of"):
         launch("fake", resume=True)
     first = launch("fake")
-    with pytest.raises(UsageError, match=r"no run .* has this definition"):
+    with pytest.raises(
+        UsageError, match=r"is another one: measure\.pairs was \[2\] and is \[3\]; give the same"
+    ):
         launch("fake", repeats=3, resume=True)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "changed")
     with pytest.raises(UsageError, match="the code changed since"):
@@ -270,6 +272,25 @@ def test_resume_refuses_what_changed(launch, monkeypatch):
     monkeypatch.setattr(machine, "fingerprint", lambda found: "another")
     with pytest.raises(UsageError, match="the machine changed since"):
         launch("fake", resume=True)
+
+
+def test_resume_refuses_a_plugin_whose_sources_changed(launch, monkeypatch, tmp_path):
+    """A repaired sampler would keep the verdict on what it was, a broken one too."""
+    from gnnbench import registry
+
+    changed = tmp_path / "changed.py"
+    changed.write_text("")
+    first = launch("fake,slow")
+    record = reader.read_record(first.folder)["plugins"]
+    assert record.keys() == {"system fake", "system slow"}
+    assert all(len(one["source_digest"]) == 16 for one in record.values())
+    assert launch("fake,slow", resume=True).folder == first.folder
+    monkeypatch.setattr(registry, "_sources", lambda module: [changed])
+    with pytest.raises(
+        UsageError, match=r"^the module '[a-z_]+' changed since 'run-.*--resume --f"
+    ):
+        launch("fake,slow", resume=True)
+    assert launch("fake,slow", resume=True, force=True).folder == first.folder
 
 
 def test_an_unknown_dataset_is_refused_before_anything_runs(launch, tmp_path):
@@ -284,6 +305,6 @@ def test_a_dataset_that_is_not_here_is_a_row(launch):
     assert states["products~twin@0.005"] == ("ok", "")
     status, reason = states["papers100m"]
     assert status == "missing_data"
-    assert "get it: curl -LO http" in reason
+    assert "get it: gnnbench data get papers100m; or curl -LO http" in reason
     assert "\n" not in reason
     assert outcome.exit_code == 6

@@ -13,6 +13,7 @@ import pytest
 from fakes import fake_environment
 
 from gnnbench import cli
+from gnnbench.version import __version__
 
 
 def start(*words, cwd, **env):
@@ -73,6 +74,11 @@ def test_json_is_all_there_is_on_standard_output(tmp_path):
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert found["cells"][0]["status"] == "ok"
+    assert found["cells"][0]["recipe"]["speed"] > 0 and found["cells"][0]["fanouts"] == [
+        15,
+        10,
+        5,
+    ]
     assert (tmp_path / found["run"] / "run.json").exists()
 
 
@@ -108,7 +114,7 @@ def test_dry_run_writes_nothing(inside, tmp_path):
     assert found["estimated_peak_bytes"] > 2**20
     assert list(tmp_path.iterdir()) == []
     code, out, _ = inside(*RUN, "--systems", "fake", "--dry-run")
-    assert (code, "GiB" in out) == (0, True)
+    assert (code, " MiB\n" in out) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -130,10 +136,25 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "nowhere.toml"), "there is no definition"),
         (("run",), "missing argument"),
         (("run", "breakdown", "--bogus"), "no such option"),
-        (("plot", "nowhere"), "no cells.csv"),
+        (("plot", "nowhere"), "'nowhere' is no run"),
         (("plot",), "no results in"),
         (("data", "info", "ogbn_arixv"), "did you mean 'ogbn_arxiv'?"),
-        (("bogus",), "bogus"),
+        (("bogus",), "no such command 'bogus'; see 'gnnbench --help'"),
+        (("data", "bogus"), "see 'gnnbench data --help'"),
+        (("data", "prepare"), "missing argument 'name'; see 'gnnbench data prepare --help'"),
+        (
+            ("run", "breakdown", "--threads", "4"),
+            "--threads; give -o threads=...; see 'gnnbench run",
+        ),
+        (("run", "breakdown", "--dataset", "x"), "did you mean --datasets?; see 'gnnbench run"),
+        (("calibrate", "--batch-size", "4"), "give -o batch_size=...; see 'gnnbench calibrate"),
+        (("run", "breakdown", "--systems", ""), "--systems names nothing"),
+        (("run", "breakdown", "--datasets", ","), "--datasets names nothing"),
+        (("run", "breakdown", "--profile", "x"), "'breakdown' has smoke, models, laptop, real"),
+        (("run", "breakdown", "-o", "threads=99999"), "threads=99999 is more than the "),
+        (("run", "breakdown", "-o", "seed=1", "-o", "seed=2"), "by '-o seed=1' and '-o seed=2'"),
+        (("list", "brakdown"), "did you mean 'breakdown'?"),
+        (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
 )
 def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message):
@@ -144,6 +165,94 @@ def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message
     assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_definition_goes_by_its_name_beside_it(inside, tmp_path):
+    own = 'schema_version = 2\nextends = "breakdown"\naxes.system = ["fake"]\n'
+    (tmp_path / "mine.toml").write_text(f'{own}reference = "fake"\naxes.seed = [7]\n')
+    code, out, err = inside("run", "mine", "--dry-run", "--json")
+    assert code == 0, err
+    assert {c["seed"] for c in json.loads(out)["cells"]} == {7}
+    (tmp_path / "breakdown.toml").write_text("broken")  # a shipped name means what is shipped
+    assert inside("run", "breakdown", "--systems", "fake", "--dry-run")[0] == 0
+    rule = '[[constraints]]\nexclude = { system = "fak" }\n'
+    (tmp_path / "mine.toml").write_text(own + rule)
+    code, _, err = inside("run", "mine", "--dry-run")
+    assert (code, "unknown system 'fak'; did you mean 'fake'?" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "rule,message",
+    [
+        ('"fak.speed" = 1', "unknown system 'fak'"),
+        ('dataset = ["products~twin@0.01", "prodcuts"]', "unknown dataset 'prodcuts'"),
+        ('device = "tpu"', "axis 'device' cannot be 'tpu'"),
+    ],
+)
+def test_a_constraint_on_what_there_is_not_is_refused(inside, tmp_path, rule, message):
+    text = 'schema_version = 2\nextends = "breakdown"\naxes.system = ["fake"]\n'
+    text += f"[[constraints]]\nexclude = {{ {rule} }}\n"
+    (tmp_path / "mine.toml").write_text(text)
+    code, _, err = inside("run", "mine.toml", "--dry-run")
+    assert (code, message in err) == (2, True), err
+
+
+def test_several_values_of_a_field_and_of_an_axis_are_cells_of_one_run(inside):
+    words = (
+        "run",
+        "breakdown",
+        "--profile",
+        "smoke",
+        "--systems",
+        "baseline",
+        "--dry-run",
+        "--json",
+    )
+    grid = ("-o", "baseline.sampler=[fused-map,fastsample]", "-o", "fanouts=[[10,5],[15,10,5]]")
+    code, out, err = inside(*words, *grid)
+    assert code == 0, err
+    cells = json.loads(out)["cells"]
+    assert [(c["recipe"]["sampler"]["name"], c["fanouts"]) for c in cells] == [
+        ("fused-map", [10, 5]), ("fastsample", [10, 5]),
+        ("fused-map", [15, 10, 5]), ("fastsample", [15, 10, 5]),
+    ]  # fmt: skip
+
+
+def test_what_one_experiment_has_is_listed(inside):
+    code, out, _ = inside("list", "breakdown", "--profile", "smoke", "--json")
+    found = json.loads(out)
+    assert (code, found["profile"], found["figures"]) == (0, "smoke", ["breakdown", "loss"])
+    assert [p["name"] for p in found["profiles"] if p["default"]] == ["laptop"]
+    axes = {a["axis"]: a for a in found["axes"]}
+    assert axes["batch_size"]["values"] == [256] and axes["gpus"]["values"] == []
+    assert [s["name"] for s in found["systems"]] == ["baseline", "dgl", "pyg"]
+    assert found["systems"][0]["settings"]["sampler"]["default"] == "hop-by-hop"
+    code, out, _ = inside("list", "breakdown")
+    assert (code, "breakdown: Epoch time by phase" in out, "figures: " in out) == (0, True, True)
+
+
+def test_the_help_of_a_run_names_the_experiment_s_own_profiles(inside):
+    code, out, _ = inside("run", "convergence", "-h")
+    assert code == 0 and "Profiles of convergence:" in out and "laptop (default)" in out
+    code, out, _ = inside("run", "-h")
+    assert code == 0 and "Profiles of" not in out
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("run",), ("data",), ("data", "info"), ("list",), ("doctor",)]
+)
+def test_help_and_version_have_short_ways(inside, words):
+    assert inside(*words, "-h") == inside(*words, "--help")
+    assert inside("--version") == (0, f"gnnbench {__version__}\n", "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path):
+    """Of the help, which the parser prints, and of a list, which we do."""
+    for words in (("list",), ("run", "breakdown", "--help")):
+        process = start(*words, cwd=tmp_path)
+        process.stdout.close()
+        _, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
 
 
 def test_data_that_is_not_here_is_code_six(inside):
@@ -175,14 +284,17 @@ def test_list_and_doctor(tmp_path):
     assert code == 0
     assert "breakdown" in [e["name"] for e in found["experiments"]]
     systems = {s["name"]: s for s in found["systems"]}
-    assert systems["fake"]["runs on"] == "cpu"
+    assert systems["fake"]["runs on"] == ["cpu"]
+    assert systems["fake"]["settings"]["speed"]["help"]
+    breakdown = next(e for e in found["experiments"] if e["name"] == "breakdown")
+    assert breakdown["default"] == "laptop" and breakdown["profiles"]["smoke"].startswith("seconds")
     assert "pip install absent" in systems["absent"]["missing"]
     assert "ogbn_arxiv" in [d["name"] for d in found["datasets"]]
     code, out, _ = call("doctor", "--json", cwd=tmp_path)
     checks = {c["what"]: c for c in json.loads(out)["checks"]}
     assert code == 0
     assert {"threads", "memory", "noise", "native CPU library", "GPU", "dgl"} <= set(checks)
-    assert all(c["fix"] for c in checks.values() if c["ok"] == "no")
+    assert all(c["fix"] for c in checks.values() if not c["ok"])
     code, out, err = call("list", cwd=tmp_path)
     assert (code, err) == (0, "")
     assert "pip install absent" in out.replace("\n", " ")

@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.runner.estimate import ROOFLINE_S, describe, estimate
@@ -31,7 +33,27 @@ def test_cells_that_cannot_run_cost_nothing():
     found = describe(plan, MEASURE)
     assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
     assert found["cells"][1]["estimated_time_s"] is None
-    assert found["estimated_time_s"] == found["cells"][0]["estimated_time_s"]
+    (made,) = found["preparations"]
+    alone = found["cells"][0]["estimated_time_s"]
+    assert found["estimated_time_s"] == alone + made["estimated_time_s"]
+
+
+def test_a_plan_of_which_nothing_can_run_has_no_estimate():
+    gone = replace(CELL, system="gone", composed=False)
+    plan = Plan([gone], [], failures={gone.id: Failure("missing_dep", "why")})
+    found = describe(plan, MEASURE)
+    assert found["estimated_time_s"] is found["estimated_peak_bytes"] is None
+
+
+@pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
+def test_graphs_not_made_yet_have_an_estimate(dataset):
+    cell = replace(CELL, dataset=dataset, system="baseline")
+    found = describe(Plan([cell], [Pair(cell)]), MEASURE)
+    assert found["pairs_of_unknown_size"] == 0
+    (made,) = found["preparations"]
+    assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
+    alone = found["cells"][0]["estimated_time_s"]
+    assert alone > 0 and found["estimated_time_s"] == alone + made["estimated_time_s"]
 
 
 def test_what_may_not_fit_is_said(monkeypatch):

@@ -28,6 +28,10 @@ from gnnbench.runner import failures
         (ZeroDivisionError("by zero"), "crash"),
         (ValueError(), "crash"),
         (ImportError("libx.so: cannot open shared object file"), "missing_dep"),
+        (ImportError("libx.so: failed to map segment from shared object"), "oom_host"),
+        (MissingError("the library does not load (cannot allocate memory); mend it"), "oom_host"),
+        (HostMemoryError("too large; take less"), "oom_host"),
+        (GpuMemoryError("cudaHostAlloc: not enough memory"), "oom_gpu"),
     ],
 )
 def test_exceptions(error, status):

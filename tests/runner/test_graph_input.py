@@ -18,6 +18,7 @@ def npz(tmp_path, monkeypatch):
     np.savez(
         path,
         num_nodes=8,
+        rows="targets",
         indptr=np.array([0, 1, 2, 3, 4, 5, 6, 9, 9]),
         indices=np.array([1, 2, 3, 4, 5, 6, 6, 0, 0], dtype=np.int32),
         features=np.ones((8, 3), dtype=np.float16),

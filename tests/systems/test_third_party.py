@@ -84,14 +84,14 @@ def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, tmp_path)
     systems = {s["name"]: s for s in json.loads(out)["systems"]}
     assert {*registry.OURS["system"], *ENTRIES["system"]} == set(systems)
     theirs = systems["thirdparty"]
-    assert (theirs["summary"], theirs["runs on"]) == ("a stranger's system", "cpu")
-    assert {"sampler.depth", "features.rows"} <= set(theirs["settings"].split(", "))
+    assert (theirs["summary"], theirs["runs on"]) == ("a stranger's system", ["cpu"])
+    assert {"sampler.depth", "features.rows"} <= set(theirs["settings"])
     own = systems["ownloop"]
-    assert (own["runs on"], own["settings"]) == ("cpu", "size")
+    assert (own["runs on"], list(own["settings"])) == (["cpu"], ["size"])
     for name, words in (
         ("brokenparty", "a_package_that_nobody_has"), ("nosystem", "neither a Recipe nor a class"),
     ):  # fmt: skip
-        assert systems[name]["runs on"] == "nothing" and words in systems[name]["missing"]
+        assert systems[name]["runs on"] == [] and words in systems[name]["missing"]
 
 
 RUN = (
@@ -109,7 +109,7 @@ def test_unknown_where_they_are_not(loose: Path, tmp_path: Path) -> None:
 def test_they_run_beside_ours_on_an_imported_graph(installed: Path, tmp_path: Path) -> None:
     edges = [f"{u}\t{(u * 7 + k * k) % 900}\n" for u in range(900) for k in range(1, 6)]
     (tmp_path / "edges.tsv").write_text("# source\ttarget\n" + "".join(edges))
-    words = ("data", "import", "edges.tsv", "--name", "mine", "--symmetric", "--features", "8")
+    words = ("data", "import", "edges.tsv", "--name", "mine", "--symmetric", "--feature-dim", "8")
     code, _, err = gnnbench(installed, tmp_path, *words)
     assert (code, err) == (0, "")
     systems = ("baseline", "thirdparty", "ownloop", "brokenparty")

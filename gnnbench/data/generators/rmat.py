@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench import rng
 from gnnbench.data.generators.drawn import write_features
-from gnnbench.data.generators.making import host_pieces, making
+from gnnbench.data.generators.making import gpu_bytes, host_pieces, making
 from gnnbench.data.generators.seeded import seeded_features, seeded_labels
 from gnnbench.data.generators.twin import share_of_65536
 
@@ -98,7 +98,7 @@ def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:
     """
     nodes, edges = counts(size.scale, size.degree)
     if not out.done("indptr", "indices", "train_idx"):
-        with making(edges, 24 * edges + 160 * nodes) as device:
+        with making(edges, gpu_bytes(nodes, edges)) as device:
             indptr, indices = graph(size.scale, seed, device, size.degree)
             out.write("indptr", "int64", (nodes + 1,), host_pieces(indptr))
             out.write("indices", "int32", (edges,), host_pieces(indices))

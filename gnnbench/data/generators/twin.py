@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gnnbench.data.generators.drawn import write_features
-from gnnbench.data.generators.making import host_pieces, making
+from gnnbench.data.generators.making import gpu_bytes, host_pieces, making
 from gnnbench.data.generators.recipe import TwinRecipe
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> d
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
     n, edges = spec.num_nodes, spec.num_edges
-    with making(edges, 24 * edges + 160 * n) as device:
+    with making(edges, gpu_bytes(n, edges)) as device:
         if not out.done("indptr", "indices"):
             indptr, indices = ops.graph(spec, device)
             out.write("indptr", "int64", (n + 1,), host_pieces(indptr))

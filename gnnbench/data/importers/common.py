@@ -19,6 +19,7 @@ from gnnbench.data.generators.seeded import (
     seeded_split,
     seeded_split_of,
 )
+from gnnbench.data.importers.named import NodeArrays
 from gnnbench.data.manifest import Source
 from gnnbench.data.store.csc import EdgeChunks
 from gnnbench.data.store.layout import row_chunks
@@ -33,7 +34,9 @@ class ImportOptions:
     ``feature_dim``, ``num_classes`` and the split are used where the source has none (0: a
     default): ``split`` counts training, validation and test nodes, otherwise ``train_fraction`` of
     the labelled nodes train and the rest is halved, validation having a fifth of all at most.
-    ``num_nodes`` says how many nodes an edge list has (0: those that it names).
+    ``num_nodes`` says how many nodes an edge list has (0: those that it names). ``rows`` says what
+    a row of a matrix is, ``targets`` or ``sources`` of its edges (empty: the source has to say it);
+    ``given`` has features, labels and a split that are not in the source.
     """
 
     name: str
@@ -44,6 +47,8 @@ class ImportOptions:
     split: tuple[int, int, int] = (0, 0, 0)
     train_fraction: float = 0.6
     num_nodes: int = 0
+    rows: str = ""
+    given: NodeArrays = NodeArrays()
 
     @property
     def add_reverse(self) -> bool:

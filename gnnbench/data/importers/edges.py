@@ -16,12 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from gnnbench.data.importers.common import (
-    ImportOptions,
-    write_labels,
-    write_seeded_features,
-    write_splits,
-)
+from gnnbench.data.importers.common import ImportOptions
+from gnnbench.data.importers.nodes import NodeSources
 from gnnbench.data.importers.rawfile import reading
 from gnnbench.data.store.csc import EdgeChunks
 from gnnbench.data.store.layout import row_chunks
@@ -51,23 +47,26 @@ class EdgeFormat:
 
 
 def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
-    """Write the arrays of an edge list; features, labels and split are seeded.
+    """Write the arrays of an edge list; features, labels and split that are not given are seeded.
 
     Every line ``u v`` is the edge u -> v: u becomes an in-neighbour of v. Parallel edges and
     self-loops are kept unless ``options.source`` says otherwise. Weights are not kept, and the
-    result says so. Raises ``DataError`` for a file that is no edge list.
+    result says so. With given features or labels node k is their row k, so ids are kept as they
+    are. Raises ``DataError`` for a file that is no edge list, or an id without a row.
     """
     form = sniff(path)
+    nodes = NodeSources(None, options.given)
+    wanted = options.num_nodes or nodes.num_nodes
     out.write("scratch_edges", "int64", (None, 2), edge_pieces(path, form))
     edges = out.read("scratch_edges")
     high = _check_ids(edges, path, form)
-    if options.num_nodes:
-        if high >= options.num_nodes:
+    if wanted:
+        if high >= wanted:
             raise DataError(
-                f"{path} has an edge with node {high}, outside 0..{options.num_nodes - 1}; "
-                "correct the number of nodes or the file"
+                f"{_bad_line(path, form, wanted - 1)}, outside 0..{wanted - 1}; correct the "
+                "number of nodes (or of rows of features or labels), or the file"
             )
-        ids, num_nodes = None, options.num_nodes
+        ids, num_nodes = None, wanted
     else:
         ids = _used_ids(edges, high)
         num_nodes = len(ids)
@@ -87,19 +86,14 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
         merge=options.merge,
         drop_self_loops=options.drop_self_loops,
     )
-    num_classes, labels = write_labels(out, None, num_nodes, options)
-    split = write_splits(out, None, num_nodes, options)
-    features = write_seeded_features(out, num_nodes, options)
+    about = nodes.write(out, num_nodes, options)
     if form.ignored:
         notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")
     return {
-        "num_classes": num_classes,
+        **about,
         "source": f"edge list {path}",
         "loader": "edge-list",
-        "features": features,
-        "labels": labels,
-        "split": split,
-        "notes": notes,
+        "notes": [*notes, *nodes.notes],
         "symmetric": True if options.add_reverse and options.merge else None,
     }
 
@@ -152,25 +146,68 @@ def sniff(path: Path) -> EdgeFormat:
 
 def edge_pieces(path: Path, form: EdgeFormat, rows: int = 1 << 20) -> Iterator[np.ndarray]:
     """Edges as int64 ``[*, 2]`` (source, target), in pieces and in order."""
-    import pandas as pd
 
     columns = [form.source, form.target]
-    with reading(path), _text(path) as file:
+    with reading(path):
         try:
-            frames = pd.read_csv(
-                file,
-                sep=form.separator,
-                header=None,
-                skiprows=form.skip,
-                comment=form.comment,
-                skipinitialspace=True,
-                dtype=dict.fromkeys(columns, "int64"),
-                chunksize=rows,
+            with _text(path) as file:
+                yield from _parsed(file, form, columns, rows)
+        except (ValueError, OverflowError):
+            if wrong := _bad_line(path, form):
+                raise DataError(f"{wrong}; correct it") from None
+            raise
+
+
+def _parsed(
+    file: IO[bytes], form: EdgeFormat, columns: list[int], rows: int
+) -> Iterator[np.ndarray]:
+    import pandas as pd
+
+    try:
+        frames = pd.read_csv(
+            file,
+            sep=form.separator,
+            header=None,
+            skiprows=form.skip,
+            comment=form.comment,
+            skipinitialspace=True,
+            dtype=dict.fromkeys(columns, "int64"),
+            chunksize=rows,
+        )
+        for frame in frames:
+            yield frame[columns].to_numpy()
+    except pd.errors.EmptyDataError:
+        return
+
+
+def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
+    """What is wrong with the first line that is no edge between nodes 0 to ``most``, by its number.
+
+    Empty where all are. Read only once it is known that some line is wrong: it takes long.
+    """
+    width, last = 0, max(form.source, form.target)
+    with _text(path) as file:
+        for number, line in enumerate(file, 1):
+            text = (
+                line.decode("utf-8", "replace").partition(form.comment)[0].strip().lstrip("\ufeff")
             )
-            for frame in frames:
-                yield frame[columns].to_numpy()
-        except pd.errors.EmptyDataError:
-            return
+            if number <= form.skip or not text:
+                continue
+            fields = _fields(text, form.separator)
+            width = width or len(fields)
+            ids = [fields[c].strip("\"'") for c in (form.source, form.target) if c < len(fields)]
+            if len(fields) <= last:
+                why = f"has {len(fields)} of {width} columns"
+            elif len(fields) > width:
+                why = f"has {len(fields)} columns where the first edge has {width}"
+            elif bad := next((i for i in ids if not _is_id(i)), None):
+                why = f"has '{bad[:40]}' where the id of a node is expected"
+            elif bad := next((i for i in ids if not 0 <= int(i) <= most), None):
+                why = f"has an edge with node {bad}"
+            else:
+                continue
+            return f"line {number} of {path} ('{text[:60]}') {why}"
+    return ""
 
 
 def _text(path: Path) -> IO[bytes]:
@@ -211,7 +248,7 @@ def _check_ids(edges: np.ndarray, path: Path, form: EdgeFormat) -> int:
         below = piece[1:] if number == 0 else piece
         high_below = max(high_below, int(below.max(initial=-1)))
     if low < 0:
-        raise DataError(f"{path} has an edge with node {low}; number the nodes from 0 on")
+        raise DataError(f"{_bad_line(path, form)}; number the nodes from 0 on")
     nodes, count = (int(v) for v in edges[0])
     if not form.header and count == len(edges) - 1 and nodes > high_below >= 0:
         raise DataError(

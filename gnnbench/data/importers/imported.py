@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 from gnnbench.data.importers.common import ImportOptions, naming
+from gnnbench.data.importers.edge_arrays import ROWS
 from gnnbench.data.importers.edges import import_edges
-from gnnbench.data.importers.npz import import_npz
+from gnnbench.data.importers.formats import graph_arrays, node_arrays
+from gnnbench.data.importers.named import NamedArrays, NodeArrays
+from gnnbench.data.importers.npz import import_arrays
 from gnnbench.data.manifest import Source
 from gnnbench.data.names import check_new_name
 from gnnbench.data.paths import imported_dir
@@ -19,10 +22,9 @@ from gnnbench.data.store.writer import GraphWriter, Progress, graph_lock
 from gnnbench.errors import DataError, UsageError
 
 # Raised when what an import writes changes, so that older folders are no longer taken for it.
-_VERSION = 2
-_PICKLED = {".pt", ".pth", ".pkl", ".pickle"}
+_VERSION = 3
 # For edge lists that list an undirected edge once, or in both directions: the union counts.
-_SYMMETRIC = Source(loader="edge-list", paths=[], get="", add_reverse=True, merge=True)
+SYMMETRIC = Source(loader="edge-list", paths=[], get="", add_reverse=True, merge=True)
 
 
 def import_source(
@@ -30,6 +32,10 @@ def import_source(
     name: str,
     *,
     symmetric: bool = False,
+    rows: str = "",
+    features: str | Path | None = None,
+    labels: str | Path | None = None,
+    split: str | Path | None = None,
     train_fraction: float = 0.6,
     feature_dim: int = 0,
     num_classes: int = 0,
@@ -39,53 +45,76 @@ def import_source(
     root: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Store an edge list or an ``.npz`` as ``name``; returns the graph's folder.
+    """Store a graph that is a file as ``name``; returns the graph's folder.
 
-    ``symmetric`` adds the reverse of every edge and merges parallel ones. Where the source has no
-    features, labels or split, seeded ones are drawn (``feature_dim`` wide, 0: 64; of
-    ``num_classes`` classes, 0: 16; ``train_fraction`` of the nodes for training) and ``meta.json``
-    says so. ``num_nodes`` of an edge list keeps its ids as they are, isolated nodes included; by
-    default its nodes are those that an edge names.
+    ``source`` is an edge list as text (``gnnbench.data.importers.edges``) or a file of arrays
+    (``gnnbench.data.importers.npz`` has the keys): ``.npz``, scipy's among them, ``.npy`` with an
+    edge_index, ``.pt`` with tensors, a dict of them or PyG's ``Data``, or of ``dgl.save_graphs``.
 
-    The same call again returns at once. Raises ``UsageError`` for a name that is taken or an option
-    that does not fit, ``DataError`` for a source that is no graph.
+    ``symmetric`` adds the reverse of every edge and merges parallel ones. ``rows`` says what a row
+    of an adjacency matrix is where the file does not: ``targets`` or ``sources`` of its edges.
+    ``features``, ``labels`` and ``split`` are files (``gnnbench.data.importers.formats``) that go
+    before what the source has. Where there are none, seeded ones are drawn (``feature_dim`` wide,
+    0: 64; of ``num_classes`` classes, 0: 16; ``train_fraction`` of the nodes for training) and
+    ``meta.json`` says so. ``num_nodes`` of an edge list keeps its ids as they are, isolated nodes
+    included, as do given features or labels; by default its nodes are those that an edge names.
+
+    The same call again returns at once. Raises ``UsageError`` for a name that is taken, an option
+    that does not fit, or a directed graph that does not say which way it points; ``DataError`` for
+    a source that is no graph.
     """
     path = Path(source).expanduser().absolute()
     if not path.is_file():
         raise UsageError(
-            f"there is no file {source}; give an edge list as text (gzipped or not) or an .npz"
-        )
-    if path.suffix in _PICKLED:
-        raise UsageError(
-            f"{source} holds pickled objects, which gnnbench never loads; load it in Python and "
-            "call gnnbench.data.importers.objects.from_pyg or from_dgl"
-        )
-    npz = path.suffix == ".npz"
-    if npz and (symmetric or num_nodes):
-        raise UsageError(
-            f"{source} is an .npz with its own number of nodes; leave --num-nodes out, and write "
-            f"'{name}+sym' where it is to be symmetric"
+            f"there is no file {source}; give an edge list as text (gzipped or not), an .npz, a "
+            ".pt or a graph file of DGL"
         )
     check_options(train_fraction, feature_dim, num_classes)
     if num_nodes < 0:
         raise UsageError(f"a graph cannot have {num_nodes} nodes; give a positive number")
+    if rows not in ("", *ROWS):
+        raise UsageError(f"rows of a matrix are not '{rows}'; give targets or sources")
     options = ImportOptions(
-        check_new_name(name), seed, feature_dim, num_classes, _SYMMETRIC if symmetric else None,
-        train_fraction=train_fraction, num_nodes=num_nodes,
+        check_new_name(name), seed, feature_dim, num_classes, SYMMETRIC if symmetric else None,
+        train_fraction=train_fraction, num_nodes=num_nodes, rows=rows,
     )  # fmt: skip
-    stat = path.stat()
-    asked = {k: v for k, v in asdict(options).items() if k not in ("source", "split")}
+    files = {"features": features, "labels": labels, "split": split}
+    asked = {f.name: getattr(options, f.name) for f in fields(options)}
     identity = {
-        "import": {**asked, "symmetric": symmetric},
-        "from": str(path), "size": stat.st_size, "modified": stat.st_mtime_ns, "version": _VERSION,
+        "import": {k: v for k, v in asked.items() if k not in ("source", "split", "given")},
+        "symmetric": symmetric, **_stamp(path), "version": _VERSION,
+        "given": {k: _stamp(Path(v).expanduser().absolute()) for k, v in files.items() if v},
     }  # fmt: skip
     final = imported_dir(root) / options.name
     with claimed(final, identity, replace_graph, progress) as out:
         if out is not None:
+            given = {k: _given(v, k) for k, v in files.items() if v}
             with naming(path):
-                about = (import_npz if npz else import_edges)(path, out, options)
+                about = _import(path, out, replace(options, given=NodeArrays(**given)))
                 out.finish(name=options.name, seed=seed, **about)
     return final
+
+
+def _stamp(path: Path) -> dict[str, Any]:
+    stat = path.stat() if path.is_file() else None
+    return {"from": str(path), "size": stat and stat.st_size, "modified": stat and stat.st_mtime_ns}
+
+
+def _given(file: str | Path, role: str) -> NamedArrays:
+    return node_arrays(Path(file).expanduser().absolute(), role)
+
+
+def _import(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    arrays = graph_arrays(path)
+    if arrays is not None:
+        with arrays:
+            return {**import_arrays(arrays, out, options), "loader": path.suffix[1:] or "dgl"}
+    if options.rows:
+        raise UsageError(
+            f"{path} is an edge list, whose lines are 'source target'; leave --rows out (a header "
+            "may name the columns in another order)"
+        )
+    return import_edges(path, out, options)
 
 
 def check_options(train_fraction: float, feature_dim: int, num_classes: int) -> None:

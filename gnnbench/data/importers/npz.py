@@ -1,28 +1,38 @@
-"""Import a graph from one ``.npz``.
+"""Import a graph from arrays by name: an ``.npz``, or what a ``.pt`` or DGL's file holds.
 
-Keys: ``indptr`` and ``indices`` (CSC of in-neighbours, integers); features as ``features``
-``[num_nodes, width]`` or as CSR in ``feat_data``, ``feat_indices``, ``feat_indptr`` with
-``feat_dim`` (``feat_kind`` says ``dense``, ``csr`` or ``none``); ``labels`` (-1: unlabelled);
-``train_idx``, ``val_idx``, ``test_idx``; ``weights`` of the edges, in the order of ``indices``;
-``num_nodes``; texts ``source``, ``license``, ``split_origin``, ``note``. Everything but the
-topology may be missing.
+Edges, in one of these forms (`rows`: see below):
+
+``edge_index``            ``[2, num_edges]``: sources, then targets
+``src`` and ``dst``       ``[num_edges]`` each (or ``source`` and ``target``)
+``row`` and ``col``       an adjacency matrix by its entries
+``indptr``, ``indices``   an adjacency matrix by its rows
+what ``scipy.sparse.save_npz`` writes: a CSR, CSC or COO matrix; ``data`` are the edges' weights,
+unless they are all 1
+
+``rows`` (a text) says what a row of a matrix is: ``targets`` (row v lists the sources of the edges
+into v: CSC of in-neighbours) or ``sources`` (row u lists the targets of u's edges). A directed
+graph without it is refused and the option asked for; one that is the same both ways needs none.
+
+Weights of the edges, as they are listed: ``weights``, ``edge_weight`` or ``weight``. Features:
+``features``, ``x``, ``feat`` or ``feature`` ``[num_nodes, width]``, or as CSR in ``feat_data``,
+``feat_indices``, ``feat_indptr`` with ``feat_dim`` (``feat_kind`` says ``dense``, ``csr`` or
+``none``). Labels: ``labels``, ``y`` or ``label`` (-1: unlabelled). Split: ``train_idx``,
+``val_idx``, ``test_idx`` (ids), or ``train_mask``, ``val_mask``, ``test_mask`` (booleans). Single
+values: ``num_nodes``, ``num_classes``; texts ``source``, ``license``, ``split_origin``, ``note``.
+Everything but the edges may be missing; an array of another name is not kept, and named in a note.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from gnnbench.data.importers.common import (
-    ImportOptions,
-    csr_rows,
-    write_labels,
-    write_seeded_features,
-    write_splits,
-)
+from gnnbench.data.importers.common import ImportOptions
+from gnnbench.data.importers.edge_arrays import EdgeArrays, find_edges, write_edges
+from gnnbench.data.importers.named import NamedArrays, NodeArrays
+from gnnbench.data.importers.nodes import FEATURES, NodeSources
 from gnnbench.data.importers.rawfile import NpzFile
-from gnnbench.data.store.csc import index_dtype
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -30,82 +40,96 @@ from gnnbench.errors import DataError
 def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
     """Write the arrays of ``path``; returns what ``GraphWriter.finish`` wants to know.
 
-    Features and labels that are missing are drawn from ``options.seed``, and the result says so.
-    Raises ``DataError`` for a file that is damaged or malformed.
+    Raises as :func:`import_arrays`.
     """
     with NpzFile(path) as npz:
-        indptr = npz.integers("indptr")
-        num_nodes = len(indptr) - 1
-        stated = npz.scalar("num_nodes")
-        if num_nodes < 1 or (stated is not None and stated != num_nodes):
+        return {**import_arrays(npz, out, options), "loader": "npz"}
+
+
+def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+    """Write a graph that is arrays by name; returns what ``GraphWriter.finish`` wants to know.
+
+    Features, labels and a split that are missing are drawn from ``options.seed``, and the result
+    says so. Raises ``DataError`` for what is damaged or malformed, ``UsageError`` for a directed
+    graph that does not say which way it points.
+    """
+    edges = find_edges(arrays)
+    nodes = NodeSources(arrays, options.given)
+    num_nodes = _num_nodes(edges, arrays, nodes.num_nodes, options)
+    write_edges(out, edges, num_nodes, options, arrays)
+    classes = int(arrays.scalar("num_classes", 0)) or options.num_classes
+    about = nodes.write(out, num_nodes, replace(options, num_classes=classes))
+    about["split"] = str(arrays.scalar("split_origin", "")) or about["split"]
+    notes = [str(arrays.scalar("note", "")).strip(), *edges.notes, *nodes.notes]
+    if left := _left(arrays, edges.used | nodes.used):
+        notes.append(f"not kept: {', '.join(left)}")
+    return {
+        **about,
+        "source": ("" if "source" in edges.used else str(arrays.scalar("source", "")))
+        or str(arrays.path),
+        "licence": str(arrays.scalar("license", "")),
+        "notes": [note for note in notes if note],
+        "symmetric": True if options.add_reverse and options.merge else None,
+    }
+
+
+class Counts(NamedTuple):
+    """Of a graph whose arrays are not read yet; 0 where their heads do not tell.
+
+    ``width`` of features and ``train``, a number of nodes, are 0 too where these are to be drawn.
+    """
+
+    nodes: int
+    edges: int
+    width: int
+    train: int
+    id_bytes: int
+
+
+def counts(arrays: NamedArrays) -> Counts:
+    """What the heads of the arrays tell of a graph. Raises ``DataError`` for a damaged file."""
+    listed = arrays.first(("edge_index", "src", "target", "row", "coords", "indices"))
+    edges = arrays.header(listed) if listed else None
+    nodes = NodeSources(arrays, NodeArrays()).num_nodes
+    if "indptr" in arrays:
+        nodes = max(arrays.header("indptr").size - 1, 0)
+    nodes = int(arrays.scalar("num_nodes", 0)) or nodes
+    width = int(arrays.scalar("feat_dim", 0))
+    if (key := arrays.first(FEATURES)) and len(shape := arrays.header(key).shape) == 2:
+        width = shape[1]
+    train = arrays.header("train_idx").size if "train_idx" in arrays else 0
+    if edges is None:
+        return Counts(nodes, 0, width, train, 8)
+    return Counts(nodes, edges.shape[-1] if edges.shape else 0, width, train, edges.dtype.itemsize)
+
+
+def _num_nodes(edges: EdgeArrays, arrays: NamedArrays, rows: int, options: ImportOptions) -> int:
+    """Number of nodes, by what is asked or stated, by the nodes' rows or by the largest id."""
+    stated = arrays.scalar("num_nodes")
+    asked = options.num_nodes or int(stated or 0)
+    if stated is not None and int(stated) < 1:
+        raise DataError(f"the graph in {arrays.path} has no nodes; give one that has")
+    if edges.num_nodes:  # a matrix has its own
+        if asked not in (0, edges.num_nodes):
             raise DataError(
-                f"indptr in {path} has {len(indptr)} entries for {stated or 'at least 1'} nodes; "
+                f"indptr in {arrays.path} has {edges.num_nodes + 1} entries for {asked} nodes; "
                 "correct the file"
             )
-        out.write("indptr", "int64", (num_nodes + 1,), [indptr])
-        indices = npz.integers("indices")
-        wide = "int64" if indices.dtype.itemsize == 8 else index_dtype(num_nodes)
-        out.write("indices", wide, (len(indices),), [indices])
-        if "weights" in npz:
-            shape = npz.header("weights").shape
-            if shape != indices.shape:
-                raise DataError(
-                    f"weights in {path} has shape {shape}, [{len(indices)}] is expected; "
-                    "correct the file"
-                )
-            out.write("weights", "float32", shape, npz.flat("weights"))
-        del indptr, indices
-
-        labels = npz.integers("labels", num_nodes) if "labels" in npz else None
-        stated_classes = int(npz.scalar("num_classes", 0))
-        num_classes, label_origin = write_labels(
-            out, labels, num_nodes, _with_classes(options, stated_classes)
-        )
-        keys = ("train_idx", "val_idx", "test_idx")
-        splits = tuple(npz.integers(key) for key in keys) if "train_idx" in npz else None
-        split_origin = write_splits(out, splits, num_nodes, options)  # type: ignore[arg-type]
-        feature_origin = _features(npz, out, num_nodes, options)
-        notes = [str(npz.scalar("note", "")).strip()]
-        return {
-            "num_classes": num_classes,
-            "source": str(npz.scalar("source", "")) or str(path),
-            "licence": str(npz.scalar("license", "")),
-            "loader": "npz",
-            "features": feature_origin,
-            "labels": label_origin,
-            "split": str(npz.scalar("split_origin", "")) or split_origin,
-            "notes": [note for note in notes if note],
-        }
+        return edges.num_nodes
+    ids = [ids for ids in edges.ends or () if ids.dtype.kind in "iu"]
+    found = asked or rows or max((int(i.max(initial=-1)) + 1 for i in ids), default=0)
+    if found < 1:
+        raise DataError(f"the graph in {arrays.path} has no edges; give one that has")
+    return found
 
 
-def _with_classes(options: ImportOptions, stated: int) -> ImportOptions:
-    return replace(options, num_classes=stated or options.num_classes)
+def _left(arrays: NamedArrays, used: set[str]) -> list[str]:
+    """Names of the arrays, single values apart, that nothing was read of."""
 
+    def is_array(key: str) -> bool:
+        try:
+            return arrays.header(key).shape != ()
+        except DataError:  # of pickled objects, say
+            return True
 
-def _features(npz: NpzFile, out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:
-    default = "dense" if "features" in npz else "csr" if "feat_data" in npz else "none"
-    kind = npz.scalar("feat_kind", default)
-    if kind == "none":
-        return write_seeded_features(out, num_nodes, options)
-    if kind == "dense":
-        header = npz.header("features")
-        if header.shape[:1] != (num_nodes,):
-            raise DataError(
-                f"features in {npz.path} has shape {header.shape}, [{num_nodes}, width] is "
-                "expected; correct the file"
-            )
-        out.write("features", "float32", header.shape, npz.rows("features"))
-    elif kind == "csr":
-        width = int(npz.scalar("feat_dim", 0))
-        columns, starts = npz.integers("feat_indices"), npz.integers("feat_indptr", num_nodes + 1)
-        width = width or int(columns.max(initial=-1)) + 1
-        data = npz.array("feat_data")
-        if data.dtype.kind not in "fiu":
-            raise DataError(f"feat_data in {npz.path} has type {data.dtype}; correct the file")
-        pieces = csr_rows(data, columns, starts, width, npz.path)
-        out.write("features", "float32", (num_nodes, width), pieces)
-    else:
-        raise DataError(
-            f"feat_kind in {npz.path} is '{kind}', dense, csr or none is expected; correct the file"
-        )
-    return "source"
+    return sorted(key for key in arrays.keys - used if is_array(key))

@@ -8,13 +8,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
+from gnnbench.data.importers.named import ArrayHeader, NamedArrays
 from gnnbench.errors import DataError
 
 _PIECE_BYTES = 1 << 24
@@ -51,21 +51,7 @@ def reading(path: Path) -> Iterator[None]:
 _header_2 = np.lib.format.read_array_header_2_0
 
 
-@dataclass(frozen=True)
-class ArrayHeader:
-    """Shape and type of an array inside an ``.npz``."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    fortran: bool
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-
-class NpzFile:
+class NpzFile(NamedArrays):
     """An ``.npz`` whose arrays are read without unpickling and, where large, in pieces."""
 
     def __init__(self, path: Path) -> None:
@@ -85,12 +71,9 @@ class NpzFile:
     ) -> None:
         self._zip.close()
 
-    def __contains__(self, key: str) -> bool:
-        return key in self.keys
-
     def _open(self, key: str) -> tuple[IO[bytes], ArrayHeader]:
         if key not in self.keys:
-            raise DataError(f"{self.path} has no array '{key}'; get it again or add the array")
+            raise self.missing(key)
         file = self._zip.open(f"{key}.npy")
         version = np.lib.format.read_magic(file)
         if version not in ((1, 0), (2, 0)):
@@ -143,44 +126,13 @@ class NpzFile:
         whole = np.concatenate(pieces) if pieces else np.empty(0, header.dtype)
         return whole.reshape(header.shape, order="F" if header.fortran else "C")
 
-    def rows(self, key: str) -> Iterator[np.ndarray]:
-        """Pieces of a matrix along its first axis. Raises ``DataError`` where it is none."""
-        header = self.header(key)
-        if len(header.shape) != 2 or header.shape[1] < 1 or header.dtype.kind not in "fiu":
-            raise DataError(
-                f"'{key}' in {self.path} has type {header.dtype} and shape {header.shape}, numbers "
-                "in two dimensions are expected; correct the file"
-            )
+    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[np.ndarray]:
         if header.fortran:
             yield self.array(key)
             return
         width = header.shape[1]
         for piece in self.flat(key, multiple=width):
             yield piece.reshape(-1, width)
-
-    def integers(self, key: str, length: int | None = None) -> np.ndarray:
-        """A one-dimensional integer array (of a given length). Raises ``DataError`` otherwise."""
-        header = self.header(key)
-        if header.dtype.kind not in "iu" or len(header.shape) != 1:
-            raise DataError(
-                f"'{key}' in {self.path} has type {header.dtype} and shape {header.shape}, one "
-                "dimension of integers is expected; correct the file"
-            )
-        if length is not None and header.shape[0] != length:
-            raise DataError(
-                f"'{key}' in {self.path} has {header.shape[0]} entries, {length} are expected; "
-                "correct the file"
-            )
-        return self.array(key)
-
-    def scalar(self, key: str, default: Any = None) -> Any:
-        """A number or a text stored as an array of one element."""
-        if key not in self.keys:
-            return default
-        values = self.array(key)
-        if values.size != 1:
-            raise DataError(f"'{key}' in {self.path} must be a single value; correct the file")
-        return values.reshape(()).item()
 
 
 def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[np.ndarray]:

@@ -134,13 +134,18 @@ def _mix(first: np.ndarray, second: np.ndarray) -> int:
 
 
 def is_symmetric(indptr: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether the multiset of edges equals that of the reversed edges."""
+    return same_both_ways(csc_edges(indptr, indices))
+
+
+def same_both_ways(chunks: EdgeChunks) -> bool:
     """Whether the multiset of edges equals that of the reversed edges.
 
     Compares 64-bit sums of mixed edges, so it needs no memory; two different multisets agree with
     a probability of about 2^-64.
     """
     forward, backward = 0, 0
-    for src, dst in csc_edges(indptr, indices)():
+    for src, dst in chunks():
         forward += _mix(src, dst)
         backward += _mix(dst, src)
     return (forward - backward) % (1 << 64) == 0

@@ -37,7 +37,7 @@ def validate(
     if indptr.ndim != 1 or len(indptr) < 2:
         raise wrong("indptr must have one dimension and at least two entries")
     num_nodes = len(indptr) - 1
-    _check_indptr(indptr, len(indices), wrong)
+    check_indptr(indptr, len(indices), wrong)
     for low, high in _in_threads(_range, row_chunks(indices)):
         if low < 0 or high >= num_nodes:
             bad = low if low < 0 else high
@@ -72,7 +72,8 @@ def validate(
         raise wrong("the training set has nodes without a label")
 
 
-def _check_indptr(indptr: np.ndarray, num_edges: int, wrong) -> None:  # type: ignore[no-untyped-def]
+def check_indptr(indptr: np.ndarray, num_edges: int, wrong: Callable[[str], DataError]) -> None:
+    """Raise ``wrong``'s error unless ``indptr`` goes from 0 to ``num_edges`` without a fall."""
     if int(indptr[0]) != 0:
         raise wrong(f"indptr starts with {int(indptr[0])} instead of 0")
     if int(indptr[-1]) != num_edges:

@@ -47,6 +47,22 @@ def writing_to(folder: Path) -> Iterator[None]:
         ) from None
 
 
+def partial_folder(final: Path) -> Path:
+    """Where a graph is made before it gets its name."""
+    return final.parent / f".{final.name}.partial"
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of the files in a folder; 0 where it is not there."""
+    return sum(p.stat().st_size for p in folder.iterdir()) if folder.is_dir() else 0
+
+
+def free_disk_bytes(folder: Path) -> int:
+    """Free on the disk that a folder is on, or would be."""
+    there = next(f for f in (folder, *folder.parents) if f.exists())
+    return shutil.disk_usage(there).free
+
+
 @contextlib.contextmanager
 def graph_lock(final: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a graph folder against other processes that would write it."""
@@ -88,7 +104,7 @@ class GraphWriter:
         self, final: Path, fingerprint: Mapping[str, Any], progress: Progress | None = None
     ) -> None:
         self.final = final
-        self.folder = final.parent / f".{final.name}.partial"
+        self.folder = partial_folder(final)
         self.progress = progress
         self._fingerprint = json.loads(json.dumps(fingerprint))
         self._arrays: dict[str, dict[str, Any]] = {}

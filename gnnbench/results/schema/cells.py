@@ -22,7 +22,8 @@ STATUSES = {
 }
 WORK_CLASSES = {
     "identical": "the same sampled edges as the reference (equal digests)",
-    "equivalent": "same frontier and inclusion law, edges and nodes per seed within 1 %",
+    "equivalent": "same frontier and inclusion law, drawn by other random numbers; edges and nodes "
+    "per seed within 1 %, of few within what chance leads them apart, 3 % at most",
     "different": "other work; no plain ratio is given, only per edge and per batch",
 }
 

@@ -1,6 +1,7 @@
 """Aggregation as a stage: whose layers train on the blocks, and what sums their neighbours."""
 
 from gnnbench.stages.aggregate.spec import (
+    FEWEST_BYTES,
     AggregateSpec,
     Csr,
     DglLayers,
@@ -13,6 +14,7 @@ from gnnbench.stages.aggregate.spec import (
 )
 
 __all__ = [
+    "FEWEST_BYTES",
     "AggregateSpec",
     "Csr",
     "DglLayers",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing, require_pyg
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import gpu_missing, native_missing
 from gnnbench.stages.spec import Spec, option
+
+NARROWING, FEWEST_BYTES = "narrowing", "fewest-bytes"
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.models.framework import Framework
@@ -42,7 +44,25 @@ class AggregateSpec(Spec):
 
 
 @dataclass(frozen=True)
-class Csr(AggregateSpec):
+class OwnOrder(AggregateSpec):
+    """Our layers with a choice of when a layer's W is multiplied."""
+
+    linear: str = option(
+        NARROWING, "when W is multiplied: before the aggregation where it narrows the rows, as by"
+        " DGL's layers (narrowing), or whenever training then moves fewer bytes (fewest-bytes)",
+        (NARROWING, FEWEST_BYTES),
+    )  # fmt: skip
+
+    def plain(self) -> dict[str, Any]:
+        """Name and fields; recipes and ids that narrow are those of runs that knew no other way."""
+        found = super().plain()
+        if self.linear == NARROWING:
+            del found["linear"]
+        return found
+
+
+@dataclass(frozen=True)
+class Csr(OwnOrder):
     """Our layers; a destination's sampled neighbours are added up one after the other."""
 
     name: ClassVar[str] = "csr"
@@ -64,11 +84,11 @@ class Csr(AggregateSpec):
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(aggregate, attend)
+        return Native(aggregate, attend, self.linear == FEWEST_BYTES)
 
 
 @dataclass(frozen=True)
-class Tuned(AggregateSpec):
+class Tuned(OwnOrder):
     """Our layers; the fastest sum of rows that we have on a GPU."""
 
     name: ClassVar[str] = "tuned"
@@ -90,7 +110,7 @@ class Tuned(AggregateSpec):
         from gnnbench.ops.library import load_native
 
         load_native()
-        return Native(aggregate_tuned, attend)
+        return Native(aggregate_tuned, attend, self.linear == FEWEST_BYTES)
 
 
 @dataclass(frozen=True)

@@ -75,13 +75,15 @@ class SamplerSpec(Spec):
 class SamplerStage(ABC):
     """Draws the batches of an epoch, and answers for them at the gate.
 
-    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced, ``ahead``
-    that other processes draw while the epoch goes on: ``sample`` waits for what is under way.
+    ``pick`` and ``frontier`` are names; ``native`` says that its stages can be traced, ``exact``
+    that it draws the reference's edges and its ``digest`` is theirs, ``ahead`` that other processes
+    draw while the epoch goes on: ``sample`` waits for what is under way.
     """
 
     pick: str
     frontier: str
     native: ClassVar[bool] = False
+    exact: ClassVar[bool] = False
     ahead: ClassVar[bool] = False
 
     def __init__(self, spec: SamplerSpec, job: Job) -> None:

@@ -1,8 +1,10 @@
-"""Samplers of the library (``gnnbench.samplers()``) as stages: ours, and third parties'."""
+"""Samplers of the library (``gnnbench.samplers()``) as stages: ours, and third parties' that draw
+the same edges. Those with random numbers of their own are in ``own``."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,18 +15,19 @@ from torch import Tensor
 from gnnbench import registry, rng
 from gnnbench.check import gate
 from gnnbench.check.hops import digest
-from gnnbench.check.law import Law
+from gnnbench.check.law import BY_WEIGHT, Law, named
 from gnnbench.check.same import same_work
 from gnnbench.errors import UnsupportedError
 from gnnbench.minibatch import Hop, MiniBatch
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import native_missing
-from gnnbench.ops.picks import WEIGHTED
+from gnnbench.ops.picks import PICKS, WEIGHTED
 from gnnbench.sampling.base import TOPOLOGIES, Sampler
 from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.counts import CALLS, TOPOLOGY_BYTES, measure
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.own import OwnStage
 from gnnbench.stages.spec import option
 
 if TYPE_CHECKING:
@@ -38,7 +41,6 @@ OFFSETS = 16  # bytes of a row's two offsets
 class NativeSampler(SamplerSpec):
     """A sampler of the library; ``library`` is its class."""
 
-    repeats: ClassVar[bool] = True
     library: ClassVar[type[Sampler]]
     topology: str = option(
         DEFAULT,
@@ -65,6 +67,13 @@ class NativeSampler(SamplerSpec):
             )
         return self.library.picks_on(where)
 
+    def _chosen(self, what: str, known: Sequence[str]) -> str:
+        """A sampler with random numbers of its own stands for every pick of its law."""
+        law = self.library.law
+        if what == "pick" and law and self.pick in PICKS and named(self.pick) == law:
+            return self.library.name
+        return super()._chosen(what, known)
+
     def resolved(self, device: str) -> Self:
         """The same with every default put in."""
         spec = super().resolved(device)
@@ -80,8 +89,10 @@ class NativeSampler(SamplerSpec):
         """The topology, where a GPU reads it out of host memory."""
         return ("indptr", "indices") if self.topology == "uva" else ()
 
-    def build(self, job: Job) -> NativeStage:
+    def build(self, job: Job) -> SamplerStage:
         """The stage around the library's sampler."""
+        if self.library.law:
+            return OwnStage(self, job, _built(self, job))
         leaves = job.device.type == "cuda" and self.resolved("cuda").topology != "gpu"
         return (OffDevice if leaves else NativeStage)(self, job)
 
@@ -104,41 +115,49 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
         namespace={
             "name": name, "summary": library.summary, "library": library,
             "devices": library.devices, "frontiers": library.frontiers, "__doc__": library.__doc__,
+            "repeats": not library.law,
         },
     )  # fmt: skip
     return made
 
 
-def native(name: str, **options: Any) -> NativeSampler:
-    """A sampler of the library by its name. Raises ``UsageError``."""
-    return spec_of(name, registry.load(registry.SAMPLER, name))(**options)
+def native(name: str | type[Sampler], **options: Any) -> NativeSampler:
+    """A sampler of the library by its name, or by its class. Raises ``UsageError``."""
+    if isinstance(name, str):
+        return spec_of(name, registry.load(registry.SAMPLER, name))(**options)
+    return spec_of(name.name, name)(**options)
+
+
+def _built(spec: NativeSampler, job: Job) -> Sampler:
+    """The library's sampler of a cell."""
+    cell, graph = job.cell, job.graph
+    weighted = spec.pick in WEIGHTED or spec.library.law == BY_WEIGHT
+    if weighted and graph.weights is None:
+        raise UnsupportedError(
+            f"pick '{spec.pick}' needs edge weights, and '{graph.name}' stores none"
+        )
+    return build_sampler(
+        spec.library,
+        graph,
+        cell.fanouts,
+        job.device,
+        cell.seed,
+        pick=spec.pick,
+        frontier=spec.frontier,
+        topology=None if job.device.type == "cpu" else spec.topology,
+        weights="graph" if weighted else None,
+        **spec.own(),
+    )
 
 
 class NativeStage(SamplerStage):
     """A sampler of the library; its edges are held against the reference's."""
 
-    native = True
+    native = exact = True
 
     def __init__(self, spec: NativeSampler, job: Job) -> None:
         super().__init__(spec, job)
-        cell, graph = job.cell, job.graph
-        weighted = spec.pick in WEIGHTED
-        if weighted and graph.weights is None:
-            raise UnsupportedError(
-                f"pick '{spec.pick}' needs edge weights, and '{graph.name}' stores none"
-            )
-        self.sampler = build_sampler(
-            spec.name,
-            graph,
-            cell.fanouts,
-            job.device,
-            cell.seed,
-            pick=spec.pick,
-            frontier=spec.frontier,
-            topology=None if job.device.type == "cpu" else spec.topology,
-            weights="graph" if weighted else None,
-            **spec.own(),
-        )
+        self.sampler = _built(spec, job)
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
         """One dispatch for all hops."""

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from gnnbench.data.importers.npz import counts
+from gnnbench.data.importers.rawfile import NpzFile
 from gnnbench.data.prepare import load_dataset, prepare
 from gnnbench.data.store.layout import ARRAYS
 from gnnbench.data.store.reader import open_graph, verify
-from gnnbench.errors import DataError
+from gnnbench.errors import DataError, UsageError
 
 CSR = {
     "feat_kind": np.array("csr"),
@@ -55,7 +57,7 @@ def test_weights(root: Path, make_npz, arrays) -> None:
     assert np.array_equal(graph.weights.numpy(), weights.astype(np.float32))
     assert load_dataset(str(make_npz("b.npz"))).weights is None
     for name, wrong, says in (
-        ("c.npz", weights[1:], "weights in .* has shape"),
+        ("c.npz", weights[1:], "'weights' in .* shape"),
         ("d.npz", weights - 1, "weights has -1.0 at edge 0"),
         ("e.npz", np.where(weights > 0, np.nan, 0), "weights has nan at edge 1"),
         ("f.npz", weights.astype(str), "weights"),
@@ -126,7 +128,8 @@ MALFORMED = [
     (lambda v: {"indices": v["indices"].reshape(1, -1)}, r"shape \(1, 7\)"),
     (lambda v: {"indices": v["indices"][:-1]}, "there are 6 indices"),
     (lambda v: {"labels": v["labels"][:-1]}, "'labels' .* has 4 entries, 5 are expected"),
-    (lambda v: {"labels": v["labels"].astype(float)}, "'labels' .* type float64"),
+    (lambda v: {"labels": v["labels"] / 2}, "'labels' .* values that are not class numbers"),
+    (lambda v: {"labels": v["labels"].astype(str)}, "'labels' .* type <U"),
     (lambda v: {"features": v["features"][:-1]}, r"features .* shape \(4, 3\)"),
     (lambda v: {"features": v["features"].ravel()}, "features .* has shape"),
     (lambda v: {"features": v["features"].astype(str)}, "'features' .* numbers in two dim"),
@@ -155,6 +158,20 @@ def test_malformed_files(root: Path, make_npz, arrays, change, says: str) -> Non
     assert [p.name for p in root.iterdir() if not p.name.endswith(".lock")] == []
 
 
+def test_counts_by_heads_alone(make_npz, tmp_path: Path) -> None:
+    with NpzFile(make_npz()) as npz:
+        assert counts(npz) == (5, 7, 3, 3, 4)
+    with NpzFile(make_npz(**CSR, num_nodes=None, train_idx=None)) as npz:
+        assert counts(npz) == (5, 7, 7, 0, 4)
+    edges = np.zeros((2, 6), np.int64)
+    np.savez(tmp_path / "e.npz", edge_index=edges, x=np.zeros((9, 4), np.float32))
+    with NpzFile(tmp_path / "e.npz") as npz:
+        assert counts(npz) == (9, 6, 4, 0, 8)
+    np.savez(tmp_path / "row.npz", row=edges[0], col=edges[1])
+    with NpzFile(tmp_path / "row.npz") as npz:
+        assert counts(npz) == (0, 6, 0, 0, 8)
+
+
 @pytest.mark.parametrize("keep", [0, 1, 100, -1, -100])
 def test_truncated_files(root: Path, make_npz, keep: int) -> None:
     path = make_npz()
@@ -179,7 +196,7 @@ def test_flipped_files(
         path.write_bytes(bad)
         try:
             graph = load_dataset(str(path), root=root / str(position))
-        except DataError as error:
+        except (DataError, UsageError) as error:  # without 'rows' it is asked for
             assert "\n" not in str(error)
             refused += 1
             continue
@@ -204,6 +221,7 @@ def test_any_graph_comes_back(data, num_nodes: int, width: int) -> None:
     values = {
         "indptr": indptr,
         "indices": indices,
+        "rows": np.array("targets"),
         "features": features,
         "labels": labels,
         "train_idx": np.array(sorted(train, reverse=True)),

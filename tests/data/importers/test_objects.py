@@ -75,7 +75,7 @@ def test_dgl(root: Path, tmp_path: Path) -> None:
     g.edata["w"] = W
     graph = open_graph(from_dgl(g, "mine", tmp_path / "folder"))
     same(graph)
-    assert graph.meta["notes"] == ["not kept: edata w (weights= names the one to keep)"]
+    assert graph.meta["notes"] == ["not kept: edata w"]
     assert graph.weights is None
     same(load_dataset(str(tmp_path / "folder")))
     graph = open_graph(from_dgl(g, "weighted", weights="w"))
@@ -109,7 +109,7 @@ def test_several_layouts_and_types(root: Path) -> None:
     same(graph)
     assert graph.meta["notes"] == [
         "the first of several splits",
-        "not kept: edge_attr (no system reads it)",
+        "not kept: edge_attr",
     ]
     same(open_graph(from_pyg(Plain(x=X.bfloat16(), y=Y.int(), **MASKS), "other")))
 
@@ -144,16 +144,16 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"edge_index": torch.stack([SRC, DST + 1])}, "edge with node 5"),
         ({"edge_index": torch.stack([SRC, DST]).float()}, "type float32, integers are"),
         ({"num_nodes": 0}, "no nodes"),
-        ({"x": X[:4]}, "'features' got 4 rows"),
+        ({"x": X[:4]}, r"x in PyG Data has shape \(4, 3\)"),
         ({"x": X[0]}, r"shape \(3,\)"),
         ({"x": X / 0}, "NaN or infinity"),
-        ({"y": Y[:4]}, r"y has shape \(4,\)"),
+        ({"y": Y[:4]}, "'y' in PyG Data has 4 entries, 5 are expected"),
         ({"y": torch.ones(5, 3)}, "multi-label"),
         ({"y": Y / 2}, "not class numbers"),
-        ({"train_mask": torch.ones(4).bool()}, r"mask .* shape \(4,\)"),
+        ({"train_mask": torch.ones(4).bool()}, r"mask' .* shape \(4,\)"),
         ({"train_mask": torch.zeros(5).bool()}, "training set is empty"),
         ({"y": Y, "train_mask": torch.ones(5).bool()}, "without a label"),
-        ({"edge_weight": W[:5]}, r"edge weights have type float32 and shape \(5,\)"),
+        ({"edge_weight": W[:5]}, r"edges' weights, has type float32 and shape \(5,\)"),
         ({"edge_weight": W - 0.5}, r"weights has -0\.5 at edge 2"),
         ({"edge_weight": W / 0}, "weights has inf at edge 0"),
         ({"edge_weight": W * float("nan")}, "weights has nan at edge 0"),

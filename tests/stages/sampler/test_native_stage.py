@@ -61,6 +61,7 @@ def test_default_picks_are_the_samplers(small_graph):
     assert found == {
         "hop-by-hop": "floyd",
         "gnnlab": "fisher_yates",
+        "fused-map-by-hop": "floyd",
         "fused-map": "floyd",
         "fastsample": "floyd",
         "pgsampler": "reservoir",

@@ -1,0 +1,51 @@
+"""``gnnbench new``: system, sampler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gnnbench.cli.common import Json, print_json
+
+app = typer.Typer(
+    no_args_is_help=True, help="Begin a package that adds a system or a sampler of your own."
+)
+Name = Annotated[str, typer.Argument(help="Of the package, its module and what it adds.")]
+Out = Annotated[Path | None, typer.Option(help="New folder of the package; default: NAME.")]
+
+
+@app.command("system")
+def new_system(name: Name, out: Out = None, json: Json = False) -> None:
+    """Write a package with a system: a recipe, with a feature store to be replaced by yours."""
+    _write("system", name, out, json, "breakdown")
+
+
+@app.command("sampler")
+def new_sampler(name: Name, out: Out = None, json: Json = False) -> None:
+    """Write a package with a sampler in plain PyTorch, to be replaced by yours.
+
+    It draws by random numbers of its own: gnnbench tests its picks before and after timing.
+    """
+    _write("sampler", name, out, json, "sampling")
+
+
+def _write(kind: str, name: str, out: Path | None, json: bool, experiment: str) -> None:
+    from gnnbench.new.package import write
+
+    files = write(kind, name, out)
+    folder = files[0].parent
+    commands = [
+        f"pip install -e {folder}",
+        f"pytest {folder}",
+        f"gnnbench run {experiment} --profile smoke --systems baseline,{name}",
+    ]
+    if json:
+        print_json({"files": [str(file) for file in files], "next": commands})
+        return
+    for file in files:
+        print(file)
+    print("next:")
+    for command in commands:
+        print(f"  {command}")

@@ -1,0 +1,275 @@
+"""Open the files that graphs, features, labels and splits come in, as arrays by name.
+
+``.npz`` and ``.npy`` of numpy, ``.pt`` of torch (tensors, dicts of them, PyG's ``Data``), graph
+files of DGL, text. Nothing is unpickled but what torch calls weights, and PyG's ``Data``.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import zipfile
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.data.importers.edge_arrays import WEIGHTS
+from gnnbench.data.importers.named import HeldArrays, NamedArrays, as_array
+from gnnbench.data.importers.nodes import FEATURES, LABELS, SPLIT
+from gnnbench.data.importers.rawfile import NpzFile, reading
+from gnnbench.errors import DataError, MissingError, UsageError
+
+_TORCH = (".pt", ".pth")
+_PICKLED = (".pkl", ".pickle")
+# What PyG's Data is made of.
+_DATA = {
+    "torch_geometric.data.data.Data",
+    "torch_geometric.data.data.DataEdgeAttr",
+    "torch_geometric.data.data.DataTensorAttr",
+    "torch_geometric.data.storage.GlobalStorage",
+}
+_DGL = struct.pack("<Q", 0xDD2E4FF046B4A13F)  # the first bytes of what dgl.save_graphs writes
+
+
+def graph_arrays(path: Path) -> NamedArrays | None:
+    """What a graph's file holds; None for a text.
+
+    Raises ``UsageError`` for a file of pickled objects, ``MissingError`` where the package is not
+    installed that is needed to read it, ``DataError`` for a damaged one.
+    """
+    if path.suffix == ".npz":
+        return NpzFile(path)
+    if path.suffix == ".npy":
+        return HeldArrays(path, {"edge_index": _npy(path)})
+    if path.suffix in _TORCH:
+        return HeldArrays(path, torch_arrays(path))
+    if path.suffix in _PICKLED:
+        raise UsageError(
+            f"{path} holds pickled objects, which gnnbench never loads; load it in Python and "
+            "call gnnbench.data.importers.objects.from_pyg or from_dgl"
+        )
+    with reading(path), path.open("rb") as file:
+        is_dgl = file.read(len(_DGL)) == _DGL
+    return HeldArrays(path, _dgl_file(path)) if is_dgl else None
+
+
+def _npy(path: Path) -> np.ndarray:
+    with reading(path):
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def torch_arrays(path: Path) -> dict[str, np.ndarray]:
+    """The tensors of what ``torch.save`` wrote, by name."""
+    value = _torch_load(path)
+    if isinstance(value, list | tuple) and value and hasattr(value[0], "keys"):
+        # What PyG's InMemoryDataset saves: a graph, and where several begin.
+        if len(value) > 1 and value[1]:
+            raise DataError(f"{path} holds several graphs; save the one to train on by itself")
+        value = value[0]
+    if hasattr(value, "to_dict"):
+        value = {**value.to_dict(), "num_nodes": value.num_nodes}
+    if isinstance(value, Mapping):
+        return tensors_by_name(value)
+    if hasattr(value, "detach"):
+        return tensors_by_name({"adj" if _is_sparse(value) else "edge_index": value})
+    raise DataError(
+        f"{path} holds a {type(value).__name__}; give a tensor edge_index, a dict of tensors or "
+        "PyG's Data"
+    )
+
+
+def _torch_load(path: Path) -> Any:
+    import torch
+
+    zipped = zipfile.is_zipfile(path)
+
+    def load(classes: list[Any]) -> Any:
+        with reading(path), torch.serialization.safe_globals(classes):
+            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped or None)
+
+    try:
+        return load([])
+    except pickle.UnpicklingError:
+        names = torch.serialization.get_unsafe_globals_in_checkpoint(path) if zipped else []
+    if not names:
+        raise DataError(f"{path} is truncated, damaged or no file of torch; get it again")
+    if others := sorted(set(names) - _DATA):
+        raise UsageError(
+            f"{path} holds pickled objects ({others[0]}), which gnnbench never loads; save a dict "
+            "of tensors (torch.save(data.to_dict(), ...)), or call from_pyg or from_dgl of "
+            "gnnbench.data.importers.objects in Python"
+        )
+    try:
+        return load(
+            [getattr(import_module(m), c) for m, _, c in (n.rpartition(".") for n in _DATA)]
+        )
+    except ImportError:
+        raise MissingError(
+            f"{path} holds PyG's Data and PyG is not installed; pip install torch-geometric"
+        ) from None
+
+
+def _is_sparse(value: Any) -> bool:
+    return hasattr(value, "layout") and str(value.layout) != "torch.strided"
+
+
+def tensors_by_name(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Tensors, arrays and single values of a mapping as arrays; what is none of these is left out.
+
+    A sparse matrix under ``adj`` or ``adj_t`` becomes its entries ``row`` and ``col`` and, unless
+    they are all 1, their ``weights``; rows of ``adj_t`` are targets, as PyG has it.
+    """
+    found: dict[str, np.ndarray] = {}
+    for key, value in values.items():
+        if key in ("adj", "adj_t") and _is_sparse(value):
+            matrix = value.detach().cpu().to_sparse_coo().coalesce()
+            found["row"], found["col"] = (ids.numpy() for ids in matrix.indices())
+            if not bool((matrix.values() == 1).all()):
+                found["weights"] = as_array(matrix.values())
+            found["num_nodes"] = np.asarray(max(matrix.shape))
+            if key == "adj_t":
+                found["rows"] = np.asarray("targets")
+        elif hasattr(value, "detach") or isinstance(value, np.ndarray | np.generic):
+            found[key] = as_array(value)
+        elif isinstance(value, int | float | str):
+            found[key] = np.asarray(value)
+    return found
+
+
+def _dgl_file(path: Path) -> dict[str, np.ndarray]:
+    from gnnbench.foreign.dgl_import import require_dgl
+
+    dgl = require_dgl()
+    with reading(path):
+        try:
+            graphs, _ = dgl.load_graphs(str(path))
+        except dgl.DGLError as error:
+            raise ValueError(str(error).strip()) from None
+    if len(graphs) != 1:
+        raise DataError(f"{path} holds {len(graphs)} graphs; save the one to train on by itself")
+    return dgl_arrays(graphs[0])
+
+
+def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") -> dict[str, Any]:
+    """Edges and data of a homogeneous DGL graph, by name; data of other edges as ``edata NAME``.
+
+    ``features``, ``labels`` and ``weights`` name what is none of the usual keys. Raises
+    ``UsageError`` for another kind of graph or a key that is not there.
+    """
+    if not getattr(g, "is_homogeneous", False) or getattr(g, "is_block", False):
+        raise UsageError(
+            f"this {type(g).__name__} is not a homogeneous DGL graph; see dgl.to_homogeneous"
+        )
+    src, dst = g.edges()
+    found: dict[str, Any] = {"src": src, "dst": dst, "num_nodes": int(g.num_nodes())}
+    chosen = set()
+    for kind, table, asked, names in (
+        ("ndata", g.ndata, features, FEATURES),
+        ("ndata", g.ndata, labels, LABELS),
+        ("edata", g.edata, weights, WEIGHTS),
+    ):
+        if asked and asked not in table:
+            raise UsageError(f"the graph has no {kind}['{asked}']; it has {', '.join(table)}")
+        if key := asked or next((name for name in names if name in table), ""):
+            found[names[0]] = table[key]
+            chosen.add((kind, key))
+    for kind, table in (("ndata", g.ndata), ("edata", g.edata)):
+        for key in table:
+            if (kind, key) not in chosen and not key.startswith("_"):
+                plain = kind == "ndata" and key not in found
+                found[key if plain else f"{kind} {key}"] = table[key]
+    return tensors_by_name(found)
+
+
+def node_arrays(path: Path, role: str) -> NamedArrays:
+    """A file of ``features``, ``labels`` or a ``split``, under the keys that importers read.
+
+    Features: ``.npy``, ``.pt``, an ``.npz`` (one array, one of a usual name, or a CSR matrix of
+    scipy) or text, a row a node. Labels: the same, or a number a line. Split: an ``.npz`` or
+    ``.pt`` with ``train``, ``val`` (or ``valid``) and ``test``, as ids or masks, or text with one
+    of these words (or ``none``) a line. Raises ``UsageError`` where there is no such file,
+    ``DataError`` for one that is not understood.
+    """
+    if not path.is_file():
+        width = " (--feature-dim is the width of seeded ones)" * (role == "features")
+        raise UsageError(f"there is no file {path} with {role}; give the path of one{width}")
+    if path.suffix == ".npz":
+        arrays: NamedArrays = NpzFile(path)
+    elif path.suffix == ".npy":
+        arrays = HeldArrays(path, {role: _npy(path)})
+    elif path.suffix in _TORCH:
+        value = _torch_load(path)
+        value = value if isinstance(value, Mapping) else {role: value}
+        arrays = HeldArrays(path, tensors_by_name(value))
+    else:
+        arrays = HeldArrays(path, {role: _text(path, role)})
+    if role == "split":
+        return _split(arrays)
+    usual = FEATURES if role == "features" else LABELS
+    if arrays.first(usual) or (role == "features" and "feat_data" in arrays):
+        return arrays
+    if role == "features" and {"format", "data", "indices", "indptr", "shape"} <= arrays.keys:
+        return _scipy_features(arrays)
+    if len(arrays.keys) != 1:
+        held = ", ".join(sorted(arrays.keys)) or "nothing"
+        raise DataError(f"{path} has no array '{role}', but {held}; name it {role}")
+    (only,) = arrays.keys
+    return HeldArrays(path, {role: arrays.array(only)})
+
+
+def _text(path: Path, role: str) -> np.ndarray:
+    import pandas as pd
+
+    with reading(path):
+        frame = pd.read_csv(
+            path, header=None, sep=r"\s+|\s*[,;]\s*", engine="python", comment="#",
+            dtype=str if role == "split" else None, keep_default_na=role != "split",
+        )  # fmt: skip
+    if role == "features":
+        numbers = [kind.kind in "fiub" for kind in frame.dtypes]
+        if not all(numbers):
+            raise DataError(
+                f"column {numbers.index(False) + 1} of {path} is not numbers alone; "
+                "features are one row of numbers a node, without a header"
+            )
+        return frame.to_numpy(np.float32)
+    if frame.shape[1] != 1:
+        raise DataError(
+            f"{path} has {frame.shape[1]} columns; {role} in a text are one word or number a line, "
+            "a line a node"
+        )
+    return frame[0].to_numpy() if role == "labels" else frame[0].to_numpy().astype(str)
+
+
+def _scipy_features(arrays: NamedArrays) -> NamedArrays:
+    kind = str(arrays.scalar("format"))
+    if kind != "csr":
+        raise DataError(f"{arrays.path} is a matrix in scipy's format {kind}; save its .tocsr()")
+    shape = arrays.integers("shape", 2)
+    parts = {f"feat_{key}": arrays.array(key) for key in ("data", "indices", "indptr")}
+    return HeldArrays(arrays.path, {**parts, "feat_dim": np.asarray(shape[1])})
+
+
+def _split(arrays: NamedArrays) -> NamedArrays:
+    names = [name for part in SPLIT for name in part]
+    if any(name in arrays or f"{name}_idx" in arrays or f"{name}_mask" in arrays for name in names):
+        return arrays
+    words: np.ndarray = np.empty(0)
+    if len(arrays.keys) == 1:
+        words = arrays.array(*arrays.keys)
+    if words.dtype.kind != "U" or words.ndim != 1:
+        raise DataError(
+            f"{arrays.path} has no array 'train'; a split has train, val and test, as ids or as "
+            "masks, or is a text with one of these words a line"
+        )
+    low = np.char.lower(words)
+    known = np.isin(low, [*names, "none"])
+    if not known.all():
+        bad = int(np.argmin(known))
+        raise DataError(
+            f"entry {bad + 1} of {arrays.path} is '{words[bad]}'; train, val, test or none is right"
+        )
+    return HeldArrays(arrays.path, {part[0]: np.isin(low, part) for part in SPLIT})

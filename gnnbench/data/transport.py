@@ -1,0 +1,193 @@
+"""Download one file over HTTP: resumed where it stopped, and known by its checksum."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnnbench.data.store.layout import sha256_file
+from gnnbench.data.store.writer import Progress, free_disk_bytes, writing_to
+from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.files import write_json
+from gnnbench.version import __version__
+
+RECORD = "downloads.json"
+_PIECE_BYTES = 1 << 20
+_TRIES = 5  # in a row that bring nothing
+_RETRIED = {408, 429, 500, 502, 503, 504}
+_BROKEN = (OSError, http.client.HTTPException)
+
+
+class _Stopped(Exception):
+    """The connection ended before the file did, or could not be had."""
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Seconds that a silent server is waited for, and between tries (growing with each)."""
+
+    silence_s: float = 60.0
+    between_s: float = 1.0
+
+
+WAITS = Waits()
+
+
+def download(
+    url: str,
+    target: Path,
+    *,
+    sha256: str = "",
+    progress: Progress | None = None,
+    waits: Waits = WAITS,
+) -> None:
+    """Bring ``url`` to the file ``target``, unless it is there.
+
+    What has come lies in ``target`` with ``.part`` behind it, and an interrupted call goes on from
+    there, if the server can and the file has not changed since (``If-Range``); else it begins anew.
+    The whole is held against ``sha256``, or else against what ``downloads.json`` beside ``target``
+    has recorded of an earlier download; the first is recorded.
+
+    Raises ``MissingError`` where the server has it not, cannot be reached or stops answering,
+    ``DataError`` for another checksum (nothing is kept then), ``UsageError`` where the disk is too
+    small or cannot be written.
+    """
+    if target.exists():
+        return
+    with writing_to(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    fails = 0
+    while True:
+        before = _size(part)
+        try:
+            _fetch(url, part, progress, waits.silence_s)
+            break
+        except _Stopped as stopped:
+            fails = 0 if _size(part) > before else fails + 1
+            if fails >= _TRIES:
+                raise MissingError(
+                    f"{url} stopped after {_size(part)} bytes ({stopped}); what has come is kept, "
+                    "give the same command to go on"
+                ) from None
+            time.sleep(waits.between_s * fails)
+    _check(url, part, target.parent / RECORD, sha256, progress)
+    with writing_to(target.parent):
+        part.replace(target)
+        _seen(part).unlink(missing_ok=True)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
+def _seen(part: Path) -> Path:
+    """Where it is noted which state of which file a part is of."""
+    return part.with_name(f"{part.name}.json")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _fetch(url: str, part: Path, progress: Progress | None, silence_s: float) -> None:
+    """Append to ``part`` what it lacks. Raises ``_Stopped``, the part being longer or not."""
+    headers = {"User-Agent": f"gnnbench/{__version__}", "Accept-Encoding": "identity"}
+    have, seen = _size(part), _read(_seen(part))
+    if have and seen.get("url") == url and seen.get("state"):
+        headers |= {"Range": f"bytes={have}-", "If-Range": str(seen["state"])}
+    try:
+        reply = urllib.request.urlopen(
+            urllib.request.Request(url, headers=headers), timeout=silence_s
+        )
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416:  # there is nothing behind what has come
+            if error.headers.get("Content-Range", "") != f"bytes */{have}":
+                with writing_to(part.parent):
+                    part.unlink(missing_ok=True)
+                raise _Stopped("the file is another now") from None
+            return
+        if error.code in _RETRIED:
+            raise _Stopped(f"the server says {error.code}") from None
+        raise MissingError(
+            f"{url} cannot be had (the server says {error.code} {error.reason}); see whether its "
+            "page has another address"
+        ) from None
+    except _BROKEN as error:
+        raise _Stopped(str(getattr(error, "reason", error)) or type(error).__name__) from None
+    with reply:
+        start, total = _extent(reply.status, reply.headers, have)
+        if total - start > free_disk_bytes(part.parent):
+            raise UsageError(
+                f"{url} has {total - start} bytes more, and {part.parent} has "
+                f"{free_disk_bytes(part.parent)} free; free some space or set GNNBENCH_DATA to a "
+                "folder on another disk"
+            )
+        with writing_to(part.parent):
+            state = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
+            # A weak tag promises no equal bytes.
+            write_json(_seen(part), {"url": url, "state": "" if state[:2] == "W/" else state})
+            file = part.open("r+b" if start else "wb")
+        with file:
+            file.seek(start)
+            file.truncate()
+            done = start
+            while piece := _piece(reply, total - done if total else _PIECE_BYTES):
+                with writing_to(part.parent):
+                    file.write(piece)
+                done += len(piece)
+                if progress is not None:
+                    progress(f"download {part.name.removesuffix('.part')}", done, total)
+    if done < total:
+        raise _Stopped(f"the connection ended at {done} of {total} bytes")
+
+
+def _piece(reply: Any, left: int) -> bytes:
+    try:
+        return bytes(reply.read1(min(_PIECE_BYTES, left))) if left else b""
+    except _BROKEN as error:
+        raise _Stopped(str(error) or type(error).__name__) from None
+
+
+def _extent(status: int, headers: Mapping[str, str], have: int) -> tuple[int, int]:
+    """Where the reply begins, and the size of the whole (0: not told)."""
+    if status != 206:  # all of it: the server knows no ranges, or the file has changed
+        return 0, int(headers.get("Content-Length") or 0)
+    extent, _, whole = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    first = extent.partition("-")[0]
+    if not first.isdigit() or int(first) != have or not whole.isdigit():
+        raise _Stopped(f"the server sent {extent or 'no range'} where {have}- was asked for")
+    return have, int(whole)
+
+
+def _check(url: str, part: Path, record: Path, sha256: str, progress: Progress | None) -> None:
+    """Hold the whole against its checksum, and record it."""
+    if progress is not None:
+        progress(f"check {part.name.removesuffix('.part')}", 0, 0)
+    found, known = sha256_file(part), _read(record)
+    recorded = known.get(url, {}).get("sha256", "")
+    wanted = sha256 or recorded
+    if wanted and found != wanted:
+        part.unlink()
+        _seen(part).unlink(missing_ok=True)
+        where = "its host publishes" if sha256 else f"{record} has of an earlier download"
+        raise DataError(
+            f"{url} came with another SHA-256 ({found[:12]}...) than {where} ({wanted[:12]}...) "
+            "and was removed; get it again"
+        )
+    if recorded != found:
+        entry = {"sha256": found, "bytes": _size(part), "published": bool(sha256)}
+        with writing_to(record.parent):
+            write_json(record, {**known, url: {**entry, "file": part.name.removesuffix(".part")}})

@@ -1,0 +1,1 @@
+"""Packages of others, begun: what ``gnnbench new`` writes."""

@@ -1,0 +1,37 @@
+"""Doubts told once: rows whose reasons differ in numbers alone share a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_HOLE = "\0"  # where a number stood; in no text of ours
+
+
+def told_once(doubts: Mapping[str, str]) -> list[str]:
+    """One line for all rows of a reason, by the rows' names; each number as the range it has.
+
+    ``{"a": "used 0.3 cores; close it", "b": "used 1.1 cores; close it"}`` is
+    ``["(?) a, b: used 0.3 to 1.1 cores; close it"]``; where all in doubt share it, names are left
+    out: the mark in the table says which.
+    """
+    groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for name, doubt in doubts.items():
+        parts = doubt.split("; ")
+        shape = tuple(dict.fromkeys(_NUMBER.sub(_HOLE, p) for p in parts))
+        groups.setdefault(shape, {}).setdefault(name, []).extend(parts)
+    alone = len(groups) == 1 and len(doubts) > 1
+    return [
+        f"(?){'' if alone else ' ' + ', '.join(rows)}: "
+        + "; ".join(_ranged(part, [p for own in rows.values() for p in own]) for part in shape)
+        for shape, rows in groups.items()
+    ]
+
+
+def _ranged(shape: str, parts: list[str]) -> str:
+    """A part of a reason with its numbers: the least to the greatest of those of its shape."""
+    found = [_NUMBER.findall(p) for p in parts if _NUMBER.sub(_HOLE, p) == shape]
+    ends = [(min(values, key=float), max(values, key=float)) for values in zip(*found, strict=True)]
+    told = iter(low if float(low) == float(high) else f"{low} to {high}" for low, high in ends)
+    return re.sub(_HOLE, lambda _: next(told), shape) if ends else shape

@@ -1,0 +1,89 @@
+"""A mini-batch made hop by hop from the neighbours that a sampler has picked."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.errors import UsageError
+from gnnbench.minibatch import Block, MiniBatch
+
+
+class BlockBuilder:
+    """Numbers the nodes of a batch and makes its blocks, in plain torch on the seeds' device.
+
+    For a sampler whose work is the picking::
+
+        building = BlockBuilder(seeds, frontier)
+        for fanout in fanouts:
+            counts, neighbours = pick(building.destinations, fanout)
+            building.add(counts, neighbours)
+        return building.batch()
+
+    ``frontier``: ``cumulative`` (every node known so far is a destination of the next hop) or
+    ``new`` (only nodes first met at the last one).
+    """
+
+    def __init__(self, seeds: Tensor, frontier: str = "cumulative") -> None:
+        self._seeds, self._frontier = seeds, frontier
+        self._nodes = seeds  # local id to global, in the order in which they were met
+        self._asked = 0  # first destination of the next hop
+        self._blocks: list[Block] = []
+        self._edges = 0
+        # With the new frontier a block begins with the rows of the hop before.
+        self._counts = seeds.new_empty(0, dtype=torch.int64)
+        self._indices = seeds.new_empty(0, dtype=torch.int32)
+        self._positions: Tensor | None = None
+
+    @property
+    def destinations(self) -> Tensor:
+        """Global ids ``[n]`` whose neighbours the next hop picks, of the seeds' type."""
+        return self._nodes[self._asked :]
+
+    def add(self, counts: Tensor, neighbours: Tensor, positions: Tensor | None = None) -> None:
+        """One hop: how many neighbours each of ``destinations`` has ``[n]``, and their global ids
+        ``[e]``, one destination's after the other's. ``positions`` ``[e]``: where each edge is in
+        the graph's ``indices``; of all hops or of none. Raises ``UsageError`` where these do not
+        fit each other.
+        """
+        asked = self.destinations.numel()
+        if counts.numel() != asked:
+            raise UsageError(f"{counts.numel()} counts are given for {asked} destinations")
+        if int(counts.sum()) != neighbours.numel():
+            raise UsageError(
+                f"the counts add up to {int(counts.sum())} where {neighbours.numel()} neighbours"
+                " are given"
+            )
+        if positions is not None and positions.numel() != neighbours.numel():
+            raise UsageError(
+                f"{positions.numel()} positions are given for {neighbours.numel()} neighbours"
+            )
+        known = self._nodes.numel()
+        local = self._numbered(neighbours.to(self._nodes.dtype))
+        if self._frontier == "new":
+            counts = torch.cat([self._counts, counts.long()])
+            local = torch.cat([self._indices, local])
+            if positions is not None and self._positions is not None:
+                positions = torch.cat([self._positions, positions])
+            self._counts, self._indices, self._positions = counts, local, positions
+            self._asked = known
+        indptr = torch.zeros(counts.numel() + 1, dtype=torch.int32, device=counts.device)
+        indptr[1:] = counts.cumsum(0)
+        self._edges += neighbours.numel()
+        self._blocks.append(Block(indptr, local, self._nodes, counts.numel(), positions))
+
+    def _numbered(self, neighbours: Tensor) -> Tensor:
+        """Local ids int32 of global ones; new nodes get the next numbers."""
+        known = self._nodes.numel()
+        nodes, where = torch.cat([self._nodes, neighbours]).unique(return_inverse=True)
+        local = torch.full((nodes.numel(),), -1, dtype=torch.int32, device=nodes.device)
+        local[where[:known]] = torch.arange(known, dtype=torch.int32, device=nodes.device)
+        new = local < 0
+        count = nodes.numel() - known
+        local[new] = torch.arange(known, known + count, dtype=torch.int32, device=nodes.device)
+        self._nodes = torch.cat([self._nodes, nodes[new]])
+        return local[where[known:]]
+
+    def batch(self) -> MiniBatch:
+        """The mini-batch of the hops added, its input layer first."""
+        return MiniBatch(self._seeds, self._blocks[::-1], self._edges, frontier=self._frontier)

@@ -1,0 +1,78 @@
+"""``show``, ``runs``, ``compare`` and ``plot`` find runs by name and say what is there."""
+
+import csv
+import io
+import json
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from gnnbench import cli
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "xeon-2-threads"
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch, capsys):
+    """A command in a folder with two runs of one experiment: code, standard output and error."""
+    for day in (1, 2):
+        folder = tmp_path / "results" / "transitivity" / f"run-2026010{day}T120000Z-abc"
+        shutil.copytree(REFERENCE / "transitivity", folder)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
+
+
+def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
+    code, out, err = said("show")
+    assert (code, err) == (0, "")
+    assert "sampler=fastsample" in out and "cells measured" in out and "fastest: " in out
+    lines = out.splitlines()
+    folder = "results/transitivity/run-20260102T120000Z-abc"
+    assert f"Again: gnnbench show {folder} (--markdown, --csv)" in lines
+    assert f"{folder}/cells.csv" in lines and f"{folder}/figures/sampling.png" in lines
+    assert said("show", "transitivity")[1] == out
+    assert "run-20260101T" in said("show", "latest~1")[1]
+
+
+def test_what_is_piped_has_tables_of_80_columns(said):
+    for words in (("show",), ("list",), ("data", "list"), ("runs",)):
+        code, out, _ = said(*words)
+        assert code == 0
+        # of a table; one too wide for that is told row below row, which begin with blanks
+        rows = [line for line in out.splitlines() if "  " in line[1:70] and line[0] != " "]
+        assert rows and max(len(line.rstrip()) for line in rows) <= 80, words
+
+
+def test_show_for_a_paper(said):
+    code, out, _ = said("show", "--markdown")
+    assert code == 0 and "| system |" in out and "round by round" in out
+    code, out, _ = said("show", "--csv")
+    found = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and float(found[1]["ratio"]) > 1 and found[0]["verdict"] == "reference"
+    code, _, err = said("show", "--csv", "--markdown")
+    assert code == 2 and "one of them" in err
+
+
+def test_runs_are_listed_by_names_that_compare_takes(said):
+    code, out, _ = said("runs", "--json")
+    names = [r["run"] for r in json.loads(out)]
+    assert (code, names) == (0, ["transitivity", "transitivity~1"])
+    code, out, _ = said("compare", "latest~1", "latest")
+    assert code == 0 and "3 cells in both" in out
+    assert said("compare", *reversed(names))[1] == out
+
+
+def test_runs_says_where_there_are_none(said):
+    code, _, err = said("runs", "--out", "nowhere")
+    assert code == 2 and "no results in 'nowhere'" in err

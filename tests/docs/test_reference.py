@@ -1,0 +1,57 @@
+"""The page of everything that may be set is the code's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gnnbench import manual, registry
+from gnnbench.axes import AXES, check_axis
+from gnnbench.experiment import Experiment, Measure
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text() == manual.markdown(), (
+        "run 'python -m gnnbench.manual > docs/reference.md'"
+    )
+
+
+def test_everything_is_there_and_said_what_it_is() -> None:
+    rows = [line.split(" | ") for line in manual.markdown().splitlines() if line.startswith("| `")]
+    names = {row[0].strip("| `") for row in rows}
+    assert {*Experiment.model_fields, *Measure.model_fields, *AXES, "extends"} <= names
+    for kind in registry.KINDS:
+        assert {*registry.OURS[kind]} <= names
+    unsaid = [row[0] for row in rows if not row[-1].strip("| ") and "wholegraph" not in row[0]]
+    assert unsaid == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"enum": ["a", "b"]}, "a, b"),
+        ({"type": "integer", "minimum": 0}, "whole number from 0"),
+        (
+            {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "number above 0 below 1",
+        ),
+        ({"type": "array", "items": {"type": "integer"}}, "list: whole number"),
+        ({"type": "boolean"}, "true, false"),
+    ],
+)
+def test_values_in_words(schema: dict[str, object], words: str) -> None:
+    assert manual.legal(schema) == words
+
+
+def test_the_definition_that_the_page_shows_is_one(tmp_path: Path) -> None:
+    from gnnbench import experiment as definitions
+
+    text = manual.HEAD.partition("```toml\n")[2].partition("```")[0]
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    found = definitions.resolve(definitions.load(str(path)))
+    assert found.axis("dataset") == ["products~twin@0.01"]
+    check_axis("fanouts", found.axis("fanouts"))

@@ -1,0 +1,41 @@
+"""The sampler of ``gnnbench new`` on a GPU: drawn, tested and trained on there."""
+
+import importlib.util
+from dataclasses import replace
+
+import pytest
+
+import gnnbench
+from gnnbench.new.package import write
+from gnnbench.stages.sampler.native import native
+from gnnbench.systems.baseline import BASELINE
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(scope="module")
+def sampler(tmp_path_factory):
+    _, module, _ = write("sampler", "plain_torch", tmp_path_factory.mktemp("new") / "package")
+    spec = importlib.util.spec_from_file_location("plain_torch", module)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return type("OnGpu", (found.PlainTorch,), {"devices": ("cpu", "cuda")})
+
+
+@pytest.mark.parametrize("frontier", ["cumulative", "new"])
+@pytest.mark.parametrize("topology", ["gpu", "cpu"])
+def test_nothing_is_wrong(sampler, topology, frontier, small_graph):
+    recipe = replace(BASELINE, sampler=native(sampler, topology=topology, frontier=frontier))
+    fault = gnnbench.check_system(recipe, small_graph, [4, 3], batch_size=64, device="cuda")
+    assert fault == ""
+
+
+def test_a_biased_one_is_found(sampler, small_graph):
+    class First(sampler):
+        def pick(self, degree, fanout, random):
+            counts, offsets = super().pick(degree, fanout, random)
+            starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
+            return counts, offsets.new_ones(offsets.numel()).cumsum(0) - 1 - starts
+
+    fault = gnnbench.check_sampler(First, small_graph, [4, 3], batch_size=64, device="cuda")
+    assert "neighbours are picked" in fault

@@ -1,0 +1,84 @@
+"""Runs by name, and the list of them."""
+
+import json
+
+import pytest
+
+from gnnbench.errors import UsageError
+from gnnbench.results import named, writer
+from gnnbench.results.schema import CELLS, VERSION
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Three runs: breakdown of day 1 and 3, sampling of day 2, with one failed cell."""
+    for experiment, day in (("breakdown", 1), ("sampling", 2), ("breakdown", 3)):
+        folder = tmp_path / experiment / f"run-2026010{day}T120000Z-abc"
+        folder.mkdir(parents=True)
+        cells = [
+            {"id": "a", "system": "a", "status": "ok", "schema_version": VERSION},
+            {"id": "b", "system": "b", "status": "crash", "schema_version": VERSION},
+        ]
+        writer.write_csv(folder / "cells.csv", CELLS, cells[: 1 + (experiment == "sampling")])
+        machine = {"cores_usable": 4, "gpus": [{"name": "NVIDIA H200"}] * 2 * (day == 3)}
+        (folder / "run.json").write_text(json.dumps({"profile": "smoke", "machine": machine}))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "name,run",
+    [
+        ("latest", "breakdown/run-20260103T120000Z-abc"),
+        ("", "breakdown/run-20260103T120000Z-abc"),
+        ("latest~1", "sampling/run-20260102T120000Z-abc"),
+        ("latest~2", "breakdown/run-20260101T120000Z-abc"),
+        ("breakdown", "breakdown/run-20260103T120000Z-abc"),
+        ("breakdown~1", "breakdown/run-20260101T120000Z-abc"),
+        ("run-20260102T120000Z-abc", "sampling/run-20260102T120000Z-abc"),
+    ],
+)
+def test_a_run_by_name(out, name, run):
+    assert named.find(name, out) == out / run
+
+
+def test_a_run_by_its_folder_a_file_in_it_or_the_folder_of_its_experiment(out, tmp_path):
+    folder = out / "breakdown" / "run-20260101T120000Z-abc"
+    assert named.find(str(folder), tmp_path / "none") == folder
+    assert named.find(str(folder / "cells.csv"), tmp_path / "none") == folder
+    newest = out / "breakdown" / "run-20260103T120000Z-abc"
+    assert named.find(str(out / "breakdown"), tmp_path / "none") == newest
+    assert named.find(str(out), tmp_path / "none") == newest
+
+
+@pytest.mark.parametrize(
+    "name,words",
+    [
+        ("breakdown~2", "has 2 runs of 'breakdown', so no 'breakdown~2'"),
+        ("latest~9", "has 3 runs of 'latest'"),
+        ("memory", "'memory' is no run"),
+        ("latest~", "'latest~' is no run"),
+    ],
+)
+def test_what_is_no_run_is_told_with_what_is(out, name, words):
+    with pytest.raises(UsageError, match="gnnbench runs") as told:
+        named.find(name, out)
+    assert words in str(told.value)
+
+
+def test_without_a_run_the_message_makes_one(tmp_path):
+    with pytest.raises(UsageError, match="gnnbench run breakdown"):
+        named.find("latest", tmp_path)
+
+
+def test_runs_are_listed_by_the_names_that_find_them(out):
+    found = named.listed(out)
+    assert [r["run"] for r in found] == ["breakdown", "sampling", "breakdown~1"]
+    assert all(str(named.find(r["run"], out)) == r["where"] for r in found)
+    assert [(r["ok"], r["failed"]) for r in found] == [(1, 0), (1, 1), (1, 0)]
+    assert [r["machine"] for r in found] == ["2 x H200", "4 CPU cores", "4 CPU cores"]
+    assert found[0]["when"] == "2026-01-03 12:00" and found[0]["profile"] == "smoke"
+
+
+def test_a_damaged_run_is_listed_as_one(out):
+    (out / "sampling" / "run-20260102T120000Z-abc" / "run.json").write_text("{")
+    assert [r["machine"] for r in named.listed(out)][1] == "damaged"

@@ -1,0 +1,102 @@
+"""A run's table for a document and a spreadsheet, and who is fastest."""
+
+import csv
+import io
+
+import pytest
+
+from gnnbench.results import reader, shown, writer
+from gnnbench.results.schema import CELLS, VERSION
+from gnnbench.results.winner import MOST, winners
+
+BASE = {
+    "dataset": "d", "until": "compute", "model": "gcn", "device": "cpu", "status": "ok",
+    "recipe": "{}", "seed": 0, "batch_size": 8, "fanouts": "5/5", "threads": 2, "hidden": 16,
+    "reference": "baseline", "reference_id": "r", "schema_version": VERSION, "verified": True,
+    "judged": "epoch_wall_s", "judged_s": 2.0, "epoch_wall_s": 2.0, "n": 2, "batches": 4,
+    "epoch_batches": 4,
+}  # fmt: skip
+REFERENCE = {**BASE, "id": "r", "system": "baseline", "verdict": "reference"}
+
+
+def held(system, ratio, verdict="", **values):
+    """A row that was held against the reference."""
+    ends = {"ratio_ci_low": ratio - 0.25, "ratio_ci_high": ratio + 0.25}
+    row = {**BASE, "id": system, "system": system, "ratio": ratio, "verdict": verdict, **ends}
+    return {**row, "work_class": "identical", "pairs": 5, **values}
+
+
+@pytest.mark.parametrize(
+    "rows,words",
+    [
+        (
+            [held("fast", 2.0, "faster"), held("wild", 9.0, "unclear"), held("slow", 0.5)],
+            "fastest: fast, 2.00x [1.75, 2.25] as fast as baseline (wall time)",
+        ),
+        (
+            [held("a", 0.5, "slower"), held("b", 0.75, "slower")],
+            "fastest: baseline; next is b, 0.75x [0.50, 1.00] as fast (wall time)",
+        ),
+        (
+            [held("a", 1.5, pairs=2), held("b", 0.5, "slower")],
+            "no winner against baseline: a is 1.50x [1.25, 1.75] as fast (wall time), too few"
+            " pairs for a verdict (2)",
+        ),
+        (
+            [held("a", 1.5, doubtful="busy")],
+            "no winner against baseline: a is 1.50x [1.25, 1.75] as fast (wall time), in doubt",
+        ),
+    ],
+)
+def test_who_is_fastest_and_by_how_much(rows, words):
+    assert winners([REFERENCE, *rows]) == [words]
+
+
+def test_each_reference_has_its_winner_and_a_grid_is_cut():
+    rows = []
+    for n in range(MOST + 2):
+        own = {"dataset": f"d{n}", "reference_id": f"r{n}"}
+        rows += [{**REFERENCE, **own, "id": f"r{n}"}, held("f", 2.0, "faster", **own, id=f"f{n}")]
+    told = winners(rows)
+    assert told[0].startswith("d0: fastest: f") and len(told) == MOST + 1
+    assert told[-1] == "... and 2 more comparisons, in the table"
+
+
+def test_without_a_ratio_nobody_wins():
+    assert winners([REFERENCE, {**BASE, "id": "x", "system": "x", "work_class": "different"}]) == []
+
+
+@pytest.fixture
+def run(tmp_path):
+    rows = [REFERENCE, held("fast", 2.0, "faster", doubtful="busy, 1.5 cores")]
+    rows.append({**BASE, "id": "z", "system": "z", "status": "crash", "reason": "a | b"})
+    for key in ("judged_s", "epoch_wall_s"):
+        rows[-1].pop(key)
+    writer.write_csv(tmp_path / "cells.csv", CELLS, rows)
+    return reader.read(tmp_path)
+
+
+def test_csv_has_plain_numbers_and_no_empty_column(run):
+    first, second, third = csv.DictReader(io.StringIO(shown.to_csv(run)))
+    assert (second["system"], second["status"]) == ("fast", "ok")
+    assert [float(second[k]) for k in ("epoch_wall_s", "ratio", "ratio_ci_high")] == [2, 2, 2.25]
+    assert (first["verdict"], third["status"], third["ratio"]) == ("reference", "crash", "")
+    assert "sample_time_s" not in first
+    assert (first["dataset"], third["batch_size"]) == ("d", "8")  # of all rows alike
+
+
+def test_what_was_set_for_all_rows_is_told_again(run):
+    run.record["notes"] = ["baseline runs with sampler=fused-map", "a note of the moment"]
+    assert shown.remarks(run, False)[0] == "baseline runs with sampler=fused-map"
+    assert "- baseline runs with sampler=fused-map" in shown.markdown(run).splitlines()
+    assert "of the moment" not in shown.markdown(run)
+
+
+def test_markdown_is_a_table_with_what_it_cannot_say_below(run):
+    lines = shown.markdown(run).splitlines()
+    assert lines[0].startswith("d, until compute, gcn, cpu, batch 8")
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 5 and len({line.count("|") for line in table}) == 1
+    assert "2.00x [1.75, 2.25]" in table[3] and "fast (?)" in table[3]
+    assert "- (?) fast: busy, 1.5 cores" in lines
+    assert f"- {shown.RATIO}" in lines and "- z: crash: a | b" in lines
