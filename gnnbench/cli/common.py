@@ -21,13 +21,16 @@ COLUMNS = 80  # of what is piped
 
 
 def sized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of datasets with what they take on disk for people to read."""
-    from gnnbench.results.units import binary
+    """Rows of datasets with their counts and what they take on disk for people to read."""
+    from gnnbench.results.units import binary, count
 
-    renamed = {"disk_bytes": "on disk"}
-    return [
-        {renamed.get(k, k): binary(v) if k in renamed else v for k, v in r.items()} for r in rows
-    ]
+    read = {"disk_bytes": binary, "nodes": count, "edges": count, "train": count}
+    renamed = {"disk_bytes": "on disk", "features": "dim"}
+    return [{renamed.get(k, k): read.get(k, _same)(v) for k, v in r.items()} for r in rows]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def comma(text: str) -> tuple[str, ...]:

@@ -55,6 +55,16 @@ def gigabytes(value: float | None) -> str:
     return "" if value is None else f"{value / 1e9:.3g}"
 
 
+def count(value: int | None) -> str:
+    """A number of things in thousands, millions, milliards: ``123.7 M``."""
+    if value is None:
+        return ""
+    for power, unit in ((9, "G"), (6, "M"), (3, "k")):
+        if value >= 10**power:
+            return f"{value / 10**power:.{0 if value >= 100 * 10**power else 1}f} {unit}"
+    return str(value)
+
+
 def binary(value: float | None) -> str:
     """Bytes in units of 1024, three significant digits."""
     if value is None:

@@ -45,7 +45,9 @@ def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
     assert "run-20260101T" in said("show", "latest~1")[1]
 
 
-def test_what_is_piped_has_tables_of_80_columns(said):
+def test_what_is_piped_has_tables_of_80_columns(said, tmp_path, monkeypatch):
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+    assert said("data", "prepare", "coauthor_physics~twin@0.0125")[0] == 0  # has a size on disk
     for words in (("show",), ("list",), ("data", "list"), ("runs",)):
         code, out, _ = said(*words)
         assert code == 0

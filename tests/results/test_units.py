@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnnbench.results.units import half_width, times
+from gnnbench.results.units import count, half_width, times
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,9 @@ def test_ratios(found, shown):
 )
 def test_half_widths(low, high, shown):
     assert half_width({"judged_s": 1.0, "ci_low_s": low, "ci_high_s": high}) == shown
+
+
+def test_counts_are_told_in_few_signs():
+    read = {None: "", 0: "0", 999: "999", 1000: "1.0 k", 196_615: "197 k", 2_449_029: "2.4 M",
+            99_950_000: "100.0 M", 1_615_685_872: "1.6 G"}  # fmt: skip
+    assert {n: count(n) for n in read} == read
