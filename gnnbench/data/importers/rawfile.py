@@ -9,7 +9,6 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 import numpy as np
@@ -63,12 +62,7 @@ class NpzFile(NamedArrays):
     def __enter__(self) -> NpzFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._zip.close()
 
     def _open(self, key: str) -> tuple[IO[bytes], ArrayHeader]:

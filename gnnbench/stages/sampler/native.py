@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from torch import Tensor
 
 from gnnbench import registry, rng
@@ -27,6 +26,7 @@ from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.counts import CALLS, TOPOLOGY_BYTES, measure
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import DEFAULT, SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.library import LibraryStage
 from gnnbench.stages.sampler.own import OwnStage
 from gnnbench.stages.spec import option
 
@@ -150,23 +150,18 @@ def _built(spec: NativeSampler, job: Job) -> Sampler:
     )
 
 
-class NativeStage(SamplerStage):
+class NativeStage(LibraryStage):
     """A sampler of the library; its edges are held against the reference's."""
 
     native = exact = True
 
     def __init__(self, spec: NativeSampler, job: Job) -> None:
-        super().__init__(spec, job)
-        self.sampler = _built(spec, job)
-
-    def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
-        """One dispatch for all hops."""
-        return self.sampler.sample(seeds, epoch, number)
+        super().__init__(spec, job, _built(spec, job))
 
     @property
     def asks(self) -> bool:
         """As the library's sampler; a stage derived from this one draws by its own ``sample``."""
-        return self.sampler.asks and type(self).sample is NativeStage.sample
+        return self.sampler.asks and type(self).sample is LibraryStage.sample
 
     def begin(self, seeds: Tensor, epoch: int, number: int) -> Any:
         """Nothing is waited for where ``asks``."""
@@ -209,22 +204,6 @@ class NativeStage(SamplerStage):
     def digest(self, batches: list[list[Hop]]) -> str:
         """SHA-256 of the gate's edges."""
         return digest(batches)
-
-    @property
-    def sampled_on(self) -> torch.device:
-        """The CPU where the topology stays there."""
-        return self.sampler.setting.sampled_on
-
-    def graph_bytes(self) -> int:
-        """The topology, where it is in device memory."""
-        if self.sampler.setting.topology != "gpu":
-            return 0
-        graph = self.job.graph
-        return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
-
-    def close(self) -> None:
-        """Unlock what the sampler locked."""
-        self.sampler.close()
 
 
 class OffDevice(NativeStage):

@@ -14,25 +14,15 @@ from gnnbench.check.law import BY_WEIGHT, WITH, Law
 from gnnbench.check.same import malformed
 from gnnbench.minibatch import Block, MiniBatch
 from gnnbench.ops.picks import WEIGHTED
-from gnnbench.sampling.base import Sampler
-from gnnbench.stages.job import Job
-from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
+from gnnbench.stages.sampler.library import LibraryStage
 
 
-class OwnStage(SamplerStage):
+class OwnStage(LibraryStage):
     """A sampler that states its law; its picks are tested (``gnnbench.composition.chance``).
 
     It is looked at as it is timed: where its edges are in the graph is found here, whether its
     blocks carry positions or not.
     """
-
-    def __init__(self, spec: SamplerSpec, job: Job, sampler: Sampler) -> None:
-        super().__init__(spec, job)
-        self.sampler = sampler
-
-    def sample(self, seeds: Tensor, epoch: int, number: int) -> MiniBatch:
-        """As the class draws."""
-        return self.sampler.sample(seeds, epoch, number)
 
     @cached_property
     def law(self) -> Law:
@@ -85,19 +75,3 @@ class OwnStage(SamplerStage):
     def gate_is_over(self) -> None:
         """Forget the ordered edges."""
         self.__dict__.pop("_edges", None)
-
-    @property
-    def sampled_on(self) -> torch.device:
-        """The CPU where the topology stays there."""
-        return self.sampler.setting.sampled_on
-
-    def graph_bytes(self) -> int:
-        """The topology, where it is in device memory."""
-        if self.sampler.setting.topology != "gpu":
-            return 0
-        graph = self.job.graph
-        return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
-
-    def close(self) -> None:
-        """Unlock what the sampler locked."""
-        self.sampler.close()
