@@ -103,6 +103,12 @@ class Measure(Strict):
         default=False, description="in a process that times nothing memory is told by what holds it"
     )
 
+    kernels: bool = Field(
+        default=False,
+        description="on a GPU the kernels of an epoch are told by name, of cells that go beyond"
+        " sampling too, by a process that times nothing",
+    )
+
     @field_validator("pairs", mode="before")
     @classmethod
     def _looks(cls, pairs: Any) -> Any:
@@ -245,7 +251,8 @@ class Experiment(Overridable):
         # Without them a definition is, and hashes, as before there could be any.
         optional = ("compare", "references", "accuracy", "sweeps")
         unused: Any = {key: True for key in optional if not getattr(self, key)}
-        unused["measure"] = {k for k in ("roofline", "memory") if not getattr(self.measure, k)}
+        looks = ("roofline", "memory", "kernels")
+        unused["measure"] = {k for k in looks if not getattr(self.measure, k)}
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:

@@ -144,6 +144,19 @@ class Composed(System):
         facts = look_at_memory(self, Composed(self.cell, self.graph, self.recipe), epoch)
         return [dict(zip(FACT, fact, strict=True)) for fact in facts]
 
+    def kernels(self, epoch: int) -> list[dict[str, Any]]:
+        """Rows of ``kernels.csv``: what the GPU runs in an epoch as it is timed, once warm."""
+        from gnnbench.measure.kernels import kernels_of
+
+        for before in (epoch + 2, epoch + 1):  # steps are captured, buffers have their sizes
+            self._unseen(before)
+        return kernels_of(lambda: self._unseen(epoch), len(self.seeds(epoch)), self.job.device)
+
+    def _unseen(self, epoch: int) -> None:
+        if self.recipe.features is not None and self.recipe.features.foresees:
+            self.foresee(epoch)
+        self.run_unseen(epoch)
+
     def _keep(self, batch: Batch, rows: Tensor | None) -> None:
         if self._verifier is not None:
             self._verifier.look(batch, rows)

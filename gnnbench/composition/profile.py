@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gnnbench.measure.kernels import kernels_of
 from gnnbench.minibatch import Batch
 from gnnbench.ops.trace import Mark, traced
 from gnnbench.stages.job import Job
@@ -73,8 +71,14 @@ def profile_samples(
         stages += _stages(look, islice(todo, BATCHES), hops)
     kernels = []
     if look.gpu:
-        kernels = _kernels(look, list(islice(todo, KERNEL_BATCHES)))
+        batches = list(islice(todo, KERNEL_BATCHES))
+        kernels = kernels_of(lambda: _sample(look, batches), len(batches), job.device)
     return {"stages": stages, "kernels": kernels}
+
+
+def _sample(look: _Look, batches: Iterable[tuple[Tensor, int]]) -> None:
+    for seeds, number in batches:
+        look.sample(seeds, number)
 
 
 def _median(values: Iterable[float]) -> float:
@@ -188,50 +192,3 @@ def _summed(marks: Iterable[Mark]) -> dict[tuple[str, int], tuple[float, float]]
         host_s, device_s = found.get((m.stage, m.hop), (0.0, 0.0))
         found[m.stage, m.hop] = (host_s + m.host_s, device_s + m.device_s)
     return found
-
-
-def _kernels(look: _Look, batches: Sequence[tuple[Tensor, int]]) -> list[Row]:
-    """Kernels by name, as the CUDA profiling interface reports them; none where it does not run."""
-    from torch.profiler import ProfilerActivity, profile
-
-    torch.cuda.synchronize(look.job.device)
-    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-        for seeds, number in batches:
-            look.sample(seeds, number)
-        torch.cuda.synchronize(look.job.device)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text())["traceEvents"]
-    return kernel_rows(events, len(batches))
-
-
-def kernel_rows(events: Iterable[Row], batches: int) -> list[Row]:
-    """Rows from the events of a trace in Chrome's format, the longest kernel first."""
-    by_name: defaultdict[str, list[Row]] = defaultdict(list)
-    for event in events:
-        if event.get("cat") == "kernel":
-            by_name[event["name"]].append(event)
-    rows = []
-    for name, calls in by_name.items():
-        shapes = Counter((_dims(e, "grid"), _dims(e, "block")) for e in calls)
-        (grid, block), _ = shapes.most_common(1)[0]
-        occupancy = [e["args"].get("est. achieved occupancy %") for e in calls]
-        known = [o for o in occupancy if o is not None]
-        rows.append(
-            {
-                "kernel": name,
-                "calls": len(calls) / batches,
-                "device_s": sum(e["dur"] for e in calls) / 1e6 / batches,
-                "grid": grid,
-                "block": block,
-                "registers": calls[0]["args"].get("registers per thread"),
-                "shared_bytes": calls[0]["args"].get("shared memory"),
-                "occupancy": _median(known) / 100 if known else None,
-            }
-        )
-    return sorted(rows, key=lambda r: -r["device_s"])
-
-
-def _dims(event: Row, key: str) -> str:
-    return "x".join(str(n) for n in event["args"].get(key, []))

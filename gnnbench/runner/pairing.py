@@ -146,6 +146,7 @@ class Pairing:
         asked = {
             "counters": self.measure.roofline and cell.trains and cell.composed,
             "memory": self.measure.memory and cell.composed,
+            "kernels": self.measure.kernels and runs_kernels(cell),
             "profile": _has_inside(cell),
         }
         return [look for look, wanted in asked.items() if wanted]
@@ -153,6 +154,12 @@ class Pairing:
     def _step(self, cell: Cell, text: str, fraction: float) -> None:
         what = cell.model or f"until {cell.until}"
         self.observer.step(f"{cell.dataset} {what} {cell.who}: {text}", fraction)
+
+
+def runs_kernels(cell: Cell) -> bool:
+    """Whether a GPU runs any that are not told with the samples."""
+    beyond = cell.goes_until is not Until.SAMPLE
+    return cell.composed and cell.device == "cuda" and beyond
 
 
 def _has_inside(cell: Cell) -> bool:

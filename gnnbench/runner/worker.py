@@ -2,9 +2,9 @@
 
 Commands are objects with ``op`` (``ask``, ``prepare``, ``hold``, ``open``, ``setup``, ``check``,
 ``glance``, ``foresee``, ``epoch``, ``audit``, ``evaluate``, ``copies``, ``roofline``, ``verify``,
-``probe``, ``recheck``, ``profile``, ``memory``, ``counters``, ``close``); each gets one answer,
-``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of ``epoch``
-comes the word that its work has ended, by itself on a line.
+``probe``, ``recheck``, ``profile``, ``memory``, ``kernels``, ``counters``, ``close``); each gets
+one answer, ``{"ok": true, "result": ...}`` or ``{"ok": false, "status", "reason"}``. Before that of
+``epoch`` comes the word that its work has ended, by itself on a line.
 Between commands the worker is blocked in a read. What the system prints goes to standard error,
 which is the worker's log.
 """
@@ -202,6 +202,10 @@ class Worker:
         found: dict[str, Any] = self.system.profile(command["epoch"])
         return found
 
+    def kernels(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Name what the GPU runs in an epoch."""
+        return {"kernels": self.system.kernels(command["epoch"])}
+
     def memory(self, command: dict[str, Any]) -> dict[str, Any]:
         """Set the system up and tell its memory by what holds it."""
         return {"facts": self.system.memory(command["epoch"])}
@@ -273,6 +277,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "recheck": worker.recheck,
         "profile": worker.profile,
         "memory": worker.memory,
+        "kernels": worker.kernels,
         "counters": worker.counters,
         "close": worker.close,
     }

@@ -4,10 +4,9 @@ import pytest
 import torch
 from compose import make as compose
 
-from gnnbench.composition import profile
+from gnnbench.composition.profile import spanned_bytes
 from gnnbench.ops.trace import STAGES, Mark, traced
 from gnnbench.results.schema.column import column_names
-from gnnbench.results.schema.inside import KERNELS
 from gnnbench.results.schema.inside import STAGES as STAGE_COLUMNS
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -42,16 +41,16 @@ def test_sizes_are_those_of_the_blocks(small_graph):
     size = sum(
         4 * (b.indptr.numel() + b.indices.numel() + b.src_nodes.numel()) for b in drawn.blocks
     )
-    assert profile.spanned_bytes(drawn.tensors()) <= size
+    assert spanned_bytes(drawn.tensors()) <= size
     separate = [t.clone() for t in drawn.tensors()]
-    assert profile.spanned_bytes(separate) == size
+    assert spanned_bytes(separate) == size
 
 
 def test_views_of_one_storage_count_once():
     whole = torch.zeros(100, dtype=torch.int32)
-    assert profile.spanned_bytes([whole[:10], whole[5:20], whole[:0]]) == 80
-    assert profile.spanned_bytes([whole[10:20], whole[90:]]) == 360
-    assert profile.spanned_bytes([]) == 0
+    assert spanned_bytes([whole[:10], whole[5:20], whole[:0]]) == 80
+    assert spanned_bytes([whole[10:20], whole[90:]]) == 360
+    assert spanned_bytes([]) == 0
 
 
 @pytest.mark.parametrize("name", ["dgl", "pyg"])
@@ -72,30 +71,3 @@ def test_a_trace_ends_with_its_call(small_graph):
     with pytest.raises(ZeroDivisionError):
         traced(lambda: 1 / 0)
     assert traced(lambda: None) == (None, [])
-
-
-def event(name, dur, **args):
-    return {"cat": "kernel", "name": name, "dur": dur, "args": args}
-
-
-def test_kernels_are_summed_by_name_and_nothing_is_invented():
-    known = {
-        "grid": [264, 1, 1], "block": [256, 1, 1], "registers per thread": 40,
-        "shared memory": 1024, "est. achieved occupancy %": 62,
-    }  # fmt: skip
-    rows = profile.kernel_rows(
-        [
-            event("short", 1.0),
-            *(event("long", 10.0, **known) for _ in range(4)),
-            {"cat": "gpu_memcpy", "name": "Memcpy", "dur": 99.0},
-            {"name": "process_name"},
-        ],
-        batches=2,
-    )
-    long, short = rows
-    assert (long["kernel"], long["calls"], long["occupancy"]) == ("long", 2.0, 0.62)
-    assert long["device_s"] == pytest.approx(20e-6)
-    assert (long["grid"], long["block"]) == ("264x1x1", "256x1x1")
-    assert (long["registers"], long["shared_bytes"]) == (40, 1024)
-    assert (short["registers"], short["occupancy"], short["grid"]) == (None, None, "")
-    assert set(long) | {"id", "cell"} == set(column_names(KERNELS))

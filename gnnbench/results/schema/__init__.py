@@ -15,7 +15,10 @@ TABLES = {
     "samples.csv": ("one row per epoch run", SAMPLES),
     "ratios.csv": ("one row per couple that the definition compares directly", RATIOS),
     "stages.csv": ("stages of sampling cells, by hop", STAGES),
-    "kernels.csv": ("kernels of sampling cells on a GPU", KERNELS),
+    "kernels.csv": (
+        "what a GPU runs, by name: of samples; of all with kernels=true",
+        KERNELS,
+    ),
     "curves.csv": ("hit ratios of caches of every size in a trace of an epoch apart", CURVES),
     "roofline.csv": ("kernels run by themselves, and the machine's ceilings over them", ROOFLINE),
     "convergence.csv": ("accuracy epoch by epoch, of every life", CONVERGENCE),

@@ -1,0 +1,33 @@
+"""What a GPU ran in an epoch, by name, whoever launched it."""
+
+import pytest
+from compose import make, run
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+
+
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
+@pytest.mark.parametrize("step", ["eager", "graph"])
+def test_kernels_of_a_training_epoch(schedule, step, small_graph, one_thread):
+    settings = {"schedule": schedule, "schedule.step": step, "aggregate": "tuned"}
+    system = make(small_graph, settings=settings, **SMALL)
+    assert system.check().ok
+    found = {row["kernel"]: row for row in system.kernels(9)}
+    tuned = [row for name, row in found.items() if "tuned" in name]
+    if found:  # none where the profiling interface is not there
+        assert sum(row["calls"] for row in tuned) >= 2  # a layer's forward, another's backward
+        assert all(row["device_s"] > 0 and row["calls"] > 0 for row in found.values())
+    assert run(system, 3).ok
+    system.close()
+
+
+@pytest.mark.parametrize("store", ["gpu", "uva", "cache", "match"])
+def test_kernels_of_memory_io(store, small_graph):
+    system = make(small_graph, settings={"features": store}, until="memory_io", **SMALL)
+    assert system.check().ok
+    rows = system.kernels(9)
+    assert all(row["device_s"] > 0 for row in rows)
+    assert run(system, 3).ok
+    system.close()

@@ -1,0 +1,50 @@
+"""What a GPU ran, of a trace's events; and whose kernels are asked for."""
+
+import pytest
+
+from gnnbench.cell import Cell
+from gnnbench.measure.kernels import kernel_rows
+from gnnbench.results.schema.column import column_names
+from gnnbench.results.schema.inside import KERNELS
+from gnnbench.runner.pairing import runs_kernels
+
+
+def event(name, dur, cat="kernel", **args):
+    return {"cat": cat, "name": name, "dur": dur, "args": args}
+
+
+def test_events_are_summed_by_name_and_nothing_is_invented():
+    known = {
+        "grid": [264, 1, 1], "block": [256, 1, 1], "registers per thread": 40,
+        "shared memory": 1024, "est. achieved occupancy %": 62,
+    }  # fmt: skip
+    rows = kernel_rows(
+        [
+            event("short", 1.0),
+            *(event("long", 10.0, **known) for _ in range(4)),
+            event("Memcpy HtoD", 5.0, "gpu_memcpy", bytes=8),
+            event("cudaLaunchKernel", 99.0, "cuda_runtime"),
+            {"name": "process_name"},
+        ],
+        batches=2,
+    )
+    long, copy, short = rows
+    assert (long["kernel"], long["calls"], long["occupancy"]) == ("long", 2.0, 0.62)
+    assert long["device_s"] == pytest.approx(20e-6)
+    assert (long["grid"], long["block"]) == ("264x1x1", "256x1x1")
+    assert (long["registers"], long["shared_bytes"]) == (40, 1024)
+    assert (copy["kernel"], copy["calls"], copy["grid"]) == ("Memcpy HtoD", 0.5, "")
+    assert (short["registers"], short["occupancy"], short["grid"]) == (None, None, "")
+    assert set(long) | {"id", "cell"} == set(column_names(KERNELS))
+
+
+@pytest.mark.parametrize(("until", "device", "composed", "asked"), [
+    ("compute", "cuda", True, True),
+    ("memory_io", "cuda", True, True),
+    ("sample", "cuda", True, False),  # told with the samples
+    ("compute", "cpu", True, False),
+    ("compute", "cuda", False, False),
+])  # fmt: skip
+def test_kernels_are_asked_of_what_goes_on_after_sampling(until, device, composed, asked):
+    cell = Cell("e", "s", "d", "m", until=until, device=device, composed=composed)
+    assert runs_kernels(cell) is asked
