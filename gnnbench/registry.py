@@ -67,6 +67,7 @@ OURS: dict[str, dict[str, str]] = {
         "dgl": "gnnbench.stages.features.spec:DglGather",
         "graphbolt": "gnnbench.stages.features.spec:BoltGather",
         "pyg": "gnnbench.stages.features.spec:PygFilter",
+        "wholegraph": "gnnbench.stages.features.spec:WholeGraphGather",
     },
     ORDER: {
         "as-drawn": "gnnbench.stages.order:AsDrawn",

@@ -28,6 +28,11 @@ NEEDED = {
     registry.AGGREGATE: Until.COMPUTE,
     registry.SCHEDULE: Until.SAMPLE,
 }
+# What a system does that has none of a stage, and how far its epoch goes.
+_ENDS = {
+    registry.FEATURES: ("samples", Until.SAMPLE.word),
+    registry.AGGREGATE: ("samples and loads", Until.MEMORY_IO.word),
+}
 BASES: dict[str, type[Spec]] = {
     registry.SAMPLER: SamplerSpec,
     registry.FEATURES: StoreSpec,
@@ -89,8 +94,9 @@ class Recipe:
                 continue
             spec = getattr(self, kind)
             if spec is None:
+                does, reach = _ENDS[kind]
                 raise UnsupportedError(
-                    f"system '{self.name}' only samples; give -o until=sample, or another system"
+                    f"system '{self.name}' only {does}; give -o until={reach}, or another system"
                 )
             found[kind] = spec
         return found

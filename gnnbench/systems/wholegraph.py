@@ -1,18 +1,20 @@
-"""``wholegraph``: NVIDIA's WholeGraph; what a user would pick instead for sampling on one GPU.
+"""``wholegraph``: NVIDIA's WholeGraph; its sampler and its feature store on one GPU.
 
-It samples only: its feature store is not wired here.
+Rows come out of locked host memory (``features.table=gpu``: the GPU's) by its own gather; each life
+fills a copy of the table. It has no layers: an epoch ends with memory IO.
 """
 
 from __future__ import annotations
 
 from gnnbench.composition.recipe import Recipe
+from gnnbench.stages.features.spec import WholeGraphGather
 from gnnbench.stages.sampler.wholegraph import WholeGraphSampler
 
 WHOLEGRAPH = Recipe(
     name="wholegraph",
-    summary="NVIDIA's WholeGraph: its multi-layer sampler on one GPU, sampling only",
+    summary="NVIDIA's WholeGraph: its multi-layer sampler and its feature store, no layers",
     paper="Yang et al., WholeGraph, SC'22",
     sampler=WholeGraphSampler(),
-    features=None,
+    features=WholeGraphGather(),
     aggregate=None,
 )

@@ -137,7 +137,7 @@ def test_options_are_the_paths_of_the_stages_as_they_stand():
     assert "sampler.pick" in found and "sampler.fused" not in found
     assert "sampler.fused" in DGL.options()
     assert "sampler.fused" in BASELINE.changed({"sampler": "dgl"}).options()
-    assert WHOLEGRAPH.options()["features"].default is None
+    assert WHOLEGRAPH.options()["aggregate"].default is None
     for path, one in found.items():
         assert one.name == path or path.endswith(f".{one.name}")
         assert one.help
@@ -179,7 +179,8 @@ def test_plain_leaves_out_what_an_epoch_does_not_reach():
 @pytest.mark.parametrize("name", ALL)
 def test_a_cell_holds_the_whole_recipe(name, device, until):
     recipe = ALL[name]
-    if device not in recipe.devices or (recipe.features is None and until > SAMPLE):
+    ends = SAMPLE if recipe.features is None else MEMORY_IO if recipe.aggregate is None else COMPUTE
+    if device not in recipe.devices or until > ends:
         with pytest.raises(UnsupportedError):
             recipe.resolved(device, until)
         return
@@ -223,14 +224,22 @@ def test_where_dgl_has_graph_and_features():
 
 
 def test_a_system_that_only_samples():
-    assert WHOLEGRAPH.resolved("cuda", SAMPLE).sampler.pick == "wholegraph"
+    samples = replace(WHOLEGRAPH, name="mine", features=None)
+    assert samples.resolved("cuda", SAMPLE).sampler.pick == "wholegraph"
     for until in (MEMORY_IO, COMPUTE):
-        with pytest.raises(UnsupportedError, match="'wholegraph' only samples; give -o until=sam"):
-            WHOLEGRAPH.resolved("cuda", until)
+        with pytest.raises(UnsupportedError, match="'mine' only samples; give -o until=sample"):
+            samples.resolved("cuda", until)
     with pytest.raises(UsageError, match="has no features; name one: features="):
-        WHOLEGRAPH.changed({"features.x": 1})
-    loads = WHOLEGRAPH.changed({"features": "uva"})
+        samples.changed({"features.x": 1})
+    loads = samples.changed({"features": "uva"})
     assert loads.resolved("cuda", MEMORY_IO).features.name == "uva"
+
+
+def test_a_system_without_layers():
+    assert WHOLEGRAPH.resolved("cuda", MEMORY_IO).features.table == "uva"
+    ends = "'wholegraph' only samples and loads; give -o until=memory_io"
+    with pytest.raises(UnsupportedError, match=ends):
+        WHOLEGRAPH.resolved("cuda", COMPUTE)
 
 
 def test_what_is_missing_is_that_of_the_stages_that_are_reached(monkeypatch):

@@ -236,3 +236,12 @@ def test_dgl_takes_all_neighbours(make, topology):
 def test_others_take_all_neighbours(make, system):
     report = make(system, until="sample", fanouts=(-1, -1)).check()
     assert report.ok, report.reason
+
+
+@pytest.mark.parametrize("table", ["uva", "gpu"])
+def test_wholegraph_s_rows_pass_the_gate(make, table):
+    system = make("wholegraph", {"features.table": table}, until="memory_io")
+    report = system.check()
+    assert report.ok, report.reason
+    audit = compose.run(system, 0)
+    assert audit.ok, audit.reason

@@ -11,6 +11,7 @@ from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, graphbolt_missing
 from gnnbench.foreign.pyg_import import pyg_missing
+from gnnbench.foreign.wholegraph_import import MEMORY, wholegraph_missing
 from gnnbench.missing import Missing
 from gnnbench.ops.access import ACCESSES, MOST_READERS, PAGE_ORDERED, READERS
 from gnnbench.ops.missing import gpu_missing, native_missing
@@ -392,3 +393,25 @@ class PygFilter(StoreSpec):
         from gnnbench.stages.features.foreign import LoaderFilter
 
         return LoaderFilter(job)
+
+
+@dataclass(frozen=True)
+class WholeGraphGather(StoreSpec):
+    """WholeGraph's gather from a table in its own memory."""
+
+    name: ClassVar[str] = "wholegraph"
+    summary: ClassVar[str] = "WholeGraph's: its gather of a copy in its memory"
+    devices: ClassVar[tuple[str, ...]] = ("cuda",)
+    table: str = option("uva", "uva: in locked host memory; gpu: in the GPU's", ("uva", "gpu"))
+    memory: str = option("continuous", "WholeMemory of the table", MEMORY)
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """The wheels must be installed, and a GPU be there."""
+        return wholegraph_missing()
+
+    def build(self, job: Job) -> RowStore:
+        """The table, copied."""
+        from gnnbench.stages.features.wholegraph import WholeRows
+
+        return WholeRows(job, self.table, self.memory)

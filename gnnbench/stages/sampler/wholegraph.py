@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import random
-import socket
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,15 +14,12 @@ import torch
 from torch import Tensor
 
 from gnnbench.data.graph import Graph
-from gnnbench.errors import UnsupportedError
+from gnnbench.foreign.wholegraph_import import MEMORY, WholeMemory, wholegraph_missing
 from gnnbench.minibatch import Batch, Block, Hop, Sizes
 from gnnbench.missing import Missing
-from gnnbench.ops.missing import gpu_missing
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
 from gnnbench.stages.spec import option
-
-MEMORY = ("continuous", "chunked", "distributed")
 
 
 @dataclass(frozen=True)
@@ -41,13 +35,7 @@ class WholeGraphSampler(SamplerSpec):
     @classmethod
     def missing(cls, device: str) -> Missing | None:
         """The wheels must be installed, and a GPU be there."""
-        needed = ("pylibwholegraph", "libwholegraph", "librmm")
-        if absent := [name for name in needed if importlib.util.find_spec(name) is None]:
-            return Missing(
-                f"WholeGraph is not installed ({absent[0]} is not there)",
-                "pip install pylibwholegraph-cu13",
-            )
-        return gpu_missing()
+        return wholegraph_missing()
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """WholeGraph does not let one choose."""
@@ -59,44 +47,20 @@ class WholeGraphSampler(SamplerSpec):
 
 
 class WholeGraphStage(SamplerStage):
-    """A communicator of one rank, the topology in its memory."""
+    """The topology in WholeGraph's memory."""
 
     def __init__(self, spec: WholeGraphSampler, job: Job) -> None:
         super().__init__(spec, job)
         self._lookup: _EdgeLookup | None = None
-        threads = torch.get_num_threads()
-        # libwholegraph needs librmm; its own loader finds it through libraft, of which it needs
-        # nothing else.
-        import librmm
-
-        librmm.load_library()
-        import pylibwholegraph.torch as wgth
-
-        os.environ["MASTER_ADDR"] = "localhost"
-        os.environ["MASTER_PORT"] = str(_free_port())  # two workers may be alive
-        wgth.init_torch_env_and_create_wm_comm(0, 1, 0, 1, wm_log_level="warn")
-        torch.set_num_threads(threads)  # which it sets to one
+        self._whole = WholeMemory.share()
         random.seed(job.cell.seed)  # its sampler draws its seeds here
-        self._wgth = wgth
-        self._comm = wgth.get_local_device_communicator()
-        memory = spec.memory
-        if not self._comm.support_type_location(memory, "cuda"):
-            raise UnsupportedError(
-                f"WholeGraph has no {memory} memory on this GPU; give"
-                " -o wholegraph.sampler.memory=chunked"
-            )
-        graph = job.graph
-        self._tensors = [self._store(t, memory) for t in (graph.indptr, graph.indices)]
-        self._structure = wgth.GraphStructure()
+        setting = f"{job.cell.system}.sampler.memory"
+        self._tensors = [
+            self._whole.store(values, spec.memory, "cuda", setting)
+            for values in (job.graph.indptr, job.graph.indices)
+        ]
+        self._structure = self._whole.wgth.GraphStructure()
         self._structure.set_csr_graph(*self._tensors)
-
-    def _store(self, values: Tensor, memory: str) -> Any:
-        stored = self._wgth.create_wholememory_tensor(
-            self._comm, memory, "cuda", [values.numel()], values.dtype, [1]
-        )
-        local, first = stored.get_local_tensor()
-        local.copy_(values[first : first + local.numel()])
-        return stored
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> WholeGraphBatch:
         """Nodes by layer, edges by layer, row offsets, columns, the input layer first."""
@@ -118,11 +82,11 @@ class WholeGraphStage(SamplerStage):
         torch.cuda.reset_peak_memory_stats(self.job.device)
 
     def close(self) -> None:
-        """Destroy the topology, then WholeGraph's state."""
+        """Destroy the topology, then, with the last stage, WholeGraph's state."""
         del self._structure
         for stored in self._tensors:
-            self._wgth.destroy_wholememory_tensor(stored)
-        self._wgth.finalize()
+            self._whole.free(stored)
+        self._whole.close()
 
 
 class WholeGraphBatch(Batch):
@@ -213,10 +177,3 @@ class _EdgeLookup:
         found = torch.empty_like(drawn)
         found[back] = self._order[at.clamp_(max=self._sorted.numel() - 1)]
         return found
-
-
-def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("localhost", 0))
-        port: int = s.getsockname()[1]
-    return port

@@ -72,7 +72,7 @@ def test_wrong_answers_are_caught(bend, small_graph):
 
 def test_it_samples_only():
     wholegraph = find("wholegraph")
-    assert "only samples" in wholegraph.resolved({}, "cuda", Until.COMPUTE).unsupported
+    assert "only samples and loads" in wholegraph.resolved({}, "cuda", Until.COMPUTE).unsupported
     assert "does not run on cpu" in wholegraph.resolved({}, "cpu", Until.SAMPLE).unsupported
     found = wholegraph.resolved({"sampler.memory": "chunked"}, "cuda", Until.SAMPLE)
     assert not found.unsupported
