@@ -18,10 +18,11 @@
 
 namespace gnnbench {
 
-constexpr int64_t kFusedAhead = 16;            // items between a prefetch and its use
-constexpr int64_t kFusedTask = 1024;           // nodes of a settling task
-constexpr int64_t kFusedEdgeTask = 16 * 1024;  // edges of a settling task
-constexpr int64_t kFusedWide = 8;              // entries copied at once
+constexpr int64_t kFusedAhead = 16;              // items between a prefetch and its use
+constexpr int64_t kFusedTask = 1024;             // nodes of a settling task
+constexpr int64_t kFusedEdgeTask = 16 * 1024;    // edges of a settling task
+constexpr int64_t kFusedWide = 8;                // entries copied at once
+constexpr int64_t kFusedDrawn = 2 * kFloydRows;  // rows drawn before their picks are asked for
 
 // Runs body(worker, take) on every worker; take() is the next task, or -1.
 template <class Body>
@@ -112,11 +113,16 @@ Fault sample_chunk(const Map& map, const FusedHop<Id>& hop, Claimer<Id>& claimer
       low[padded] = high[padded] = 0;
       degree[padded] = fanout + 1;
     }
-    floyd_rows(hop.draws, padded, low, high, degree, picks);
-    for (int64_t i = 0; i < num_drawn; ++i) {
-      const Id* const from = indices + rows[drawn[i]].begin;
-      const uint32_t* const pick = picks + place(i);
-      for (uint32_t s = 0; s < fanout; ++s) __builtin_prefetch(from + pick[s * stride]);
+    const FloydBy by = widest_floyd(fanout);
+    // A few rows at a time: the next are drawn while what these picked is on its way.
+    for (int64_t first = 0; first < padded; first += kFusedDrawn) {
+      const int64_t n = std::min(kFusedDrawn, padded - first);
+      floyd_rows(hop.draws, n, low + first, high + first, degree + first, picks + place(first), by);
+      for (int64_t i = first; i < std::min(first + n, num_drawn); ++i) {
+        const Id* const from = indices + rows[drawn[i]].begin;
+        const uint32_t* const pick = picks + place(i);
+        for (uint32_t s = 0; s < fanout; ++s) __builtin_prefetch(from + pick[s * stride]);
+      }
     }
   } else {
     uint32_t moved[2 * kFusedFanout];
