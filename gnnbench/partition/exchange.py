@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -81,8 +82,10 @@ class Exchange:
         self.traffic.reduces[purpose] += 1
         self.traffic.reduced_bytes[purpose] += tensor.nbytes
 
-    def agree(self, what: str, digest: int, device: torch.device) -> None:
-        """Raise ``UsageError`` on every rank unless all give the same ``digest``, below 2^62."""
+    def agree(self, what: str, device: torch.device, *values: object) -> None:
+        """Raise ``UsageError`` on every rank unless ``values`` print the same on all."""
+        text = repr(values).encode()
+        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 2
         # One maximum over both ends: that of x, and minus the minimum.
         ends = torch.tensor([digest, -digest], device=device)
         dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)

@@ -31,8 +31,7 @@ def symmetric_weights(graph: Graph) -> sp.csr_matrix:
     shape = (graph.num_nodes, graph.num_nodes)
     ones = np.ones(graph.num_edges, np.int64)
     # Of in-neighbours: row v has the sources of v's edges. Parallel edges add up.
-    edges = sp.csr_matrix((ones, graph.indices.numpy(), graph.indptr.numpy()), shape, copy=True)
-    edges.sum_duplicates()
+    edges = sp.csr_matrix((ones, graph.indices.numpy(), graph.indptr.numpy()), shape)
     both = (edges + edges.T).tocoo()
     keep = both.row != both.col
     found = sp.csr_matrix((both.data[keep], (both.row[keep], both.col[keep])), shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -111,11 +110,11 @@ def join(
             f"the partition has {partition.parts} parts for {exchange.ranks} ranks; make one with"
             f" {exchange.ranks}"
         )
-    definition = (mode, list(fanouts), sampler, pick, frontier, seed, with_positions)
     exchange.agree(
         "version, graph, partition or definition",
-        _digest(__version__, _of_graph(graph), partition.digest(), *definition),
         where,
+        *(__version__, _of_graph(graph), partition.digest(), mode, list(fanouts)),
+        *(sampler, pick, frontier, seed, with_positions, _of_weights(weights)),
     )
     how: dict[str, Any] = {
         "pick": pick,
@@ -143,6 +142,6 @@ def _of_graph(graph: Graph) -> object:
     return graph.meta.get("meta_sha256") or sizes
 
 
-def _digest(*values: object) -> int:
-    """A number below 2^62 of what values print."""
-    return int.from_bytes(hashlib.blake2b(repr(values).encode(), digest_size=8).digest()) >> 2
+def _of_weights(weights: Tensor | str | None) -> object:
+    """What tells weights apart."""
+    return (weights.numel(), float(weights.sum())) if isinstance(weights, Tensor) else weights

@@ -20,7 +20,7 @@ class Trainer:
 
     FastSample (section 4) trains GraphSAGE, hidden 256, batch 1000 a rank, learning rate 0.006:
     the defaults. Weights are drawn from ``seed``, the same on every rank. All ranks are made and
-    used together.
+    used together. Raises ``UsageError`` for a wrong argument, and where the ranks' differ.
     """
 
     def __init__(
@@ -36,6 +36,8 @@ class Trainer:
         graph = rank.graph
         self._rank, self._seed = rank, seed
         self._batch_size = whole("batch_size", batch_size, 1)
+        settings = (model, hidden, batch_size, learning_rate, seed)
+        rank.exchange.agree("model, batch size, learning rate or seed", rank.device, *settings)
         self.model: Stack = build(
             model,
             Native(aggregate, attend),

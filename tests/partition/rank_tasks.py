@@ -1,5 +1,7 @@
 """What the ranks of a test do: sampling, fetching, training."""
 
+import torch.distributed as dist
+
 from gnnbench.errors import GnnbenchError
 from gnnbench.partition.ranks import join
 from gnnbench.partition.train import Trainer
@@ -29,12 +31,13 @@ def train(group, graph, partition, mode, fanouts, how, training, epochs=2):
     return losses, seeds, vars(rank.exchange.traffic)
 
 
-def refused(group, graph, partition, how_of):
-    """What joining says, each rank with settings of its own."""
-    import torch.distributed as dist
-
+def refused(group, graph, partition, how_of, trained=({}, {})):
+    """What joining, or making a trainer, says: each rank with settings of its own."""
+    here = dist.get_rank(group)
+    how = {"graph": graph, "partition": partition, **how_of[here]}
     try:
-        join(graph, partition, fanouts=[3, 2], group=group, **how_of[dist.get_rank(group)])
+        rank = join(fanouts=[3, 2], group=group, **how)
+        Trainer(rank, **trained[here])
     except GnnbenchError as error:
         return f"{type(error).__name__}: {error}"
     return ""

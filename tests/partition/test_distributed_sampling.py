@@ -228,10 +228,18 @@ def test_ranks_that_differ_are_refused_on_all(four, small_graph):
     made = split(small_graph, 2)
     same = four.run(refused, 2, small_graph, made, [{"mode": "hybrid"}] * 2)
     assert same == ["", ""]
+    longer = replace(small_graph, train_idx=torch.arange(201))
+    weights = torch.ones(small_graph.num_edges)
     for one, other in [
         ({"mode": "vanilla"}, {"mode": "hybrid"}),
         ({"mode": "vanilla"}, {"mode": "vanilla", "seed": 1}),
         ({"mode": "vanilla"}, {"mode": "vanilla", "pick": "reservoir"}),
+        ({"mode": "vanilla"}, {"mode": "vanilla", "partition": split(small_graph, 2, seed=1)}),
+        ({"mode": "vanilla"}, {"mode": "vanilla", "graph": longer}),
+        (
+            {"mode": "vanilla", "pick": "weighted_alias", "weights": weights},
+            {"mode": "vanilla", "pick": "weighted_alias", "weights": 2 * weights},
+        ),
     ]:
         told = four.run(refused, 2, small_graph, made, [one, other])
         says = "UsageError: the ranks differ in version, graph, partition or definition; start"

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from rank_tasks import train
+from rank_tasks import refused, train
 
 import gnnbench
 from gnnbench.models.adam import Adam
@@ -97,7 +97,7 @@ def test_rounds_of_an_epoch(four, small_graph):
         for losses, _, traffic in answers:
             steps = len(losses[0])
             assert sum(traffic["rounds"].values()) == per_step * steps
-            assert traffic["reduces"] == {"setup": 1, "gradients": steps}
+            assert traffic["reduces"] == {"setup": 2, "gradients": steps}
             # Two layers of two matrices and a bias; the loss and the number of seeds.
             floats = 2 * 24 * 16 + 16 + 2 * 16 * 4 + 4 + 2
             assert traffic["reduced_bytes"]["gradients"] == 4 * floats * steps
@@ -145,3 +145,13 @@ def test_other_models(four, small_graph, model):
     ]
     assert_close(losses[0], losses[2])
     assert_close(losses[1], losses[2])
+
+
+@pytest.mark.parametrize("other", [{"hidden": 8}, {"batch_size": 8}, {"seed": 1}])
+def test_ranks_that_train_otherwise_are_refused_on_all(four, small_graph, other):
+    how = [{"mode": "hybrid"}] * 2
+    told = four.run(refused, 2, small_graph, split(small_graph, 2), how, [{}, other])
+    assert set(told) == {
+        "UsageError: the ranks differ in model, batch size, learning rate or seed; start all of"
+        " them with the same"
+    }
