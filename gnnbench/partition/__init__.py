@@ -1,0 +1,1 @@
+"""FastSample's distributed part: partitions, sampling and features over a process group."""

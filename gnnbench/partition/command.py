@@ -1,0 +1,35 @@
+"""What the commands of this package share: lists by commas, errors as one sentence."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from gnnbench.errors import GnnbenchError, UsageError
+
+
+def comma_list(text: str) -> list[str]:
+    """Words by commas."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def numbers(name: str, text: str) -> list[int]:
+    """Whole numbers by commas. Raises ``UsageError``."""
+    try:
+        return [int(word) for word in comma_list(text)]
+    except ValueError:
+        raise UsageError(f"{name} must be whole numbers by commas, not '{text}'") from None
+
+
+def run(command: Callable[..., Any]) -> None:
+    """Run a command as a program; an error of the user's is one line, with its exit code."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(command)
+    try:
+        app()
+    except GnnbenchError as error:
+        print(f"gnnbench: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)

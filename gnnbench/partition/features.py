@@ -1,0 +1,54 @@
+"""Feature rows of any nodes, each fetched from the rank that owns it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.data.graph import Graph
+from gnnbench.ops.features import gather
+from gnnbench.partition.exchange import Exchange
+from gnnbench.partition.places import Partition
+from gnnbench.partition.route import Route
+
+PURPOSE = "features"
+
+
+class OwnFeatures:
+    """A rank's own feature rows, and everyone's by 2 rounds (FastSample, section 3.3).
+
+    Copies the rank's rows ``[own, feature_dim]`` to ``device``; ids may be there, too.
+    """
+
+    def __init__(
+        self, graph: Graph, partition: Partition, exchange: Exchange, device: torch.device
+    ) -> None:
+        self._exchange, self._places, self._ids = exchange, partition.places, graph.indices.dtype
+        self._offsets = partition.offsets.to(device)
+        self._first = int(partition.offsets[exchange.rank])
+        self._own = gather(graph.features, partition.nodes_of(exchange.rank)).to(device)
+
+    def rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows float32 ``[n, feature_dim]`` of nodes (original ids ``[n]``), bit for bit.
+
+        Round 1 sends each owner the places that are wanted of it, round 2 the rows back. All ranks
+        call it together, one that wants nothing with ``n`` = 0.
+        """
+        device = self._own.device
+        wanted = self._places[nodes.long().cpu()].to(device, self._ids)
+        route = Route(wanted, self._offsets)
+        come = self._exchange.sizes(PURPOSE, route.counts)
+        asked = self._exchange.round(PURPOSE, route.asked, route.to, come)
+        rows = gather(self._own, asked - self._first)
+        return route.back(self._exchange.round(PURPOSE, rows, come, route.to))
+
+
+class AllFeatures:
+    """The whole table on every rank, for what is not partitioned: no round."""
+
+    def __init__(self, graph: Graph, device: torch.device) -> None:
+        self._table = graph.features.to(device)
+
+    def rows(self, nodes: Tensor) -> Tensor:
+        """Feature rows float32 ``[n, feature_dim]`` of nodes (ids ``[n]``)."""
+        return gather(self._table, nodes)
