@@ -1,4 +1,5 @@
-"""The fastest aggregation of this suite on a GPU (``native/cuda/aggregate/tuned.h``)."""
+"""The fastest aggregation of this suite on a GPU (``native/cuda/aggregate/tuned.h``; its gradient
+``spread_rows.h``)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ def aggregate_tuned(
     block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None
 ) -> Tensor:
     """As :func:`gnnbench.ops.aggregate.aggregate`, on a GPU: eight rows of a destination asked for
-    at once, offsets and ids read together for several destinations.
+    at once, offsets and ids read together for several destinations. The gradient is spread evenly
+    whatever the sources' degrees.
 
     Raises ``UsageError`` for a wrong argument, and where ``x`` is not on a GPU.
     """

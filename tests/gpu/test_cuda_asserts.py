@@ -23,6 +23,10 @@ def over(i, slot):
     known = ints(slot, 0, 0), ints(1, 0, 0)
     pages = 4096, 1, 4
     ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), *pages)
+def back(offsets, dst):
+    edges = torch.arange(len(dst), dtype=torch.int32, device="cuda")
+    block = ints(0, 0, 0, len(dst))
+    return ops.aggregate_transposed(block, ints(*offsets), dst, edges, rows, "sum")
 def late(call):
     call()  # what a first call loads and locks is there
     torch.cuda._sleep(200_000_000)
@@ -49,6 +53,11 @@ CALLS = {
     "transpose-indptr": "ops.transpose(ints(0, 1), ints(1, 2), 3)",
     "tuned": "ops.aggregate_tuned(ints(0, 1), ints(3), rows, 1, 'sum')",
     "tuned-indptr": "ops.aggregate_tuned(ints(0, 2), ints(1), rows, 1, 'sum')",
+    "transposed": "back([0, 1, 1, 1], ints(3))",
+    "transposed-indptr": "back([0, 2, 1, 1], ints(0))",
+    "transposed-descending": "back([0, 1, 0, 1], ints(0))",
+    "transposed-piece": "back([0, 99, 99, 99], ints(*[0] * 98, 3))",
+    "transposed-last-piece": "back([0, 0, 0, 99], ints(*[0] * 98, -1))",
     "memory-aware": "ops.aggregate_memory_aware(ints(0, 1), ints(-1), rows, 1, 'sum', None, 8, 32)",
     "groups": "ops.aggregate_groups(ints(0, 1), ints(0), ints(3), rows, 1, 32)",
     "groups-of-no-row": "ops.aggregate_groups(ints(0, 1), ints(1), ints(0), rows, 1, 32)",

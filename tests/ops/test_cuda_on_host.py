@@ -28,6 +28,7 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
 MODES = {"sum": 0, "mean": 1, "gcn": 2}
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
 SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
+SPREAD = (3, 0, 0)  # chunks of 64 rows and edges, rows of more than 64 edges in pieces
 
 
 def cuda_headers() -> Path | None:
@@ -145,7 +146,7 @@ def test_transpose_of_hand_made_edges(kernels):
 
 
 SHAPES = [(37, 60, 9, 0), (9, 20, 3, 400)]
-KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32),
+KERNELS = [(SIMPLE, 0, 0), (TUNED, 4, 0), (TUNED, 7, 0), SPREAD, (MEMORY_AWARE, 8, 32),
            (MEMORY_AWARE, 3, 5)]  # fmt: skip
 
 
@@ -195,9 +196,10 @@ def test_sums_of_rows(kernels, kernel, dtype, dim):
 
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    kernel=st.sampled_from([(TUNED, 1, 0), (TUNED, 4, 0), (TUNED, 7, 0), (MEMORY_AWARE, 8, 32)]),
+    kernel=st.sampled_from([(TUNED, 1, 0), (TUNED, 4, 0), (TUNED, 7, 0), SPREAD,
+                            (MEMORY_AWARE, 8, 32)]),
     num_dst=st.integers(1, 40), more=st.integers(0, 40), top=st.integers(0, 20),
-    hub=st.sampled_from([0, 0, 129, 300]), dim=st.integers(1, 1025),
+    hub=st.sampled_from([0, 0, 65, 129, 300]), dim=st.integers(1, 1025),
     dtype=st.sampled_from(list(DTYPES)), mode=st.sampled_from(list(MODES)),
     weighted=st.booleans(), seed=st.integers(0, 2**31),
 )  # fmt: skip
@@ -216,7 +218,83 @@ def test_sums_of_drawn_rows(
     check_sums_of_rows(kernels, kernel, block, x, grad, mode, weights)
 
 
-@pytest.mark.parametrize("kernel", [(TUNED, 4, 0), (MEMORY_AWARE, 8, 32)], ids=str)
+# Rows about the length of a chunk, with empty ones between them, and one whose pieces a whole block
+# adds up.
+LONG = [64, 65, 0, 63, 128, 129, 0, 0, 127, 1, 192, 2049, 0, 3200, 64, 66, 0]
+SHORT = [0, 1, 1, 0, 0, 0, 2, 1, 9, 0, 40]
+
+
+def rows_of(degrees: list[int], num_columns: int) -> tuple[Tensor, Tensor]:
+    indptr = torch.tensor([0, *itertools.accumulate(degrees)], dtype=torch.int32)
+    draws = torch.Generator().manual_seed(len(degrees))
+    return indptr, torch.randint(
+        num_columns, (int(indptr[-1]),), generator=draws, dtype=torch.int32
+    )
+
+
+@pytest.mark.parametrize(
+    "degrees",
+    [LONG, LONG[::-1], SHORT * 9, [*SHORT * 3, 300, *SHORT * 3, 65, 66], [5000], [0, 0, 700, 0],
+     [64, 3, 0], [65], [0] * 200],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype, dim", [(torch.float32, 3), (torch.float16, 8)])
+def test_rows_spread(kernels, degrees, dtype, dim):
+    """Rows of every length, the same bits by every schedule."""
+    indptr, columns = rows_of(degrees, 200)
+    draws = torch.Generator().manual_seed(dim)
+    x = torch.randn(200, dim, generator=draws).to(dtype)
+    weights = torch.rand(columns.numel(), generator=draws) + 0.1
+    block = DrawnBlock(indptr, columns, 200)
+    for mode, w in (("sum", None), ("mean", weights), ("gcn", weights)):
+        found = []
+        for seed in range(2):
+            kernels.seed(ctypes.c_uint64(seed))
+            found.append(row_sums(kernels, SPREAD, indptr, columns, x, mode, w))
+        assert torch.equal(*found)
+        matrix = block.matrix(mode, w)
+        assert_within(found[0], matrix @ x.double(), matrix @ x.double().abs(), max(degrees))
+
+
+def test_every_place_of_a_long_row(kernels):
+    """Ones, so that sums are lengths: a long row behind 0 to 130 rows of one edge."""
+    ones = torch.ones(1, 1)
+    for before in range(131):
+        degrees = [1] * before + [130, 2]
+        indptr, columns = rows_of(degrees, 1)
+        assert row_sums(kernels, SPREAD, indptr, columns, ones, "sum")[:, 0].tolist() == degrees
+
+
+def test_edges_of_no_row(kernels):
+    """Those before the first and behind the last row."""
+    indptr = torch.tensor([10, 10, 200, 265, 329, 2500], dtype=torch.int32)
+    columns = torch.zeros(2700, dtype=torch.int32)
+    ones, out = torch.ones(1, 1), torch.full((5, 1), float("nan"))
+    kernels.row_sums_of(
+        *plain((
+            number(SPREAD[0]), number(0), indptr, columns, 5, 2700, 1, 1, ones, out,
+            number(MODES["sum"]), None, 1, None, None, None, 0, number(0), number(0),
+        ))
+    )  # fmt: skip
+    assert out[:, 0].tolist() == [0, 190, 65, 64, 2171]
+
+
+def test_short_rows_are_tuned_s_to_the_bit(kernels):
+    indptr, columns = rows_of([64, 0, 63, 1, 64, 5, 1, 1] * 4, 30)
+    x = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
+    found = [row_sums(kernels, k, indptr, columns, x, "mean") for k in ((TUNED, 4, 0), SPREAD)]
+    assert torch.equal(*found)
+
+
+def test_chunks_are_longer_where_edges_are_many(kernels):
+    """16384 chunks of 64 are the most for so few rows: here they have 128."""
+    edges = 16384 * 64 + 300
+    indptr = torch.tensor([0, 128, 257, edges - 1, edges], dtype=torch.int32)
+    ones = torch.ones(1, 1, dtype=torch.float64)
+    out = row_sums(kernels, SPREAD, indptr, torch.zeros(edges, dtype=torch.int32), ones, "sum")
+    assert out[:, 0].tolist() == [128, 129, edges - 258, 1]
+
+
+@pytest.mark.parametrize("kernel", [(TUNED, 4, 0), SPREAD, (MEMORY_AWARE, 8, 32)], ids=str)
 @pytest.mark.parametrize("heads, width", [(8, 8), (3, 5), (2, 64), (4, 1), (2, 6), (5, 40)])
 def test_sums_of_heads(kernels, kernel, heads, width):
     draws = torch.Generator().manual_seed(width)

@@ -55,9 +55,9 @@ Tensor aggregate_tuned_cuda(Tensor indptr, Tensor indices, Tensor x, int64_t num
 Tensor aggregate_transposed_cuda(Tensor indptr, Tensor t_indptr, Tensor t_dst, Tensor t_edge,
                                  Tensor grad, std::string mode, std::optional<Tensor> weights) {
   check_values(grad, "grad", 2);
-  return sum_backward(
-      "aggregate_transposed", &indptr, t_indptr, t_dst, t_edge, grad, aggregate_from_name(mode),
-      weights, [](const Launch& launch, const auto& sums) { row_sums(launch, sums, kTunedRows); });
+  return sum_backward("aggregate_transposed", &indptr, t_indptr, t_dst, t_edge, grad,
+                      aggregate_from_name(mode), weights,
+                      [](const OnDevice& on, const auto& sums) { spread_row_sums(on, sums); });
 }
 
 Tensor aggregate_heads_cuda(Tensor indptr, Tensor indices, Tensor x, Tensor weights,
@@ -71,9 +71,9 @@ Tensor aggregate_heads_cuda(Tensor indptr, Tensor indices, Tensor x, Tensor weig
 Tensor aggregate_heads_transposed_cuda(Tensor t_indptr, Tensor t_dst, Tensor t_edge, Tensor grad,
                                        Tensor weights) {
   check_values(grad, "grad", 3);
-  return sum_backward(
-      "aggregate_heads_transposed", nullptr, t_indptr, t_dst, t_edge, grad, Aggregate::kSum,
-      weights, [](const Launch& launch, const auto& sums) { row_sums(launch, sums, kTunedRows); });
+  return sum_backward("aggregate_heads_transposed", nullptr, t_indptr, t_dst, t_edge, grad,
+                      Aggregate::kSum, weights,
+                      [](const OnDevice& on, const auto& sums) { spread_row_sums(on, sums); });
 }
 
 }  // namespace

@@ -21,7 +21,8 @@ Tensor edge_add_cuda(Tensor indptr, Tensor indices, Tensor src, Tensor dst) {
   return out;
 }
 
-// A row's sum of the values' rows: an aggregation whose sources are edges.
+// A row's sum of the values' rows: an aggregation whose sources are edges. Given `edges` the rows
+// are a transpose's.
 Tensor edge_sums_cuda(Tensor indptr, Tensor values, std::optional<Tensor> edges) {
   check_sums(values, "values", 2);
   const int64_t num_edges = values.size(0);
@@ -46,7 +47,11 @@ Tensor edge_sums_cuda(Tensor indptr, Tensor values, std::optional<Tensor> edges)
     sums.out = data<S>(out);
     sums.mode = Aggregate::kSum;
     sums.heads = 1;
-    row_sums(on.launch(), sums, kTunedRows);
+    if (edges) {
+      spread_row_sums(on, sums);
+    } else {
+      row_sums(on.launch(), sums, kTunedRows);
+    }
   });
   return out;
 }

@@ -39,8 +39,8 @@ Tensor backward(Tensor indptr, Tensor t_indptr, Tensor t_dst, Tensor t_edge, Ten
   check_shape(grad, targets, dims);
   return sum_backward(
       "aggregate_memory_aware_transposed", &indptr, t_indptr, t_dst, t_edge, grad,
-      aggregate_from_name(mode), weights, [=](const Launch& launch, const auto& sums) {
-        memory_aware(launch, sums, static_cast<int>(targets), static_cast<int>(dims));
+      aggregate_from_name(mode), weights, [=](const OnDevice& on, const auto& sums) {
+        memory_aware(on.launch(), sums, static_cast<int>(targets), static_cast<int>(dims));
       });
 }
 

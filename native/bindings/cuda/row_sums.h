@@ -2,12 +2,30 @@
 #pragma once
 
 #include "bindings/cuda/block_args.h"
+#include "cuda/aggregate/spread_rows.h"
 #include "cuda/aggregate/tuned.h"
 
 namespace gnnbench::cuda {
 
 // Rows that a group of lanes takes where nothing is said.
 constexpr int64_t kTunedRows = 4;
+
+// The sums of a transpose's rows.
+template <class T>
+void spread_row_sums(const OnDevice& on, const RowSums<T>& sums) {
+  if (!needs_pieces(sums.num_edges, sums.num_rows)) {
+    return spread_row_sums(on.launch(), sums, RowPieces<T>{});
+  }
+  const int64_t chunks = num_chunks(sums.num_edges, sums.num_rows);
+  Scratch memory;
+  const size_t values = memory.add<Sum<T>>(chunks * sums.dim);
+  const size_t totals = memory.add<Sum<T>>(chunks);
+  const size_t rows = memory.add<int32_t>(chunks);
+  memory.allocate(on);
+  spread_row_sums(
+      on.launch(), sums,
+      RowPieces<T>{memory.at<Sum<T>>(values), memory.at<Sum<T>>(totals), memory.at<int32_t>(rows)});
+}
 
 // x [num_src, dim] or [num_src, heads, width]; `sum` is called with the launch and RowSums<T>.
 template <class Launcher>
@@ -42,7 +60,8 @@ Tensor sum_forward(const char* op, const Tensor& indptr, const Tensor& indices, 
   return out;
 }
 
-// indptr: the block's offsets, needed unless the mode is kSum.
+// indptr: the block's offsets, needed unless the mode is kSum. `sum` is called with OnDevice and
+// RowSums<T>.
 template <class Launcher>
 Tensor sum_backward(const char* op, const Tensor* indptr, const Tensor& t_indptr,
                     const Tensor& t_dst, const Tensor& t_edge, const Tensor& grad, Aggregate mode,
@@ -95,7 +114,7 @@ Tensor sum_backward(const char* op, const Tensor* indptr, const Tensor& t_indptr
       row_sums(on.launch(), each, kTunedRows);
       sums.totals = each.out;
     }
-    sum(on.launch(), sums);
+    sum(on, sums);
   });
   return out;
 }

@@ -1,5 +1,5 @@
-// The fastest sum of rows of this suite: forward over a block, backward over its transpose, with
-// weights of edges or of edges and heads.
+// The fastest sum of a block's rows of this suite, with weights of edges or of edges and heads. Of
+// its backward, the sums of the transpose's rows, spread_rows.h.
 #pragma once
 
 #include "cuda/aggregate/row_sums.h"

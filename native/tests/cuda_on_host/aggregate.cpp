@@ -1,9 +1,12 @@
 // The launchers of native/cuda/aggregate under names that Python can call.
 #include "cuda/aggregate/aggregate.h"
 
+#include <cmath>
+
 #include "cuda/aggregate/edges.h"
 #include "cuda/aggregate/groups.h"
 #include "cuda/aggregate/memory_aware.h"
+#include "cuda/aggregate/spread_rows.h"
 #include "cuda/aggregate/transpose.h"
 #include "cuda/aggregate/tuned.h"
 #include "cuda/common/scan.h"
@@ -59,7 +62,7 @@ extern "C" {
 void seed(uint64_t value) { on_host::draws.seed(value); }
 
 // kernel 0: simple, `a` and `b` unused; 1: tuned, a rows a group; 2: Memory-Aware, a targets, b
-// dims.
+// dims; 3: spread rows.
 void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* columns,
                  int64_t num_rows, int64_t num_edges, int64_t num_columns, int64_t dim,
                  const void* x, void* out, int mode, const void* weights, int64_t heads,
@@ -87,6 +90,15 @@ void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* co
                 dim, sums.mode, sums.out);
     } else if (kernel == 1) {
       row_sums(kLaunch, sums, a);
+    } else if (kernel == 3) {
+      const bool pieces = needs_pieces(num_edges, num_rows);
+      const auto chunks = static_cast<size_t>(pieces ? num_chunks(num_edges, num_rows) : 0);
+      // Memory that nobody wrote to may hold any number.
+      std::vector<Sum<T>> values(chunks * dim, NAN), totals(chunks, NAN);
+      std::vector<int32_t> rows(chunks, 12345);
+      spread_row_sums(
+          kLaunch, sums,
+          pieces ? RowPieces<T>{values.data(), totals.data(), rows.data()} : RowPieces<T>{});
     } else {
       memory_aware(kLaunch, sums, a, b);
     }

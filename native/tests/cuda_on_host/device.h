@@ -217,6 +217,18 @@ template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int other, int width = 32) {
   return on_host::exchange(mask, value, (on_host::linear() % 32 & (width - 1)) ^ other, width);
 }
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  on_host::warp().values[on_host::linear() % 32][0] = predicate != 0;
+  on_host::wait_for_lanes(mask);
+  unsigned found = 0;
+  for (unsigned lanes = mask; lanes != 0; lanes &= lanes - 1) {
+    const int lane = std::countr_zero(lanes);
+    found |= static_cast<unsigned>(on_host::warp().values[lane][0]) << lane;
+  }
+  on_host::wait_for_lanes(mask);
+  return found;
+}
+inline int __popc(unsigned bits) { return std::popcount(bits); }
 template <class T>
 T __ldg(const T* at) {
   return *at;
