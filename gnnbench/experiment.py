@@ -34,7 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import names
+from gnnbench import invalid, names
 from gnnbench.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -344,15 +344,7 @@ KEYS = sorted(
 
 
 def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if {*first["loc"]} & {"min_rounds", "max_rounds"}:
-        return f"'{where}' is gone: 'pairs' (of fresh processes, [5, 10]) and 'rounds' (of a pair)"
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{where}'; {names.suggestion(str(first['loc'][-1]), KEYS)}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    return f"{where}: {message}" if first["type"] != "value_error" and where else message
+    return invalid.sentence(error, KEYS, Measure.model_json_schema()["properties"])
 
 
 def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:

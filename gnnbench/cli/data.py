@@ -26,7 +26,7 @@ def data_list(json: Json = False) -> None:
     told = ("train", "description", "get")  # by 'data info', of one: names of twins are long
     rows = [{k: v for k, v in row.items() if k not in told} for row in datasets()]
     print_table("datasets", sized(rows))
-    print("gnnbench data info NAME tells what one is, its exact counts and how to get what is missing")
+    print("gnnbench data info NAME tells what one is, its exact counts and how to get it")
     print(f"the store {data_root()} takes {binary(store_bytes())}")
     if problem := store_problem():
         print(problem)
