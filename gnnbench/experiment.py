@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -273,8 +274,8 @@ def load(name_or_path: str) -> Experiment:
 
     Raises ``UsageError`` naming the file and the key at fault.
     """
-    path = _find(name_or_path, Path())
-    return _validate(_load_raw(path, ()), path.name)
+    path, raw = _load_raw(name_or_path)
+    return _validate(raw, path.name)
 
 
 def _find(name_or_path: str, beside: Path) -> Path:
@@ -290,9 +291,24 @@ def _find(name_or_path: str, beside: Path) -> Path:
     return known[name_or_path]
 
 
-def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
-    if path.resolve() in seen:
-        raise UsageError(f"'{path.name}' extends itself through 'extends'")
+def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
+    """The files of a definition, itself first, then what it extends, each as it stands but written
+    by paths. Raises ``UsageError``."""
+    found, seen = _find(name_or_path, Path()), set[Path]()
+    while True:
+        if found.resolve() in seen:
+            raise UsageError(f"'{found.name}' extends itself through 'extends'")
+        seen.add(found.resolve())
+        raw = _read(found)
+        yield found, raw
+        if (parent := raw.get("extends")) is None:
+            return
+        if not isinstance(parent, str):
+            raise UsageError(f"'extends' in '{found.name}' must be a name or a path")
+        found = _find(parent, found.parent)
+
+
+def _read(path: Path) -> Raw:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -306,25 +322,30 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
             f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
             " write until = [\"sample\"] for the model 'none', and schema_version = 2"
         )
-    raw = with_paths(raw)
-    parent = raw.pop("extends", None)
-    raw.setdefault("name", path.stem)
-    if parent is None:
-        return raw
-    if not isinstance(parent, str):
-        raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
-    base = _load_raw(_find(parent, path.parent), (*seen, path.resolve()))
-    return merge(laid_on_default(base, raw), raw)
+    return with_paths(raw)
+
+
+def _load_raw(name_or_path: str) -> tuple[Path, Raw]:
+    """The file of a definition, and it with what it extends."""
+    chain = list(files(name_or_path))
+    merged: Raw = {}
+    for path, own in reversed(chain):
+        own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
+        merged = merge(laid_on_default(merged, own), own) if merged else own
+    return chain[0][0], merged
 
 
 def _validate(raw: Raw, file: str) -> Experiment:
     try:
         experiment = Experiment.model_validate(raw)
-        for name in experiment.profiles:  # a profile that cannot be applied is an error now
-            Experiment.model_validate(_with_profile(raw, name))
-        return experiment
     except ValidationError as error:
         raise UsageError(f"'{file}': {_sentence(error)}") from None
+    for name in experiment.profiles:  # a profile that cannot be applied is an error now
+        try:
+            Experiment.model_validate(_with_profile(raw, name))
+        except ValidationError as error:
+            raise UsageError(f"'{file}', profile '{name}': {_sentence(error)}") from None
+    return experiment
 
 
 def _with_profile(raw: Raw, profile: str) -> Raw:

@@ -44,6 +44,7 @@ def test_a_run_and_doctor_give_one_fix_for_what_cuda_lacks(
     monkeypatch.setattr(library, "has_cuda_library", lambda: bool(info and torch_cuda))
     monkeypatch.setattr(torch.version, "cuda", torch_cuda)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpu and torch_cuda))
+    monkeypatch.setattr(needs.nvml, "gpu_count", lambda: int(gpu))
     monkeypatch.setattr(doctor.machine, "gpus", lambda: [{"name": "X", "memory_bytes": 1}] * gpu)
     what = getattr(needs, missing)
     assert needs.native_missing("cuda") == what

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gnnbench import nvml
 from gnnbench.missing import Missing
 
 TORCH = (2, 11)  # of whose stable ABI the library is built
@@ -61,8 +62,6 @@ def _no_gpu() -> Missing | None:
     """
     import torch
 
-    from gnnbench.measure import machine
-
-    if torch.cuda.is_available() or (torch.version.cuda is None and machine.gpus()):
+    if torch.cuda.is_available() or (torch.version.cuda is None and nvml.gpu_count()):
         return None
     return NO_GPU
