@@ -1,7 +1,7 @@
 """Progress on standard error while work goes on: a bar, or plain lines where that is no terminal.
 
-A line is written when something begins that was not told yet of the current pair, and otherwise
-once a minute: a log that somebody follows, not one that nobody reads.
+Of a run a line is written when something begins that was not told yet of the current pair, and
+otherwise once a minute; of other work every ten seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-LINE_EVERY_S = 60.0
+LINE_EVERY_S, LINE_OF_OTHERS_S = 60.0, 10.0
 
 
 class Display:
@@ -23,7 +23,7 @@ class Display:
     def __init__(self, quiet: bool, clock: Callable[[], float] = monotonic) -> None:
         self._clock, self._told_at = clock, clock()
         self._told: set[str] = set()  # what began since the last pair was done
-        self._total = 0
+        self._total, self._run = 0, False
         self._console = Console(stderr=True)
         self._quiet = quiet
         self._progress: Progress | None = None
@@ -51,8 +51,8 @@ class Display:
             self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def plan(self, pairs: int, budget_s: float) -> None:
-        """Set the length of the bar."""
-        self._total = pairs
+        """Set the length of the bar; a run has a budget."""
+        self._total, self._run = pairs, budget_s > 0
         self._told.clear()
         self._update(total=max(pairs, 1))
 
@@ -70,7 +70,8 @@ class Display:
 
     def _line(self, text: str, fraction: float) -> None:
         begun, now = text.partition(":")[0], self._clock()
-        if begun in self._told and now - self._told_at < LINE_EVERY_S:
+        every = LINE_EVERY_S if self._run else LINE_OF_OTHERS_S
+        if (begun in self._told or not self._run) and now - self._told_at < every:
             return
         part = f" ({fraction:.0%})" if fraction and begun in self._told else ""
         self._told.add(begun)

@@ -37,9 +37,14 @@ def test_quiet_is_silent(capsys):
     assert follow(capsys, quiet=True) == []
 
 
-def test_of_one_thing_no_number_is_told(capsys):
-    with Display(False) as display:
+def test_other_work_is_told_every_ten_seconds(capsys):
+    now = [0.0]
+    with Display(False, clock=lambda: now[0]) as display:
         display.plan(1, 0.0)
-        display.step("edges: 1 MiB of 5 MiB", 0.2)
-        display.step("edges: 2 MiB of 5 MiB", 0.4)
-    assert capsys.readouterr().err == "edges: 1 MiB of 5 MiB\n"
+        for second in range(25):
+            now[0] = float(second)
+            display.step(f"edges: {second} MiB of 25 MiB", second / 25)
+    assert capsys.readouterr().err.splitlines() == [
+        "edges: 10 MiB of 25 MiB",
+        "edges: 20 MiB of 25 MiB (80%)",
+    ]

@@ -138,7 +138,7 @@ def data_import(
         return
     print(folder)
     if not quiet:
-        print(f"{meta['name']}: {meta['num_nodes']} nodes, {meta['num_edges']} directed edges")
+        print(f"{meta['name']}: {meta['num_nodes']:,} nodes, {meta['num_edges']:,} directed edges")
         for key in ("features", "labels", "split"):
             print(f"{key}: {meta[key]}")
         for note in meta["notes"]:

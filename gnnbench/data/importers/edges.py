@@ -19,6 +19,7 @@ import numpy as np
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.nodes import NodeSources
 from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.importers.tally import tally
 from gnnbench.data.store.csc import EdgeChunks
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
@@ -76,7 +77,8 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     if ids is not None:
         out.write("node_ids", "int64", (num_nodes,), row_chunks(ids))
         notes.append(
-            f"ids of the source lie in {ids[0]}..{high}, not in 0..n-1: node k is its node_ids[k]"
+            f"ids were renumbered: {ids[0]}..{high} are nodes 0..{num_nodes - 1} in their order;"
+            " that of node k is node_ids[k]"
         )
     write_csc(
         out,
@@ -86,6 +88,7 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
         merge=options.merge,
         drop_self_loops=options.drop_self_loops,
     )
+    notes[:0] = tally(len(edges), out.read("indptr"), out.read("indices"), options)
     about = nodes.write(out, num_nodes, options)
     if form.ignored:
         notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")

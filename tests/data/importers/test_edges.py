@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gnnbench.data.catalog import info, list_datasets, verify
 from gnnbench.data.importers import edges as edges_module
+from gnnbench.data.importers import tally
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.names import resolve
 from gnnbench.data.prepare import load_dataset
@@ -131,6 +132,71 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
     assert both.meta["symmetric"] is True
     assert stored_edges(load_dataset("plain+sym")) == stored_edges(both)
     assert stored_edges(load_dataset(f"{plain.path}+sym")) == stored_edges(both)
+
+
+@pytest.mark.parametrize(
+    "text,options,notes",
+    [
+        ("0 1\n1 0\n1 2\n", {}, ["edges listed: 3; stored: 3, of 3 nodes"]),
+        (
+            "0 1\n0 1\n1 1\n2 0\n0 1\n",
+            {},
+            [
+                "edges listed: 5; stored: 5, of 3 nodes",
+                "edges that repeat another: 2, kept as parallel edges (--symmetric merges)",
+                "edges from a node to itself: 1, kept",
+                "no edge has its reverse: if the graph is undirected and lists each edge once,"
+                " import it with --symmetric",
+            ],
+        ),
+        (
+            "0 1\n1 0\n0 1\n1 1\n1 1\n2 0\n",
+            {"symmetric": True},
+            [
+                "edges listed: 6; stored: 5, of 3 nodes, each in both directions",
+                "edges that repeat another or its reverse: 3, merged",
+                "edges from a node to itself: 1, kept",
+            ],
+        ),
+        (
+            "3 7\n7 3\n",
+            {},
+            [
+                "edges listed: 2; stored: 2, of 2 nodes",
+                "ids were renumbered: 3..7 are nodes 0..1 in their order; that of node k is"
+                " node_ids[k]",
+            ],
+        ),
+        ("0 0\n1 1\n", {}, ["edges listed: 2; stored: 2, of 2 nodes",
+                            "edges from a node to itself: 2, kept"]),
+        (
+            "3 7\n7 3\n",
+            {"num_nodes": 9},
+            ["edges listed: 2; stored: 2, of 9 nodes"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_became_of_the_lines_is_said(root: Path, write, text, options, notes) -> None:
+    assert open_graph(import_source(write(text), "mine", **options)).meta["notes"] == notes
+
+
+def test_of_many_edges_some_are_looked_at(root: Path, write, monkeypatch) -> None:
+    monkeypatch.setattr(tally, "LOOKED_AT", 20)
+    path = write("".join(f"{i} {i + 1}\n" for i in range(100)))
+    hint = open_graph(import_source(path, "mine")).meta["notes"][-1]
+    assert hint.startswith("of 20 edges looked at none has its reverse: if the graph is")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_reverses_and_repeats_are_those_of_a_set(listed) -> None:
+    rows = sorted((target, source) for source, target in listed)
+    indptr = np.searchsorted([target for target, _ in rows], np.arange(8))
+    indices = np.array([source for _, source in rows])
+    loops, repeats = tally._loops_and_repeats(indptr, indices)
+    assert (loops, repeats) == (sum(a == b for a, b in listed), len(listed) - len(set(listed)))
+    both = any(a != b and (b, a) in listed for a, b in listed)
+    assert tally._one_way(indptr, indices) == (0 if both else len(listed))
 
 
 def test_what_is_seeded_is_said(root: Path, write) -> None:
