@@ -141,16 +141,16 @@ def test_a_fault_names_the_hop_the_direction_and_the_in_degrees():
     graph = Graph(indptr, torch.tensor([*range(2, 6), *range(8, 16)], dtype=torch.int32))
     look = Inclusion(graph, Law.of("floyd", indptr))
     even = itertools.cycle(itertools.combinations(range(4), 2))
-    for _ in range(60):
+    for _ in range(240):
         one = graph.indices[list(next(even))].long()
         look.add(torch.tensor([0]), torch.tensor([2]), one, hop=1)
         look.add(torch.tensor([1]), torch.tensor([2]), one + 6, hop=2)
         look.add(torch.tensor([0]), torch.tensor([2]), one, hop=2)
     hop = look._classes["place", 2]
-    assert hop[2:, 2].tolist() == [60.0, 60.0] and hop[2:, 3].tolist() == [120.0, 60.0]
+    assert hop[2:, 2].tolist() == [240.0, 240.0] and hop[2:, 3].tolist() == [480.0, 240.0]
     assert look._where("place") == (
-        "in hop 2 edges in the first half of their row were drawn too often, 180 times where 120"
-        " are expected, most plainly for destinations of in-degree 8 to 15: 120, expected 60"
+        "in hop 2 edges in the first half of their row were drawn too often, 720 times where 480"
+        " are expected, most plainly for destinations of in-degree 8 to 15: 480, expected 240"
     )
     assert look.fault.endswith(look._where("place"))
 
