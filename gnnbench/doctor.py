@@ -221,16 +221,21 @@ def experiments() -> list[Entry]:
 def systems() -> list[Entry]:
     """Registered systems: where they run, and why not elsewhere; first those that run here."""
     from gnnbench import registry
-    from gnnbench.runner import available
 
     found: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
-        try:
-            found.append(_system(name))
-        except Exception as error:  # a third party's may raise anything, whatever it is asked
-            reason = available.broken(name, error).reason
-            found.append({**_NO_SYSTEM, "name": name, "missing": reason})
+        found.append(system(name))
     return sorted(found, key=lambda entry: not entry["runs on"])
+
+
+def system(name: str) -> Entry:
+    """One registered system: as a row of ``systems``."""
+    from gnnbench.runner import available
+
+    try:
+        return _system(name)
+    except Exception as error:  # a third party's may raise anything, whatever it is asked
+        return {**_NO_SYSTEM, "name": name, "missing": available.broken(name, error).reason}
 
 
 def settings(system: Named) -> dict[str, Entry]:

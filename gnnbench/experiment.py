@@ -268,6 +268,13 @@ def shipped() -> dict[str, Path]:
     return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
 
 
+def is_one(name_or_path: str) -> bool:
+    """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
+    text = str(name_or_path)
+    own = text.endswith(".toml") or "/" in text or Path(f"{text}.toml").is_file()
+    return own or text in shipped()
+
+
 def load(name_or_path: str) -> Experiment:
     """Read a definition by shipped name, by path, or as ``mine`` where ``mine.toml`` is in the
     current folder and no shipped one is called so; with what it extends.
