@@ -289,7 +289,10 @@ def _find(name_or_path: str, beside: Path) -> Path:
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         path = beside / name_or_path
         if not path.is_file():
-            raise UsageError(f"there is no definition '{name_or_path}'")
+            raise UsageError(
+                f"there is no definition '{name_or_path}'; give a file, or a name of"
+                " 'gnnbench list experiments'"
+            )
         return path
     known = shipped()
     if name_or_path not in known and (own := beside / f"{name_or_path}.toml").is_file():

@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from gnnbench.errors import UsageError
 
+MOST_TOLD = 40  # names in a message
+
 
 def nearest(name: str, known: Collection[str]) -> str:
     """The known name that is meant, if one is near, else "".
@@ -18,8 +20,9 @@ def nearest(name: str, known: Collection[str]) -> str:
     typed = name.lower()
     lowered = {one.lower(): one for one in sorted(known, reverse=True)}
     near = difflib.get_close_matches(typed, lowered, n=len(lowered) or 1, cutoff=0.5)
-    ranked = sorted(near, key=lambda one: slips(typed, one) / max(len(typed), len(one)))
-    return lowered[ranked[0]] if ranked else ""
+    shares = {one: slips(typed, one) / max(len(typed), len(one)) for one in near}
+    best = min(near, key=lambda one: shares[one], default="")
+    return lowered[best] if best and (shares[best] < 0.6 or best.startswith(typed)) else ""
 
 
 def slips(typed: str, meant: str) -> int:
@@ -41,7 +44,11 @@ def suggestion(name: str, known: Collection[str]) -> str:
     ordered = sorted(known)
     if near := nearest(name, known):
         return f"did you mean '{near}'?"
-    return f"known are {', '.join(ordered)}" if ordered else "none is known"
+    if not ordered:
+        return "none is known"
+    told = ", ".join(ordered[:MOST_TOLD])
+    more = len(ordered) - MOST_TOLD
+    return f"known are {told}" + (f" and {more} more" if more > 0 else "")
 
 
 def check(

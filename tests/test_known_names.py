@@ -2,7 +2,7 @@
 
 import pytest
 
-from gnnbench.names import nearest, slips
+from gnnbench.names import nearest, slips, suggestion
 
 MODELS = ("gat", "gcn", "gin", "graphsage", "pinsage")
 SYSTEMS = ("baseline", "best", "dgl", "fastgl", "fastsample", "gnnadvisor", "gnnlab", "pagraph")
@@ -21,6 +21,8 @@ SYSTEMS = ("baseline", "best", "dgl", "fastgl", "fastsample", "gnnadvisor", "gnn
         ("gnnalb", SYSTEMS, "gnnlab"),
         ("dlg", SYSTEMS, "dgl"),
         ("xyz", SYSTEMS, ""),
+        ("foo", ("floyd", "reservoir"), ""),
+        ("pgs", ("pgsampler",), "pgsampler"),
         ("gcn", (), ""),
     ],
 )
@@ -34,3 +36,8 @@ def test_the_nearest_name_is_meant(typed, known, meant):
 )
 def test_an_exchange_is_one_slip(typed, meant, count):
     assert slips(typed, meant) == slips(meant, typed) == count
+
+
+def test_of_many_names_forty_are_told():
+    words = suggestion("none", [f"x{i:03d}" for i in range(43)])
+    assert words.startswith("known are x000, ") and words.endswith(", x039 and 3 more")

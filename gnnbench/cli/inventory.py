@@ -80,6 +80,8 @@ def _system(name: str, json: bool) -> None:
     _wrapped(f"runs here on: {', '.join(found['runs on']) or 'nothing'}")
     if found["missing"]:
         _wrapped(found["missing"])
+    if not found["settings"]:
+        return
     print(f"\nsettings: -o {name}.SETTING=VALUE\n")
     for path, known in found["settings"].items():
         default = "none" if known["default"] is None else plain_text(known["default"])

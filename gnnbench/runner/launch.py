@@ -38,6 +38,8 @@ def make_request(
     """
     loaded = definitions.load(definition)
     with elsewhere(over.environments) as others:
+        for kind in registry.KINDS:
+            registry.known(kind)  # a malformed variable is nobody else's fault
         for system in over.systems:
             environment.check_names([system], [], others.systems)
         raw = as_definition(over, loaded, others.known_paths)
@@ -71,6 +73,8 @@ def _planned(
     for path in resolved.paths():
         with setting(path):
             environment.check_names([path.partition(".")[0]], [], others.systems)
+    for system in systems:  # what a package raises is its own fault, not a value's
+        available.system(system)
     with setting("model"):
         environment.check_names(systems, resolved.axis("model"), others.systems)
     with setting("dataset"):

@@ -155,6 +155,10 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "breakdown", "-o", "threads=99999"), "threads=99999 is more than the "),
         (("run", "breakdown", "-o", "seed=1", "-o", "seed=2"), "by '-o seed=1' and '-o seed=2'"),
         (("list", "brakdown"), "did you mean 'breakdown'?"),
+        (("run", "breakdown", "--repeats", "-1"), "'--repeats': give 0 or more; see 'gnnbench run"),
+        (("run", "breakdown", "--seed", "abc"), "for '--seed': give a whole number; see"),
+        (("run", "breakdown", "-o", "batch_size"), "form key=value; give -o batch_size=VALUE"),
+        (("data", "import", ".", "--name", "x"), ". is a folder; give an edge list"),
         (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
 )
@@ -166,6 +170,17 @@ def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message
     assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_malformed_variable_is_not_a_definition_s_fault(inside, monkeypatch):
+    from gnnbench import registry
+
+    monkeypatch.setenv("GNNBENCH_EXTRA_SAMPLERS", "oops")
+    registry.entries.cache_clear()
+    code, _, err = inside(*RUN, "--systems", "fake", "--dry-run")
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+    assert (code, err.startswith("gnnbench: GNNBENCH_EXTRA_SAMPLERS holds 'oops'")) == (2, True)
 
 
 def test_a_definition_goes_by_its_name_beside_it(inside, tmp_path):

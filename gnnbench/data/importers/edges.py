@@ -119,6 +119,11 @@ def sniff(path: Path) -> EdgeFormat:
                 first = text
             elif not first:
                 comment, skip = text[:1] or comment, skip + 1
+    if not all(sign.isprintable() or sign.isspace() for sign in first) or "\ufffd" in first:
+        raise DataError(
+            f"{path} is not text; give an edge list with one 'source target' a line, an .npz, a .pt"
+            " or a graph file of DGL, by these endings"
+        )
     if not first:
         raise DataError(f"{path} has no edges; give a file with one 'source target' a line")
     separator = next((s for s in ",;" if s in first), r"\s+")
@@ -131,6 +136,11 @@ def sniff(path: Path) -> EdgeFormat:
     sources = [i for i, name in enumerate(low) if name in _SOURCES]
     targets = [i for i, name in enumerate(low) if name in _TARGETS]
     if len(sources) != 1 or len(targets) != 1:
+        if second and not all(_is_id(field) for field in _fields(second, separator)[:2]):
+            raise DataError(
+                f"{path} has '{first[:60]}' where two ids are expected, which are whole numbers;"
+                " number the nodes from 0 on"
+            )
         raise DataError(
             f"the first line of {path} ('{first[:60]}') is neither an edge of integer ids nor a "
             "header that names one 'source' and one 'target'; correct it, or put # before it"

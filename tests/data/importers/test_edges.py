@@ -73,7 +73,9 @@ REFUSED = [
     ("# only this\n", "has no edges"),
     ("source,target\n", "has no edges"),
     ("a,b\n0,1\n", r"first line of .*edges.txt \('a,b'\) is neither an edge"),
-    ("Q1 Q2\nQ2 Q3\n", "neither an edge of integer ids nor a header"),
+    ("Q1 Q2\nQ2 Q3\n", "has 'Q1 Q2' where two ids are expected, .*; number the nodes from 0"),
+    ("0.5 1.2\n0.1 2.2\n", "'0.5 1.2' where two ids are expected, which are whole numbers"),
+    ("Q1 Q2\n", "neither an edge of integer ids nor a header"),
     ("src,dst,dst\n0,1,1\n", "names one 'source' and one 'target'"),
     ("source,target\n0,1,2\n", "2 names in its header and 3 columns"),
     ("7\n0 1\n", "has one column where an edge has two ids"),
@@ -88,7 +90,8 @@ REFUSED = [
     ("%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n", "is a Matrix Market file"),
     (gzip.compress(b"0 1\n" * 999, mtime=0)[:-9], "edges.txt is truncated, damaged"),
     (b"\x1f\x8bno", "edges.txt is truncated, damaged"),
-    (b"\x00\xff\xfe", "neither an edge of integer ids"),
+    (b"\x00\xff\xfe", "edges.txt is not text; give an edge list"),
+    (b"PK\x03\x04 some archive", "is not text; give an edge list"),
 ]
 
 
@@ -262,7 +265,7 @@ def test_wrong_use(root: Path, write, name: str, options, says: str) -> None:
 
 
 def test_sources_that_are_no_text(root: Path, write, make_npz, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="is a folder; give an edge list"):
         import_source(tmp_path, "mine")
     with pytest.raises(UsageError, match="never loads; load it in Python"):
         import_source(write(b"PK", "data.pkl"), "mine")
