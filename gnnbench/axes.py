@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
-from gnnbench import fanouts, names
+from gnnbench import fanouts, invalid, names
 from gnnbench.cell import PHASES
 
 Name = Annotated[str, Field(min_length=1)]
@@ -58,11 +58,9 @@ def check_axis(axis: str, values: list[Any]) -> None:
     if axis not in AXES:
         raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
     adapter = TypeAdapter(AXES[axis])
+    right = invalid.FANOUTS if axis == "fanouts" else invalid.expected(adapter.json_schema())
     for value in values:
         try:
-            adapter.validate_python(value)
-        except ValidationError as error:
-            raise ValueError(
-                f"axis '{axis}' cannot be {value!r}:"
-                f" {error.errors()[0]['msg'].removeprefix('Value error, ').lower()}"
-            ) from None
+            adapter.validate_python(value, strict=True)
+        except ValidationError:
+            raise ValueError(invalid.refusal(f"axis '{axis}'", value, right)) from None

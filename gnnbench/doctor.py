@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.measure import machine
+from gnnbench.missing import Missing
 
 if TYPE_CHECKING:
     from gnnbench.composition.find import Named
@@ -113,57 +114,57 @@ def _noise() -> Entry:
 
 
 def _native() -> list[Entry]:
+    """What runs say of our libraries, by the same words."""
     try:
-        from gnnbench.ops.library import load_native, native_info
+        from gnnbench.ops.missing import library_missing, native_missing
 
-        info = native_info()
-        load_native()
-        cpu = _entry("native CPU library", True, "loaded")
-    except GnnbenchError as error:
-        reason, _, fix = str(error).partition("; ")
-        cpu = _entry("native CPU library", False, reason, fix or "run 'make install'")
+        missing = library_missing()
     except ImportError as error:
         return [_entry("native CPU library", False, str(error), "install torch: 'make install'")]
-    if info["cuda_usable"]:
-        cuda = _entry("native CUDA library", True, "built, and this torch can load it")
-    elif not info["cuda_built"]:
-        cuda = _entry(
-            "native CUDA library", False, "not built", "install nvcc and run 'make install' again"
-        )
-    else:
-        cuda = _entry(
-            "native CUDA library",
-            False,
-            f"built, but torch {info['torch']} is without CUDA",
-            "install the CUDA build of torch: pip install --force-reinstall torch",
-        )
-    return [cpu, cuda]
+    cpu = _needed("native CPU library", missing, "loaded")
+    if cpu["ok"]:
+        from gnnbench.ops.library import load_native
+
+        try:
+            load_native()
+        except GnnbenchError as error:
+            reason, _, fix = str(error).partition("; ")
+            cpu = _entry("native CPU library", False, reason, fix)
+    built = _needed("native CUDA library", library_missing("cuda"), "built, torch can load it")
+    if not built["ok"] and (first := native_missing("cuda")) is not None:
+        built["fix"] = first.fix  # without a GPU a library would not help
+    return [cpu, built]
+
+
+def _needed(what: str, missing: Missing | None, found: str) -> Entry:
+    if missing is None:
+        return _entry(what, True, found)
+    return _entry(what, False, missing.reason, missing.fix)
 
 
 def _gpu() -> Entry:
+    from gnnbench.ops.missing import NO_GPU
+
     found = machine.gpus()
     if found:
         names = ", ".join(f"{g['name']} ({g['memory_bytes'] / 2**30:.0f} GiB)" for g in found)
         return _entry("GPU", True, names)
-    return _entry(
-        "GPU",
-        False,
-        "NVML finds none",
-        "use --device cpu, or a machine with an NVIDIA GPU and its driver",
-    )
+    return _entry("GPU", False, NO_GPU.reason, NO_GPU.fix)
 
 
 def _packages() -> list[Entry]:
-    from gnnbench.foreign.pyg_import import EXTENSIONS, extensions, how_to_get
+    from gnnbench.foreign.dgl_import import dgl_missing
+    from gnnbench.foreign.pyg_import import EXTENSIONS, extensions, how_to_get, pyg_missing
 
     found = machine.versions()
     entries = []
-    for name, fix in (
-        ("torch", "make install"),
-        ("dgl", "pip install dgl==1.1.3 (wheels exist for Python 3.11 and below)"),
-        ("torch-geometric", "pip install torch-geometric"),
-        ("ogb", "pip install ogb"),
+    for name, missing in (
+        ("torch", Missing("", "make install")),
+        ("dgl", dgl_missing()),
+        ("torch-geometric", pyg_missing()),
+        ("ogb", Missing("", "pip install ogb")),
     ):
+        fix = missing.fix if missing else ""
         entries.append(_entry(name, found[name] is not None, found[name] or "not installed", fix))
     here = [f"{name} {found[name] or ''}".strip() for name in extensions()]
     best = next(iter(EXTENSIONS))
@@ -220,16 +221,21 @@ def experiments() -> list[Entry]:
 def systems() -> list[Entry]:
     """Registered systems: where they run, and why not elsewhere; first those that run here."""
     from gnnbench import registry
-    from gnnbench.runner import available
 
     found: list[Entry] = []
     for name in registry.known(registry.SYSTEM):
-        try:
-            found.append(_system(name))
-        except Exception as error:  # a third party's may raise anything, whatever it is asked
-            reason = available.broken(name, error).reason
-            found.append({**_NO_SYSTEM, "name": name, "missing": reason})
+        found.append(system(name))
     return sorted(found, key=lambda entry: not entry["runs on"])
+
+
+def system(name: str) -> Entry:
+    """One registered system: as a row of ``systems``."""
+    from gnnbench.runner import available
+
+    try:
+        return _system(name)
+    except Exception as error:  # a third party's may raise anything, whatever it is asked
+        return {**_NO_SYSTEM, "name": name, "missing": available.broken(name, error).reason}
 
 
 def settings(system: Named) -> dict[str, Entry]:

@@ -3,6 +3,10 @@
 The message is one sentence: what is wrong and what to do about it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 EXIT_OK = 0
@@ -25,6 +29,28 @@ class UsageError(GnnbenchError):
     """A name, option, definition or folder that cannot be used as given."""
 
     exit_code = EXIT_USAGE
+
+
+class SettingError(UsageError):
+    """The value of an axis, of ``SYSTEM.PATH`` or of another ``key`` that cannot be as it is."""
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+@contextmanager
+def setting(key: str) -> Iterator[None]:
+    """Say of a ``UsageError`` that the value of ``key`` is at fault.
+
+    ``key``: an axis, ``SYSTEM.PATH`` or a key of the definition.
+    """
+    try:
+        yield
+    except SettingError:
+        raise
+    except UsageError as error:
+        raise SettingError(str(error), key) from None
 
 
 class CellsFailedError(GnnbenchError):

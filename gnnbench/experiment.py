@@ -22,6 +22,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,7 +35,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import names
+from gnnbench import invalid, names
 from gnnbench.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -274,21 +275,31 @@ def shipped() -> dict[str, Path]:
     return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
 
 
+def is_one(name_or_path: str) -> bool:
+    """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
+    text = str(name_or_path)
+    own = text.endswith(".toml") or "/" in text or Path(f"{text}.toml").is_file()
+    return own or text in shipped()
+
+
 def load(name_or_path: str) -> Experiment:
     """Read a definition by shipped name, by path, or as ``mine`` where ``mine.toml`` is in the
     current folder and no shipped one is called so; with what it extends.
 
     Raises ``UsageError`` naming the file and the key at fault.
     """
-    path = _find(name_or_path, Path())
-    return _validate(_load_raw(path, ()), path.name)
+    path, raw = _load_raw(name_or_path)
+    return _validate(raw, path.name)
 
 
 def _find(name_or_path: str, beside: Path) -> Path:
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         path = beside / name_or_path
         if not path.is_file():
-            raise UsageError(f"there is no definition '{name_or_path}'")
+            raise UsageError(
+                f"there is no definition '{name_or_path}'; give a file, or a name of"
+                " 'gnnbench list experiments'"
+            )
         return path
     known = shipped()
     if name_or_path not in known and (own := beside / f"{name_or_path}.toml").is_file():
@@ -297,9 +308,24 @@ def _find(name_or_path: str, beside: Path) -> Path:
     return known[name_or_path]
 
 
-def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
-    if path.resolve() in seen:
-        raise UsageError(f"'{path.name}' extends itself through 'extends'")
+def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
+    """The files of a definition, itself first, then what it extends, each as it stands but written
+    by paths. Raises ``UsageError``."""
+    found, seen = _find(name_or_path, Path()), set[Path]()
+    while True:
+        if found.resolve() in seen:
+            raise UsageError(f"'{found.name}' extends itself through 'extends'")
+        seen.add(found.resolve())
+        raw = _read(found)
+        yield found, raw
+        if (parent := raw.get("extends")) is None:
+            return
+        if not isinstance(parent, str):
+            raise UsageError(f"'extends' in '{found.name}' must be a name or a path")
+        found = _find(parent, found.parent)
+
+
+def _read(path: Path) -> Raw:
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -313,25 +339,30 @@ def _load_raw(path: Path, seen: tuple[Path, ...]) -> Raw:
             f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
             " write until = [\"sample\"] for the model 'none', and schema_version = 2"
         )
-    raw = with_paths(raw)
-    parent = raw.pop("extends", None)
-    raw.setdefault("name", path.stem)
-    if parent is None:
-        return raw
-    if not isinstance(parent, str):
-        raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
-    base = _load_raw(_find(parent, path.parent), (*seen, path.resolve()))
-    return merge(laid_on_default(base, raw), raw)
+    return with_paths(raw)
+
+
+def _load_raw(name_or_path: str) -> tuple[Path, Raw]:
+    """The file of a definition, and it with what it extends."""
+    chain = list(files(name_or_path))
+    merged: Raw = {}
+    for path, own in reversed(chain):
+        own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
+        merged = merge(laid_on_default(merged, own), own) if merged else own
+    return chain[0][0], merged
 
 
 def _validate(raw: Raw, file: str) -> Experiment:
     try:
         experiment = Experiment.model_validate(raw)
-        for name in experiment.profiles:  # a profile that cannot be applied is an error now
-            Experiment.model_validate(_with_profile(raw, name))
-        return experiment
     except ValidationError as error:
         raise UsageError(f"'{file}': {_sentence(error)}") from None
+    for name in experiment.profiles:  # a profile that cannot be applied is an error now
+        try:
+            Experiment.model_validate(_with_profile(raw, name))
+        except ValidationError as error:
+            raise UsageError(f"'{file}', profile '{name}': {_sentence(error)}") from None
+    return experiment
 
 
 def _with_profile(raw: Raw, profile: str) -> Raw:
@@ -351,15 +382,7 @@ KEYS = sorted(
 
 
 def _sentence(error: ValidationError) -> str:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    if {*first["loc"]} & {"min_rounds", "max_rounds"}:
-        return f"'{where}' is gone: 'pairs' (of fresh processes, [5, 10]) and 'rounds' (of a pair)"
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{where}'; {names.suggestion(str(first['loc'][-1]), KEYS)}"
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    return f"{where}: {message}" if first["type"] != "value_error" and where else message
+    return invalid.sentence(error, KEYS, Measure.model_json_schema()["properties"])
 
 
 def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:

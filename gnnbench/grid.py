@@ -12,7 +12,7 @@ from gnnbench import names
 from gnnbench.axes import AXES
 from gnnbench.cell import Cell, Until
 from gnnbench.data import names as names_of_data
-from gnnbench.errors import MissingError, UsageError
+from gnnbench.errors import MissingError, SettingError, UsageError
 from gnnbench.experiment import Experiment
 from gnnbench.fanouts import ALL
 from gnnbench.layers import Raw
@@ -124,9 +124,10 @@ class Fields:
         """Raise ``UsageError`` for a setting that no stage has."""
         for (system, path), taken in self._taken.items():
             if not taken:
-                raise UsageError(
+                raise SettingError(
                     f"system '{system}' has no setting '{path}', whichever stage it takes;"
-                    f" {names.suggestion(path, self._paths[system])}"
+                    f" {names.suggestion(path, self._paths[system])}",
+                    f"{system}.{path}",
                 )
 
 
@@ -169,7 +170,10 @@ def _cell(
             "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
         )
     settings = fields.of(system, settings, varied)
-    found = resolve(system, settings, values.get("device", "cpu"), until)
+    try:
+        found = resolve(system, settings, values.get("device", "cpu"), until)
+    except SettingError as error:
+        raise SettingError(str(error), _key(system, error.key, combination)) from None
     kind = MODELS.get(values["model"])
     if found.composed and kind is not None and "hidden" in values:
         kind.check_hidden(values["hidden"])
@@ -186,6 +190,13 @@ def _cell(
         _aggregation_fault(cell, found.lacks), _all_neighbours_fault(cell),
     )  # fmt: skip
     return cell, next(filter(None, faults), "")
+
+
+def _key(system: str, path: str, combination: Raw) -> str:
+    """What a definition calls a setting of a system: the axis that sets it, or ``SYSTEM.PATH``."""
+    axis = path.removeprefix("sampler.")
+    of_all = axis in SAMPLERS and combination.get(axis, DEFAULT) != DEFAULT
+    return axis if of_all else f"{system}.{path}"
 
 
 def _gpus_fault(cell: Cell) -> str:

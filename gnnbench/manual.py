@@ -15,11 +15,10 @@ from gnnbench.axes import AXES
 from gnnbench.composition.find import find
 from gnnbench.composition.recipe import DTYPE, NEEDED, Recipe
 from gnnbench.experiment import Experiment, Measure, Overridable
+from gnnbench.invalid import legal
 from gnnbench.models.kinds import MODELS
 from gnnbench.option import Option, plain_text
 from gnnbench.stages.find import stage
-
-Schema = dict[str, Any]
 
 HEAD = """\
 # Keys, axes and options
@@ -75,23 +74,6 @@ def axes() -> Iterator[tuple[str, str, str]]:
     for axis, known in AXES.items():
         schema = TypeAdapter(known).json_schema()
         yield f"`{axis}`", legal(schema), schema.get("description", "")
-
-
-def legal(schema: Schema) -> str:
-    """What a value of a JSON schema may be, in words."""
-    if (choices := schema.get("enum")) is not None:
-        return ", ".join(map(str, choices))
-    kind = schema.get("type")
-    if kind == "array":
-        return f"list: {legal(schema['items'])}" if schema.get("items") else "list"
-    if kind in ("integer", "number"):
-        name = "whole number" if kind == "integer" else "number"
-        bounds = {
-            "minimum": "from", "exclusiveMinimum": "above", "maximum": "up to",
-            "exclusiveMaximum": "below",
-        }  # fmt: skip
-        return " ".join([name, *(f"{w} {schema[k]:g}" for k, w in bounds.items() if k in schema)])
-    return {"string": "name", "boolean": "true, false"}.get(str(kind), "table")
 
 
 def _keys() -> Iterator[tuple[str, str, str, str]]:

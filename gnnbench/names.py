@@ -8,10 +8,35 @@ from types import MappingProxyType
 
 from gnnbench.errors import UsageError
 
+MOST_TOLD = 40  # names in a message
+
 
 def nearest(name: str, known: Collection[str]) -> str:
-    """The known name that is meant, if one is near, else ""."""
-    return next(iter(difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)), "")
+    """The known name that is meant, if one is near, else "".
+
+    Near is what shares half of its letters, in order; of these the one that fewest slips of the
+    hand lead away from, two letters exchanged being one slip.
+    """
+    typed = name.lower()
+    lowered = {one.lower(): one for one in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(typed, lowered, n=len(lowered) or 1, cutoff=0.5)
+    shares = {one: slips(typed, one) / max(len(typed), len(one)) for one in near}
+    best = min(near, key=lambda one: shares[one], default="")
+    return lowered[best] if best and (shares[best] < 0.6 or best.startswith(typed)) else ""
+
+
+def slips(typed: str, meant: str) -> int:
+    """Letters left out, added, mistaken or exchanged with the next between two words, at least."""
+    before: list[int] = []
+    row = list(range(len(meant) + 1))
+    for i, a in enumerate(typed):
+        older, before, row = before, row, [i + 1]
+        for j, b in enumerate(meant):
+            best = min(before[j + 1] + 1, row[j] + 1, before[j] + (a != b))
+            if i and j and a == meant[j - 1] and typed[i - 1] == b:
+                best = min(best, older[j - 1] + 1)
+            row.append(best)
+    return row[-1]
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
@@ -19,7 +44,11 @@ def suggestion(name: str, known: Collection[str]) -> str:
     ordered = sorted(known)
     if near := nearest(name, known):
         return f"did you mean '{near}'?"
-    return f"known are {', '.join(ordered)}" if ordered else "none is known"
+    if not ordered:
+        return "none is known"
+    told = ", ".join(ordered[:MOST_TOLD])
+    more = len(ordered) - MOST_TOLD
+    return f"known are {told}" + (f" and {more} more" if more > 0 else "")
 
 
 def check(

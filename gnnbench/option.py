@@ -25,6 +25,7 @@ class Option:
 
     A number of an interval is a float, however it was typed. ``stages``: the choices of one that is
     a stage, by their names; such a value may be a name, a mapping of ``name`` and fields, or made.
+    ``words``: what it may be where another than ``check`` looks.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Option:
     help: str
     choices: Collection[Any] | Interval | None = None
     stages: Mapping[str, Callable[..., Any]] | None = None
+    words: str = ""
 
     def check(self, owner: str, value: Any) -> Any:
         """``value`` where it is legal. Raises ``UsageError``; ``true`` is not 1."""
@@ -59,14 +61,19 @@ class Option:
     def legal(self) -> str:
         """The legal values in words."""
         if self.choices is None:
-            return "anything"
+            return self.words or "anything"
         if isinstance(self.choices, Interval):
             number = f"a number from {self.choices.low:g} to {self.choices.high:g}"
             return " or ".join([number, *self.choices.words])
         if isinstance(self.choices, range):
             return f"{self.choices[0]} to {self.choices[-1]}"
-        shown = [plain_text(c) for c in self.choices]
-        return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+        return listed(self.choices)
+
+
+def listed(values: Collection[Any]) -> str:
+    """Values in words: ``a, b or c``."""
+    shown = [plain_text(value) for value in values]
+    return " or ".join(filter(None, [", ".join(shown[:-1]), *shown[-1:]]))
 
 
 def plain_text(value: Any) -> str:

@@ -135,7 +135,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     key, equals, right = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise UsageError(f"'{text}' is not of the form key=value")
+        raise UsageError(f"'{text}' is not of the form key=value; give -o {key or 'KEY'}=VALUE")
     value = parse_value(right.strip())
     key = key.removeprefix("measure.").removeprefix("axes.")
     if key in AXES:

@@ -22,6 +22,47 @@ def test_pygs_extensions_and_how_to_get_the_better_one(here, ok, words, monkeypa
     assert ("https://data.pyg.org/whl/torch-" in entry["fix"]) == (not ok)
 
 
+@pytest.mark.parametrize(
+    ("info", "torch_cuda", "gpu", "missing"),
+    [
+        ({}, None, False, "NO_GPU"),
+        ({}, None, True, "NOT_COMPILED"),
+        ({"cuda_built": True}, None, True, "CPU_TORCH"),
+        ({"cuda_built": True}, "13.0", False, "NO_GPU"),
+    ],
+)
+def test_a_run_and_doctor_give_one_fix_for_what_cuda_lacks(
+    info, torch_cuda, gpu, missing, monkeypatch
+):
+    import torch
+
+    from gnnbench.ops import library
+    from gnnbench.ops import missing as needs
+
+    known = {**library.native_info(), "cpu_built": True, "torch": "2.11.0", **info}
+    monkeypatch.setattr(library, "native_info", lambda: {"cuda_built": False, **known})
+    monkeypatch.setattr(library, "has_cuda_library", lambda: bool(info and torch_cuda))
+    monkeypatch.setattr(torch.version, "cuda", torch_cuda)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpu and torch_cuda))
+    monkeypatch.setattr(needs.nvml, "gpu_count", lambda: int(gpu))
+    monkeypatch.setattr(doctor.machine, "gpus", lambda: [{"name": "X", "memory_bytes": 1}] * gpu)
+    what = getattr(needs, missing)
+    assert needs.native_missing("cuda") == what
+    said = [e for e in (*doctor._native()[1:], doctor._gpu()) if not e["ok"]]
+    assert what.reason in [e["found"] for e in said]
+    assert {e["fix"] for e in said} == {what.fix}
+
+
+def test_doctor_gives_a_run_s_way_to_get_a_framework(monkeypatch):
+    from gnnbench.foreign import dgl_import
+
+    monkeypatch.setattr(dgl_import.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(doctor.machine, "versions", lambda: dict.fromkeys(doctor.machine.PACKAGES))
+    fixes = {e["what"]: e["fix"] for e in doctor._packages()}
+    assert fixes["dgl"] == dgl_import.dgl_missing().fix
+    assert fixes["torch-geometric"] == "pip install -c constraints.txt torch-geometric"
+
+
 BARE = """
 import gnnbench
 from gnnbench.composition.system import System

@@ -126,20 +126,23 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         ("schema_version = 2\naxis = 3\n", "unknown key 'axis'; did you mean 'axes'"),
         ("name = '../up'" + SMALL, "name: string should match pattern"),
         (SMALL + "batchsize = [3]\n", "unknown axis 'batchsize'; did you mean 'batch_size'"),
-        (SMALL + "batch_size = [0]\n", "batch_size"),
-        (SMALL + "batch_size = ['many']\n", "batch_size"),
-        (SMALL + "fanouts = [15, 10]\n", "fanouts"),
-        (SMALL + "fanouts = [[15, 0]]\n", "axis 'fanouts' cannot be [15, 0]"),
+        (SMALL + "batch_size = [0]\n", "'batch_size' cannot be 0; it is a whole number above 0"),
+        (SMALL + "batch_size = ['many']\n", "'batch_size' cannot be 'many'; it is a whole number"),
+        (SMALL + "batch_size = ['8']\n", "'batch_size' cannot be '8'; it is a whole number"),
+        (SMALL + "fanouts = [15, 10]\n", "'fanouts' cannot be 15; it is a list of lists, each"),
+        (SMALL + "fanouts = '15/10'\n", "axes.fanouts cannot be '15/10'; it is a list of lists"),
+        (SMALL + "fanouts = [['a', 5]]\n", "'fanouts' cannot be ['a', 5]; it is a list of lists"),
+        (SMALL + "fanouts = [[15, 0]]\n", "axis 'fanouts' cannot be [15, 0]; it is a list of"),
         (SMALL + "fanouts = [[-2]]\n", "axis 'fanouts' cannot be [-2]"),
-        (SMALL + "device = ['tpu']\n", "device"),
-        (SMALL + "seed = 3\n", "axes.seed"),
+        (SMALL + "device = ['tpu']\n", "'device' cannot be 'tpu'; it is cpu, cuda or auto"),
+        (SMALL + "seed = 3\n", "axes.seed cannot be 3; it is a list of values: seed = [3]"),
         (SMALL + "[measure]\nround = 3\n", "unknown key 'measure.round'; did you mean 'rounds'"),
         (SMALL + "[measure]\nmin_rounds = 3\n", "'measure.min_rounds' is gone: 'pairs'"),
         (SMALL + "[measure]\npairs = [10, 5]\n", "pairs must ascend"),
-        (SMALL + "[measure]\npairs = 0\n", "measure.pairs.0: input should be greater than 0"),
-        (SMALL + "[measure]\npairs = 'x'\n", "measure.pairs: input should be a valid list"),
-        (SMALL + "[measure]\nmargin = 2.0\n", "measure.margin: input should be less than 1"),
-        (SMALL + "[measure]\nsame = 1.0\n", "measure.same: input should be less than 1"),
+        (SMALL + "[measure]\npairs = 0\n", "measure.pairs cannot be 0; it is a list: whole number"),
+        (SMALL + "[measure]\npairs = 'x'\n", "measure.pairs cannot be 'x'; it is a list"),
+        (SMALL + "[measure]\nmargin = 2.0\n", "measure.margin cannot be 2.0; it is a number"),
+        (SMALL + "[measure]\nsame = 1.0\n", "measure.same cannot be 1.0; it is a number above 0"),
         (SMALL + "[measure]\nrounds = 3\n", "rounds must be even"),
         (SMALL + "[zip]\nhidden = [1, 2]\nseed = [1]\n", "different lengths"),
         (SMALL + "[zip]\nmodel = ['x']\n", "both in"),
@@ -155,6 +158,9 @@ def test_profiles_override_and_move_axes_out_of_zip(tmp_path):
         ("schema_version = 2\nextends = 'brakdown'\n", "did you mean 'breakdown'"),
         ("schema_version = 2\n[axes\n", "not TOML"),
         ("schema_version = 2\n[axes]\nsystem = ['a']\n", "no value for the axis 'dataset'"),
+        ("figures = 3\n" + SMALL, "figures cannot be 3; it is a list"),
+        ("title = 3\n" + SMALL, "title cannot be 3; it is a text"),
+        (SMALL + "[accuracy]\nd = 2.0\n", "accuracy.d cannot be 2.0; it is below 1"),
     ],
 )  # fmt: skip
 def test_mistakes_are_named(tmp_path, text, message):
@@ -288,12 +294,17 @@ def test_without_a_system_s_name_only_one_may_be_selected(tmp_path):
         ("fanout=3", "unknown option 'fanout'; did you mean 'fanouts'"),
         ("a.fussed=1", "system 'a' has no setting 'fussed'; did you mean 'fused'"),
         ("fused", "not of the form key=value"),
+        ("pairs=abc", "measure.pairs cannot be 'abc'; it is a list: whole number above 0"),
+        ("fanouts=abc", r"cannot be 'abc'; it is .* -o 'fanouts=\[\[10,5\],\[15,10,5\]\]'"),
+        ("fanouts=[[10,5],15]", "'fanouts' cannot be 15; it is a list of lists"),
+        ("fanouts=10.5", "'fanouts' cannot be 10.5; it is a list of lists"),
+        ("batch_size=abc", "'batch_size' cannot be 'abc'; it is a whole number above 0"),
     ],
 )
 def test_mistaken_options_are_named(tmp_path, option, message):
     loaded = ex.load(write(tmp_path, SMALL))
     with pytest.raises(UsageError, match=message):
-        as_definition(Overrides(options=(option,)), loaded, knows)
+        ex.resolve(loaded, over=as_definition(Overrides(options=(option,)), loaded, knows))
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,9 @@ def test_a_stage_that_cannot_be_below_is_named(value):
 def test_what_is_no_fanout_is_told_by_what_one_is(text):
     base = ex.load("breakdown")
     over = as_definition(Overrides(options=(f"fanouts={text}",)), base, known_paths)
-    with pytest.raises(UsageError, match="a fanout is at least 1, or -1: all neighbours"):
+    with pytest.raises(
+        UsageError, match=r"whole numbers from 1 \(-1: all neighbours\): -o 'fanouts="
+    ):
         ex.resolve(base, "smoke", over)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import secrets
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -42,6 +43,32 @@ SCORES = {  # neighbours are picked ...
     "beside": "together with those beside them in the row",
     "repeats": "more often or less often twice than independent picks are",
 }
+DRAWN = {  # what is counted to tell by how much: of scores the picks above the row's mean
+    "place": "edges in the first half of their row",
+    "middle": "edges at either end of their row",
+    "degree": "neighbours of higher degree than others of their row",
+    "id": "neighbours of higher id than others of their row",
+    "weight": "edges of larger weight than others of their row",
+    "again": "neighbours drawn before for the same node",
+    "beside": "pairs of edges beside each other in their row",
+    "repeats": "pairs of one neighbour",
+}
+
+
+class Statistic(NamedTuple):
+    """Of rows, float64 ``[n]`` each: T, V and M; how often what ``DRAWN`` names was drawn, and how
+    often it is under the law, as a mean; the rows' degrees, int64."""
+
+    found: Tensor
+    variance: Tensor
+    bound: Tensor
+    drawn: Tensor
+    expected: Tensor
+    degree: Tensor
+
+    def of(self, rows: Tensor) -> Statistic:
+        """Those of some rows."""
+        return Statistic(*(values[rows] for values in self))
 
 
 @dataclass
@@ -86,12 +113,14 @@ class Inclusion:
         self._graph, self._law, self._most = graph, law, rows
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
         self._sums: dict[str, _Sum] = {}
+        # By statistic and hop: sums of T, V, what was drawn and expected, by power of the degree.
+        self._classes: dict[tuple[str, int], Tensor] = {}
         # Nodes whose picks are remembered; couples (node, neighbour) in order, and their times.
         self._known = torch.zeros(graph.num_nodes, dtype=torch.bool)
         self._couples = torch.empty(0, dtype=torch.int64)
         self._times = torch.empty(0, dtype=torch.int64)
 
-    def add(self, dst: Tensor, counts: Tensor, src: Tensor) -> None:
+    def add(self, dst: Tensor, counts: Tensor, src: Tensor, hop: int = 1) -> None:
         """Rows of one hop: nodes int64 ``[n]``, each once; picks of each ``[n]``; neighbours."""
         if self._law.name not in TESTED:
             return
@@ -101,7 +130,7 @@ class Inclusion:
         starts = counts.cumsum(0) - counts
         dst, counts, starts = dst[rows], counts[rows], starts[rows]
         owner, at = _ragged(starts, counts)
-        self._look(_Rows(self._graph, self._law, dst, counts, owner, src[at]))
+        self._look(_Rows(self._graph, self._law, dst, counts, owner, src[at]), hop)
 
     @property
     def fault(self) -> str:
@@ -113,9 +142,24 @@ class Inclusion:
                 return (
                     f"its picks are not '{self._law.name}': neighbours are picked {SCORES[name]}"
                     f" ({found.rows} rows; by chance alone in less than one of"
-                    f" 1e{min(int(evidence / math.log(10)), 99)} runs)"
+                    f" 1e{min(int(evidence / math.log(10)), 99)} runs); {self._where(name)}"
                 )
         return ""
+
+    def _where(self, name: str) -> str:
+        """In which hop and for which destinations most, in which direction and by how much."""
+        hops = {hop: sums for (one, hop), sums in self._classes.items() if one == name}
+        hop, sums = max(hops.items(), key=lambda item: float(_deviations(item[1].sum(1)).abs()))
+        total = sums.sum(1)
+        deviations = _deviations(sums) * total[0].sign()
+        power = int(deviations.argmax())
+        low, high = 2**power, 2 ** (power + 1) - 1
+        often = "often" if total[2] > total[3] else "seldom"
+        return (
+            f"in hop {hop} {DRAWN[name]} were drawn too {often}, {total[2]:,.0f} times where"
+            f" {total[3]:,.0f} are expected, most plainly for destinations of in-degree {low} to"
+            f" {high}: {sums[2, power]:,.0f}, expected {sums[3, power]:,.0f}"
+        )
 
     def _chosen(self, dst: Tensor, counts: Tensor) -> Tensor:
         """Rows that leave a choice, in a random order; half of them known, where so many are."""
@@ -131,7 +175,7 @@ class Inclusion:
         rows = torch.cat([rows[known], rows[~known]])[: self._most]
         return rows[degree[rows].cumsum(0) <= edges]
 
-    def _look(self, rows: _Rows) -> None:
+    def _look(self, rows: _Rows, hop: int) -> None:
         graph = self._graph
         place = (rows.nth + 0.5) / rows.degree[rows.owner]
         own = graph.indptr[rows.neighbour + 1] - graph.indptr[rows.neighbour]
@@ -145,19 +189,23 @@ class Inclusion:
             weights = graph.weights[rows.position].double()
             scores["weight"] = weights / rows.largest(weights)[rows.owner].clamp(min=1e-300)
         for name, score in scores.items():
-            self._add(name, *rows.scored(score))
+            self._add(name, hop, rows.scored(score))
         known = self._known[rows.dst]
         if bool(known.any()):
             found = rows.scored(self._before(rows).double())
-            self._add("again", *(t[known] for t in found))
+            self._add("again", hop, found.of(known))
         if self._law.name == WITHOUT:
-            self._add("beside", *rows.beside())
+            self._add("beside", hop, rows.beside())
         else:
-            self._add("repeats", *rows.repeats())
+            self._add("repeats", hop, rows.repeats())
         self._remember(rows)
 
-    def _add(self, name: str, found: Tensor, variance: Tensor, bound: Tensor) -> None:
-        self._sums.setdefault(name, _Sum.empty()).add(found, variance, bound)
+    def _add(self, name: str, hop: int, found: Statistic) -> None:
+        self._sums.setdefault(name, _Sum.empty()).add(*found[:3])
+        none = torch.zeros(4, 64, dtype=torch.float64)
+        powers = found.degree.double().log2().long()
+        values = torch.stack([found.found, found.variance, found.drawn, found.expected])
+        self._classes.setdefault((name, hop), none).index_add_(1, powers, values)
 
     def _before(self, rows: _Rows) -> Tensor:
         """How often each edge's couple was picked before."""
@@ -226,7 +274,7 @@ class _Rows:
         """Of each row."""
         return values.new_zeros(self.size).scatter_reduce(0, self.owner, values, "amax")
 
-    def scored(self, score: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def scored(self, score: Tensor) -> Statistic:
         """Sum of the scores picked less its mean under the law, its variance and its bound, by row.
 
         ``score`` float64 ``[e]``. Without replacement k of d picks have the variance of k
@@ -243,11 +291,15 @@ class _Rows:
             .new_zeros(self.size)
             .scatter_reduce(0, self._row, torch.where(self._p > 0, off.abs(), 0.0), "amax")
         )
+        above = (off > 0).double()
+        told = (self._of_cells(self._times * above), k * self._of_cells(self._p * above))
         if self._without:
-            return found, variance * (d - k) / (d - 1), torch.minimum(k, d - k) * most
-        return found, variance, k * most
+            variance, most = variance * (d - k) / (d - 1), torch.minimum(k, d - k) * most
+        else:
+            most = k * most
+        return Statistic(found, variance, most, *told, self.degree)
 
-    def beside(self) -> tuple[Tensor, Tensor, Tensor]:
+    def beside(self) -> Statistic:
         """Pairs of picks that lie beside each other in the row, its ends being neighbours.
 
         Of k of d in a circle E = d p2 and E of the square = d p2 + 2 d p3 + d (d - 3) p4, where
@@ -267,18 +319,25 @@ class _Rows:
         single = torch.bincount(self._row, minlength=self.size) == self.degree
         usable = single & (d > 3) & (k > 1)
         variance = (square - mean * mean).clamp(min=0)
-        return (pairs - mean)[usable], variance[usable], torch.maximum(k - mean, mean)[usable]
+        bound = torch.maximum(k - mean, mean)
+        return Statistic(pairs - mean, variance, bound, pairs, mean, self.degree).of(usable)
 
-    def repeats(self) -> tuple[Tensor, Tensor, Tensor]:
+    def repeats(self) -> Statistic:
         """Pairs of a row's picks that are one neighbour; with k independent picks their mean is
         k (k - 1) / 2 times the sum of p^2."""
         k = self._counts
         square, cube = (self._of_cells(self._p**power) for power in (2, 3))
         pairs = k * (k - 1) / 2
-        found = self._of_cells(self._times * (self._times - 1)) / 2 - pairs * square
+        seen, mean = self._of_cells(self._times * (self._times - 1)) / 2, pairs * square
         variance = pairs * (square - square**2)
         variance = variance + k * (k - 1) * (k - 2) * (cube - square**2).clamp(min=0)
-        return found, variance, pairs * torch.maximum(square, 1 - square)
+        bound = pairs * torch.maximum(square, 1 - square)
+        return Statistic(seen - mean, variance, bound, seen, mean, self.degree)
+
+
+def _deviations(sums: Tensor) -> Tensor:
+    """Sums of T in standard deviations; 0 where nothing was left to chance."""
+    return torch.where(sums[1] > 0, sums[0] / sums[1].clamp(min=1e-300).sqrt(), 0.0)
 
 
 def _ragged(starts: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,9 +26,7 @@ def data_list(json: Json = False) -> None:
     told = ("train", "description", "get")  # by 'data info', of one: names of twins are long
     rows = [{k: v for k, v in row.items() if k not in told} for row in datasets()]
     print_table("datasets", sized(rows))
-    print(
-        "gnnbench data info NAME tells what one is, its exact counts and how to get what is missing"
-    )
+    print("gnnbench data info NAME tells what one is, its exact counts and how to get it")
     print(f"the store {data_root()} takes {binary(store_bytes())}")
     if problem := store_problem():
         print(problem)
@@ -140,7 +138,7 @@ def data_import(
         return
     print(folder)
     if not quiet:
-        print(f"{meta['name']}: {meta['num_nodes']} nodes, {meta['num_edges']} directed edges")
+        print(f"{meta['name']}: {meta['num_nodes']:,} nodes, {meta['num_edges']:,} directed edges")
         for key in ("features", "labels", "split"):
             print(f"{key}: {meta[key]}")
         for note in meta["notes"]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, print_json, print_table, sized
+from gnnbench.cli.common import COLUMNS, Json, print_json, print_table, sized
 from gnnbench.errors import UsageError
 
 KINDS = ("experiments", "systems", "models", "datasets")
@@ -18,8 +18,12 @@ INFO = (
 
 
 def list_(
-    experiment: Annotated[
-        str, typer.Argument(help="One experiment alone: its profiles, axes, systems, figures.")
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="One experiment (its profiles, axes, systems, figures), one system (its settings),"
+            " or systems, models, datasets, experiments: these alone."
+        ),
     ] = "",
     profile: Annotated[str, typer.Option(help="Of which profile the axes' values are.")] = "",
     json: Json = False,
@@ -27,14 +31,19 @@ def list_(
     """Experiments, systems, models and datasets; what is missing and how to get it.
 
     With the name or file of an experiment what that one may be asked for: 'gnnbench list
-    breakdown'. 'gnnbench list systems' (models, datasets, experiments) lists these alone.
+    breakdown'. With the name of a system its settings, what they may be and mean: 'gnnbench list
+    baseline'. 'gnnbench list systems' (models, datasets, experiments) lists these alone.
     """
-    kind = experiment if experiment in KINDS else ""
-    if experiment and not kind:
-        _one(experiment, profile, json)
+    kind = name if name in KINDS else ""
+    system = bool(name) and not kind and _means_system(name)
+    if name and not kind and not system:
+        _one(name, profile, json)
         return
     if profile:
         raise UsageError("--profile belongs to an experiment; name one, or leave it out")
+    if system:
+        _system(name, json)
+        return
     from gnnbench.doctor import inventory
 
     found = inventory()
@@ -45,6 +54,54 @@ def list_(
         return
     for kind, entries in found.items():
         print_table(kind, sized(entries), INFO)
+
+
+def _means_system(name: str) -> bool:
+    """Whether it is a system's name and no definition's. Raises ``UsageError`` where neither."""
+    from gnnbench import experiment, names, registry
+
+    if experiment.is_one(name):
+        return False
+    systems = registry.known(registry.SYSTEM)
+    names.check("experiment or system", name, [*systems, *experiment.shipped(), *KINDS])
+    return name in systems
+
+
+def _system(name: str, json: bool) -> None:
+    """One system and every setting of it, within 80 columns."""
+    from gnnbench.doctor import system
+    from gnnbench.option import plain_text
+
+    found = system(name)
+    if json:
+        print_json(found)
+        return
+    _wrapped(f"{name}: {found['summary']}" if found["summary"] else name)
+    _wrapped(f"runs here on: {', '.join(found['runs on']) or 'nothing'}")
+    if found["missing"]:
+        _wrapped(found["missing"])
+    if not found["settings"]:
+        return
+    print(f"\nsettings: -o {name}.SETTING=VALUE\n")
+    for path, known in found["settings"].items():
+        default = "none" if known["default"] is None else plain_text(known["default"])
+        print(f"{path} (default: {default or 'empty'})")
+        _wrapped(known["help"], 2)
+        _wrapped(f"values: {known['legal']}", 2)
+    print("\nAnother stage has settings of its own: docs/reference.md names those of all.")
+
+
+def _wrapped(text: str, indent: int = 0) -> None:
+    """A text in lines of at most 80 columns."""
+    from textwrap import fill
+
+    margin = " " * indent
+    print(
+        fill(
+            text, COLUMNS, initial_indent=margin, subsequent_indent=margin,
+            break_long_words=False, break_on_hyphens=False,
+        )
+    )  # fmt: skip
 
 
 def _one(experiment: str, profile: str, json: bool) -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+# What the parser's validator says of numbers, and the same in plain words.
+_PLAIN = {
+    r"Input should be a valid integer.*": "give a whole number",
+    r"Input should be a valid number.*": "give a number",
+    r"Input should be greater than or equal to (\S+)": r"give \1 or more",
+    r"Input should be less than or equal to (\S+)": r"give \1 or less",
+}
 
 
 def sentence(error: Any) -> str:
@@ -12,6 +21,8 @@ def sentence(error: Any) -> str:
     text, _, hint = error.format_message().partition(". Did you mean ")
     if hasattr(error, "possibilities"):
         text, hint = error.message, f"{near}?" if near else ""
+    for pattern, plain in _PLAIN.items():
+        text = re.sub(pattern, plain, text)
     mend = _as_option(error, context) or (f"did you mean {hint}" if hint else "")
     place = "gnnbench" if context is None else context.command_path
     parts = [text[:1].lower() + text[1:].rstrip("."), mend, f"see '{place} --help'"]

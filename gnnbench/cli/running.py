@@ -66,7 +66,11 @@ def run(
     ] = False,
     only_failed: Annotated[
         bool,
-        typer.Option("--only-failed", help="Of the last run, run again what is not ok, no more."),
+        typer.Option(
+            "--only-failed",
+            help="Of the last run measure again what is not ok, with its reference beside it (a"
+            " ratio is of lives run together), and nothing else.",
+        ),
     ] = False,
     keep_going: Annotated[
         bool,
@@ -125,7 +129,12 @@ def _show_dry_run(request: Any, json: bool) -> None:
     from gnnbench.results.units import binary, seconds, taking
     from gnnbench.runner.estimate import describe
 
-    found = describe(request.plan, request.experiment.measure)
+    plan = request.plan
+    if request.only_failed:
+        from gnnbench.runner.campaign import only_failed
+
+        plan = only_failed(request).of(plan)
+    found = describe(plan, request.experiment.measure)
     if json:
         print_json({"experiment": request.experiment.name, "profile": request.profile, **found})
         return

@@ -8,7 +8,7 @@ from typing import Any
 
 from gnnbench import names, registry
 from gnnbench.cell import Until
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError, UsageError, setting
 from gnnbench.missing import Missing
 from gnnbench.option import Option
 from gnnbench.stages import find
@@ -104,28 +104,32 @@ class Recipe:
     def changed(self, settings: Mapping[str, Any]) -> Recipe:
         """The same with other stages (``sampler=NAME``) or other fields (``sampler.FIELD=VALUE``).
 
-        Stages are changed first: a new stage begins with its defaults. Raises ``UsageError``.
+        Stages are changed first: a new stage begins with its defaults. Raises ``SettingError``.
         """
         recipe = self
         for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
-            kind, dot, name = path.partition(".")
-            if kind == DTYPE.name and not dot:
-                recipe = replace(recipe, dtype=DTYPE.check(f"system '{self.name}'", value))
-                continue
-            if kind not in NEEDED:
-                raise UsageError(
-                    f"system '{self.name}' has no setting '{path}';"
-                    f" {names.suggestion(path, recipe.options())}"
-                )
-            if not dot:
-                new: dict[str, Any] = {kind: find.stage(kind, value)()}
-                recipe = replace(recipe, **new)
-                continue
-            spec = getattr(recipe, kind)
-            if spec is None:
-                raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
-            recipe = replace(recipe, **{kind: spec.changed(name, value)})
+            with setting(path):
+                recipe = recipe._with(path, value)
         return replace(recipe, on_cpu=tuple(self._changed_on_cpu(settings)))
+
+    def _with(self, path: str, value: Any) -> Recipe:
+        """The same with one setting."""
+        kind, dot, name = path.partition(".")
+        if kind == DTYPE.name and not dot:
+            return replace(self, dtype=DTYPE.check(f"system '{self.name}'", value))
+        if kind not in NEEDED:
+            raise UsageError(
+                f"system '{self.name}' has no setting '{path}';"
+                f" {names.suggestion(path, self.options())}"
+            )
+        if not dot:
+            new: dict[str, Any] = {kind: find.stage(kind, value)()}
+            return replace(self, **new)
+        spec = getattr(self, kind)
+        if spec is None:
+            raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
+        changed: dict[str, Any] = {kind: spec.changed(name, value)}
+        return replace(self, **changed)
 
     def _changed_on_cpu(self, settings: Mapping[str, Any]) -> Iterator[Spec]:
         """What is left of the stages of a CPU: those that nothing was set of, and, with what was

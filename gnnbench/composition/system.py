@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench import names
 from gnnbench.cell import Cell
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError, UsageError, setting
 from gnnbench.missing import Missing
 from gnnbench.option import Option
 
@@ -120,10 +120,11 @@ class System(ABC):
     def resolved(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         """The options with every default put in. Raises ``UsageError`` for what is not one."""
         for option, value in settings.items():
-            if option not in cls.options:
-                known = names.suggestion(option, cls.options)
-                raise UsageError(f"system '{cls.name}' has no setting '{option}'; {known}")
-            cls.options[option].check(cls.name, value)
+            with setting(option):
+                if option not in cls.options:
+                    known = names.suggestion(option, cls.options)
+                    raise UsageError(f"system '{cls.name}' has no setting '{option}'; {known}")
+                cls.options[option].check(cls.name, value)
         return {k: settings.get(k, o.default) for k, o in cls.options.items()}
 
     @abstractmethod

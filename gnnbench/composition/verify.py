@@ -118,7 +118,7 @@ class Verifier:
         if self._law.name == WALK or not here.numel():
             return ""
         if self._inclusion is not None:
-            self._inclusion.add(here, numbers, src.cpu())
+            self._inclusion.add(here, numbers, src.cpu(), hop)
         some = torch.randint(here.numel(), (DESTINATIONS,), generator=self._random)
         if here.numel() <= DESTINATIONS:
             some = torch.arange(here.numel())

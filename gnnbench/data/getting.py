@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import shutil
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from gnnbench import names
 from gnnbench.data.downloads import Download, downloads
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.importers.rawfile import reading
@@ -97,9 +97,7 @@ def _bring_known(source: Download, root: Path, progress: Progress | None, waits:
 def _unknown(name: str, wanted: str, known: Mapping[str, Download], root: Path) -> str:
     if wanted in manifests():
         return f"'{name}' cannot be downloaded; {how_to_get(manifests()[wanted], root)}"
-    near = difflib.get_close_matches(wanted, known, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(known))}"
-    return f"nothing is known of where to get '{name}'; {hint}"
+    return f"nothing is known of where to get '{name}'; {names.suggestion(wanted, known)}"
 
 
 def _bring(source: Download, raw: Path, progress: Progress | None, waits: Waits) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import shlex
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from gnnbench import names
 from gnnbench.data.downloads import downloads
 from gnnbench.data.generators import rmat, rows
 from gnnbench.data.manifest import Manifest, manifests
@@ -250,9 +250,8 @@ def _unknown(name: str, base: str, files: set[str]) -> str:
     )
     twins = {f"{alias}~twin": f"{canonical}~twin" for alias, canonical in known.items()}
     candidates = {**{file: file for file in files}, **known, **twins}
-    near = difflib.get_close_matches(plain_name(base), candidates, n=1, cutoff=0.5)
-    if near:
-        meant = candidates[near[0]]
+    if near := names.nearest(plain_name(base), candidates):
+        meant = candidates[near]
         return f"unknown dataset '{name}'; did you mean '{name.replace(base, meant, 1)}'?"
     return (
         f"unknown dataset '{name}'; known are {', '.join(choices)}, and twins as 'products~twin';"

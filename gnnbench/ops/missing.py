@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from gnnbench import nvml
 from gnnbench.missing import Missing
 
 TORCH = (2, 11)  # of whose stable ABI the library is built
 
 
+NO_GPU = Missing(
+    "there is no GPU that CUDA can use",
+    "give --device cpu, or run on a machine with an NVIDIA GPU and its driver",
+)
+CPU_TORCH = Missing(
+    "this torch is built without CUDA",
+    "install one built with CUDA: pip install --force-reinstall torch",
+)
+NOT_COMPILED = Missing(
+    "the native CUDA library is not built",
+    "install nvcc (of the CUDA toolkit), then 'make install CUDA=ON'",
+)
+
+
 def native_missing(device: str = "cpu") -> Missing | None:
-    """Torch must be new enough and the CPU library be built; for ``cuda`` the CUDA library too, and
-    a GPU be there."""
+    """Torch must be new enough and the CPU library be built; for ``cuda`` a GPU be there, and the
+    CUDA library be built."""
+    return library_missing() or (None if device == "cpu" else _no_gpu() or library_missing(device))
+
+
+def library_missing(device: str = "cpu") -> Missing | None:
+    """What keeps our library for a device from being loaded, whether there is a GPU or not."""
     from gnnbench.ops.library import has_cuda_library, native_info
 
     info = native_info()
@@ -22,24 +42,26 @@ def native_missing(device: str = "cpu") -> Missing | None:
     if device == "cpu":
         return None
     if not info["cuda_built"]:
-        return Missing("the native CUDA library is not built", "make install CUDA=ON")
-    if not has_cuda_library():
-        return Missing("this torch is built without CUDA", "install a torch with CUDA")
-    return _device_missing()
+        return NOT_COMPILED
+    return None if has_cuda_library() else CPU_TORCH
 
 
 def gpu_missing() -> Missing | None:
-    """Torch must be built with CUDA, and a GPU be there."""
+    """A GPU must be there, and torch be built with CUDA."""
     import torch
 
-    if torch.version.cuda is None:
-        return Missing("this torch is built without CUDA", "install a torch with CUDA")
-    return _device_missing()
+    if (missing := _no_gpu()) is not None:
+        return missing
+    return CPU_TORCH if torch.version.cuda is None else None
 
 
-def _device_missing() -> Missing | None:
+def _no_gpu() -> Missing | None:
+    """Asked first: where there is none nothing that could be installed would help.
+
+    A torch without CUDA sees none, so that the driver is asked as well.
+    """
     import torch
 
-    if not torch.cuda.is_available():
-        return Missing("there is no CUDA device", "run on a machine with a GPU")
-    return None
+    if torch.cuda.is_available() or (torch.version.cuda is None and nvml.gpu_count()):
+        return None
+    return NO_GPU

@@ -23,10 +23,9 @@ from gnnbench.experiment import Experiment
 from gnnbench.files import write_json
 from gnnbench.measure import machine, noise
 from gnnbench.measure.noise import Calibration
-from gnnbench.results.reader import read_csv
-from gnnbench.results.schema import CELLS
 from gnnbench.results.units import binary, taking
 from gnnbench.runner import folder as folders
+from gnnbench.runner.again import Again, again
 from gnnbench.runner.environment import needs_graph
 from gnnbench.runner.estimate import preparations
 from gnnbench.runner.failures import FAILED
@@ -96,18 +95,7 @@ def run(request: Request, observer: Observer) -> Outcome:
 
 def _run_locked(request: Request, observer: Observer) -> Outcome:
     experiment, plan = request.experiment, request.plan
-    record = {
-        "experiment": experiment.model_dump(mode="json"),
-        "definition_hash": experiment.hash,
-        "profile": request.profile,
-        **folders.identity(),
-        "environments": request.environments.record(),
-        "plugins": folders.plugins(plan.cells),
-        "load_before": machine.load(),
-    }
-    if plan.sweeps:
-        record["sweeps"] = plan.sweeps
-    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
+    record = _record(request)
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
         observer.note(f"continuing {path.name}")
@@ -124,14 +112,19 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:
         todo = [p for p in plan.pairs if not _finished(p, ledger)]
-        if request.only_failed:
-            todo = _failed_again(path, plan, ledger, observer)
+        repeated = again(path, plan) if request.only_failed else None
+        if repeated is not None:
+            observer.note(repeated.note)
+            repeated.forget(ledger)
+            todo = repeated.pairs
         observer.plan(len(todo), experiment.measure.time_budget_s)
         _prepare(todo, plan, keeper, observer)
         for pair in todo:
             if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
                 continue
             pairing.run(_alone_if_needed(pair, plan, ledger))
+            if repeated is not None:
+                repeated.settle(pair, ledger)
             write()
             observer.pair_done()
             if stopped := not request.keep_going and _any_failed(pair, ledger):
@@ -168,6 +161,30 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
     return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
 
 
+def _record(request: Request) -> dict[str, Any]:
+    """What ``run.json`` says from the beginning."""
+    experiment, plan = request.experiment, request.plan
+    record = {
+        "experiment": experiment.model_dump(mode="json"),
+        "definition_hash": experiment.hash,
+        "profile": request.profile,
+        **folders.identity(),
+        "environments": request.environments.record(),
+        "plugins": folders.plugins(plan.cells),
+        "load_before": machine.load(),
+    }
+    if plan.sweeps:
+        record["sweeps"] = plan.sweeps
+    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
+    return record
+
+
+def only_failed(request: Request) -> Again:
+    """What ``--only-failed`` would measure of the last run. Raises ``UsageError`` without one."""
+    path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
+    return again(path, request.plan)
+
+
 def _finished(pair: Pair, ledger: Ledger) -> bool:
     alone = not pair.direct and ledger.finished(Pair(pair.system))
     return ledger.finished(pair) or alone
@@ -176,22 +193,6 @@ def _finished(pair: Pair, ledger: Ledger) -> bool:
 def _any_failed(pair: Pair, ledger: Ledger) -> bool:
     cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
     return any(c.id in ledger.failures and ledger.failures[c.id].status in FAILED for c in cells)
-
-
-def _failed_again(path: Path, plan: Plan, ledger: Ledger, observer: Observer) -> list[Pair]:
-    """Pairs in which a cell was anything but ok, made unmeasured again."""
-    table = path / "cells.csv"
-    rows = read_csv(table, CELLS) if table.exists() else []
-    failed = {r["id"] for r in rows if r["status"] != "ok"}
-    todo = []
-    for pair in plan.pairs:
-        cells = {c.id for c in (pair.system, pair.reference) if c is not None}
-        if cells & failed:
-            todo.append(pair)
-            ledger.retry(cells & failed, {pair.id, *cells})
-    if not todo:
-        observer.note(f"nothing to run again in {path.name}")
-    return todo
 
 
 def _unmeasured(plan: Plan, ledger: Ledger) -> list[Cell]:

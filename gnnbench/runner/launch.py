@@ -8,9 +8,12 @@ from pathlib import Path
 from gnnbench import experiment as definitions
 from gnnbench import grid, names, registry
 from gnnbench.data import names as names_of_data
+from gnnbench.errors import setting
 from gnnbench.experiment import Experiment
+from gnnbench.layers import Raw
 from gnnbench.option import plain_text
 from gnnbench.overrides import Overrides, as_definition
+from gnnbench.places import placed
 from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
 from gnnbench.runner import available, environment
@@ -35,12 +38,19 @@ def make_request(
     """
     loaded = definitions.load(definition)
     with elsewhere(over.environments) as others:
-        resolved, plan = _planned(loaded, over, others)
+        for kind in registry.KINDS:
+            registry.known(kind)  # a malformed variable is nobody else's fault
+        for system in over.systems:
+            environment.check_names([system], [], others.systems)
+        raw = as_definition(over, loaded, others.known_paths)
+        profile = over.profile or loaded.default_profile
+        with placed(definition, profile, raw):
+            resolved, plan = _planned(loaded, over, raw, others)
     return Request(
         resolved,
         plan,
         out,
-        profile=over.profile or loaded.default_profile,
+        profile=profile,
         resume=resume or only_failed,
         force=force,
         only_failed=only_failed,
@@ -51,30 +61,48 @@ def make_request(
     )
 
 
-def _planned(loaded: Experiment, over: Overrides, others: Elsewhere) -> tuple[Experiment, Plan]:
-    """The resolved definition and its plan. Raises ``UsageError``."""
-    for system in over.systems:
-        environment.check_names([system], [], others.systems)
-    raw = as_definition(over, loaded, others.known_paths)
+def _planned(
+    loaded: Experiment, over: Overrides, raw: Raw, others: Elsewhere
+) -> tuple[Experiment, Plan]:
+    """The definition with ``raw`` laid over it, and its plan. Raises ``UsageError``."""
     resolved = definitions.resolve(loaded, over.profile, raw)
     systems = resolved.axis("system")
-    named = [*systems, *resolved.systems, *(a.partition(".")[0] for a in resolved.paths())]
-    environment.check_names(named, resolved.axis("model"), others.systems)
-    couples = [one for couple in resolved.compare for one in couple]
-    for label in [resolved.reference, *resolved.references.values(), *couples]:
-        system, settings = parse_label(label)
-        environment.check_names([system], [], others.systems)
-        for kind in registry.KINDS[1:]:
-            if kind in settings:
-                names.check(kind, settings[kind], registry.known(kind))
+    with setting("system"):
+        environment.check_names(systems, [], others.systems)
+    environment.check_names(resolved.systems, [], others.systems)
+    for path in resolved.paths():
+        with setting(path):
+            environment.check_names([path.partition(".")[0]], [], others.systems)
+    for system in systems:  # what a package raises is its own fault, not a value's
+        available.system(system)
+    with setting("model"):
+        environment.check_names(systems, resolved.axis("model"), others.systems)
+    with setting("dataset"):
+        for dataset in resolved.axis("dataset"):
+            names_of_data.resolve(dataset)
+    with setting("reference"):
+        _check_label(resolved.reference, others)
+    for label in [*resolved.references.values(), *(one for c in resolved.compare for one in c)]:
+        _check_label(label, others)
     environment.check_names(resolved.references, [], others.systems)
     _check_constraints(resolved, others)
-    environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
-    for figure in resolved.figures:
-        names.check("figure", figure, FIGURES)
+    with setting("pick"):
+        environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
+    with setting("figures"):
+        for figure in resolved.figures:
+            names.check("figure", figure, FIGURES)
     plan = plan_of(resolved, over.systems, others)
     plan.notes += _changed(resolved)
     return resolved, plan
+
+
+def _check_label(label: str, others: Elsewhere) -> None:
+    """Raise ``UsageError`` for a label that names a system or a stage that there is not."""
+    system, settings = parse_label(label)
+    environment.check_names([system], [], others.systems)
+    for kind in registry.KINDS[1:]:
+        if kind in settings:
+            names.check(kind, settings[kind], registry.known(kind))
 
 
 def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:

@@ -15,12 +15,14 @@ from gnnbench.option import Interval, Option
 if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
-HELP, CHOICES, STAGES = "help", "choices", "stages"
+HELP, CHOICES, STAGES, WORDS = "help", "choices", "stages", "words"
 
 
-def option(default: Any, help: str, choices: Collection[Any] | Interval | None = None) -> Any:
-    """A field of a spec; ``choices`` are its legal values."""
-    return field(default=default, metadata={HELP: help, CHOICES: choices})
+def option(
+    default: Any, help: str, choices: Collection[Any] | Interval | None = None, words: str = ""
+) -> Any:
+    """A field of a spec; ``choices`` are its legal values, ``words`` say them where it has none."""
+    return field(default=default, metadata={HELP: help, CHOICES: choices, WORDS: words})
 
 
 def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> Any:
@@ -75,7 +77,7 @@ class Spec:
         return {
             f.name: Option(
                 f.name, f.default, f.metadata.get(HELP, ""), f.metadata.get(CHOICES),
-                f.metadata.get(STAGES),
+                f.metadata.get(STAGES), f.metadata.get(WORDS, ""),
             )
             for f in fields(cls)
             if f.init and f.default is not dataclasses.MISSING

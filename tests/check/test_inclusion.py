@@ -72,11 +72,13 @@ def test_moments_are_those_of_the_law(law, neighbours, fanout):
         if not values[0][0][0].numel():  # parallel edges have no places
             assert which == 1 and len(set(neighbours)) < len(neighbours)
             continue
-        mean = sum(chance * float(t) for (t, _, _), chance in values)
-        square = sum(chance * float(t) ** 2 for (t, _, _), chance in values)
+        mean = sum(chance * float(t) for (t, *_), chance in values)
+        square = sum(chance * float(t) ** 2 for (t, *_), chance in values)
         assert mean == pytest.approx(0, abs=1e-12)
         assert square == pytest.approx(float(values[0][0][1]), abs=1e-12)
-        worst = max(abs(float(t)) for (t, _, _), chance in values if chance)
+        told = sum(chance * float(one.drawn) for one, chance in values)
+        assert told == pytest.approx(float(values[0][0].expected), abs=1e-12)
+        worst = max(abs(float(t)) for (t, *_), chance in values if chance)
         assert worst <= float(values[0][0][2]) + 1e-12
 
 
@@ -131,6 +133,26 @@ def test_right_picks_pass_and_bent_ones_do_not(law, graph):
         for _ in range(6):
             look.add(*drawn(graph, law, 5, generator, bend))
         assert look.fault.startswith(words) and bool(look.fault) == bool(words)
+
+
+def test_a_fault_names_the_hop_the_direction_and_the_in_degrees():
+    """Row 0 has 4 neighbours, row 1 has 8; of row 1 the first half is drawn alone, in hop 2."""
+    indptr = torch.tensor([0, 4, *([12] * 20)])
+    graph = Graph(indptr, torch.tensor([*range(2, 6), *range(8, 16)], dtype=torch.int32))
+    look = Inclusion(graph, Law.of("floyd", indptr))
+    even = itertools.cycle(itertools.combinations(range(4), 2))
+    for _ in range(240):
+        one = graph.indices[list(next(even))].long()
+        look.add(torch.tensor([0]), torch.tensor([2]), one, hop=1)
+        look.add(torch.tensor([1]), torch.tensor([2]), one + 6, hop=2)
+        look.add(torch.tensor([0]), torch.tensor([2]), one, hop=2)
+    hop = look._classes["place", 2]
+    assert hop[2:, 2].tolist() == [240.0, 240.0] and hop[2:, 3].tolist() == [480.0, 240.0]
+    assert look._where("place") == (
+        "in hop 2 edges in the first half of their row were drawn too often, 720 times where 480"
+        " are expected, most plainly for destinations of in-degree 8 to 15: 480, expected 240"
+    )
+    assert look.fault.endswith(look._where("place"))
 
 
 @pytest.mark.parametrize("law", [WITHOUT, WITH])

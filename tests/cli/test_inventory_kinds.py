@@ -1,9 +1,12 @@
 """``gnnbench list`` of one kind, and what ``--quiet`` still tells."""
 
+import json
+
 import pytest
 from typer.testing import CliRunner
 
 from gnnbench.cli import app
+from gnnbench.errors import UsageError
 from gnnbench.results.table import reasons, remarks
 
 
@@ -14,6 +17,39 @@ def test_one_kind_is_listed_alone(kind):
     assert kind in out.output.splitlines()[0]
     assert ("baseline" in out.output) is (kind == "systems")
     assert ("graphsage" in out.output) is (kind == "models")
+
+
+def test_a_system_is_listed_with_its_settings_in_80_columns():
+    out = CliRunner().invoke(app, ["list", "baseline"])
+    assert out.exit_code == 0, out.output
+    lines = out.output.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("baseline: ") and "settings: -o baseline.SETTING=VALUE" in lines
+    at = lines.index("sampler.frontier (default: default)")
+    assert lines[at + 1].startswith("  ") and "values: " in "".join(lines[at + 1 : at + 5])
+    assert "anything" not in out.output
+    assert (
+        "  values: default or cumulative" in lines
+        or "  values: default, cumulative or new" in lines
+    )
+    assert "sampler (default: hop-by-hop)" in lines and "dtype (default: float32)" in lines
+    found = json.loads(CliRunner().invoke(app, ["list", "baseline", "--json"]).output)
+    paths = [line.split(" (default")[0] for line in lines if " (default: " in line]
+    assert paths == list(found["settings"]) and "schedule.step" in paths
+
+
+def test_neither_experiment_nor_system_is_told_by_both():
+    with pytest.raises(UsageError, match="experiment or system 'basline'; did you mean 'baselin"):
+        CliRunner().invoke(app, ["list", "basline"], catch_exceptions=False)
+    with pytest.raises(UsageError, match="--profile belongs to an experiment"):
+        CliRunner().invoke(app, ["list", "dgl", "--profile", "x"], catch_exceptions=False)
+
+
+def test_a_definition_beside_goes_before_a_system(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = 'schema_version = 2\nextends = "breakdown"\ntitle = "Mine"\n'
+    (tmp_path / "baseline.toml").write_text(text)
+    assert CliRunner().invoke(app, ["list", "baseline"]).output.startswith("baseline: Mine\n")
 
 
 def test_reasons_are_the_first_of_the_remarks():

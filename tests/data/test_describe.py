@@ -67,7 +67,9 @@ def test_import_from_the_command_line(
         "features: seeded",
         "labels: seeded",
         "split: random 50/20/30, seed 1",
-        "ids of the source lie in 10..30, not in 0..n-1: node k is its node_ids[k]",
+        "edges listed: 2; stored: 4, of 3 nodes, each in both directions",
+        "edges that repeat another or its reverse: 0, merged",
+        "ids were renumbered: 10..30 are nodes 0..2 in their order; that of node k is node_ids[k]",
         "not kept: weights (an .npz can hold weights)",
     ]
     assert "mine" in [d.name for d in list_datasets()]
@@ -116,6 +118,9 @@ def test_files_of_nodes_from_the_command_line(
         "features: source",
         "labels: source",
         "split: source",
+        "edges listed: 2; stored: 2, of 4 nodes",
+        "no edge has its reverse: if the graph is undirected and lists each edge once, import it"
+        " with --symmetric",
     ]
     words = ("data", "import", "edges.txt", "--name", "b", "--features", "64")
     code, out, err = call(monkeypatch, capfd, *words)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gnnbench import manual, registry
+from gnnbench import invalid, manual, registry
 from gnnbench.axes import AXES, check_axis
 from gnnbench.experiment import Experiment, Measure
 
@@ -43,7 +43,7 @@ def test_everything_is_there_and_said_what_it_is() -> None:
     ],
 )
 def test_values_in_words(schema: dict[str, object], words: str) -> None:
-    assert manual.legal(schema) == words
+    assert invalid.legal(schema) == words
 
 
 def test_the_definition_that_the_page_shows_is_one(tmp_path: Path) -> None:

@@ -125,5 +125,5 @@ def test_layers_start_from_copies_of_the_weights(name):
 
 
 def test_unknown_model():
-    with pytest.raises(UsageError, match="unknown model 'gnc'; did you mean 'gin'"):
+    with pytest.raises(UsageError, match="unknown model 'gnc'; did you mean 'gcn'"):
         build("gnc", framework_of("native"), 4, 4, 2, 1, 0)

@@ -35,6 +35,45 @@ def test_only_failed_runs_failed_cells_again_and_nothing_else(launch, tmp_path):
     }
 
 
+def lives(outcome, system):
+    """Which lives of a system count, by pair."""
+    run = reader.read(outcome.folder)
+    return sorted(
+        {(s["pair"], s["life"]) for s in run.samples if s["system"] == system and counts(s)}
+    )
+
+
+def test_what_a_reference_measured_alone_stands_while_its_partner_fails(launch, tmp_path, observer):
+    flag = tmp_path / "flag"
+    options = (f'fragile.flag="{flag}"',)
+    first = launch("fake,fragile", options=options)
+    assert by_system(first)["fake"]["status"] == "ok"
+    again = launch("fake,fragile", options=options, more=AGAIN)
+    assert by_system(again)["fake"] == by_system(first)["fake"]
+    assert lives(again, "fake") == lives(first, "fake")
+    words = "fragile (crash), 1 of 1 comparisons, with fake beside, measured anew there: a ratio is"
+    assert any(words in note for note in observer.notes)
+    flag.write_text("")
+    last = launch("fake,fragile", options=options, more=AGAIN)
+    assert by_system(last)["fragile"]["ratio"] > 0
+    (pair,) = {pair for pair, _ in lives(last, "fake")}  # what it did alone is left out now
+    assert lives(last, "fake") == lives(last, "fragile") and "-" in pair
+
+
+def test_the_dry_run_of_only_failed_is_what_it_will_measure(launch, tmp_path, monkeypatch):
+    from gnnbench.runner import campaign
+
+    first = launch("fake,slow,crash")
+    seen = []
+    monkeypatch.setattr(campaign, "run", lambda request, observer: seen.append(request))
+    launch("fake,slow,crash", more=AGAIN)
+    found = campaign.only_failed(seen[0])
+    plan = found.of(seen[0].plan)
+    assert [c.system for c in plan.cells] == ["fake", "crash"] and len(plan.pairs) == 1
+    assert plan.notes[-1] == found.note and first.folder.name in found.note
+    assert "crash (crash), 1 of 2 comparisons, with fake beside" in found.note
+
+
 def test_a_failed_reference_is_run_again_with_all_that_ran_alone(launch, tmp_path):
     flag = tmp_path / "flag"
     options = ("reference=fragile", f'fragile.flag="{flag}"')

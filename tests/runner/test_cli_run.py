@@ -51,7 +51,8 @@ RUN = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repe
 def test_run_plot_and_json(tmp_path):
     code, out, err = call(*RUN, "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
     assert code == 4, err
-    assert err == ""
+    for number, system in ((1, "slow"), (2, "incorrect"), (3, "crash")):
+        assert f"{number} of 3: products~twin@0.005 gcn {system}: opening\n" in err
     lines = out.splitlines()
     assert "slow" in out and "incorrect" in out
     cells, *figures = [Path(x) for x in lines if x.startswith("results/")]
@@ -70,7 +71,7 @@ def test_run_plot_and_json(tmp_path):
 
 
 def test_json_is_all_there_is_on_standard_output(tmp_path):
-    code, out, err = call(*RUN, "--systems", "fake", "--json", cwd=tmp_path)
+    code, out, err = call(*RUN, "--systems", "fake", "--json", "--quiet", cwd=tmp_path)
     found = json.loads(out)
     assert (code, err) == (0, "")
     assert found["cells"][0]["status"] == "ok"
@@ -154,6 +155,10 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "breakdown", "-o", "threads=99999"), "threads=99999 is more than the "),
         (("run", "breakdown", "-o", "seed=1", "-o", "seed=2"), "by '-o seed=1' and '-o seed=2'"),
         (("list", "brakdown"), "did you mean 'breakdown'?"),
+        (("run", "breakdown", "--repeats", "-1"), "'--repeats': give 0 or more; see 'gnnbench run"),
+        (("run", "breakdown", "--seed", "abc"), "for '--seed': give a whole number; see"),
+        (("run", "breakdown", "-o", "batch_size"), "form key=value; give -o batch_size=VALUE"),
+        (("data", "import", ".", "--name", "x"), ". is a folder; give an edge list"),
         (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
 )
@@ -165,6 +170,17 @@ def test_mistakes_are_one_sentence_and_code_two(inside, tmp_path, words, message
     assert message in err
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+def test_a_malformed_variable_is_not_a_definition_s_fault(inside, monkeypatch):
+    from gnnbench import registry
+
+    monkeypatch.setenv("GNNBENCH_EXTRA_SAMPLERS", "oops")
+    registry.entries.cache_clear()
+    code, _, err = inside(*RUN, "--systems", "fake", "--dry-run")
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+    assert (code, err.startswith("gnnbench: GNNBENCH_EXTRA_SAMPLERS holds 'oops'")) == (2, True)
 
 
 def test_a_definition_goes_by_its_name_beside_it(inside, tmp_path):
@@ -316,7 +332,7 @@ def test_ctrl_c_is_code_130_and_one_sentence(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    note, end = err.splitlines()
+    note, *_, end = err.splitlines()
     assert note.startswith("waits runs with flag=") and "--resume" in end
     assert not psutil.pid_exists(int(flag.read_text()))
 

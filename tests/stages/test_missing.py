@@ -165,5 +165,7 @@ def test_pyg_on_a_gpu_that_is_not_there(spec, monkeypatch):
     if missing := spec.missing("cpu"):
         pytest.skip(missing.reason)
     monkeypatch.setattr(torch.version, "cuda", None)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr("gnnbench.nvml.gpu_count", lambda: 1)
     assert spec.missing("cuda").reason == "this torch is built without CUDA"
     assert DglGather(table="gpu").missing("cuda") == gpu_missing()

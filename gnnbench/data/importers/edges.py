@@ -19,6 +19,7 @@ import numpy as np
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.nodes import NodeSources
 from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.importers.tally import tally
 from gnnbench.data.store.csc import EdgeChunks
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
@@ -76,7 +77,8 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     if ids is not None:
         out.write("node_ids", "int64", (num_nodes,), row_chunks(ids))
         notes.append(
-            f"ids of the source lie in {ids[0]}..{high}, not in 0..n-1: node k is its node_ids[k]"
+            f"ids were renumbered: {ids[0]}..{high} are nodes 0..{num_nodes - 1} in their order;"
+            " that of node k is node_ids[k]"
         )
     write_csc(
         out,
@@ -86,6 +88,7 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
         merge=options.merge,
         drop_self_loops=options.drop_self_loops,
     )
+    notes[:0] = tally(len(edges), out.read("indptr"), out.read("indices"), options)
     about = nodes.write(out, num_nodes, options)
     if form.ignored:
         notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")
@@ -116,6 +119,11 @@ def sniff(path: Path) -> EdgeFormat:
                 first = text
             elif not first:
                 comment, skip = text[:1] or comment, skip + 1
+    if not all(sign.isprintable() or sign.isspace() for sign in first) or "\ufffd" in first:
+        raise DataError(
+            f"{path} is not text; give an edge list with one 'source target' a line, an .npz, a .pt"
+            " or a graph file of DGL, by these endings"
+        )
     if not first:
         raise DataError(f"{path} has no edges; give a file with one 'source target' a line")
     separator = next((s for s in ",;" if s in first), r"\s+")
@@ -128,6 +136,11 @@ def sniff(path: Path) -> EdgeFormat:
     sources = [i for i, name in enumerate(low) if name in _SOURCES]
     targets = [i for i, name in enumerate(low) if name in _TARGETS]
     if len(sources) != 1 or len(targets) != 1:
+        if second and not all(_is_id(field) for field in _fields(second, separator)[:2]):
+            raise DataError(
+                f"{path} has '{first[:60]}' where two ids are expected, which are whole numbers;"
+                " number the nodes from 0 on"
+            )
         raise DataError(
             f"the first line of {path} ('{first[:60]}') is neither an edge of integer ids nor a "
             "header that names one 'source' and one 'target'; correct it, or put # before it"

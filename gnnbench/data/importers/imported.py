@@ -65,8 +65,9 @@ def import_source(
     """
     path = Path(source).expanduser().absolute()
     if not path.is_file():
+        wrong = f"{source} is a folder" if path.is_dir() else f"there is no file {source}"
         raise UsageError(
-            f"there is no file {source}; give an edge list as text (gzipped or not), an .npz, a "
+            f"{wrong}; give an edge list as text (gzipped or not), an .npz, a "
             ".pt or a graph file of DGL"
         )
     check_options(train_fraction, feature_dim, num_classes)

@@ -220,7 +220,7 @@ class Cache(Over):
         "the hottest rows in device memory, misses from the host's; of policy sieve those asked for"
         " lately (its queue is the host's, which waits once a batch)"
     )
-    policy: str = option("presc#1", f"what is cached: {LEGAL}")
+    policy: str = option("presc#1", "what is cached", words=LEGAL)
     ratio: float | str = option(
         0.1,
         "cached rows over all rows of the table; auto: what an epoch without the cache leaves of"

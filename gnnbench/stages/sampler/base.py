@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.errors import UnsupportedError
+from gnnbench.option import Option, listed
 from gnnbench.stages.spec import Spec, option
 
 if TYPE_CHECKING:
@@ -38,8 +40,16 @@ class SamplerSpec(Spec):
     mini_batches: ClassVar[bool] = True  # its batches are gnnbench's own, ``MiniBatch``
     repeats: ClassVar[bool] = False  # an epoch drawn twice has the same batches
     loads: ClassVar[bool] = False  # its batches fetch features: it draws those without hops, too
-    pick: str = option(DEFAULT, "the pick function; default: the sampler's own on the device")
-    frontier: str = option(DEFAULT, "cumulative or new; default: the sampler's own")
+    pick: str = option(
+        DEFAULT,
+        "the pick function; default: the sampler's own on the device",
+        words="default or a pick of the sampler's",
+    )
+    frontier: str = option(
+        DEFAULT,
+        "nodes that a hop expands; default: the sampler's own",
+        words="default, cumulative or new",
+    )
 
     @abstractmethod
     def picks_on(self, device: str) -> tuple[str, ...]:
@@ -52,6 +62,15 @@ class SamplerSpec(Spec):
             pick=self._chosen("pick", self.picks_on(device)),
             frontier=self._chosen("frontier", self.frontiers),
         )
+
+    def settings(self) -> dict[str, Option]:
+        """The same as of any stage, with the picks and frontiers that this sampler has."""
+        found, picks = super().settings(), dict.fromkeys([DEFAULT])
+        for device in self.devices:
+            with suppress(UnsupportedError):
+                picks |= dict.fromkeys(self.picks_on(device))
+        own = {"pick": picks, "frontier": (DEFAULT, *self.frontiers)}
+        return found | {k: replace(found[k], words=listed(v)) for k, v in own.items()}
 
     def _chosen(self, what: str, known: Sequence[str]) -> str:
         asked: str = getattr(self, what)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gnnbench.data.catalog import info, list_datasets, verify
 from gnnbench.data.importers import edges as edges_module
+from gnnbench.data.importers import tally
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.names import resolve
 from gnnbench.data.prepare import load_dataset
@@ -72,7 +73,9 @@ REFUSED = [
     ("# only this\n", "has no edges"),
     ("source,target\n", "has no edges"),
     ("a,b\n0,1\n", r"first line of .*edges.txt \('a,b'\) is neither an edge"),
-    ("Q1 Q2\nQ2 Q3\n", "neither an edge of integer ids nor a header"),
+    ("Q1 Q2\nQ2 Q3\n", "has 'Q1 Q2' where two ids are expected, .*; number the nodes from 0"),
+    ("0.5 1.2\n0.1 2.2\n", "'0.5 1.2' where two ids are expected, which are whole numbers"),
+    ("Q1 Q2\n", "neither an edge of integer ids nor a header"),
     ("src,dst,dst\n0,1,1\n", "names one 'source' and one 'target'"),
     ("source,target\n0,1,2\n", "2 names in its header and 3 columns"),
     ("7\n0 1\n", "has one column where an edge has two ids"),
@@ -87,7 +90,8 @@ REFUSED = [
     ("%%MatrixMarket matrix coordinate\n3 3 1\n1 2\n", "is a Matrix Market file"),
     (gzip.compress(b"0 1\n" * 999, mtime=0)[:-9], "edges.txt is truncated, damaged"),
     (b"\x1f\x8bno", "edges.txt is truncated, damaged"),
-    (b"\x00\xff\xfe", "neither an edge of integer ids"),
+    (b"\x00\xff\xfe", "edges.txt is not text; give an edge list"),
+    (b"PK\x03\x04 some archive", "is not text; give an edge list"),
 ]
 
 
@@ -131,6 +135,71 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
     assert both.meta["symmetric"] is True
     assert stored_edges(load_dataset("plain+sym")) == stored_edges(both)
     assert stored_edges(load_dataset(f"{plain.path}+sym")) == stored_edges(both)
+
+
+@pytest.mark.parametrize(
+    "text,options,notes",
+    [
+        ("0 1\n1 0\n1 2\n", {}, ["edges listed: 3; stored: 3, of 3 nodes"]),
+        (
+            "0 1\n0 1\n1 1\n2 0\n0 1\n",
+            {},
+            [
+                "edges listed: 5; stored: 5, of 3 nodes",
+                "edges that repeat another: 2, kept as parallel edges (--symmetric merges)",
+                "edges from a node to itself: 1, kept",
+                "no edge has its reverse: if the graph is undirected and lists each edge once,"
+                " import it with --symmetric",
+            ],
+        ),
+        (
+            "0 1\n1 0\n0 1\n1 1\n1 1\n2 0\n",
+            {"symmetric": True},
+            [
+                "edges listed: 6; stored: 5, of 3 nodes, each in both directions",
+                "edges that repeat another or its reverse: 3, merged",
+                "edges from a node to itself: 1, kept",
+            ],
+        ),
+        (
+            "3 7\n7 3\n",
+            {},
+            [
+                "edges listed: 2; stored: 2, of 2 nodes",
+                "ids were renumbered: 3..7 are nodes 0..1 in their order; that of node k is"
+                " node_ids[k]",
+            ],
+        ),
+        ("0 0\n1 1\n", {}, ["edges listed: 2; stored: 2, of 2 nodes",
+                            "edges from a node to itself: 2, kept"]),
+        (
+            "3 7\n7 3\n",
+            {"num_nodes": 9},
+            ["edges listed: 2; stored: 2, of 9 nodes"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_became_of_the_lines_is_said(root: Path, write, text, options, notes) -> None:
+    assert open_graph(import_source(write(text), "mine", **options)).meta["notes"] == notes
+
+
+def test_of_many_edges_some_are_looked_at(root: Path, write, monkeypatch) -> None:
+    monkeypatch.setattr(tally, "LOOKED_AT", 20)
+    path = write("".join(f"{i} {i + 1}\n" for i in range(100)))
+    hint = open_graph(import_source(path, "mine")).meta["notes"][-1]
+    assert hint.startswith("of 20 edges looked at none has its reverse: if the graph is")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_reverses_and_repeats_are_those_of_a_set(listed) -> None:
+    rows = sorted((target, source) for source, target in listed)
+    indptr = np.searchsorted([target for target, _ in rows], np.arange(8))
+    indices = np.array([source for _, source in rows])
+    loops, repeats = tally._loops_and_repeats(indptr, indices)
+    assert (loops, repeats) == (sum(a == b for a, b in listed), len(listed) - len(set(listed)))
+    both = any(a != b and (b, a) in listed for a, b in listed)
+    assert tally._one_way(indptr, indices) == (0 if both else len(listed))
 
 
 def test_what_is_seeded_is_said(root: Path, write) -> None:
@@ -196,7 +265,7 @@ def test_wrong_use(root: Path, write, name: str, options, says: str) -> None:
 
 
 def test_sources_that_are_no_text(root: Path, write, make_npz, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
+    with pytest.raises(UsageError, match="is a folder; give an edge list"):
         import_source(tmp_path, "mine")
     with pytest.raises(UsageError, match="never loads; load it in Python"):
         import_source(write(b"PK", "data.pkl"), "mine")

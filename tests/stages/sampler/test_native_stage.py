@@ -106,7 +106,7 @@ def test_what_a_stage_tells_of_itself(small_graph):
         ({"cpu_built": False, "cuda_built": False}, False, False, "native library is not built"),
         ({"cpu_built": True, "cuda_built": False}, False, True, "CUDA library is not built"),
         ({"cpu_built": True, "cuda_built": True}, False, True, "without CUDA"),
-        ({"cpu_built": True, "cuda_built": True}, True, False, "no CUDA device"),
+        ({"cpu_built": True, "cuda_built": True}, True, False, "no GPU that CUDA can use"),
         ({"cpu_built": True, "cuda_built": True}, True, True, ""),
         ({"torch": "2.10.1"}, True, True, "the native library needs torch 2.11, this is 2.10.1"),
     ],
