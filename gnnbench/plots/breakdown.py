@@ -49,7 +49,11 @@ def figure(run: Run) -> Figure | None:
     style.head(result, "Epoch time by phase", named, PANEL)
     absent = "; ".join(", ".join(filter(None, key)) for key in found if key not in drawn)
     result.legend(
-        handles=[*_legend(run.cells, known), *style.cut_off(axes), *style.doubts(run.cells)],
+        handles=[
+            *_legend(run.cells, known),
+            *style.cut_off(axes),
+            *style.doubts(run.cells, pale=True),
+        ],
         title="\n".join(textwrap.wrap(f"not here: {absent}", 90)) if absent else None,
         title_fontsize=8,
         loc="outside lower center",
@@ -121,7 +125,7 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
         ax.bar(
             x, height, 0.66, bottom=bottom, color=style.PHASE_COLOURS[part],
             edgecolor="black" if different else "white", linewidth=0.8 if different else 0.4,
-            linestyle=(0, (3, 2)) if different else "-",
+            linestyle=(0, (3, 2)) if different else "-", alpha=style.paleness(row),
         )  # fmt: skip
         bottom += height
     end = style.interval(ax, x, row["epoch_wall_s"], *_interval(row, known), top)
