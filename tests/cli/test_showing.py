@@ -41,9 +41,8 @@ def said(tmp_path, monkeypatch, capsys):
 def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
     code, out, err = said("show")
     assert (code, err) == (0, "")
-    assert (
-        "sampler=fastsample" in out and "cells measured" in out and "fastest of 3 compared" in out
-    )
+    for told in ("sampler=fastsample", "3 of 3 cells measured", "fastest of 3 compared"):
+        assert told in out
     lines = out.splitlines()
     folder = "results/transitivity/run-20260102T120000Z-abc"
     assert f"Again: gnnbench show {folder} (--markdown, --latex, --csv)" in lines

@@ -123,7 +123,7 @@ def test_csv_has_plain_numbers_and_no_empty_column(run):
 def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for_its_own(run):
     lines = shown.latex(run).splitlines()
     heads = next(x for x in shown.markdown(run).splitlines() if x.startswith("| system"))
-    begin = lines.index(r"\begin{tabular}{llrrrll}")
+    begin = lines.index(r"\begin{tabular}{llrrll}")
     names = [h.strip().replace("+-", r"$\pm$") for h in heads.strip("|").split("|")]
     assert lines[begin + 1 : begin + 4 : 2] == [r"\hline"] * 2
     assert lines[begin + 2] == " & ".join(names) + r" \\"
