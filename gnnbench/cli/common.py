@@ -84,12 +84,13 @@ def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()
         below = [name, *below] if name else below
         table = _table([n for n in names if n not in below], lines)
         if fits_terminal(table):
-            print(title)
+            say(title)
             print_rich(table)
             print()
             _print_info(names[0], below, lines)
             return
-    print(f"{title}\n")
+    say(title)
+    print()
     for line in lines:
         print(line[names[0]])
         for name in names[1:]:

@@ -18,6 +18,7 @@ from gnnbench.results import metrics as m
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.reader import Run
+from gnnbench.results.units import plural
 
 Row = dict[str, Any]
 PANEL = ("dataset", "model")
@@ -71,7 +72,7 @@ def _absent(rows: Sequence[Row]) -> bool:
 def _cut(rows: Sequence[Row]) -> str:
     batches = {(r["batches"], r["epoch_batches"]) for r in rows if r.get("batches")}
     cut = {b for b, whole in batches if whole and b < whole}
-    return f"\n(first {max(cut)} batches)" if cut else ""
+    return f"\n(first {plural(max(cut), 'batch')})" if cut else ""
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
