@@ -42,9 +42,9 @@ def winners(rows: Sequence[Row]) -> list[str]:
 def _sentence(reference: Row | None, rows: Sequence[Row], named: Labels) -> str:
     first = reference or rows[0]
     where = ", ".join(named.varying(first, but=("pick", "frontier")).values())
-    beside = first.get("reference") or named.system(first)
+    beside = rows[0].get("reference") or named.system(first)
     compared = [r for r in rows if r.get("ratio") is not None]
-    left_out = [f"{named.system(r)} ({_absent(r)})" for r in rows if r.get("ratio") is None]
+    left_out = [f"{_apart(r, first, named)} ({_absent(r)})" for r in rows if r.get("ratio") is None]
     if compared:
         told = _compared(beside, rows=compared, named=named)
         told += f"; not compared: {_several(left_out)}" if left_out else ""
@@ -69,6 +69,13 @@ def _compared(beside: str, rows: Sequence[Row], named: Labels) -> str:
     if all(r.get("verdict") == "slower" for r in rows):
         return f"fastest {words}: {beside}; next is {name}, {ratio} as fast"
     return f"no winner {words}: {name} is {ratio} as fast as {beside}, {_why(best)}"
+
+
+def _apart(row: Row, reference: Row, named: Labels) -> str:
+    """A row's name, with what it has otherwise than the reference: ``baseline, frontier new``."""
+    theirs = named.varying(reference)
+    other = [text for axis, text in named.varying(row).items() if theirs.get(axis) != text]
+    return ", ".join([named.system(row), *other])
 
 
 def _close(row: Row, best: Row) -> bool:

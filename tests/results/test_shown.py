@@ -82,6 +82,19 @@ def test_each_reference_has_its_winner_and_a_grid_is_cut():
     assert told[-1] == "... and 2 more comparisons, in the table"
 
 
+def test_references_of_one_system_are_told_apart():
+    """What has another frontier has a reference of its own, which the first one cannot judge."""
+    name = "baseline sampler.frontier=new"
+    first = {**REFERENCE, "frontier": "cumulative"}
+    own = {**lost("baseline", id="n", work_class=OTHER), "frontier": "new"}
+    pyg = held("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
+    assert winners([first, own, pyg]) == [
+        "no winner: nothing could be compared with baseline: baseline, frontier new (different"
+        " work)",
+        f"fastest of 2 compared by wall time: {name}; next is pyg, 0.50x [0.25, 0.75] as fast",
+    ]
+
+
 @pytest.mark.parametrize(
     "rows,words",
     [
