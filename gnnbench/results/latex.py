@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # Signs that LaTeX takes for something else, or that its first fonts have in mathematics alone.
 SIGNS = {
@@ -22,7 +22,7 @@ def escaped(text: str) -> str:
     return re.sub("-(?=-)", "-{}", "".join(SIGNS.get(sign, sign) for sign in text))
 
 
-def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[bool]) -> list[str]:
+def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Iterable[bool]) -> list[str]:
     """Lines of a ``tabular``: heads between rules, numbers to the right."""
     columns = "".join("l" if side else "r" for side in left)
     told = [" & ".join(map(escaped, row)) + r" \\" for row in (heads, *rows)]

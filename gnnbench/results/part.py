@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ SHARED = ("device", "threads", "work")  # told once, where all lines that have o
 LONG = {"system", "cell", "kernel", "name", "claim", "grid", "dataset", "paper", "measured",
         "remark"}  # fmt: skip
 
+_TIME = re.compile(r"[\d.]+ (s|ms|us)$")
+
 
 @dataclass
 class Part:
@@ -43,20 +46,20 @@ class Part:
         """For a terminal, without title and note: numbers to the right."""
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, self.gap, 0, 0))
         for head in self.heads:
-            table.add_column(head, justify="left" if head in LEFT else "right", no_wrap=True)
+            table.add_column(head, justify="left" if self._left(head) else "right", no_wrap=True)
         for line in self.lines:
             table.add_row(*(line.get(head, "") for head in self.heads))
         return table
 
     def markdown(self) -> list[str]:
         """For a document: lines of a Markdown table."""
-        marks = ["---" if head in LEFT else "---:" for head in self.heads]
+        marks = ["---" if self._left(head) else "---:" for head in self.heads]
         rows = [[cell.replace("|", "\\|") for cell in row] for row in self._rows()]
         return ["| " + " | ".join(row) + " |" for row in (self.heads, marks, *rows)]
 
     def latex(self) -> list[str]:
         """For a paper: lines of a LaTeX tabular."""
-        return latex.tabular(self.heads, self._rows(), [head in LEFT for head in self.heads])
+        return latex.tabular(self.heads, self._rows(), map(self._left, self.heads))
 
     def fitted(self, room: int) -> list[Part]:
         """The same in as many tables as it takes for each to be no wider than ``room`` columns.
@@ -82,6 +85,10 @@ class Part:
     def width(self) -> int:
         """Columns that it takes."""
         return sum(self._wide(head) for head in self.heads) + self.gap * (len(self.heads) - 1)
+
+    def _left(self, head: str) -> bool:
+        """Texts; a stage may have the name of a column of texts, and has times."""
+        return head in LEFT and not any(map(_TIME.match, self._texts(head)[1:]))
 
     def _rows(self) -> list[list[str]]:
         return [[line.get(head, "") for head in self.heads] for line in self.lines]

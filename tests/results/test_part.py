@@ -16,6 +16,12 @@ def test_each_column_has_one_unit_and_columns_may_share_one():
     ]
 
 
+def test_times_stand_to_the_right_whatever_their_column_is_called():
+    words = Part(["pick"], [{"pick": "floyd"}])
+    times = Part(["pick"], [{"pick": Time(0.5)}, {}])
+    assert [part.markdown()[1] for part in (words, times)] == ["| --- |", "| ---: |"]
+
+
 def test_what_fits_is_left_as_it_is_and_else_columns_move_together_first():
     part = Part(["system", "a", "b"], [{"system": "x" * 10, "a": "1" * 5, "b": "2" * 5}])
     assert part.width() == 24 and part.fitted(24) == [part]
