@@ -100,6 +100,7 @@ def _shared_memory() -> Entry:
 
 def _noise() -> Entry:
     from gnnbench.measure import noise
+    from gnnbench.results.units import plural
 
     try:
         known = noise.load(machine.fingerprint(machine.record()))
@@ -107,7 +108,8 @@ def _noise() -> Entry:
         reason, _, fix = str(error).rpartition("; ")
         return _entry("noise floor", False, reason, fix)
     told = [
-        f"{c.name}, {c.threads} threads: {c.spreads['wall_s'].s_life:.1%} between lives ({c.at})"
+        f"{c.name}, {plural(c.threads, 'thread')}:"
+        f" {c.spreads['wall_s'].s_life:.1%} between lives ({c.at})"
         for c in known
     ]
     return _entry("noise", bool(known), "; ".join(told) or "never calibrated", "gnnbench calibrate")

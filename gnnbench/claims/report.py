@@ -12,7 +12,7 @@ from gnnbench.claims.evidence import open_runs
 from gnnbench.claims.judge import judge
 from gnnbench.claims.text import count, measured, printed
 from gnnbench.files import write_text
-from gnnbench.results.table import Part
+from gnnbench.results.part import Part
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "verdicts.md"

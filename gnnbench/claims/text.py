@@ -11,8 +11,8 @@ from typing import Any
 
 from gnnbench.claims.claim import Claim, Point
 from gnnbench.claims.judge import VERDICTS, Finding, Judged
-from gnnbench.results.table import Part
-from gnnbench.results.units import gigabytes
+from gnnbench.results.part import Part
+from gnnbench.results.units import gigabytes, plural
 
 HEADS = ("claim", "verdict", "paper", "measured")
 COLUMNS = (
@@ -103,10 +103,15 @@ def remarks(found: Sequence[Judged]) -> list[str]:
 def count(found: Sequence[Judged]) -> str:
     """``3 hold, 1 refuted ...`` in the order of the verdicts."""
     by = Counter(j.verdict for j in found)
-    told = ", ".join(f"{by[v]} {v}" for v in VERDICTS if by[v])
+    told = ", ".join(f"{by[v]} {_verb(v, by[v])}" for v in VERDICTS if by[v])
     computed = sum(bool(j.findings) and all(f.opened is None for f in j.findings) for j in found)
     apart = f"; {computed} of them computed by the papers' own formulas, not measured"
-    return f"{len(found)} claims: {told}{apart if computed else ''}"
+    return f"{plural(len(found), 'claim')}: {told}{apart if computed else ''}"
+
+
+def _verb(verdict: str, count: int) -> str:
+    """``1 holds``, ``2 hold in shape``."""
+    return verdict if count == 1 else verdict.replace("holds", "hold")
 
 
 def to_csv(found: Sequence[Judged]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, Quiet, Stop, print_json, print_table
+from gnnbench.cli.common import Json, Quiet, Stop, print_json, print_table, say
 from gnnbench.errors import EXIT_INTERRUPTED
 
 
@@ -40,7 +40,7 @@ def calibrate(
     minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
     """
     from gnnbench.progress import Display
-    from gnnbench.results.units import seconds
+    from gnnbench.results.units import plural, seconds
     from gnnbench.runner import calibrate as calibrating
     from gnnbench.runner.campaign import Interrupted
 
@@ -57,7 +57,7 @@ def calibrate(
         print_json({"run": str(found.folder), **known.to_json(), "verified": told})
         return
     print_table(
-        f"{known.lives} lives of {known.name}, {known.threads} threads; a pair starts in"
+        f"{known.lives} lives of {known.name}, {plural(known.threads, 'thread')}; a pair starts in"
         f" {seconds(known.start_s)}, an epoch takes {seconds(known.epoch_s)}",
         [
             {
@@ -70,11 +70,13 @@ def calibrate(
         ],
     )
     if verified is not None:
-        print(
+        say(
             f"{verified.comparisons} comparisons of equals, regrouped from {verified.lives} lives:"
             f" {verified.rate:.1%} called different, at most {verified.bound:.1%} with 95 %"
             f" confidence; differences of {verified.detectable:.0%} are called in 80 %."
-            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}.\n"
+            f" One pair and a bootstrap of its rounds calls {verified.one_pair_rate:.0%}."
+        )
+        say(
             f"As measured, unsigned: {verified.bias:.4f} [{verified.bias_ci_low:.4f},"
             f" {verified.bias_ci_high:.4f}] over all pairs; {verified.in_order} of"
             f" {verified.groups} groups in order called."

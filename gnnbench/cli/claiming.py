@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gnnbench.cli.common import Quiet, Stop, comma, print_rich, print_table
+from gnnbench.cli.common import Quiet, Stop, comma, print_part, print_table, room, say
 from gnnbench.errors import (
     EXIT_CELLS_FAILED,
     EXIT_INCORRECT,
@@ -52,10 +52,11 @@ def verdicts(
     if csv:
         print(text.to_csv(found), end="")
     else:
-        print_rich(text.part(found).table())
-        print()
+        for part in text.part(found).fitted(room()):
+            print_part(part)
+            print()
         for line in text.remarks(found) if not quiet else [text.count(found)]:
-            print(line)
+            say(line)
     refuted = any(j.verdict == REFUTED for j in found)
     raise typer.Exit(EXIT_REGRESSION if refuted else EXIT_OK)
 
@@ -103,7 +104,7 @@ def reproduce(
             ) from None
     found = judge(chosen, open_runs([out], _note))
     path = page.write(out, profile, found, steps)
-    print(text.count(found))
+    say(text.count(found))
     print(path)
     codes = {o.exit_code for o in outcomes}
     worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)
@@ -116,7 +117,7 @@ def _note(text: str) -> None:
 
 def _show(steps: Sequence[Step]) -> None:
     """The plan, and how long it takes."""
-    from gnnbench.results.units import seconds
+    from gnnbench.results.units import plural, seconds
 
     rows = [
         {
@@ -130,5 +131,5 @@ def _show(steps: Sequence[Step]) -> None:
     unknown = sum(s.unknown for s in steps if s.todo)
     print(
         f"roughly {seconds(total)} on two quiet cores"
-        + (f", and {unknown} pairs of unknown size" if unknown else "")
+        + (f", and {plural(unknown, 'pair')} of unknown size" if unknown else "")
     )

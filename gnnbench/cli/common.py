@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from gnnbench.results.part import Part
+
 Json = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
 
@@ -82,17 +84,18 @@ def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()
         below = [name, *below] if name else below
         table = _table([n for n in names if n not in below], lines)
         if fits_terminal(table):
-            print(title)
+            say(title)
             print_rich(table)
             print()
             _print_info(names[0], below, lines)
             return
-    print(f"{title}\n")
+    say(title)
+    print()
     for line in lines:
         print(line[names[0]])
         for name in names[1:]:
             if line.get(name):
-                print(f"  {name}: {line[name]}")
+                say(f"  {name}: {line[name]}")
         print()
 
 
@@ -110,7 +113,7 @@ def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]])
     for name in names:
         for line in lines:
             if line.get(name):
-                print(f"{line[key]}, {name}: {line[name]}")
+                say(f"{line[key]}, {name}: {line[name]}")
         print()
 
 
@@ -135,16 +138,37 @@ def _console() -> Console:
     return console if console.is_terminal else Piped(markup=False, highlight=False, width=10_000)
 
 
+def room() -> int:
+    """Columns of the terminal; 80 of what is piped."""
+    console = _console()
+    return console.width if console.is_terminal else COLUMNS
+
+
 def fits_terminal(table: Table) -> bool:
-    """Whether a table is no wider than the terminal; without one, than 80 columns."""
+    """Whether a table is no wider than there is room."""
     from rich.measure import Measurement
 
     console = _console()
     wide = console.options.update(max_width=10_000)
-    room = console.width if console.is_terminal else COLUMNS
-    return Measurement.get(console, wide, table).maximum <= room
+    return Measurement.get(console, wide, table).maximum <= room()
 
 
 def print_rich(table: Table) -> None:
     """A table on standard output."""
     _console().print(table)
+
+
+def say(text: str) -> None:
+    """A sentence on standard output, in lines that are no wider than there is room."""
+    from gnnbench.results.units import wrapped
+
+    print(wrapped(text, room()))
+
+
+def print_part(part: Part) -> None:
+    """A table that fits, with its title above and its note below."""
+    if part.title:
+        say(part.title)
+    print_rich(part.table())
+    if part.note:
+        say(part.note)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import fits_terminal, print_json, print_rich
+from gnnbench.cli.common import print_json, print_part, room, say
 from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
 
 
@@ -51,11 +51,15 @@ def compare(
     elif format is Format.markdown:
         print(compare_text.markdown(found), end="")
     else:
-        print(found.common)
-        table, told = compare_text.table(found), compare_text.remarks(found)
-        if not fits_terminal(table):
-            table = compare_text.table(found, narrow=True)
+        say(found.common)
+        print()
+        part, told = compare_text.part(found), compare_text.remarks(found)
+        if part.width() > room():
+            part = compare_text.part(found, narrow=True)
             told = [compare_text.RATIOS, *compare_text.reasons(found), *told]
-        print_rich(table)
-        print("\n" + "\n".join(told))
+        for cut in part.fitted(room()):
+            print_part(cut)
+            print()
+        for line in told:
+            say(line)
     raise typer.Exit(EXIT_REGRESSION if found.regressions else EXIT_OK)

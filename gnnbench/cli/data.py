@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, Quiet, print_json, print_table, sized
+from gnnbench.cli.common import Json, Quiet, print_json, print_table, say, sized
 from gnnbench.errors import DataError
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, get, import, prepare and verify.")
@@ -26,7 +26,7 @@ def data_list(json: Json = False) -> None:
     told = ("train", "description", "get")  # by 'data info', of one: names of twins are long
     rows = [{k: v for k, v in row.items() if k not in told} for row in datasets()]
     print_table("datasets", sized(rows))
-    print("gnnbench data info NAME tells what one is, its exact counts and how to get it")
+    say("gnnbench data info NAME tells what one is, its counts and how to get what is missing")
     print(f"the store {data_root()} takes {binary(store_bytes())}")
     if problem := store_problem():
         print(problem)

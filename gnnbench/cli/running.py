@@ -14,6 +14,7 @@ from gnnbench.cli.common import (
     chosen,
     print_json,
     print_table,
+    say,
 )
 from gnnbench.errors import EXIT_INTERRUPTED, UsageError
 
@@ -151,25 +152,26 @@ def _show_dry_run(request: Any, json: bool) -> None:
             "memory": binary(r["estimated_bytes"]),
             "reason": r["reason"],
         })  # fmt: skip
-    print(f"{named.title()}\n")
+    say(named.title())
+    print()
     for where, rows in groups.items():
         print_table(where, rows, ("reason",))
-    print(_estimated(len(found["cells"]), found))
+    say(_estimated(len(found["cells"]), found))
     for one in found["preparations"]:
         told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
-        print(f"{one['dataset']} is prepared first: {taking(*told)}")
+        say(f"{one['dataset']} is prepared first: {taking(*told)}")
     for note in found["notes"]:
-        print(note)
+        say(note)
 
 
 def _estimated(cells: int, found: dict[str, Any]) -> str:
     """What the whole would take, in words; of pairs of unknown size nothing is claimed."""
-    from gnnbench.results.units import binary, seconds
+    from gnnbench.results.units import binary, plural, seconds
 
     pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
     if not pairs:
-        return f"{cells} cells, of which none can run here"
-    told = f"{cells} cells in {pairs} pairs"
+        return f"{plural(cells, 'cell')}, of which none can run here"
+    told = f"{plural(cells, 'cell')} in {plural(pairs, 'pair')}"
     if unknown < pairs:
         told += f"; roughly {seconds(found['estimated_time_s'])}"
         told += f" and {binary(found['estimated_peak_bytes'])}"

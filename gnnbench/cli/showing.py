@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, Quiet, comma, fits_terminal, print_json, print_rich
+from gnnbench.cli.common import Json, Quiet, comma, print_json, print_part, room, say
 from gnnbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def show(
     run: RunName = "latest",
     out: Out = Path("results"),
     markdown: Annotated[bool, typer.Option("--markdown", help="Markdown, for a document.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help="LaTeX, for a paper.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="CSV: plain numbers, times in s.")] = False,
     show_different: Annotated[
         bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
@@ -40,11 +41,13 @@ def show(
     """
     from gnnbench.results import named, reader, shown
 
-    if markdown and csv:
-        raise UsageError("--markdown and --csv are two forms of one table; give one of them")
+    if markdown + latex + csv > 1:
+        raise UsageError("--markdown, --latex and --csv are forms of one table; give one of them")
     found = reader.read(named.find(run, out))
     if markdown:
         print(shown.markdown(found, show_different), end="")
+    elif latex:
+        print(shown.latex(found, show_different), end="")
     elif csv:
         print(shown.to_csv(found), end="")
     else:
@@ -63,7 +66,7 @@ def runs(out: Out = Path("results"), json: Json = False) -> None:
     if json:
         print_json(found)
         return
-    print_table("runs", found, ("where",))
+    print_table("runs", found, ("datasets", "where"))
 
 
 def plot(
@@ -90,27 +93,30 @@ def plot(
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
     """Tables, who is fastest, what the tables cannot say, and where everything lies."""
     from gnnbench.results import shown, table, winner
+    from gnnbench.results.units import plural
 
-    print(table.heading(run.cells))
-    for found in shown.tables(run, different, fits_terminal):
+    say(table.heading(run.cells))
+    for found in shown.tables(run, different, room()):
         print()
-        print_rich(found)
+        print_part(found)
     if run.ratios:
-        print("\n" + "\n".join(table.ratio_lines(run.ratios, run.cells)))
+        print()
+        for line in table.ratio_lines(run.ratios, run.cells):
+            say(line)
     if quiet:
         for reason in table.reasons(run.cells):
-            print(reason)
+            say(reason)
     else:
         print()
         for remark in shown.remarks(run, different):
-            print(remark)
+            say(remark)
         ok = sum(r["status"] == "ok" for r in run.cells)
-        print(f"\n{ok} of {len(run.cells)} cells measured")
+        print(f"\n{ok} of {plural(len(run.cells), 'cell')} measured")
         if run.record.get("finished") is False:
             print("interrupted, so cells may be missing: give the run's command with --resume")
         for sentence in winner.winners(run.cells):
-            print(sentence)
-        print(f"\nAgain: gnnbench show {run.path} (--markdown, --csv)")
+            say(sentence)
+        print(f"\nAgain: gnnbench show {run.path} (--markdown, --latex, --csv)")
     print(run.path / "cells.csv")
     for path in figures:
         print(path)

@@ -137,7 +137,7 @@ def figure(run: Run) -> Figure | None:
     for ax in axes:
         ax.tick_params(labelsize=8)
         ax.legend(fontsize=7, frameon=False)
-    style.tell_doubts(result, rows)
+    style.tell_doubts(result, rows, pale=any(axis is None for axis, _ in panels))
     style.head(result, "Gather bandwidth", named, APART)
     return result
 
@@ -258,7 +258,10 @@ def _bars(ax: Axes, rows: list[Row], names: list[str], known: Metrics) -> None:
         assert rate is not None
         value = rate["value"] / GIGABYTE
         colour = style.PALETTE[names.index(name) % len(style.PALETTE)]
-        ax.bar(x, value, 0.66, yerr=_error(rate), color=colour, label=name, error_kw={"lw": 0.8})
+        ax.bar(
+            x, value, 0.66, yerr=_error(rate), color=colour, label=name, error_kw={"lw": 0.8},
+            alpha=style.paleness(row),
+        )  # fmt: skip
         ax.annotate(
             f"{value:.3g}{style.doubt(row)}", (x, value), xytext=(0, 3),
             textcoords="offset points", ha="center", va="bottom", fontsize=7,

@@ -18,6 +18,7 @@ from gnnbench.results import metrics as m
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.reader import Run
+from gnnbench.results.units import plural
 
 Row = dict[str, Any]
 PANEL = ("dataset", "model")
@@ -49,7 +50,11 @@ def figure(run: Run) -> Figure | None:
     style.head(result, "Epoch time by phase", named, PANEL)
     absent = "; ".join(", ".join(filter(None, key)) for key in found if key not in drawn)
     result.legend(
-        handles=[*_legend(run.cells, known), *style.cut_off(axes), *style.doubts(run.cells)],
+        handles=[
+            *_legend(run.cells, known),
+            *style.cut_off(axes),
+            *style.doubts(run.cells, pale=True),
+        ],
         title="\n".join(textwrap.wrap(f"not here: {absent}", 90)) if absent else None,
         title_fontsize=8,
         loc="outside lower center",
@@ -67,7 +72,7 @@ def _absent(rows: Sequence[Row]) -> bool:
 def _cut(rows: Sequence[Row]) -> str:
     batches = {(r["batches"], r["epoch_batches"]) for r in rows if r.get("batches")}
     cut = {b for b, whole in batches if whole and b < whole}
-    return f"\n(first {max(cut)} batches)" if cut else ""
+    return f"\n(first {plural(max(cut), 'batch')})" if cut else ""
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
@@ -121,7 +126,7 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
         ax.bar(
             x, height, 0.66, bottom=bottom, color=style.PHASE_COLOURS[part],
             edgecolor="black" if different else "white", linewidth=0.8 if different else 0.4,
-            linestyle=(0, (3, 2)) if different else "-",
+            linestyle=(0, (3, 2)) if different else "-", alpha=style.paleness(row),
         )  # fmt: skip
         bottom += height
     end = style.interval(ax, x, row["epoch_wall_s"], *_interval(row, known), top)

@@ -54,7 +54,11 @@ def figure(run: Run) -> Figure | None:
     style.head(result, "Sampling", named, APART)
     if not grid:
         result.legend(
-            handles=[*_legend(rows, run.stages), *style.cut_off(axes), *style.doubts(rows)],
+            handles=[
+                *_legend(rows, run.stages),
+                *style.cut_off(axes),
+                *style.doubts(rows, pale=True),
+            ],
             loc="outside lower center",
             ncols=3,
             fontsize=8,
@@ -77,7 +81,8 @@ def _bars(ax: Axes, rows: Sequence[Row], stages: Sequence[Row], named: Labels) -
         bottom = 0.0
         for name, height in parts.items():
             ax.bar(
-                x, height, 0.66, bottom=bottom, color=COLOURS[name], edgecolor="white", lw=0.4
+                x, height, 0.66, bottom=bottom, color=COLOURS[name], edgecolor="white", lw=0.4,
+                alpha=style.paleness(row),
             )  # fmt: skip
             bottom += height
         # The stages were told by another pass: the measured time has an outline to stand on.
@@ -101,6 +106,8 @@ def _parts(row: Row, stages: Sequence[Row]) -> dict[str, float]:
 
 def _caption(row: Row, wall: float) -> str:
     lines = [f"{wall:.3g}"]
+    if row["status"] != "ok":
+        lines.append(row["status"])
     if row.get("work_class") == "different":
         lines.append("different work")
     elif row.get("ratio") and row["judged"] == "sample_time_s":

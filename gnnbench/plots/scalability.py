@@ -17,7 +17,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from gnnbench.measure import judged
 from gnnbench.plots import style
-from gnnbench.results.labels import AXES, Labels, axis_value, labels
+from gnnbench.results.labels import Labels, axis_value, labels, worded
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
@@ -196,7 +196,7 @@ def _centre(rows: Sequence[Row], named: Labels) -> str:
         (axis, Counter(filter(None, (axis_value(r, axis) for r in rows))).most_common(1))
         for axis in named.axes
     ]
-    return ", ".join(AXES[axis].format(found[0][0]) for axis, found in usual if found)
+    return ", ".join(worded(axis, found[0][0]) for axis, found in usual if found)
 
 
 def _legend(rows: Sequence[Row], systems: Sequence[str]) -> list[Line2D]:

@@ -54,7 +54,7 @@ def figure(run: Run) -> Figure | None:
         ax.tick_params(labelsize=8)
     style.head(result, "Epoch time by schedule", named)
     result.legend(
-        handles=[*_legend(), *style.cut_off(axes), *style.doubts(rows)],
+        handles=[*_legend(), *style.cut_off(axes), *style.doubts(rows, pale=True)],
         loc="outside lower center", ncols=2,
         fontsize=8, frameon=False,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
     wall, bound = row["epoch_wall_s"], _bound(row, known)
     told = known.row(row["id"], m.EPOCH, m.WALL) or {}
     low, high = (wall if told.get(end) is None else told[end] for end in ("low", "high"))
-    ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4)
+    ax.bar(x, wall, 0.66, color=COLOUR, edgecolor="white", lw=0.4, alpha=style.paleness(row))
     end = style.interval(ax, x, wall, low, high, top)
     if bound is None:
         return

@@ -33,6 +33,7 @@ LABELS = {
 Row = dict[str, Any]
 LETTER = 0.078  # width of a letter of a title; inches
 DOUBT = " (?)"
+PALE = 0.35  # opacity
 # Of few lives an interval may be many times what is measured: bars are to be read beside it.
 REACH = 2.0  # times the tallest bar, where an interval is cut off
 
@@ -84,27 +85,38 @@ def _tail(path: str, parts: int) -> str:
     return "/".join(path.split("/")[-parts:])
 
 
+def in_doubt(row: Row) -> bool:
+    """Whether a time is not to be trusted: a row in doubt, or one that never became steady."""
+    return bool(row.get("doubtful")) or row.get("status") == "unstable"
+
+
 def doubt(row: Row) -> str:
     """What stands behind the name of a row in doubt, as in the table."""
-    return DOUBT if row.get("doubtful") else ""
+    return DOUBT if in_doubt(row) else ""
 
 
-def doubts(rows: Iterable[Row]) -> list[Line2D]:
-    """What a legend says of that mark, where any row has it."""
-    if not any(row.get("doubtful") for row in rows):
+def paleness(row: Row) -> float | None:
+    """The opacity of a bar of a time: pale where it is in doubt."""
+    return PALE if in_doubt(row) else None
+
+
+def doubts(rows: Iterable[Row], pale: bool = False) -> list[Line2D]:
+    """What a legend says of that mark, and of ``pale`` bars, where any row has it."""
+    if not any(map(in_doubt, rows)):
         return []
-    return [Line2D([], [], lw=0, label="(?): in doubt; the table says why")]
+    mark = DOUBT.strip() + ", pale" * pale
+    return [Line2D([], [], lw=0, label=f"{mark}: in doubt; the table says why")]
 
 
-def tell_doubts(figure: Figure, rows: Iterable[Row]) -> None:
+def tell_doubts(figure: Figure, rows: Iterable[Row], pale: bool = False) -> None:
     """The same below a figure whose panels have legends of their own."""
-    if handles := doubts(rows):
+    if handles := doubts(rows, pale):
         figure.legend(handles=handles, loc="outside lower center", fontsize=8, frameon=False)
 
 
 def query(ax: Axes, x: float, y: float, row: Row) -> None:
     """The mark of a point in doubt, beside it."""
-    if row.get("doubtful"):
+    if in_doubt(row):
         ax.annotate("(?)", (x, y), xytext=(4, 3), textcoords="offset points", fontsize=7)
 
 

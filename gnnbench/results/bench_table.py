@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from gnnbench.results.table import Part
-from gnnbench.results.units import seconds
+from gnnbench.results.part import Part
+from gnnbench.results.units import time
 
 Row = dict[str, Any]
 
@@ -62,10 +62,10 @@ def _twins(found: list[Row]) -> tuple[str, Part]:
     heads = ("name", "scale", "edges", "threads", "CPU", "CPU M edges/s", "GPU", "GPU M edges/s")
     lines = []
     for twin in found:
-        line = {key: str(twin[key]) for key in heads[:4]}
+        line: Row = {key: str(twin[key]) for key in heads[:4]}
         for side, key in (("CPU", "cpu"), ("GPU", "cuda")):
             rate = twin.get(f"{key}_edges_per_s")
-            line[side] = seconds(twin.get(f"{key}_graph_s"))
+            line[side] = time(twin.get(f"{key}_graph_s"))
             line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
         lines.append(line)
     return "Time to make the structure of a twin.", Part(heads, lines)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict, fields
-
-from rich.table import Table
+from typing import Any
 
 from gnnbench.measure import judged
 from gnnbench.results.compare import VERDICTS, Compared, Comparison
-from gnnbench.results.units import seconds
+from gnnbench.results.part import Part, in_units
+from gnnbench.results.units import plural, time
 
 HEAD = (
     "cell", "judged by", "A", "B", "A over its reference", "B over its reference", "B over A",
-    "95 % interval", "verdict", "",
+    "95 % interval", "verdict", "remark",
 )  # fmt: skip
 SHORT = {
     "cell": "cell", "A over its reference": "A", "B over its reference": "B", "B over A": "B/A",
@@ -23,27 +23,31 @@ SHORT = {
 RATIOS = "A, B: speed-up over the reference that ran beside each, pair by pair; B/A: their change"
 
 
-def _line(c: Compared) -> list[str]:
+def _line(c: Compared) -> dict[str, Any]:
     ratios = ["" if r is None else f"{r:.3f}x" for r in (c.ratio_a, c.ratio_b, c.change)]
     ends = (c.change_ci_low, c.change_ci_high)
     interval = "" if None in ends else f"[{ends[0]:.3f}, {ends[1]:.3f}]"
-    times = [seconds(c.a_s), seconds(c.b_s)]
-    return [c.cell, judged.of(c.until).words, *times, *ratios, interval, c.verdict, c.reason]
+    times = [time(c.a_s), time(c.b_s)]
+    told = [c.cell, judged.of(c.until).words, *times, *ratios, interval, c.verdict, c.reason]
+    return dict(zip(HEAD, told, strict=True))
 
 
-def table(found: Comparison, narrow: bool = False) -> Table:
+def _lines(found: Comparison) -> list[dict[str, str]]:
+    return in_units([_line(cell) for cell in found.cells], [("A", "B")])
+
+
+def part(found: Comparison, narrow: bool = False) -> Part:
     """One line per cell; ``B over A``: how many times as fast, against the reference beside it.
 
     Empty columns are left out; ``narrow`` has ratios and verdict alone, in short heads, without
     the times, by which nobody judges, and the reasons, which ``reasons`` tells.
     """
-    lines = [dict(zip(HEAD, _line(cell), strict=True)) for cell in found.cells]
+    lines = _lines(found)
     heads = [h for h in (SHORT if narrow else HEAD) if any(line[h] for line in lines)]
-    shown = [SHORT.get(h, h) if narrow else h for h in heads]
-    result = Table(*shown, box=None, pad_edge=False, header_style="bold")
-    for line in lines:
-        result.add_row(*(line[h] for h in heads))
-    return result
+    if not narrow:
+        return Part(heads, lines)
+    short = [{SHORT[h]: line[h] for h in heads} for line in lines]
+    return Part([SHORT[h] for h in heads], short)
 
 
 def reasons(found: Comparison) -> list[str]:
@@ -58,16 +62,13 @@ def remarks(found: Comparison) -> list[str]:
     lines += [f"careful: {text}" for text in found.warnings]
     counts = {v: sum(c.verdict == v for c in found.cells) for v in VERDICTS}
     told = ", ".join(f"{n} {v}" for v, n in counts.items() if n)
-    return [*lines, f"{len(found.cells)} cells in both: {told}"]
+    return [*lines, f"{plural(len(found.cells), 'cell')} in both: {told}"]
 
 
 def markdown(found: Comparison) -> str:
     """A table and a list."""
-    head = [h or "remark" for h in HEAD]
     lines = [found.common, ""] if found.common else []
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for cell in found.cells:
-        lines.append("| " + " | ".join(text.replace("|", "\\|") for text in _line(cell)) + " |")
+    lines += Part(HEAD, _lines(found)).markdown()
     return "\n".join([*lines, "", *(f"- {text}" for text in remarks(found))]) + "\n"
 
 

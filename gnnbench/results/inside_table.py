@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from gnnbench.results.part import Part
 from gnnbench.results.schema import STAGE_NAMES
-from gnnbench.results.table import Part
-from gnnbench.results.units import seconds
+from gnnbench.results.units import significant, time
 
 Row = dict[str, Any]
 
@@ -15,23 +15,30 @@ WHOLE = "batch"
 STAGES = tuple(name for name in STAGE_NAMES if name != WHOLE)
 
 
+TITLE = "Inside a batch: its stages, looked at apart from the timed epochs"
+NOTE = (
+    "whole call: one batch sampled by itself, after the timed epochs (ms/batch is of whole epochs,"
+    " and judged); stages are of another pass and need not add up to it"
+)
+
+
 def stages_table(stages: Sequence[Row]) -> Part:
     """One line per cell: each stage's time per batch over all hops, and memory.
 
     Times are the device's where there is one, the host's else.
     """
-    names = ("cell", "whole call", *(s.replace("_", " ") for s in STAGES), "memory", "ratio")
+    names = ("cell", "whole call", *(s.replace("_", " ") for s in STAGES), "memory", "over blocks")
     lines = []
     for cell in dict.fromkeys(r["id"] for r in stages):
         own = [r for r in stages if r["id"] == cell]
         whole = next(r for r in own if r["stage"] == WHOLE)
-        times = [seconds(stage_time(own, stage)) for stage in STAGES]
+        times = [time(stage_time(own, stage)) for stage in STAGES]
         extra, times_blocks = whole.get("extra_bytes"), whole.get("extra_ratio")
-        memory = "" if extra is None else f"{extra / 2**20:.3g} MiB"
+        memory = "" if extra is None else f"{significant(extra / 2**20)} MiB"
         share = "" if times_blocks is None else f"{times_blocks:.2f}"
-        values = (own[0]["cell"], seconds(_time(whole)), *times, memory, share)
+        values = (own[0]["cell"], time(_time(whole)), *times, memory, share)
         lines.append(dict(zip(names, values, strict=True)))
-    return Part([n for n in names if any(line[n] for line in lines)], lines)
+    return Part([n for n in names if any(line[n] for line in lines)], lines, TITLE, NOTE)
 
 
 def stage_time(rows: Sequence[Row], stage: str) -> float | None:
@@ -53,7 +60,7 @@ def kernels_table(kernels: Sequence[Row], most: int = 3) -> Part:
         for row in [r for r in kernels if r["id"] == cell][:most]:
             occupancy = row.get("occupancy")
             values = (
-                row["cell"], _short(row["kernel"]), f"{row['calls']:g}", seconds(row["device_s"]),
+                row["cell"], _short(row["kernel"]), f"{row['calls']:g}", time(row["device_s"]),
                 row["grid"] or "unknown", row["block"] or "unknown", _known(row.get("registers")),
                 "unknown" if occupancy is None else f"{occupancy:.0%}",
             )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any
 from gnnbench.cell import Cell, flat
 from gnnbench.errors import UsageError
 from gnnbench.overrides import parse_value
+from gnnbench.results.units import plural
 
 Row = Mapping[str, Any]
 
@@ -72,7 +73,7 @@ class Labels:
 
     def varying(self, row: Row, but: Collection[str] = ()) -> dict[str, str]:
         """The same in words, without those in ``but``."""
-        return {a: AXES[a].format(v) for a, v in self.values(row).items() if a not in but}
+        return {a: worded(a, v) for a, v in self.values(row).items() if a not in but}
 
     def of(self, row: Row, but: Collection[str] = (), separator: str = ", ") -> str:
         """System and all that varies: ``baseline sampler=fused-map, batch 1024``."""
@@ -80,7 +81,13 @@ class Labels:
 
     def title(self, but: Collection[str] = ()) -> str:
         """What all rows share, in words."""
-        return ", ".join(AXES[a].format(v) for a, v in self.common.items() if a not in but)
+        return ", ".join(worded(a, v) for a, v in self.common.items() if a not in but)
+
+
+def worded(axis: str, value: str) -> str:
+    """A value of an axis in words: ``batch 1024``, ``1 thread``."""
+    told = AXES[axis].format(value)
+    return told.removesuffix("s") if axis == "threads" and value == "1" else told
 
 
 def labels(rows: Iterable[Row]) -> Labels:
@@ -94,9 +101,19 @@ def labels(rows: Iterable[Row]) -> Labels:
         if axis not in axes and (found := list(dict.fromkeys(filter(None, values[axis]))))[:1]
         and len(found) == 1
     }  # fmt: skip
+    if "max_batches" in common and _whole(rows):
+        common["max_batches"] = axis_value({}, "max_batches")
     systems = dict.fromkeys(r["system"] for r in rows)
     paths = {s: _paths([r for r in rows if r["system"] == s], axes) for s in systems}
     return Labels(axes, paths, common)
+
+
+def _whole(rows: Iterable[Row]) -> bool:
+    """Whether a limit of batches cut no epoch: told by rows that know how many one has."""
+    known = [
+        (r.get("max_batches") or 0, r["epoch_batches"]) for r in rows if r.get("epoch_batches")
+    ]
+    return bool(known) and all(limit == 0 or limit >= whole for limit, whole in known)
 
 
 def _varies(axis: str, rows: list[Row], values: list[str]) -> bool:
@@ -136,7 +153,7 @@ def axis_value(row: Row, axis: str) -> str:
     if value is None and axis in OWN:  # a cell that was not run yet
         value = paths_of(row).get(SHORTHAND[axis])
     if axis == "max_batches":
-        return f"at most {value} batches" if value else "whole epochs"
+        return f"at most {plural(value, 'batch')}" if value else "whole epochs"
     if axis == "gpus" and value is not None:
         return f"{value} GPUs" if value > 1 else "one GPU" * (row.get("device") == "cuda")
     if value == 0 and axis in ZERO:

@@ -75,12 +75,14 @@ def listed(out: Path) -> list[dict[str, Any]]:
             "run": f"{name}~{nth}" if nth else name,
             "profile": "",
             "when": _when(path),
+            "datasets": [],
         }
         try:
             run = reader.read(path)
         except UsageError:
             row |= {"machine": "damaged", "ok": None, "failed": None}
         else:
+            row["datasets"] = list(dict.fromkeys(r["dataset"] for r in run.cells))
             ok = sum(r["status"] == "ok" for r in run.cells)
             row |= {"profile": run.record.get("profile") or "", "machine": _machine(run.record)}
             row |= {"ok": ok, "failed": len(run.cells) - ok}

@@ -9,8 +9,9 @@ from gnnbench.cell import PHASES
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.metrics import Metrics
-from gnnbench.results.table import HEADS, Part
-from gnnbench.results.units import seconds, times
+from gnnbench.results.part import Part
+from gnnbench.results.table import HEADS
+from gnnbench.results.units import time, times
 
 Row = dict[str, Any]
 
@@ -27,9 +28,9 @@ def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
         bound = known.value(row["id"], m.EPOCH, m.BOUND)
         if bound is None or row["status"] == "incorrect" or not row.get("overlap_s"):
             continue
-        line = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
-        line |= {"system": named.system(row), "epoch": seconds(row["epoch_wall_s"])}
-        line |= {"bound": seconds(bound)}
+        line: Row = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
+        line |= {"system": named.system(row), "epoch": time(row["epoch_wall_s"])}
+        line |= {"bound": time(bound)}
         line |= {"of bound": times(known.value(row["id"], m.EPOCH, m.OF_BOUND))}
         line |= {
             head: times(known.value(row["id"], phase, m.INTERFERENCE))

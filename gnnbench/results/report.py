@@ -12,9 +12,9 @@ from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
 from gnnbench.results import inside_table, overlap_table, reader, roofline_table, table
 from gnnbench.results.bench_table import bench_table
+from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
-from gnnbench.results.table import Part
 
 Row = dict[str, Any]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gnnbench.results.table import Part
-from gnnbench.results.units import half_width, percent, seconds
+from gnnbench.results.part import Part
+from gnnbench.results.units import half_width, percent, significant, time
 
 Row = dict[str, Any]
 
@@ -27,7 +27,7 @@ def rate(value: float | None, unit: str) -> str:
     if value is None:
         return ""
     factor, words = UNITS[unit]
-    return f"{value / factor:.3g} {words}"
+    return f"{significant(value / factor)} {words}"
 
 
 def what(row: Row) -> str:
@@ -66,7 +66,7 @@ def _kernels(rows: Sequence[Row]) -> Part:
             {
                 "cell": row["cell"] + " (?)" * bool(row["doubtful"]), "kernel": what(row),
                 "layer": str(row["layer"] or ""), "width": str(row["width"] or ""),
-                "time": seconds(row["time_s"]), "rate": rate(row["value"], row["unit"]),
+                "time": time(row["time_s"]), "rate": rate(row["value"], row["unit"]),
                 "+-": _half(row), "flop/B": "" if intensity is None else f"{intensity:.3g}",
                 "bound": row["bound"], "of bound": percent(row["of_ceiling"]),
                 "L1 hits": percent(row["l1_hit"]), "L2 hits": percent(row["l2_hit"]),

@@ -1,16 +1,14 @@
-"""A run's table once more: for a terminal, for a document (Markdown), for a spreadsheet (CSV)."""
+"""A run's table once more: for a terminal, for documents (Markdown, LaTeX), for programs (CSV)."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 from typing import Any
-
-from rich.table import Table
 
 from gnnbench.results import inside_table, overlap_table, roofline_table, table
 from gnnbench.results.labels import labels
+from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
@@ -29,16 +27,20 @@ RATIO = (
 )
 
 
-def tables(run: Run, different: bool, fits: Callable[[Table], bool]) -> list[Table]:
-    """All tables of a run, in their narrow form where one does not fit."""
-    found = table.tables(run.cells, run.metrics, different)
-    if not all(fits(t) for t in found):
-        found = table.tables(run.cells, run.metrics, different, narrow=True)
+def tables(run: Run, different: bool, room: int) -> list[Part]:
+    """All tables of a run, no wider than ``room``: in their narrow form where one does not fit."""
+    found = table.parts(run.cells, run.metrics, different)
+    if any(part.width() > room for part in found):
+        found = table.parts(run.cells, run.metrics, different, narrow=True)
+    found += _beside(run)
+    found += [inside_table.stages_table(run.stages)] if run.stages else []
+    found += [inside_table.kernels_table(run.kernels)] if run.kernels else []
+    return [cut for part in found for cut in part.fitted(room)]
+
+
+def _beside(run: Run) -> list[Part]:
     overlap = overlap_table.overlap_table(run.cells, run.metrics)
-    found += [overlap.table(gap=1)] if overlap.lines else []
-    found += [inside_table.stages_table(run.stages).table(gap=1)] if run.stages else []
-    found += [inside_table.kernels_table(run.kernels).table(gap=1)] if run.kernels else []
-    return found + [part.table(gap=1) for part in roofline_table.roofline_tables(run.roofline)]
+    return [overlap] * bool(overlap.lines) + roofline_table.roofline_tables(run.roofline)
 
 
 def remarks(run: Run, different: bool) -> list[str]:
@@ -51,13 +53,31 @@ def remarks(run: Run, different: bool) -> list[str]:
 def markdown(run: Run, different: bool = False) -> str:
     """Heading, tables and a list of what they cannot say."""
     lines = [f"{table.heading(run.cells)}:", ""]
-    for part in table.parts(run.cells, run.metrics, different):
+    for part in _documented(run, different):
+        lines += [f"{part.title}:", ""] if part.title else []
         lines += [*part.markdown(), ""]
-    overlap = overlap_table.overlap_table(run.cells, run.metrics)
-    if overlap.lines:
-        lines += [f"{overlap.title}:", "", *overlap.markdown(), ""]
-    told = [*table.ratio_lines(run.ratios, run.cells), *remarks(run, different)]
-    return "\n".join([*lines, *(f"- {text}" for text in told)]).rstrip() + "\n"
+    return "\n".join([*lines, *(f"- {text}" for text in _told(run, different))]).rstrip() + "\n"
+
+
+def latex(run: Run, different: bool = False) -> str:
+    """The same as a ``tabular`` for each table, to be put into any paper.
+
+    Nothing but LaTeX itself is needed. What stands around the tables is a comment: a caption is to
+    be written of it.
+    """
+    lines = [f"% {table.heading(run.cells)}"]
+    for part in _documented(run, different):
+        lines += [f"% {part.title}"] * bool(part.title)
+        lines += part.latex()
+    return "\n".join([*lines, *(f"% {text}" for text in _told(run, different))]) + "\n"
+
+
+def _documented(run: Run, different: bool) -> list[Part]:
+    return [*table.parts(run.cells, run.metrics, different), *_beside(run)]
+
+
+def _told(run: Run, different: bool) -> list[str]:
+    return [*table.ratio_lines(run.ratios, run.cells), *remarks(run, different)]
 
 
 def to_csv(run: Run) -> str:

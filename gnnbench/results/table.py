@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-from rich.table import Table
 
 from gnnbench.cell import PHASES, Until
 from gnnbench.results import metrics as m
 from gnnbench.results.doubts import told_once
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
+from gnnbench.results.part import Part, in_units
 from gnnbench.results.units import (
+    Time,
     edges_per_second,
     gigabytes,
+    half_share,
     half_width,
     milliseconds,
     per_batch,
     percent,
-    seconds,
+    plural,
+    time,
+    worth,
 )
 from gnnbench.results.units import times as ratio
 from gnnbench.stages.counts import (
@@ -33,22 +35,25 @@ from gnnbench.stages.counts import (
 )
 
 Row = dict[str, Any]
-Line = dict[str, str]
-Text = Callable[[Row, Metrics], str]
+Line = dict[str, Any]  # texts, and times that are told in the unit of their column
+Text = Callable[[Row, Metrics], str | Time]
 
-HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "epoch"}
-LEFT = {
-    "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
-    "pick", "frontier", "name", "mode", "level", "bound", "remark", "claim", "paper", "measured",
-    "says",
-}  # fmt: skip
-FOLD = {"system", "cell", "kernel", "grid", "dataset"}
+HEADS = {"batch_size": "batch", "learning_rate": "learning rate", "max_batches": "batches"}
 COMPARED = ("work", "verdict")
 WORTH = {"sampled_edges": "the edges", "unique_nodes": "the nodes"}
 
 
 def _time(key: str) -> Text:
-    return lambda row, _: seconds(row.get(key))
+    return lambda row, _: time(row.get(key))
+
+
+def _judged(key: str) -> Text:
+    """The time that is judged, in as many digits as its interval is worth."""
+    return lambda row, _: time(row.get(key), worth(half_share(row)))
+
+
+def _judged_ms(row: Row, _: Metrics) -> str:
+    return milliseconds(per_batch(row), worth(half_share(row)))
 
 
 def _width(row: Row, _: Metrics) -> str:
@@ -56,8 +61,8 @@ def _width(row: Row, _: Metrics) -> str:
 
 
 def _device_ms(row: Row, known: Metrics) -> str:
-    time = known.value(row["id"], Until.SAMPLE.word, DEVICE_TIME)
-    return milliseconds(per_batch({**row, "time": time}, "time"))
+    took = known.value(row["id"], Until.SAMPLE.word, DEVICE_TIME)
+    return milliseconds(per_batch({**row, "took": took}, "took"))
 
 
 def _hits(row: Row, known: Metrics) -> str:
@@ -99,10 +104,10 @@ def _stated(row: Row, known: Metrics, what: Measure) -> Row | None:
     return next((r for r in known.of(row["id"]) if r["name"] == what.name), None)
 
 
-def _time_to(row: Row, known: Metrics) -> str:
+def _time_to(row: Row, known: Metrics) -> str | Time:
     """Seconds to the stated accuracy, or how many of the lives came there."""
     if (told := _stated(row, known, m.TIME_TO)) is not None:
-        return f"{seconds(told['value'])} ({told['where']})"
+        return time(told["value"], note=f"({told['where']})")
     told = _stated(row, known, m.REACHED)
     return "" if told is None else f"{percent(told['value'])} reach {told['where']}"
 
@@ -129,13 +134,13 @@ ROWS: dict[str, Text] = {
 _PHASES = {p.replace("memory_io", "memory IO"): _time(f"{p}_time_s") for p in PHASES}
 TIMES: dict[Until, dict[str, Text]] = {
     Until.SAMPLE: {
-        "ms/batch": lambda row, _: milliseconds(per_batch(row)),
+        "ms/batch": _judged_ms,
         "+-": _width,
         "device ms": _device_ms,
         "M edges/s": lambda row, _: edges_per_second(row),
     },
     Until.MEMORY_IO: {
-        "memory IO": _PHASES["memory IO"],
+        "memory IO": _judged("memory_io_time_s"),
         "+-": _width,
         "sample": _PHASES["sample"],
         "overlap": _time("overlap_s"),
@@ -145,7 +150,7 @@ TIMES: dict[Until, dict[str, Text]] = {
         "peak GB": _peak,
     },
     Until.COMPUTE: {
-        "epoch": _time("epoch_wall_s"),
+        "epoch": _judged("epoch_wall_s"),
         "+-": _width,
         **_PHASES,
         "overlap": _time("overlap_s"),
@@ -161,6 +166,7 @@ TIMES: dict[Until, dict[str, Text]] = {
 # What narrow tables tell below the times.
 BESIDE = (*ROWS, "peak GB", "validation", "test", "to accuracy", "speed-up to it")
 REFERENCE = "reference"  # its time in the same rounds as the ratio
+JUDGED = {Until.SAMPLE: "ms/batch", Until.MEMORY_IO: "memory IO", Until.COMPUTE: "epoch"}
 RATIOS: dict[Until, dict[str, str]] = {
     Until.SAMPLE: {"speed-up": ""},
     Until.MEMORY_IO: {"speed-up": "", "sample speed-up": Until.SAMPLE.word},
@@ -168,52 +174,13 @@ RATIOS: dict[Until, dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """One table in the making: lines by head."""
-
-    heads: Sequence[str]
-    lines: Sequence[Line]
-    title: str = ""
-
-    def table(self, gap: int = 2) -> Table:
-        """For a terminal: numbers to the right."""
-        table = Table(
-            box=None, pad_edge=False, header_style="bold", padding=(0, gap, 0, 0),
-            title=self.title or None, title_justify="left",
-        )  # fmt: skip
-        for head in self.heads:
-            table.add_column(
-                head, justify="left" if head in LEFT else "right", overflow="fold",
-                no_wrap=head not in FOLD,
-            )  # fmt: skip
-        for line in self.lines:
-            table.add_row(*(line.get(head, "") for head in self.heads))
-        return table
-
-    def markdown(self) -> list[str]:
-        """For a document: lines of a Markdown table."""
-        marks = ["---" if head in LEFT else "---:" for head in self.heads]
-        rows = [[line.get(head, "").replace("|", "\\|") for head in self.heads]
-                for line in self.lines]  # fmt: skip
-        return ["| " + " | ".join(row) + " |" for row in (self.heads, marks, *rows)]
-
-
-def tables(
-    rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
-) -> list[Table]:
-    """One table per ``until``; ``narrow``: each part in 80 columns.
-
-    For ``different`` work ratios appear only when asked for, per edge and per batch.
-    """
-    found = parts(rows, metrics, different, narrow)
-    return [part.table(gap=1 if narrow else 2) for part in found]
-
-
 def parts(
     rows: Sequence[Row], metrics: Sequence[Row], different: bool = False, narrow: bool = False
 ) -> list[Part]:
-    """The same, not yet for a terminal."""
+    """One table per ``until``; ``narrow``: times and comparison apart, for all that is alike.
+
+    For ``different`` work ratios appear only when asked for, per edge and per batch.
+    """
     named, known = labels(rows), Metrics(metrics)
     found = []
     for until in Until:
@@ -223,8 +190,9 @@ def parts(
             found += _narrow(own, lines, until, named)
         elif lines:
             axes = [_head(a) for a in named.axes]
-            heads = (*axes, "system", "status", *TIMES[until], REFERENCE, *RATIOS[until], *COMPARED)
-            found.append(Part(_told(heads, lines, always=("status",)), lines))
+            times = ("status", *TIMES[until], REFERENCE, *RATIOS[until], *COMPARED)
+            heads = _told((*axes, "system", *times), lines, always=("status",))
+            found.append(Part(heads, in_units(lines, [(JUDGED[until], REFERENCE)])))
     return found
 
 
@@ -238,7 +206,7 @@ def _head(axis: str) -> str:
 
 
 def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool) -> Line:
-    line = {_head(axis): text for axis, text in named.values(row).items()}
+    line: Line = {_head(axis): text for axis, text in named.values(row).items()}
     line |= {"system": named.system(row) + " (?)" * bool(row.get("doubtful"))}
     line |= {"status": row["status"]}
     if row.get("judged_s") is None:
@@ -249,11 +217,11 @@ def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool
     return line | {"work": row.get("work_class") or "", "verdict": row.get("verdict") or ""}
 
 
-def _beside(row: Row, until: Until) -> str:
+def _beside(row: Row, until: Until) -> str | Time:
     """The reference's time in the rounds of the ratio, in the unit of the row's own."""
     if until is Until.SAMPLE:
         return milliseconds(per_batch(row, "reference_s"))
-    return seconds(row.get("reference_s"))
+    return time(row.get("reference_s"))
 
 
 def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
@@ -278,23 +246,24 @@ def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels)
         groups.setdefault(", ".join(named.varying(row).values()), []).append(line)
     found = []
     for title, group in groups.items():
+        told = in_units(group, [(JUDGED[until], REFERENCE)])
         status = ["status"] * any(line["status"] != "ok" for line in group)
         times = [h for h in TIMES[until] if h not in BESIDE]
-        found.append(Part(_told(("system", *status, *times), group), group, title))
+        found.append(Part(_told(("system", *status, *times), group), told, title))
         beside = _told([h for h in TIMES[until] if h in BESIDE], group)
         if beside:
-            found.append(Part(["system", *beside], group))
-        compared = [line for line in group if line.get("work") or line.get("verdict")]
-        if len(compared) > 1:
-            heads = _told(("system", REFERENCE, *RATIOS[until], *COMPARED), compared)
-            found.append(Part(heads, compared))
+            found.append(Part(["system", *beside], told))
+        first, *others = RATIOS[until]
+        if any(line.get(head) for line in group for head in (first, *others)):
+            heads = _told(("system", REFERENCE, first, *COMPARED, *others), group)
+            kept = [line for line in told if line.get("work") or line.get("verdict")]
+            found.append(Part(heads, kept))
     return found
 
 
 def _told(heads: Sequence[str], lines: Sequence[Line], always: Sequence[str] = ()) -> list[str]:
     """Columns in which any line has something."""
-    empty = ("", "0 s")
-    return [h for h in heads if h in always or any(x.get(h, "") not in empty for x in lines)]
+    return [h for h in heads if h in always or any(x.get(h) for x in lines)]
 
 
 def reasons(rows: Sequence[Row]) -> list[str]:
@@ -319,8 +288,7 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
     named = labels(rows)
     found = reasons(rows)
     found += [f"{named.of(r)}: {r['remark']}" for r in rows if r.get("remark")]
-    if any(0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0) for r in rows):
-        found.append("epochs were cut to their first batches (max_batches)")
+    found += _cut(rows)
     judged = [r for r in rows if r.get("ratio") is not None]
     short = [r for r in judged if not r.get("verdict") and not r.get("doubtful")]
     if any(r.get("stopped") == "budget" for r in short):
@@ -354,6 +322,22 @@ def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:
             f"{systems}: different work, so no ratio; --show-different gives it per edge and batch"
         )
     return list(dict.fromkeys(found))
+
+
+def _cut(rows: Sequence[Row]) -> list[str]:
+    """Of epochs that were cut, and of graphs whose epochs are shorter than the limit."""
+    cut = [r for r in rows if 0 < (r.get("batches") or 0) < (r.get("epoch_batches") or 0)]
+    if not cut:
+        return []
+    limits = {r.get("max_batches") for r in rows}
+    whole = {
+        r["dataset"]: r["epoch_batches"]
+        for r in rows
+        if len(limits) == 1 and r.get("batches") and r["batches"] == r.get("epoch_batches")
+    }
+    short = ", ".join(f"{plural(n, 'batch')} of {name}" for name, n in whole.items())
+    beside = f"; whole epochs: {short}" if short else ""
+    return [f"epochs were cut to their first batches (max_batches){beside}"]
 
 
 def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:
@@ -395,7 +379,7 @@ def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
             interval, per_edge = "no ratio", ""
         lines.append(
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
-            f"{device}; {r['work_class']} work, {r['pairs']} pairs"
+            f"{device}; {r['work_class']} work, {plural(r['pairs'], 'pair')}"
             + (f", {r['verdict']}" if r["verdict"] else "")
             + _worth(r, known)
         )

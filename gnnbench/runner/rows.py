@@ -241,11 +241,22 @@ def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[
     }
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
-    metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_beside(cell, pair, ledger, samples)]
+    metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_alone(cell, lives)]
+    metrics += _beside(cell, pair, ledger, samples)
     metrics += bound_rows(cell, ledger, lives)
     if cell.goes_until > Until.SAMPLE:
         metrics += rate_rows(cell, lives)
     return row, metrics
+
+
+def _alone(cell: Cell, lives: Sequence[Sequence[Record]]) -> list[Row]:
+    """The parts of an epoch that are drawn: averages of the same kind as its wall time."""
+    times = {phase: _time(lives, f"{phase}_alone_s") for phase in PHASES}
+    return [
+        m.metric(cell.id, phase, m.ALONE, value, n=len(lives))
+        for phase, value in times.items()
+        if value is not None
+    ]
 
 
 def _time(lives: Sequence[Sequence[Record]], key: str) -> float | None:
@@ -268,7 +279,6 @@ def _beside(cell: Cell, pair: Pair | None, ledger: Ledger, samples: list[Record]
         (m.EPOCH, m.FIRST, max(warm, default=None)),
         (m.EPOCH, m.THROTTLED, sum(bool(s.get("throttle")) for s in samples)),
         *((m.EPOCH, what, peak) for what, peak in peaks.items()),
-        *((phase, m.ALONE, _median(samples, f"{phase}_alone_s")) for phase in PHASES),
     ]
     found = [
         m.metric(cell.id, stage, what, value, n=n)

@@ -15,6 +15,11 @@ from gnnbench import cli
 REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "xeon-2-threads"
 
 
+COMPARE = ("compare", "latest~1", "latest")
+VERDICTS = ("verdicts", "--paper", "fastgl/table3,fastgl/table4")
+RUNS = sorted(p.parent for p in REFERENCE.parent.glob("*/*/cells.csv"))
+
+
 @pytest.fixture
 def said(tmp_path, monkeypatch, capsys):
     """A command in a folder with two runs of one experiment: code, standard output and error."""
@@ -36,10 +41,11 @@ def said(tmp_path, monkeypatch, capsys):
 def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
     code, out, err = said("show")
     assert (code, err) == (0, "")
-    assert "sampler=fastsample" in out and "cells measured" in out and "fastest: " in out
+    for told in ("sampler=fastsample", "3 of 3 cells measured", "fastest of 3 compared"):
+        assert told in out
     lines = out.splitlines()
     folder = "results/transitivity/run-20260102T120000Z-abc"
-    assert f"Again: gnnbench show {folder} (--markdown, --csv)" in lines
+    assert f"Again: gnnbench show {folder} (--markdown, --latex, --csv)" in lines
     assert f"{folder}/cells.csv" in lines and f"{folder}/figures/sampling.png" in lines
     assert said("show", "transitivity")[1] == out
     assert "run-20260101T" in said("show", "latest~1")[1]
@@ -48,12 +54,21 @@ def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
 def test_what_is_piped_has_tables_of_80_columns(said, tmp_path, monkeypatch):
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     assert said("data", "prepare", "coauthor_physics~twin@0.0125")[0] == 0  # has a size on disk
-    for words in (("show",), ("list",), ("data", "list"), ("runs",)):
+    for words in (("show",), ("list",), ("data", "list"), ("runs",), COMPARE, VERDICTS):
         code, out, _ = said(*words)
         assert code == 0
         # of a table; one too wide for that is told row below row, which begin with blanks
         rows = [line for line in out.splitlines() if "  " in line[1:70] and line[0] != " "]
         assert rows and max(len(line.rstrip()) for line in rows) <= 80, words
+
+
+@pytest.mark.parametrize("folder", RUNS, ids=lambda p: f"{p.parent.name}-{p.name}")
+def test_every_committed_run_is_shown_in_80_columns(said, folder):
+    code, out, _ = said("show", str(folder))
+    told, again, _ = out.partition("\nAgain: ")  # a command and paths are whole lines
+    assert code == 0 and again
+    assert max(len(line.rstrip()) for line in told.splitlines()) <= 80
+    assert "fastest of" in told or "no winner" in told
 
 
 def test_show_for_a_paper(said):
@@ -62,6 +77,8 @@ def test_show_for_a_paper(said):
     code, out, _ = said("show", "--csv")
     found = list(csv.DictReader(io.StringIO(out)))
     assert code == 0 and float(found[1]["ratio"]) > 1 and found[0]["verdict"] == "reference"
+    code, out, _ = said("show", "--latex")
+    assert code == 0 and out.count(r"\begin{tabular}") == 1 and "sampler=fastsample" in out
     code, _, err = said("show", "--csv", "--markdown")
     assert code == 2 and "one of them" in err
 
@@ -70,6 +87,7 @@ def test_runs_are_listed_by_names_that_compare_takes(said):
     code, out, _ = said("runs", "--json")
     names = [r["run"] for r in json.loads(out)]
     assert (code, names) == (0, ["transitivity", "transitivity~1"])
+    assert said("runs")[1].count("products~twin@0.05") == 2
     code, out, _ = said("compare", "latest~1", "latest")
     assert code == 0 and "3 cells in both" in out
     assert said("compare", *reversed(names))[1] == out

@@ -152,7 +152,17 @@ def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
     figure = breakdown.figure(reader.read(folder))
     labels = [t.get_text() for t in figure.axes[0].get_xticklabels()]
     assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
-    assert legend_of(figure)[-1].startswith("(?): in doubt")
+    assert legend_of(figure)[-1].startswith("(?), pale: in doubt")
+
+
+@pytest.mark.parametrize("values", [{"status": "unstable"}, {"doubtful": "spun"}])
+def test_bars_of_a_time_in_doubt_are_pale_and_others_are_not(tmp_path, values):
+    rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, **values})]
+    figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
+    (ax,) = figure.axes
+    assert [b.get_alpha() for b in ax.patches] == [None] * 5 + [style.PALE] * 5
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["baseline", "dgl (?)"]
+    assert "(?), pale: in doubt; the table says why" in legend_of(figure)
 
 
 def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from gnnbench.plots import draw, sampling
+from gnnbench.plots import draw, sampling, style
 from gnnbench.results import reader, writer
 from gnnbench.results.schema import CELLS, STAGES, VERSION
 
@@ -58,7 +58,7 @@ def test_a_row_in_doubt_is_marked_and_the_legend_has_what_is_drawn(run):
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()][1] == "baseline\nb (?)"
     told = [t.get_text() for t in figure.legends[0].get_texts()]
     assert [t.split(":")[0].partition(" (")[0] for t in told] == [
-        "not told apart", "measured sampling time", "(?)",
+        "not told apart", "measured sampling time", "(?), pale",
     ]  # fmt: skip
 
 
@@ -93,3 +93,11 @@ def test_files(run, tmp_path):
     png, svg = draw(tmp_path, ["sampling"])
     assert png.stat().st_size > 1000
     assert re.search("time per batch", svg.read_text())
+
+
+def test_a_sampler_that_never_became_steady_is_told_and_pale(run):
+    rows = [cell(1, "a", 0.5), cell(2, "b", 0.5, status="unstable")]
+    (ax,) = sampling.figure(run(rows)).axes
+    assert [b.get_alpha() for b in ax.patches] == [None, style.PALE]
+    assert [t.get_text() for t in ax.get_xticklabels()][1] == "baseline\nb (?)"
+    assert [("unstable" in t.get_text()) for t in ax.texts] == [False, True]

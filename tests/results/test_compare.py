@@ -132,7 +132,7 @@ def test_runs_of_other_definitions_are_matched_by_threads_as_well(tmp_path):
     found = compare(reader.read(a), reader.read(b))
     assert [(c.threads, c.verdict) for c in judged(found)] == [(2, "same")]
     assert not found.regressions
-    assert found.only_b == ["s, 1 threads"]
+    assert found.only_b == ["s, 1 thread"]
 
 
 def test_the_same_cell_with_all_cores_of_another_machine_is_warned_of(tmp_path):
@@ -240,7 +240,7 @@ def test_formats(tmp_path):
     found = compare(reader.read(a), reader.read(b))
     text = compare_text.markdown(found)
     assert text.startswith("d, until compute, gcn")
-    assert text.splitlines()[3].count("---|") == text.splitlines()[4].count(" | ") + 1
+    assert text.splitlines()[3].count("---") == text.splitlines()[4].count(" | ") + 1
     assert "- only in A: y" in text
     _, first, second = csv.DictReader(io.StringIO(compare_text.to_csv(found)))
     assert (first["verdict"], first["regression"]) == ("slower", "True")

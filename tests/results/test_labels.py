@@ -54,7 +54,7 @@ def test_equal_rows_are_told_by_their_system_alone():
         ("fanouts", "2/2", "5/5", "fanouts 5/5"),
         ("hidden", 4, 8, "hidden 8"),
         ("learning_rate", 0.1, 0.2, "learning rate 0.2"),
-        ("threads", 2, 1, "1 threads"),
+        ("threads", 2, 1, "1 thread"),
         ("pick", "floyd", "reservoir", "pick reservoir"),
         ("frontier", "cumulative", "new", "frontier new"),
         ("seed", 0, 1, "seed 1"),
@@ -166,3 +166,12 @@ def test_another_environment_is_told_and_must_be_named():
     assert [found.of(c) for c in (CELL, there)] == ["dgl", "dgl env=old"]
     assert fits(there, "dgl env=old") and fits(there, "dgl env=old sampler.fused=true")
     assert not fits(there, "dgl") and not fits(there, "dgl env=new")
+
+
+def test_a_limit_that_cuts_no_epoch_is_none_to_read_of():
+    rows = [{**ROW, "max_batches": 6, "epoch_batches": n} for n in (2, 6)]
+    assert labels(rows).common["max_batches"] == "whole epochs"
+    longer = [*rows, {**ROW, "max_batches": 6, "epoch_batches": 7}]
+    assert labels(longer).common["max_batches"] == "at most 6 batches"
+    unknown = [{**ROW, "max_batches": 1, "epoch_batches": None}]
+    assert labels(unknown).common["max_batches"] == "at most 1 batch"

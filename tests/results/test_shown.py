@@ -26,25 +26,45 @@ def held(system, ratio, verdict="", **values):
     return {**row, "work_class": "identical", "pairs": 5, **values}
 
 
+def lost(system, **values):
+    """A row that was to be held against it and has no ratio."""
+    return {**BASE, "id": system, "system": system, **values}
+
+
+OTHER = "different"
+
+
 @pytest.mark.parametrize(
     "rows,words",
     [
         (
             [held("fast", 2.0, "faster"), held("wild", 9.0, "unclear"), held("slow", 0.5)],
-            "fastest: fast, 2.00x [1.75, 2.25] as fast as baseline (wall time)",
+            "fastest of 4 compared by wall time: fast, 2.00x [1.75, 2.25] as fast as baseline; not"
+            " told apart from it: wild",
         ),
         (
             [held("a", 0.5, "slower"), held("b", 0.75, "slower")],
-            "fastest: baseline; next is b, 0.75x [0.50, 1.00] as fast (wall time)",
+            "fastest of 3 compared by wall time: baseline; next is b, 0.75x [0.50, 1.00] as fast",
         ),
         (
             [held("a", 1.5, pairs=2), held("b", 0.5, "slower")],
-            "no winner against baseline: a is 1.50x [1.25, 1.75] as fast (wall time), too few"
-            " pairs for a verdict (2)",
+            "no winner of 3 compared by wall time: a is 1.50x [1.25, 1.75] as fast as baseline, too"
+            " few pairs for a verdict (2)",
         ),
         (
             [held("a", 1.5, doubtful="busy")],
-            "no winner against baseline: a is 1.50x [1.25, 1.75] as fast (wall time), in doubt",
+            "no winner of 2 compared by wall time: a is 1.50x [1.25, 1.75] as fast as baseline, in"
+            " doubt",
+        ),
+        (
+            [held("a", 2.0, "faster"), lost("x", status="oom_host"), lost("y", work_class=OTHER)],
+            "fastest of 2 compared by wall time: a, 2.00x [1.75, 2.25] as fast as baseline; not"
+            " compared: x (oom_host), y (different work)",
+        ),
+        (
+            [lost(name, status="crash") for name in "abcdef"],
+            "no winner: nothing could be compared with baseline: a (crash), b (crash), c (crash),"
+            " d (crash) and 2 more",
         ),
     ],
 )
@@ -58,12 +78,40 @@ def test_each_reference_has_its_winner_and_a_grid_is_cut():
         own = {"dataset": f"d{n}", "reference_id": f"r{n}"}
         rows += [{**REFERENCE, **own, "id": f"r{n}"}, held("f", 2.0, "faster", **own, id=f"f{n}")]
     told = winners(rows)
-    assert told[0].startswith("d0: fastest: f") and len(told) == MOST + 1
+    assert told[0].startswith("d0: fastest of 2 compared by wall time: f") and len(told) == MOST + 1
     assert told[-1] == "... and 2 more comparisons, in the table"
 
 
-def test_without_a_ratio_nobody_wins():
-    assert winners([REFERENCE, {**BASE, "id": "x", "system": "x", "work_class": "different"}]) == []
+def test_references_of_one_system_are_told_apart():
+    """What has another frontier has a reference of its own, which the first one cannot judge."""
+    name = "baseline sampler.frontier=new"
+    first = {**REFERENCE, "frontier": "cumulative"}
+    own = {**lost("baseline", id="n", work_class=OTHER), "frontier": "new"}
+    pyg = held("pyg", 0.5, "slower", reference=name, reference_id="n", frontier="new")
+    assert winners([first, own, pyg]) == [
+        "no winner: nothing could be compared with baseline: baseline, frontier new (different"
+        " work)",
+        f"fastest of 2 compared by wall time: {name}; next is pyg, 0.50x [0.25, 0.75] as fast",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows,words",
+    [
+        ([REFERENCE], "no winner: nothing stood beside the reference, so there is no ratio"),
+        (
+            [{**REFERENCE, "judged_s": None, "status": "oom_host"}, lost("x")],
+            "no winner: the reference, baseline, has no result (oom_host)",
+        ),
+        ([lost("x")], "no winner: the reference, baseline, has no result (it was not measured)"),
+        (
+            [{**lost("x"), "reference_id": ""}],
+            "no winner: no row ran beside a reference, so there is no ratio",
+        ),
+    ],
+)
+def test_without_a_ratio_nobody_wins_and_the_reason_is_told(rows, words):
+    assert winners(rows) == [words]
 
 
 @pytest.fixture
@@ -83,6 +131,21 @@ def test_csv_has_plain_numbers_and_no_empty_column(run):
     assert (first["verdict"], third["status"], third["ratio"]) == ("reference", "crash", "")
     assert "sample_time_s" not in first
     assert (first["dataset"], third["batch_size"]) == ("d", "8")  # of all rows alike
+
+
+def test_latex_has_the_columns_of_markdown_and_nothing_that_latex_would_take_for_its_own(run):
+    lines = shown.latex(run).splitlines()
+    heads = next(x for x in shown.markdown(run).splitlines() if x.startswith("| system"))
+    begin = lines.index(r"\begin{tabular}{llrrll}")
+    names = [h.strip().replace("+-", r"$\pm$") for h in heads.strip("|").split("|")]
+    assert lines[begin + 1 : begin + 4 : 2] == [r"\hline"] * 2
+    assert lines[begin + 2] == " & ".join(names) + r" \\"
+    rows = lines[begin + 4 : lines.index(r"\end{tabular}") - 1]
+    assert len(rows) == 3 and {row.count(" & ") for row in rows} == {len(names) - 1}
+    assert r"2.00x {[}1.75, 2.25{]}" in rows[1]
+    assert "% z: crash: a | b" in lines  # all but the tables are comments
+    known = ("%", "\\", *(row[:4] for row in [lines[begin + 2], *rows]))
+    assert all(line.startswith(known) for line in lines)
 
 
 def test_what_was_set_for_all_rows_is_told_again(run):

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from gnnbench.results import inside_table, metrics
-from gnnbench.results.table import heading, parts, ratio_lines, remarks, tables
+from gnnbench.results.table import heading, parts, ratio_lines, remarks
 from gnnbench.results.units import seconds
 from gnnbench.stages.counts import DEVICE_TIME, FEATURE_BYTES, MATCH_DEGREE, WINDOW_BYTES
 
@@ -52,14 +52,16 @@ KERNELS = [
 def show(found, width=250):
     console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: PTH123, SIM115
     for table in found:
-        console.print(table)
+        if table.title:
+            console.print(table.title)
+        console.print(table.table())
     return console.export_text()
 
 
 def test_different_work_has_no_ratio_unless_asked_for():
-    text = show(tables([ROW], PER))
+    text = show(parts([ROW], PER))
     assert "different" in text and "x/edge" not in text
-    text = show(tables([ROW], PER, different=True))
+    text = show(parts([ROW], PER, different=True))
     assert "0.50x/edge 0.25x/batch" in text and "0.40x/edge 0.20x/batch" in text
     assert any("--show-different" in r for r in remarks([ROW]))
     assert not any("--show-different" in r for r in remarks([ROW], different=True))
@@ -68,7 +70,7 @@ def test_different_work_has_no_ratio_unless_asked_for():
 def test_equal_work_shows_the_ratio_and_its_interval():
     row = {**ROW, "work_class": "equivalent", "ratio": 1.5, "ratio_ci_low": 1.4,
            "ratio_ci_high": 1.6, "verdict": "faster"}  # fmt: skip
-    text = show(tables([row, FAILED], []))
+    text = show(parts([row, FAILED], []))
     assert "1.50x [1.40, 1.60]" in text and "5.0%" in text
     assert "crash" in text
 
@@ -78,11 +80,11 @@ def test_equal_work_shows_the_ratio_and_its_interval():
 )
 def test_rows_that_differ_read_different_and_say_only_that(axis, other):
     first, second = ROW, {**ROW, "id": "q", axis: other}
-    head, one, two = show(tables([first, second], [])).splitlines()[:3]
+    head, one, two = show(parts([first, second], [])).splitlines()[:3]
     assert head.split()[0] == axis and one != two
     assert (one.split()[0], two.split()[0]) == (str(ROW[axis]), str(other))
     assert str(ROW["fanouts"]) in heading([first, second]) or axis == "fanouts"
-    assert "15/10/5" not in show(tables([first, first], []))
+    assert "15/10/5" not in show(parts([first, first], []))
 
 
 def test_settings_that_vary_stand_beside_their_system():
@@ -90,22 +92,22 @@ def test_settings_that_vary_stand_beside_their_system():
         {**ROW, "id": name, "recipe": json.dumps({"sampler": {"name": name}, "dtype": "float32"})}
         for name in ("hop-by-hop", "fused-map")
     ]
-    text = show(tables(rows, []))
+    text = show(parts(rows, []))
     assert "pyg sampler=hop-by-hop" in text and "pyg sampler=fused-map" in text
     assert "float32" not in text
 
 
 def test_time_per_batch_and_rate_of_samplers():
     lost = {**SAMPLING, "id": "l", "status": "crash", "judged_s": None}
-    text = show(tables([SAMPLING, lost], DEVICE))
+    text = show(parts([SAMPLING, lost], DEVICE))
     assert "crash" in text
-    for expected in ("0.2 ", "0.18 ", "6.25e+03", "1.0%", "2.00x [1.90, 2.10]", "identical"):
+    for expected in ("0.200 ", "0.180 ", "6250", "1.0%", "2.00x [1.90, 2.10]", "identical"):
         assert expected in text, expected
 
 
 def test_epochs_that_go_other_ways_have_tables_of_their_own():
-    found = tables([ROW, SAMPLING], [])
-    heads = [[str(c.header) for c in table.columns] for table in found]
+    found = parts([ROW, SAMPLING], [])
+    heads = [part.heads for part in found]
     assert "ms/batch" in heads[0] and "compute" in heads[1]
     assert all("until" in head for head in heads)
 
@@ -133,10 +135,10 @@ def test_narrow_tables_hold_everything_in_eighty_columns():
               "ratio_ci_high": 10.6, "doubtful": "x"}  # fmt: skip
     rows = [reference, system, {**FAILED, "status": "missing_dep"}]
     rows += [{**r, "id": r["id"] + "2", "fanouts": "5/5"} for r in rows[:2]]
-    text = show(tables(rows, [], narrow=True), 80)
+    text = show([cut for part in parts(rows, [], narrow=True) for cut in part.fitted(80)], 80)
     assert "…" not in text and max(map(len, text.splitlines())) <= 80
-    for expected in ("fanouts 15/10/5", "fanouts 5/5", "baseline", "missing_dep", "2 s", "400 ms",
-                     "equivalent", "slower"):  # fmt: skip
+    for expected in ("fanouts 15/10/5", "fanouts 5/5", "baseline", "missing_dep", "2.00 s",
+                     "400 ms", "equivalent", "slower"):  # fmt: skip
         assert expected in text
     assert text.count("10.50x [10.40, 10.60]") == 2
 
@@ -144,13 +146,13 @@ def test_narrow_tables_hold_everything_in_eighty_columns():
 def test_stages_are_summed_over_hops_and_what_is_unknown_stays_empty():
     assert inside_table.stage_time(STAGES[:3], "pick") == 2e-5 + 3e-5
     assert inside_table.stage_time(STAGES[:3], "id_map") is None
-    first, second = show([inside_table.stages_table(STAGES).table()]).splitlines()[1:3]
-    assert "200 us" in first and "50 us" in first and "3 MiB" in first and "1.50" in first
-    assert second.split() == ["dgl", "9", "ms"]
+    first, second = show([inside_table.stages_table(STAGES)]).splitlines()[2:4]
+    assert "0.200 ms" in first and "50.0 us" in first and "3.00 MiB" in first and "1.50" in first
+    assert second.split() == ["dgl", "9.00", "ms"]
 
 
 def test_kernels_say_what_is_unknown():
-    text = show([inside_table.kernels_table(KERNELS).table()])
+    text = show([inside_table.kernels_table(KERNELS)])
     assert "pick_kernel " in text and text.count("unknown") == 2 and "int const" not in text
 
 
@@ -213,9 +215,9 @@ def test_what_stores_had_already_is_told_beside_their_times():
         metrics.metric("p", "features", FEATURE_BYTES, 900, where="host"),
         metrics.metric("p", "order", MATCH_DEGREE, 0.714),
     ]
-    told = show(tables([reads], known))
+    told = show(parts([reads], known))
     assert "hits" in told and "25.0%" in told and "75.0%" in told and "71.4%" in told
-    plain = show(tables([reads], [known[2]]))
+    plain = show(parts([reads], [known[2]]))
     assert not any(head in plain for head in ("hits", "match degree", "rows loaded"))
 
 

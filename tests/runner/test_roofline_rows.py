@@ -201,13 +201,19 @@ def test_tables_for_people(rows_of):
     assert [line["name"] for line in above.lines] == [
         "fma", "copy", "read", "read", "rows of 4 B", "rows of 64 B",
     ]  # fmt: skip
-    assert above.lines[4]["rate"] == "2e-05 M reads/s"
+    assert above.lines[4]["rate"] == "0.0000200 M reads/s"
     assert above.lines[3]["holds"] == "9 MiB"
-    assert above.lines[3]["rate"] == "4e-07 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
+    assert (
+        above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
+    )
     first, second = below.lines
     assert (first["kernel"], first["layer"], first["width"]) == ("aggregate forward", "1", "16")
-    assert (first["rate"], first["flop/B"], first["bound"]) == ("3e-08 GFLOP/s", "0.5", "memory")
-    assert (first["of bound"], first["time"], first["+-"]) == ("120.0%", "2 s", "0.0%")
+    assert (first["rate"], first["flop/B"], first["bound"]) == (
+        "0.0000000300 GFLOP/s",
+        "0.5",
+        "memory",
+    )
+    assert (first["of bound"], first["time"], first["+-"]) == ("120.0%", "2.00 s", "0.0%")
     assert (second["kernel"], second["layer"], second["flop/B"]) == ("gather", "", "")
     assert "L1 hits" not in below.heads
     assert roofline_table.roofline_tables([]) == []

@@ -11,7 +11,7 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration, Spread
 from gnnbench.results import reader
-from gnnbench.results.metrics import DETERMINISTIC, HIT_RATIO, Metrics
+from gnnbench.results.metrics import ALONE, DETERMINISTIC, HIT_RATIO, Metrics
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.ledger import Ledger
@@ -98,6 +98,16 @@ def five(life, ratio=2.0):
     """Five pairs of three rounds each, all of about one ratio."""
     for nth, wall in enumerate((1.0, 1.01, 0.99, 1.0, 1.02)):
         life.both([(wall * ratio, wall), (wall * ratio, wall * 1.01), (wall, wall * 9)], life=nth)
+
+
+def test_parts_of_a_bar_are_averages_of_the_same_kind_as_its_time(life):
+    """Of few lives a median of all epochs is another number than the mean of the lives' medians."""
+    life.both([(4.0, 1.0), (4.0, 1.0), (4.0, 1.0)], life=0)
+    life.both([(4.0, 4.0)], life=1)
+    found, metrics = life.rows(unstable_half_width=0.0)
+    assert found["b"]["epoch_wall_s"] == pytest.approx(2.0)  # geometric mean of 1 and 4
+    assert metrics.value(B.id, "sample", ALONE) == pytest.approx(1.0)  # half of it; not of 1
+    assert found["b"]["sample_time_s"] == pytest.approx(1.0)
 
 
 def test_a_ratio_is_the_mean_over_pairs_of_the_median_of_their_rounds(life):
