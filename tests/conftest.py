@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator
+import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,25 @@ def _room_for_all() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "check_room", lambda name, **_: None)
         yield
+
+
+@pytest.fixture
+def said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs a command in this process, in an empty folder: code, standard output and error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        from gnnbench import cli
+
+        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.fixture

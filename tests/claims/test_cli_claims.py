@@ -2,33 +2,15 @@
 
 import csv
 import io
-import signal
-import sys
 
 import pytest
 from written_runs import cached, epochs, metric, write_run
 
-from gnnbench import cli
 from gnnbench.claims.claim import choose
 from gnnbench.claims.text import COLUMNS
 from gnnbench.runner import available
 from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
-
-
-@pytest.fixture
-def said(tmp_path, monkeypatch, capsys):
-    """Run the command in this process: code, standard output and error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

@@ -4,13 +4,9 @@ import csv
 import io
 import json
 import shutil
-import signal
-import sys
 from pathlib import Path
 
 import pytest
-
-from gnnbench import cli
 
 REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "xeon-2-threads"
 
@@ -20,22 +16,12 @@ VERDICTS = ("verdicts", "--paper", "fastgl/table3,fastgl/table4")
 RUNS = sorted(p.parent for p in REFERENCE.parent.glob("*/*/cells.csv"))
 
 
-@pytest.fixture
-def said(tmp_path, monkeypatch, capsys):
-    """A command in a folder with two runs of one experiment: code, standard output and error."""
+@pytest.fixture(autouse=True)
+def two_runs(tmp_path):
+    """Of one experiment, where commands are run."""
     for day in (1, 2):
         folder = tmp_path / "results" / "transitivity" / f"run-2026010{day}T120000Z-abc"
         shutil.copytree(REFERENCE / "transitivity", folder)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
-    return call
 
 
 def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):

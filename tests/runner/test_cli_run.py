@@ -12,7 +12,6 @@ import psutil
 import pytest
 from fakes import fake_environment
 
-from gnnbench import cli
 from gnnbench.version import __version__
 
 
@@ -31,17 +30,8 @@ def call(*words, cwd, **env):
 
 
 @pytest.fixture
-def inside(fakes, tmp_path, monkeypatch, capsys):
+def inside(fakes, said):
     """The same in this process, for what starts no other: code, standard output and error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-
-    def said(*words):
-        monkeypatch.setattr(sys, "argv", ["gnnbench", *words])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        return ended.value.code, *capsys.readouterr()
-
     return said
 
 
