@@ -47,6 +47,7 @@ class Point(_Strict):
     ``rows``       columns of ``cells.csv`` and what they must be; ``dataset`` is the graph's name
                    alone, whether real or a twin of any scale
     ``nodes``      the least number of nodes that the graph must have
+    ``full_batch`` seeds of a batch on the whole graph: on a twin at scale s it has s times as many
     ``arguments``  of a formula
     ``number``     what the paper prints, or [from, to]; in the measure's unit
     ``tolerance``  how far from it, absolute (of ``upto`` relative), still agrees
@@ -63,6 +64,7 @@ class Point(_Strict):
     beside_rows: dict[str, Value | list[Value]] = {}
     rows: dict[str, Value | list[Value]] = {}
     nodes: int = 0
+    full_batch: Annotated[int, Field(ge=0)] = 0
     arguments: list[Value] = []
     number: Number | None = None
     tolerance: Annotated[float, Field(ge=0)] = 0.0

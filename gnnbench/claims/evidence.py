@@ -111,13 +111,26 @@ def graph_of(dataset: str) -> str:
     return dataset
 
 
-def select(opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0) -> list[Row]:
-    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted."""
+def scale_of(dataset: str) -> float:
+    """0.2 of ``papers100m~twin@0.2+sym``; 1 of what is no twin, or a whole one."""
+    if "~twin@" not in dataset:
+        return 1.0
+    return float(dataset.partition("~twin@")[2].partition("+")[0])
+
+
+def select(
+    opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0, full_batch: int = 0
+) -> list[Row]:
+    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted.
+
+    ``nodes``: the least that the graph has; ``full_batch``: seeds of a batch at scale 1, 0 any.
+    """
     return [
         row
         for row in opened.run.cells
         if fits(row, label)
         and (row.get("nodes") or 0) >= nodes
+        and full_batch in (0, round(row["batch_size"] / scale_of(row["dataset"])))
         and all(_is(row, key, value) for key, value in wanted.items())
     ]
 

@@ -133,6 +133,8 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
         pairs = couples(first, second, (point.of, point.beside), point.beside_rows)
     elif point.over:
         for pool in pools(first, point.over):
+            if len(pool) < 2:  # one alone tells nothing of how they differ
+                continue
             doubt = next(filter(None, (_doubt(point, row) for row in pool)), "")
             each = [MEASURES[point.measure](opened, row) for row in pool]
             yield _Number(pooled(each), doubt, tuple(pool))
@@ -179,7 +181,7 @@ def _named(
     """Rows of the experiments that the claim names, whatever their status."""
     wanted = {**({"device": claim.device} if claim.device else {}), **point.rows, **(but or {})}
     experiments = {run.partition(" ")[0] for run in claim.runs}
-    found = select(opened, label, wanted, point.nodes)
+    found = select(opened, label, wanted, point.nodes, point.full_batch)
     return [r for r in found if r["experiment"] in experiments]
 
 

@@ -41,13 +41,25 @@ def test_a_spread_over_seeds_has_the_interval_of_their_mean(tmp_path):
     assert verdict_of(asked.model_copy(update={"number": 0.2}), folder).verdict == "refuted"
 
 
-def test_one_seed_alone_has_no_interval_and_other_cells_are_pools_of_their_own(tmp_path):
+def test_one_seed_alone_tells_nothing_and_other_cells_are_pools_of_their_own(tmp_path):
     cells = [cell("a", "baseline"), cell("b", "baseline", seed=1, batch_size=400)]
     told = [*spread("a", 0.70, 0.77), *spread("b", 0.70, 0.77)]
     folder = write_run(tmp_path / "run", cells, metrics=told)
     asked = claim(measure="match_spread", of="baseline", over="seed", number=0.07, tolerance=0.03)
+    assert verdict_of(asked, folder).verdict == "not measured"
+
+
+def test_a_twin_s_batch_is_as_much_smaller_as_the_twin(tmp_path):
+    sizes = [("a", "mag~twin@0.1", 800), ("b", "mag~twin@0.1", 1600), ("c", "mag~twin", 8000),
+             ("d", "mag+sym", 8000), ("e", "mag~twin@0.05+sym", 400)]  # fmt: skip
+    cells = [cell(i, "baseline", dataset=graph, batch_size=size) for i, graph, size in sizes]
+    told = [r for i, _, _ in sizes for r in spread(i, 0.1, 0.2)]
+    folder = write_run(tmp_path / "run", cells, metrics=told)
+    asked = claim(measure="match_spread", of="baseline", number=0.1, full_batch=8000)
     found = verdict_of(asked, folder)
-    assert [f.estimate.n for f in found.findings] == [1, 1] and found.verdict == "unclear"
+    assert [f.rows[0]["id"] for f in found.findings] == ["a", "c", "d", "e"]
+    other = verdict_of(asked.model_copy(update={"full_batch": 16000}), folder)
+    assert [f.rows[0]["id"] for f in other.findings] == ["b"]
 
 
 def test_a_graph_is_held_against_another_that_is_alike_in_all_else(tmp_path):
