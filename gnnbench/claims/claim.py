@@ -39,10 +39,15 @@ class Point(_Strict):
     ``of``         label (``gnnbench.results.labels``) of the cells that it is of
     ``beside``     label of those that it is held against: ``of`` over, or less, that
     ``by``         ``ratio`` or ``difference`` of the two
-    ``along``      an axis or ``SYSTEM.PATH``: steps from each value of it to the next, as ``by``
+    ``beside_rows`` columns that those must have otherwise than ``rows`` says: another graph, say
+    ``along``      an axis or ``SYSTEM.PATH``: steps from each value of it to the next, as ``by``;
+                   with ``beside``: steps of the ratios, the later over the earlier
+    ``along_with`` columns that change together with that axis: the graph whose width it is, say
+    ``over``       a column, ``seed`` say: cells alike in all else make one number, their mean
     ``rows``       columns of ``cells.csv`` and what they must be; ``dataset`` is the graph's name
                    alone, whether real or a twin of any scale
     ``nodes``      the least number of nodes that the graph must have
+    ``full_batch`` seeds of a batch on the whole graph: on a twin at scale s it has s times as many
     ``arguments``  of a formula
     ``number``     what the paper prints, or [from, to]; in the measure's unit
     ``tolerance``  how far from it, absolute (of ``upto`` relative), still agrees
@@ -54,8 +59,12 @@ class Point(_Strict):
     beside: str = ""
     by: Literal["", "ratio", "difference"] = ""
     along: str = ""
+    along_with: list[str] = []
+    over: str = ""
+    beside_rows: dict[str, Value | list[Value]] = {}
     rows: dict[str, Value | list[Value]] = {}
     nodes: int = 0
+    full_batch: Annotated[int, Field(ge=0)] = 0
     arguments: list[Value] = []
     number: Number | None = None
     tolerance: Annotated[float, Field(ge=0)] = 0.0
@@ -75,6 +84,14 @@ class Point(_Strict):
             raise ValueError("'by' belongs to 'beside' or 'along', and they to it")
         if self.measure in TIMES and not (self.beside and self.by == "ratio"):
             raise ValueError("times are judged as ratios: give 'beside' and by = \"ratio\"")
+        if self.over and (self.by or self.measure in TIMES):
+            raise ValueError("'over' makes one number of cells: without 'beside' and 'along'")
+        if self.along and self.beside and self.by != "ratio":
+            raise ValueError('steps of couples are of ratios: by = "ratio"')
+        if self.along_with and not self.along:
+            raise ValueError("'along_with' belongs to 'along', which is not given")
+        if self.beside_rows and not self.beside:
+            raise ValueError("'beside_rows' are those of 'beside', which is not given")
         return self
 
     def expected(self, kind: str) -> Bounds:

@@ -111,13 +111,26 @@ def graph_of(dataset: str) -> str:
     return dataset
 
 
-def select(opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0) -> list[Row]:
-    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted."""
+def scale_of(dataset: str) -> float:
+    """0.2 of ``papers100m~twin@0.2+sym``; 1 of what is no twin, or a whole one."""
+    if "~twin@" not in dataset:
+        return 1.0
+    return float(dataset.partition("~twin@")[2].partition("+")[0])
+
+
+def select(
+    opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0, full_batch: int = 0
+) -> list[Row]:
+    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted.
+
+    ``nodes``: the least that the graph has; ``full_batch``: seeds of a batch at scale 1, 0 any.
+    """
     return [
         row
         for row in opened.run.cells
         if fits(row, label)
         and (row.get("nodes") or 0) >= nodes
+        and full_batch in (0, round(row["batch_size"] / scale_of(row["dataset"])))
         and all(_is(row, key, value) for key, value in wanted.items())
     ]
 
@@ -129,9 +142,11 @@ def _is(row: Row, key: str, value: Any) -> bool:
     return have in value if isinstance(value, list) else bool(have == value)
 
 
-def couples(first: list[Row], second: list[Row], labels: Sequence[str]) -> list[tuple[Row, Row]]:
-    """Rows of two labels that are alike in whatever neither names."""
-    named = {key for label in labels for key in parse_label(label)[1]}
+def couples(
+    first: list[Row], second: list[Row], labels: Sequence[str], but: Iterable[str] = ()
+) -> list[tuple[Row, Row]]:
+    """Rows of two labels that are alike in whatever neither names, nor ``but`` does."""
+    named = {*but, *(key for label in labels for key in parse_label(label)[1])}
     return [(a, b) for a in first for b in second if a["id"] != b["id"] and _alike(a, b, named)]
 
 
@@ -146,9 +161,10 @@ def _alike(a: Row, b: Row, named: set[str]) -> bool:
     return all(mine[p] == other[p] for p in common)
 
 
-def steps(rows: list[Row], axis: str) -> list[tuple[Row, Row]]:
+def steps(rows: list[Row], axis: str, but: Iterable[str] = ()) -> list[tuple[Row, Row]]:
     """Neighbours along an axis (``SYSTEM.PATH`` or a column) among rows alike in all else.
 
+    Columns named in ``but`` may change with it.
     The one with the larger value is first: it over the other is what a step makes of it.
     """
     system, dot, path = axis.partition(".")
@@ -157,7 +173,7 @@ def steps(rows: list[Row], axis: str) -> list[tuple[Row, Row]]:
     ordered = sorted(having, key=lambda r: float(_at(r, key)))
     found = []
     for place, low in enumerate(ordered):
-        later = [r for r in ordered[place + 1 :] if _alike(low, r, {key})]
+        later = [r for r in ordered[place + 1 :] if _alike(low, r, {key, *but})]
         later = [r for r in later if _at(r, key) != _at(low, key)]
         if later:
             found.append((later[0], low))
@@ -166,3 +182,16 @@ def steps(rows: list[Row], axis: str) -> list[tuple[Row, Row]]:
 
 def _at(row: Row, key: str) -> Any:
     return row[key] if key in row else paths_of(row).get(key)
+
+
+def pools(rows: list[Row], column: str) -> list[list[Row]]:
+    """Rows that are alike in all but a column, together."""
+    found: list[list[Row]] = []
+    for row in rows:
+        for pool in found:
+            if pool[0]["system"] == row["system"] and _alike(pool[0], row, {column}):
+                pool.append(row)
+                break
+        else:
+            found.append([row])
+    return found

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from gnnbench.claims.causes import rates_here
 from gnnbench.claims.claim import Bounds, Claim, Point
-from gnnbench.claims.evidence import MEASURED, Opened, couples, graph_of, select, steps
+from gnnbench.claims.evidence import MEASURED, Opened, couples, graph_of, pools, select, steps
 from gnnbench.claims.formulas import FORMULAS
+from gnnbench.claims.inside import pooled
 from gnnbench.claims.measures import MEASURES, TIMED, TIMES, time_ratio
 from gnnbench.measure.rule import Rule
 from gnnbench.measure.stats import Estimate
@@ -114,18 +116,29 @@ def _found(claim: Claim, point: Point, runs: Sequence[Opened]) -> list[Finding]:
                 continue
             ids = tuple(r["id"] for r in number.rows)
             names = [opened.named.of(r) for r in number.rows]
-            told = {"ratio": " over ", "difference": " less "}.get(point.by, "").join(names)
+            told = {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
             found[(opened.machine, *ids)] = _finding(claim, point, told, number, opened)
     return list(found.values())
 
 
 def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
+    if point.along and point.beside:
+        yield from _growth(claim, point, opened)
+        return
     first = _rows(claim, point, opened, point.of)
     if point.along:
-        pairs = steps(first, point.along)
+        pairs = steps(first, point.along, point.along_with)
     elif point.beside:
-        second = _rows(claim, point, opened, point.beside)
-        pairs = couples(first, second, (point.of, point.beside))
+        second = _rows(claim, point, opened, point.beside, point.beside_rows)
+        pairs = couples(first, second, (point.of, point.beside), point.beside_rows)
+    elif point.over:
+        for pool in pools(first, point.over):
+            if len(pool) < 2:  # one alone tells nothing of how they differ
+                continue
+            doubt = next(filter(None, (_doubt(point, row) for row in pool)), "")
+            each = [MEASURES[point.measure](opened, row) for row in pool]
+            yield _Number(pooled(each), doubt, tuple(pool))
+        return
     else:
         for row in first:
             doubt = _doubt(point, row)
@@ -142,15 +155,33 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
             yield _Number(_of_two(mine, other, point.by), doubt, (a, b))
 
 
-def _rows(claim: Claim, point: Point, opened: Opened, label: str) -> list[Row]:
-    return [r for r in _named(claim, point, opened, label) if r["status"] in MEASURED]
+def _growth(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
+    """Ratios of couples, each over that of the couple one step earlier along an axis."""
+    ratios = list(_numbers(claim, point.model_copy(update={"along": ""}), opened))
+    of: dict[str, list[_Number]] = {}
+    for number in ratios:
+        of.setdefault(number.rows[0]["id"], []).append(number)
+    firsts = list({number.rows[0]["id"]: number.rows[0] for number in ratios}.values())
+    for later, earlier in steps(firsts, point.along, point.along_with):
+        for a, b in product(of[later["id"]], of[earlier["id"]]):
+            if steps([a.rows[1], b.rows[1]], point.along, point.along_with):
+                grown = _of_two(a.estimate, b.estimate, "ratio")
+                yield _Number(grown, a.doubt or b.doubt, (*a.rows, *b.rows))
 
 
-def _named(claim: Claim, point: Point, opened: Opened, label: str) -> list[Row]:
+def _rows(
+    claim: Claim, point: Point, opened: Opened, label: str, but: Row | None = None
+) -> list[Row]:
+    return [r for r in _named(claim, point, opened, label, but) if r["status"] in MEASURED]
+
+
+def _named(
+    claim: Claim, point: Point, opened: Opened, label: str, but: Row | None = None
+) -> list[Row]:
     """Rows of the experiments that the claim names, whatever their status."""
-    wanted = {**({"device": claim.device} if claim.device else {}), **point.rows}
+    wanted = {**({"device": claim.device} if claim.device else {}), **point.rows, **(but or {})}
     experiments = {run.partition(" ")[0] for run in claim.runs}
-    found = select(opened, label, wanted, point.nodes)
+    found = select(opened, label, wanted, point.nodes, point.full_batch)
     return [r for r in found if r["experiment"] in experiments]
 
 
@@ -264,8 +295,8 @@ def _of_the_graph(claim: Claim, found: list[Finding], verdict: str, reason: str)
 def _why_not(claim: Claim, point: Point, runs: Sequence[Opened]) -> str:
     """Why there is no number, and the command that would have it."""
     for opened in reversed(runs):
-        for label in filter(None, (point.of, point.beside)):
-            rows = _named(claim, point, opened, label)
+        for label, but in ((point.of, {}), (point.beside, point.beside_rows)):
+            rows = _named(claim, point, opened, label, but) if label else []
             failed = [r for r in rows if r["status"] not in MEASURED]
             if failed and len(failed) == len(rows):
                 return f"'{label}' ended as {failed[0]['status']}: {failed[0]['reason']}"

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gnnbench.cell import PHASES, Until
+from gnnbench.claims import inside
 from gnnbench.claims.evidence import Opened
 from gnnbench.measure.rule import MIN_PAIRS
 from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
@@ -110,12 +111,13 @@ def _requests(where: str) -> Number:
 
 
 def over_lives(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
-    """Mean over lives of each one's median of what is made of an epoch's times, `wall` too."""
+    """Mean over lives of each one's median of what is made of an epoch's times: phases, `wall`
+    and `overlap`."""
     lives: dict[tuple[str, int], list[float]] = {}
     for epoch in opened.epochs.get(row["id"], []):
         times = {p: epoch[f"{p}_time_s"] for p in PHASES if epoch[f"{p}_time_s"] is not None}
         if len(times) > 1 and epoch["wall_s"]:
-            made = of({**times, "wall": epoch["wall_s"]})
+            made = of({**times, "wall": epoch["wall_s"], "overlap": epoch["overlap_s"] or 0.0})
             lives.setdefault((epoch["pair"], epoch["life"]), []).append(made)
     return mean_interval([statistics.median(values) for values in lives.values()])
 
@@ -153,7 +155,18 @@ def _lead(phase: str) -> Number:
 
 
 def _others(at: Mapping[str, float], phase: str) -> list[float]:
-    return [time for name, time in at.items() if name not in (phase, "wall")]
+    return [at[name] for name in PHASES if name in at and name != phase]
+
+
+def overlap_share(opened: Opened, row: Row) -> Estimate:
+    """Time of an epoch in which phases overlap, over its wall time."""
+    return over_lives(opened, row, lambda at: at["overlap"] / at["wall"])
+
+
+def aggregate_rate(opened: Opened, row: Row) -> Estimate:
+    """The rate of the fastest of the cell's forward aggregations (flop/s)."""
+    found = _kernels(opened, row, "value", "low", "high", direction="forward")
+    return max(found, key=lambda f: f.value, default=NOTHING)
 
 
 def same_edges(opened: Opened, row: Row) -> Estimate:
@@ -244,6 +257,12 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "peak_memory": peak_memory,
         "stored_bytes": stored_bytes,
         "match_degree": match_degree,
+        "match_spread": inside.match_spread,
+        "hot_similarity": inside.hot_similarity,
+        "launches": inside.launches,
+        "launches_a_hop": inside.launches_a_hop,
+        "memory_left": inside.memory_left,
+        "memory_of_all_epochs": inside.memory_of("topology", "features"),
         "requests_naive": _requests("naive"),
         "requests_aligned": _requests("aligned"),
         "requests_lines": _requests("lines"),
@@ -252,6 +271,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "same_edges": same_edges,
         "of_ceiling": of_ceiling,
         "of_peak": of_peak,
+        "aggregate_rate": aggregate_rate,
         "shared_over_l2": _level("shared", "L2"),
         "l2_over_memory": _level("L2", "memory"),
         "sample_share": _share("sample"),
@@ -260,6 +280,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "sample_lead": _lead("sample"),
         "memory_io_lead": _lead("memory_io"),
         "compute_lead": _lead("compute"),
+        "overlap_share": overlap_share,
+        "presampling_epochs": inside.presampling_epochs,
         "of_copy": _metric("features", m.OF_COPY),
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
     }
@@ -268,8 +290,11 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
 TIMED = frozenset(
     name
     for name in MEASURES
-    if name.endswith(("_share", "_lead")) or name.startswith("of_") or "_over_" in name
+    if name.endswith(("_share", "_lead", "_rate", "presampling_epochs"))
+    or name.startswith("of_")
+    or "_over_" in name
 )
+DEVICE = "device_time"  # between events around samples: of what a GPU does, not of the whole call
 # Of two cells alone. `time` is the one that the run judged by.
 TIMES: Mapping[str, str] = MappingProxyType(
     {
@@ -277,6 +302,7 @@ TIMES: Mapping[str, str] = MappingProxyType(
         "sample_time": Until.SAMPLE.word,
         "memory_io_time": Until.MEMORY_IO.word,
         "compute_time": Until.COMPUTE.word,
+        DEVICE: "",
     }
 )
 
@@ -289,6 +315,8 @@ def time_ratio(opened: Opened, first: Row, second: Row, measure: str) -> tuple[E
     stage = TIMES[measure]
     for a, b, turned in ((first, second, False), (second, first, True)):
         for row in _beside(opened, a, b, stage):
+            if measure == DEVICE and not math.isnan(row["ratio"]):
+                return inside.device_ratio(opened, first, second), _doubt(row)
             found = Estimate(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"], row["pairs"])
             if turned:
                 found = Estimate(1 / found.value, 1 / found.high, 1 / found.low, found.n)

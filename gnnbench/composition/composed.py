@@ -379,16 +379,15 @@ class Composed(System):
             return profile_samples(self.job, self.stages.sampler, self.order, epoch)
         store = self.stages.store
         assert store is not None
-        found: dict[str, list[dict[str, Any]]] = {}
+        curves, facts = look_at_curves(store, self.stages.footprint, epoch, self.graph)
         if store.overlaps:
             from gnnbench.composition.overlap import look_at_overlap
 
-            facts = look_at_overlap(self.stages, self.seeds(epoch), epoch)
-            found["facts"] = [dict(zip(FACT, (*fact, ""), strict=True)) for fact in facts]
-        if curves := look_at_curves(store, self.stages.footprint, epoch, self.graph):
-            found["curves"] = curves
+            facts += look_at_overlap(self.stages, self.seeds(epoch), epoch)
+        told = [dict(zip(FACT, (*fact, ""), strict=True)) for fact in facts]
+        found = {"facts": told, "curves": curves}
         self.counts.clear()
-        return found
+        return {table: rows for table, rows in found.items() if rows}
 
     def close(self) -> None:
         """Give back the memory of the sampler and of the feature store, and end the schedule."""

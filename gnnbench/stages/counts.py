@@ -98,6 +98,9 @@ PEAK_WITHOUT = measure(
 )
 PEAK_TIME = measure("uncached_time_s", "s", "running that epoch before any other")
 LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
+HOT_SIMILARITY = measure(
+    "hot_similarity", "1", "visits to the hottest tenth of nodes that two epochs have in common"
+)
 # Of a window, in an epoch.
 WINDOW_BYTES = measure(
     "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"

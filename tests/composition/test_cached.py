@@ -8,6 +8,7 @@ import torch
 from compose import counted, make, run, timed
 
 from gnnbench.cache.policy import PRESAMPLED, PROBED
+from gnnbench.cache.similarity import hot_similarity
 from gnnbench.cache.trace import Trace
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
@@ -51,6 +52,16 @@ def traces(system, *epochs):
     return [
         Trace.record(system.graph.num_nodes, system.stages.footprint(epoch)) for epoch in epochs
     ]
+
+
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "sieve"])
+def test_two_epochs_are_as_alike_as_their_traces(small_graph, policy):
+    system = cached(small_graph, policy, 0.1)
+    before, trace = traces(system, PRESAMPLED, EPOCH)
+    (fact,) = system.profile(EPOCH)["facts"]
+    assert (fact["stage"], fact["name"]) == ("features", "hot_similarity")
+    assert fact["value"] == hot_similarity(before.visits, trace.visits)
+    assert 0 < fact["value"] < 1
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.03, 0.1, 0.5, 1.0])

@@ -1,0 +1,118 @@
+"""Numbers from inside a cell: launches of kernels, memory by component, what came before an epoch.
+
+Every one is of a table beside ``cells.csv``; one that a run does not have gives ``NOTHING``.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gnnbench.claims.evidence import Opened
+from gnnbench.measure.stats import NOTHING, Estimate, exponential, mean_interval
+from gnnbench.stages.counts import (
+    DEVICE_TIME,
+    HOT_SIMILARITY,
+    HOTNESS_TIME,
+    MATCH_LEAST,
+    MATCH_MOST,
+    MEMORY_BYTES,
+)
+
+Row = dict[str, Any]
+Number = Callable[[Opened, Row], Estimate]
+
+
+def exact(value: float) -> Estimate:
+    """A number that is counted, not estimated."""
+    return Estimate(value, value, value, 1)
+
+
+def match_spread(opened: Opened, row: Row) -> Estimate:
+    """Most less least match degree of an epoch's pairs (FastGL, Table 4): exact of this epoch."""
+    ends = [opened.metrics.value(row["id"], "order", what) for what in (MATCH_MOST, MATCH_LEAST)]
+    return NOTHING if None in ends else exact(float(ends[0] or 0) - float(ends[1] or 0))
+
+
+def hot_similarity(opened: Opened, row: Row) -> Estimate:
+    """Likeness of the hottest tenth of two epochs (GNNLab, Table 2): exact of these epochs."""
+    found = opened.metrics.value(row["id"], "features", HOT_SIMILARITY)
+    return NOTHING if found is None else exact(found)
+
+
+def launches(opened: Opened, row: Row) -> Estimate:
+    """Launches a batch of the kernel that takes longest on the GPU: in a sampler the one that
+    draws. A batch's launches are counted, and are the same for all."""
+    kernels = [k for k in opened.run.kernels if k["id"] == row["id"] and k["device_s"]]
+    if not kernels:
+        return NOTHING
+    return exact(float(max(kernels, key=lambda k: float(k["device_s"]))["calls"]))
+
+
+def launches_a_hop(opened: Opened, row: Row) -> Estimate:
+    """The same for each hop."""
+    found = launches(opened, row)
+    return exact(found.value / (row["fanouts"].count("/") + 1)) if found.n else NOTHING
+
+
+def memory_of(*components: str) -> Number:
+    """Bytes that components hold at the moment of an epoch's peak, by the experiment `memory`."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        held = [opened.metrics.value(row["id"], name, MEMORY_BYTES) for name in components]
+        there = [float(size) for size in held if size is not None]
+        return exact(sum(there)) if there else NOTHING
+
+    return find
+
+
+def memory_left(opened: Opened, row: Row) -> Estimate:
+    """Bytes of the GPU's memory that an epoch's peak leaves."""
+    peak = memory_of("epoch")(opened, row)
+    gpus = opened.run.record.get("machine", {}).get("gpus") or []
+    if not peak.n or row["device"] != "cuda" or not gpus:
+        return NOTHING
+    return exact(float(gpus[0]["memory_bytes"]) - peak.value)
+
+
+def presampling_epochs(opened: Opened, row: Row) -> Estimate:
+    """Time of counting what a cache ranks by, over an epoch's, mean over lives."""
+    before = opened.metrics.value(row["id"], "features", HOTNESS_TIME)
+    walls: dict[tuple[str, int], list[float]] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        if epoch["wall_s"]:
+            walls.setdefault((epoch["pair"], epoch["life"]), []).append(epoch["wall_s"])
+    if before is None:
+        return NOTHING
+    return mean_interval([before / statistics.median(times) for times in walls.values()])
+
+
+def device_ratio(opened: Opened, first: Row, second: Row) -> Estimate:
+    """The first's time between events around its samples over the second's, over pairs.
+
+    Each pair of fresh processes has the median of its rounds, the mean is the geometric one, as of
+    the times that are judged; the interval is one of 95 %, for nobody looked at it before the end.
+    """
+    names = {f"{first['id']}-{second['id']}", f"{second['id']}-{first['id']}"}
+    mine, other = (_device_times(opened, row["id"], names) for row in (first, second))
+    lives: dict[tuple[str, int], list[float]] = {}
+    for key in mine.keys() & other.keys():
+        lives.setdefault(key[:2], []).append(math.log(mine[key] / other[key]))
+    found = mean_interval([statistics.median(ratios) for ratios in lives.values()])
+    return exponential(found) if found.n else NOTHING
+
+
+def _device_times(opened: Opened, ident: str, pairs: set[str]) -> dict[tuple[str, int, int], float]:
+    found = {}
+    for epoch in opened.epochs.get(ident, []):
+        time = sum(float(c[3]) for c in epoch["counts"] if c[1] == DEVICE_TIME.name)
+        if time and epoch["pair"] in pairs:
+            found[epoch["pair"], epoch["life"], epoch["round"]] = time
+    return found
+
+
+def pooled(numbers: Sequence[Estimate]) -> Estimate:
+    """Of cells that differ in their seed alone, say: their mean, and Student's interval of it."""
+    return mean_interval([number.value for number in numbers if number.n])
