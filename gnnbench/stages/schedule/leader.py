@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 10.0
+BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection")  # in errors of a rank that lost another
 
 
 class RankDiedError(GnnbenchError):
@@ -247,7 +248,7 @@ class Leader(Part):
                 word = receive(connection)
             except GoneError:
                 return self._death(rank)
-            if isinstance(word, Failed) and not word.words.startswith(("RuntimeError", "Dist")):
+            if isinstance(word, Failed) and not any(w in word.words for w in BROKEN):
                 return word.exception()
         if "imed out" in str(error) or "imeout" in str(error):
             return RankDiedError(
