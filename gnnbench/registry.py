@@ -86,8 +86,8 @@ OURS: dict[str, dict[str, str]] = {
         "serial": "gnnbench.stages.schedule.serial:Serial",
         "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
         "alternate": "gnnbench.stages.schedule.alternate:Alternate",
-        "data-parallel": "gnnbench.stages.schedule.data_parallel:DataParallel",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
+        "data-parallel": "gnnbench.stages.schedule.data_parallel:DataParallel",
     },
 }
 

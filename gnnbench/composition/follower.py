@@ -31,7 +31,6 @@ from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
-    Audited,
     Epoch,
     Group,
     Join,
@@ -40,6 +39,7 @@ from gnnbench.stages.schedule.ranks import (
     Start,
 )
 from gnnbench.stages.schedule.serial import Serial
+from gnnbench.stages.schedule.united import Audited
 
 
 class Follower:

@@ -9,9 +9,51 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from gnnbench.stages.schedule.ranks import Audited, Share
+from gnnbench.minibatch import Batch
 
 Drawn = list[tuple[Tensor, Tensor, Tensor]]  # by hop: destinations, numbers of edges, neighbours
+
+
+@dataclass(frozen=True)
+class Share:
+    """What a rank drew of batch ``number``.
+
+    ``seeds`` their number; ``inputs`` global ids ``[n]``; ``hops`` from the seeds outwards:
+    destinations ``[d]`` and offsets of their edges ``[d + 1]``; ``edges`` where they were looked
+    at: of each hop the neighbours ``[e]`` in that order.
+    """
+
+    number: int
+    seeds: int
+    inputs: Tensor
+    hops: list[tuple[Tensor, Tensor]]
+    edges: list[Tensor] | None = None
+
+    @classmethod
+    def of(cls, batch: Batch, looks: bool) -> Share:
+        """Ids and offsets are the batch's own tensors: nothing is copied while a clock runs."""
+        blocks = list(reversed(batch.blocks))
+        return cls(
+            batch.number,
+            batch.seeds.numel(),
+            batch.input_nodes,
+            [(b.dst_nodes, b.indptr) for b in blocks],
+            [b.src_nodes.long()[b.indices.long()].cpu() for b in blocks] if looks else None,
+        )
+
+    def on_host(self) -> Share:
+        """The same on the host, in memory of its own, to be sent."""
+        hops = [(dst.cpu().clone(), offsets.cpu().clone()) for dst, offsets in self.hops]
+        return Share(self.number, self.seeds, self.inputs.cpu().clone(), hops, self.edges)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What a rank did in an epoch: its shares, what is wrong, and a digest of its parameters."""
+
+    shares: list[Share]
+    reason: str
+    weights: str
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from gnnbench.stages.schedule import ranks as ranks_module
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.leader import Leader, RankDiedError
 from gnnbench.stages.schedule.producer import send
-from gnnbench.stages.schedule.ranks import Audited, Share, stretch
-from gnnbench.stages.schedule.united import unite
+from gnnbench.stages.schedule.ranks import stretch
+from gnnbench.stages.schedule.united import Audited, Share, unite
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
