@@ -267,7 +267,7 @@ class Leader(Part):
         if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
             return MemoryError(f"cannot allocate memory: the kernel killed rank {rank} for it")
         how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
-        return RankDiedError(f"the process of rank {rank} died {how}; run again with --resume")
+        return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
 
 
 def _balance(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
