@@ -88,6 +88,7 @@ OURS: dict[str, dict[str, str]] = {
         "prefetch": "gnnbench.stages.schedule.prefetch:Prefetch",
         "alternate": "gnnbench.stages.schedule.alternate:Alternate",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
+        "data-parallel": "gnnbench.stages.schedule.data_parallel:DataParallel",
     },
 }
 

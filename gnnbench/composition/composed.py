@@ -26,7 +26,7 @@ from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
-from gnnbench.composition.verify import Verifier
+from gnnbench.composition.verify import Verifier, digest_of
 from gnnbench.data.graph import Graph
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
@@ -37,6 +37,7 @@ from gnnbench.stages.schedule.captured import trainer_by
 
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Bench
+    from gnnbench.stages.schedule.united import United
 
 FACT = ("stage", "name", "value", "where")
 Watch = Callable[[str], contextlib.AbstractContextManager[None]]  # of what is built for a stage
@@ -66,6 +67,7 @@ class Composed(System):
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
+        self._united: United | None = None  # the last epoch of all ranks, where there are several
         self._peak = 0  # of device memory, before the harness took some
 
     def setup(self, watch: Watch = lambda stage: contextlib.nullcontext()) -> None:
@@ -230,17 +232,20 @@ class Composed(System):
         sampler = self.stages.sampler
         looking = self._verifier = verifier(self.job, self.recipe.sampler, sampler)
         self._peak = self._peak_bytes()
+        self._schedule.look(True)
         try:
             self.run_epoch(epoch, timeline)
         finally:
             self._verifier = None
+            self._schedule.look(False)
         report = self.audit(epoch)
         if self.trainer is not None and kept is not None:
             self.trainer.restore(kept)
         if self.job.device.type == "cuda":  # what looking takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         reason = looking.fault or report.reason
-        return replace(report, ok=not reason, reason=reason, digest=looking.digest)
+        digest = looking.digest if self._united is None else digest_of(self._united.drawn.values())
+        return replace(report, ok=not reason, reason=reason, digest=digest)
 
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
         """Seconds of each phase of batches by itself, on the harness's clock."""
@@ -273,15 +278,14 @@ class Composed(System):
         """Counts of the last epoch, and whether what was timed was right."""
         peak = self._peak_bytes() + self._schedule.peak_bytes
         run, self._kept = self._kept, []
-        counts = self.counts.rows()
-        self.counts.clear()
         sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
         reason = misordered(seeds, self._train)
         window = self.order.window if self.until > Until.SAMPLE else 1
         kept, fault = as_drawn(run, window)
         reason = reason or fault
-        reason = reason or recount(kept, seeds, sampler.law.on(self.job.device), self.cell.fanouts)
+        parts = self._schedule.parts(seeds)
+        reason = reason or recount(kept, parts, sampler.law.on(self.job.device), self.cell.fanouts)
         if self._last is not None:
             reason = reason or reread(self.graph, *self._last)
             self._last = None
@@ -290,16 +294,24 @@ class Composed(System):
         if trainer is not None:
             losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
             loss = float(np.mean(losses or [np.nan]))
-            if not reason and len(losses) != len(kept):
-                reason = f"the model was trained on {len(losses)} batches of {len(kept)}"
+            if not reason and len(losses) != len(seeds):
+                reason = f"the model was trained on {len(losses)} batches of {len(seeds)}"
             if not reason and loss > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
+        batches, drawn_for = len(kept), sum(s.seeds.numel() for s in kept)
+        edges, nodes = sum(s.num_edges for s in kept), sum(s.num_nodes for s in kept)
+        whole = self._united = self._schedule.united(epoch, reason)
+        if whole is not None:
+            batches, drawn_for, reason = whole.batches, whole.seeds, whole.reason
+            edges, nodes = whole.edges, whole.nodes
+        counts = self.counts.rows()
+        self.counts.clear()
         return EpochReport(
             epoch=epoch,
-            batches=len(kept),
-            seeds=sum(s.seeds.numel() for s in kept),
-            sampled_edges=sum(s.num_edges for s in kept),
-            unique_nodes=sum(s.num_nodes for s in kept),
+            batches=batches,
+            seeds=drawn_for,
+            sampled_edges=edges,
+            unique_nodes=nodes,
             loss=loss,
             counts=counts,
             peak_alloc_bytes=peak,

@@ -180,6 +180,9 @@ class Recipe:
         here = self.on(device)
         made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
         recipe: Recipe = replace(here, **made)
+        recipe.schedule.check_split(
+            recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order
+        )
         if until > Until.SAMPLE:
             recipe.schedule.check(recipe.sampler, recipe.features)
             if until is Until.COMPUTE and recipe.aggregate is not None:

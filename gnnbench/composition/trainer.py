@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +15,18 @@ from gnnbench.models.stack import Stack, build
 from gnnbench.stages.counts import Measure
 from gnnbench.stages.job import Job
 
+if TYPE_CHECKING:
+    from gnnbench.stages.schedule.ranks import Group
+
 
 class Trainer:
     """Trains on the blocks of one batch at a time, in a framework; nothing here waits for a GPU.
 
-    ``capturable``: a CUDA graph may hold what ``learn`` does.
+    ``capturable``: a CUDA graph may hold what ``learn`` does. ``group``: ranks that train on
+    a batch together, while they do: gradients and losses are then those of the whole batch.
     """
+
+    group: Group | None = None
 
     def __init__(self, job: Job, framework: Framework, capturable: bool = False) -> None:
         cell, graph = job.cell, job.graph
@@ -64,29 +70,45 @@ class Trainer:
         logits = self.model(blocks, rows)
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
         loss.backward()
+        found = loss.detach()
+        if self.group is not None:
+            found = self.group.average(self._trained, found, (labels >= 0).sum())
         self._optimizer.step()
-        return loss.detach()
+        return found
+
+    def step_of_nothing(self) -> None:
+        """The update of a batch of which this rank of the group has no seeds."""
+        assert self.group is not None
+        self._optimizer.zero_grad()
+        zero = torch.zeros((), device=self._device)
+        self.losses.append(self.group.average(self._trained, zero, zero))
+        self._optimizer.step()
+
+    @property
+    def _trained(self) -> list[Tensor]:
+        return [p for p in self.model.parameters() if p.requires_grad]
 
     def direction(self) -> Tensor:
         """What updates go by: the running means of all parameters' gradients, float32 ``[n]``."""
         return self._optimizer.means
 
-    def _state(self) -> list[Tensor]:
+    def state(self) -> list[Tensor]:
+        """All that training changes, as it lies in memory."""
         return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
 
     def kept(self) -> list[Tensor]:
         """A copy of all that training changes, for ``restore``."""
-        return [t.detach().clone() for t in self._state()]
+        return [t.detach().clone() for t in self.state()]
 
     @torch.no_grad()
     def restore(self, kept: Sequence[Tensor]) -> None:
         """Be as when ``kept`` was taken, in the same memory."""
-        for own, before in zip(self._state(), kept, strict=True):
+        for own, before in zip(self.state(), kept, strict=True):
             own.copy_(before)
 
     def held_bytes(self) -> dict[str, int]:
         """Bytes on the device: labels copied there, and the model with gradients and optimizer."""
-        model = [*self._state(), *(p.grad for p in self.model.parameters() if p.grad is not None)]
+        model = [*self.state(), *(p.grad for p in self.model.parameters() if p.grad is not None)]
         copied = self._labels.is_cuda  # on a CPU they are the graph's
         return {
             "labels": self._labels.nbytes if copied else 0,

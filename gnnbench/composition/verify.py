@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from functools import cached_property
 
 import torch
@@ -20,6 +21,7 @@ from gnnbench.check.inclusion import Inclusion
 from gnnbench.check.law import WALK, Law
 from gnnbench.data.graph import Graph
 from gnnbench.minibatch import Batch, Block
+from gnnbench.stages.schedule.united import Drawn
 
 # Destinations of a hop whose edges are held against the graph, drawn anew for every batch (some may
 # come twice): who draws wrong edges cannot know for which. Their numbers are looked at for all.
@@ -151,6 +153,22 @@ class Verifier:
                 self._fault = f"{where}: an edge was drawn twice for one destination"
             if self._fault:
                 return
+
+
+def digest_of(batches: Iterable[Drawn]) -> str:
+    """What ``Verifier.digest`` says of batches of cumulative hops; ``""`` where there are none.
+
+    Of each hop unique destinations ``[d]``, their numbers of edges ``[d]``, neighbours ``[e]``.
+    """
+    seen: list[bytes] = []
+    for hops in batches:
+        sha = hashlib.sha256()
+        for dst, counts, src in hops:
+            sha.update(_multiset(dst.repeat_interleave(counts), src).to_bytes(8, "little"))
+        if not hops:
+            return ""
+        seen.append(sha.digest())
+    return hashlib.sha256(b"".join(sorted(seen))).hexdigest() if seen else ""
 
 
 def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:

@@ -145,4 +145,21 @@ EDGE_PADDING = measure("edge_padding", "1", "the same of edges")
 # Of samples that wait for their turn to be trained on.
 STORED_BYTES = measure("stored_bytes", "B", "bytes of samples stored until they are trained on")
 STORED_MOST = measure("stored_most_bytes", "B", "the most of them at a time")
+# Of ranks that train together, each on a stretch of every batch; ``where`` is the rank.
+RANK_BUSY = {
+    phase: measure(f"rank_{phase}_s", "s", f"time of one rank in {words}, in an epoch")
+    for phase, words in (
+        ("sample", "sampling"), ("memory_io", "memory IO"),
+        ("compute", "compute, waiting for the others' gradients in it"),
+    )
+}  # fmt: skip
+IMBALANCE = measure(
+    "rank_imbalance", "1", "the slowest rank's sampling and memory IO over the mean of all ranks"
+)
+REDUCE_BYTES = measure("reduce_bytes", "B", "bytes of gradients given to all-reduces by all ranks")
+REDUCE_TIME = measure(
+    "reduce_time_s", "s", "a rank's host time in all-reduces, waiting for the others in it"
+)
+AGAIN_EDGES = measure("again_edges", "", "edges that more than one rank drew, but for the first")
+AGAIN_NODES = measure("again_nodes", "", "rows that more than one rank fetched, but for the first")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -19,8 +19,8 @@ Fig. 3 and 15 switch the techniques on one after the other, a field each::
     + ours     as it stands
 
 The Memory-Aware kernels live off a GPU's shared memory. A CPU has none: there the layers are
-``csr``, and nothing measured there tells of that technique. Several GPUs (data parallel) are not
-built yet.
+``csr``, and nothing measured there tells of that technique. ``schedule=data-parallel`` is the
+paper's several GPUs, without Match and Greedy Reorder as yet.
 """
 
 from __future__ import annotations

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from gnnbench.stages.features.base import FeatureStore
     from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
-    from gnnbench.stages.order import Order
+    from gnnbench.stages.order import Order, OrderSpec
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
+    from gnnbench.stages.schedule.united import United
 
 
 EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # how a batch is trained on
@@ -122,6 +123,20 @@ class Schedule(ABC):
 
     peak_bytes: int = 0
 
+    def look(self, looks: bool) -> None:  # noqa: B027
+        """Whether every batch is being looked at: processes of its own are to look at theirs."""
+
+    def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
+        """Of an epoch's batches the seeds that this process draws for, batch by batch."""
+        return list(batches)
+
+    def united(self, epoch: int, reason: str) -> United | None:
+        """What all processes together did in the last epoch, where each has but a part of it.
+
+        ``reason`` is what was found wrong with the part of this one.
+        """
+        return None
+
     def ready(self) -> None:  # noqa: B027
         """Wait for what was begun when it was built; the stages are there."""
 
@@ -182,6 +197,11 @@ class ScheduleSpec(Spec):
 
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """Raise ``UnsupportedError`` where it cannot run with the other stages."""
+
+    def check_split(
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec
+    ) -> None:
+        """Raise ``UnsupportedError`` where batches cannot be split among processes as it does."""
 
     def check_step(self, aggregate: AggregateSpec) -> None:
         """Raise ``UnsupportedError`` where layers over ``aggregate`` cannot train in such steps."""

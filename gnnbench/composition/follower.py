@@ -1,0 +1,142 @@
+"""The process of a rank above 0: the cell's system, built anew, that runs its part of each epoch.
+
+Started by ``gnnbench.stages.schedule.leader`` with its parent's pid and the number of a socket. It
+ends with the socket, with its parent, or by its first error, which it tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from gnnbench.bootstrap import die_with_parent
+from gnnbench.composition.chance import verifier
+from gnnbench.composition.composed import Composed
+from gnnbench.composition.find import find
+from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.producer import GoneError, receive, send
+from gnnbench.stages.schedule.ranks import (
+    HOST,
+    SILENCE_S,
+    Audit,
+    Epoch,
+    Group,
+    Join,
+    Part,
+    Ran,
+    Start,
+)
+from gnnbench.stages.schedule.serial import Serial
+from gnnbench.stages.schedule.united import Audited
+
+
+class Follower:
+    """A system of which a rank's part is run."""
+
+    def __init__(self, start: Start) -> None:
+        torch.set_num_threads(start.threads)
+        if start.device is not None:
+            torch.cuda.set_device(start.device)
+        system = find(start.cell.system).build(start.cell, start.graph)
+        assert isinstance(system, Composed)
+        system.recipe = replace(system.recipe, schedule=Serial())
+        system.setup()
+        self._system, self._fault = system, ""
+        self._part = system._schedule = Part(start.rank, start.ranks)
+
+    def join(self, word: Join) -> None:
+        """Meet the other ranks."""
+        part, job = self._part, self._system.job
+        store = dist.TCPStore(
+            HOST, word.port, part.ranks, is_master=False, timeout=timedelta(seconds=SILENCE_S)
+        )
+        part.group = Group(part.rank, part.ranks, store, job.device, job.counts)
+
+    def epoch(self, word: Epoch) -> Ran:
+        """Run the rank's part of an epoch."""
+        system = self._system
+        self._fault = ""
+        self._part.look(word.looks)
+        looking = None
+        if word.looks:
+            looking = verifier(system.job, system.recipe.sampler, system.stages.sampler)
+        system._verifier = looking
+        timeline = Timeline.on(str(system.job.device))
+        timeline.start()
+        system.run_epoch(word.number, timeline)
+        timeline.stop()
+        if looking is not None:
+            self._fault = looking.fault
+        system._verifier = None
+        counts = system.counts.rows()
+        system.counts.clear()
+        return Ran(counts, timeline.spans(), self._peak_bytes())
+
+    def audit(self, word: Audit) -> Audited:
+        """Look at the rank's part of the last epoch again."""
+        report = self._system.audit(word.number)
+        return self._part.audited(self._fault or report.reason)
+
+    def close(self) -> None:
+        """Give back what the system holds."""
+        self._system.close()
+
+    def _peak_bytes(self) -> int:
+        """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
+        mapped from a file nor shared."""
+        if self._system.job.device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self._system.job.device))
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
+
+
+def serve(connection: Connection) -> None:
+    """Do what is asked until nobody asks any more. The first error ends it: the others wait for
+    this rank, and its broken connection tells them at once."""
+    follower: Follower | None = None
+    while True:
+        word = receive(connection)
+        try:
+            answer: Ran | Audited | None = None
+            if isinstance(word, Start):
+                follower = Follower(word)
+            elif follower is not None and isinstance(word, Join):
+                follower.join(word)
+            elif follower is not None and isinstance(word, Epoch):
+                answer = follower.epoch(word)
+            elif follower is not None and isinstance(word, Audit):
+                answer = follower.audit(word)
+        except Exception as error:
+            traceback.print_exc()
+            send(connection, Failed.by(error))
+            return
+        send(connection, answer)
+
+
+def main() -> None:
+    """Entry point; the arguments are ``{"parent": pid, "socket": number}``."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    told = json.loads(sys.argv[1])
+    die_with_parent(told["parent"])
+    os.dup2(2, 1)  # the parent's output may be a protocol of its own
+    with Connection(told["socket"]) as connection, suppress(GoneError):
+        sys.path[:] = receive(connection)  # stages are found as in the parent
+        serve(connection)
+    sys.stderr.flush()
+    os._exit(0)  # nothing here is anybody's: no collective is waited for
+
+
+if __name__ == "__main__":
+    main()

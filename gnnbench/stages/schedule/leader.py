@@ -1,0 +1,284 @@
+"""Rank 0's side: it starts the other ranks, tells them each epoch, and puts all together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from gnnbench import bootstrap
+from gnnbench.cell import Until
+from gnnbench.errors import GnnbenchError, UnsupportedError
+from gnnbench.measure.machine import oom_kills
+from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.counts import (
+    AGAIN_EDGES,
+    AGAIN_NODES,
+    IMBALANCE,
+    MEASURES,
+    RANK_BUSY,
+    Counts,
+)
+from gnnbench.stages.job import Job
+from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.producer import GoneError, receive, send
+from gnnbench.stages.schedule.ranks import (
+    HOST,
+    SILENCE_S,
+    Audit,
+    Epoch,
+    Group,
+    Join,
+    Part,
+    Ran,
+    Start,
+)
+from gnnbench.stages.schedule.united import United, unite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gnnbench.measure.timeline import Span
+
+FOLLOWER = "gnnbench.composition.follower"
+END_S = 10.0
+BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection")  # in errors of a rank that lost another
+
+
+class RankDiedError(GnnbenchError):
+    """A rank's process has ended by itself, or does not answer."""
+
+
+class Leader(Part):
+    """Rank 0, in the process that made the object; the others are its children, built with it.
+
+    An exception of a rank is raised here; where one has died or is silent ``RankDiedError`` is, or
+    ``MemoryError`` where the kernel killed it for lack of memory. Then all ranks are ended. Each
+    rank has an equal part of the threads while an epoch runs.
+    """
+
+    def __init__(self, job: Job, ranks: int) -> None:
+        super().__init__(0, ranks)
+        self._job, self._all_threads = job, torch.get_num_threads()
+        self._threads = max(self._all_threads // ranks, 1)
+        self._oom_kills = oom_kills()
+        self._ranks: list[tuple[subprocess.Popen[bytes], Connection]] = []
+        self._failed: Exception | None = None
+        if dist.is_initialized():
+            raise UnsupportedError(
+                "schedule=data-parallel trains one system in a process, and another has a group"
+                " of ranks already; close that first"
+            )
+        first = 0
+        if job.device.type == "cuda":
+            first = job.device.index or 0
+            if (there := torch.cuda.device_count()) < ranks:
+                raise UnsupportedError(
+                    f"schedule.ranks={ranks} needs as many GPUs, and {there} are here"
+                )
+        for rank in range(1, ranks):
+            self._ranks.append(self._started())
+            number = None
+            if job.device.type == "cuda":
+                number = (first + rank) % torch.cuda.device_count()
+            start = Start(job.cell, job.graph, rank, ranks, self._threads, number)
+            self._say(rank, sys.path)
+            self._say(rank, start)
+
+    @staticmethod
+    def _started() -> tuple[subprocess.Popen[bytes], Connection]:
+        ours, theirs = socket.socketpair()
+        told = {"parent": os.getpid(), "socket": theirs.fileno()}
+        with theirs:
+            process = subprocess.Popen(
+                [*bootstrap.command(sys.executable, FOLLOWER), json.dumps(told)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        return process, Connection(ours.detach())
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the other ranks."""
+        return [process.pid for process, _ in self._ranks]
+
+    def ready(self) -> None:
+        """Wait until all ranks are built, and meet them. Raises what one could not be built for."""
+        self._still()
+        if self.group is not None:
+            return
+        try:
+            self._answers(None)
+            store = dist.TCPStore(
+                HOST, 0, self.ranks, is_master=True, wait_for_workers=False,
+                timeout=timedelta(seconds=SILENCE_S),
+            )  # fmt: skip
+            self._tell(Join(store.port))
+            self.group = Group(0, self.ranks, store, self._job.device, self._job.counts)
+            self._answers(SILENCE_S)
+        except BaseException as error:
+            self._give_up(error)
+
+    def epoch(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        """All ranks run their parts; the spans of each are on a lane of its own."""
+        self.ready()
+        own = Timeline.on(str(self._job.device))
+        torch.set_num_threads(self._threads)
+        try:
+            self._tell(Epoch(epoch, self._looks))
+            own.start()
+            super().epoch(epoch, batches, stages, own, until)
+            own.stop()
+            found: list[Ran] = self._answers(SILENCE_S if until is Until.COMPUTE else None)
+        except BaseException as error:
+            self._give_up(error)
+        finally:
+            torch.set_num_threads(self._all_threads)
+        spans = [own.spans(), *(ran.spans for ran in found)]
+        for some in spans:
+            timeline.add(some)
+        counts = self._job.counts
+        for ran in found:
+            for stage, name, where, value in ran.counts:
+                counts.add(stage, MEASURES[name], value, where)
+        _balance(counts, spans)
+        self.peak_bytes = sum(ran.peak_bytes for ran in found)
+
+    def united(self, epoch: int, reason: str) -> United:
+        """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""
+        self._still()
+        try:
+            self._tell(Audit(epoch))
+            found = unite([self.audited(reason), *self._answers(None)])
+        except BaseException as error:
+            self._give_up(error)
+        self._job.counts.add("schedule", AGAIN_EDGES, found.again_edges)
+        self._job.counts.add("schedule", AGAIN_NODES, found.again_nodes)
+        return found
+
+    def close(self) -> None:
+        """End all ranks and leave the group."""
+        for _, connection in self._ranks:
+            connection.close()
+        for process, _ in self._ranks:
+            try:
+                process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        super().close()
+
+    def _still(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+
+    def _tell(self, word: Any) -> None:
+        for rank in range(1, self.ranks):
+            self._say(rank, word)
+
+    def _say(self, rank: int, word: Any) -> None:
+        try:
+            send(self._ranks[rank - 1][1], word)
+        except GoneError:
+            raise self._death(rank) from None
+
+    def _answers(self, patience_s: float | None) -> list[Any]:
+        """One word of each rank, in their order. Raises what one of them failed by."""
+        left = {connection: rank for rank, (_, connection) in enumerate(self._ranks, 1)}
+        found: dict[int, Any] = {}
+        while left:
+            ready = wait(list(left), patience_s)
+            if not ready:
+                raise RankDiedError(f"rank {min(left.values())} did not answer; run again")
+            for connection in ready:
+                assert isinstance(connection, Connection)
+                rank = left.pop(connection)
+                try:
+                    word = receive(connection)
+                except GoneError:
+                    raise self._death(rank) from None
+                if isinstance(word, Failed):
+                    raise word.exception()
+                found[rank] = word
+        return [found[rank] for rank in sorted(found)]
+
+    def _give_up(self, error: BaseException) -> Any:
+        """End all ranks and raise why: what another rank says or died by comes before the broken
+        connection that it leaves here."""
+        cause = error
+        if isinstance(error, RuntimeError):
+            cause = self._cause(error)
+        for process, connection in self._ranks:
+            process.kill()
+            process.wait()
+            connection.close()
+        with suppress(Exception):
+            super().close()
+        if isinstance(cause, Exception):
+            self._failed = cause
+        raise cause from (None if cause is error else error)
+
+    def _cause(self, error: RuntimeError) -> BaseException:
+        for rank, (_, connection) in enumerate(self._ranks, 1):
+            told = False
+            with suppress(OSError):
+                told = connection.poll(1.0)
+            if not told:
+                continue
+            try:
+                word = receive(connection)
+            except GoneError:
+                return self._death(rank)
+            if isinstance(word, Failed) and not any(w in word.words for w in BROKEN):
+                return word.exception()
+        if "imed out" in str(error) or "imeout" in str(error):
+            return RankDiedError(
+                f"a rank did not come to the others within {SILENCE_S:g} s: it hangs; run again"
+            )
+        return error
+
+    def _death(self, rank: int) -> Exception:
+        """What to raise where a rank has ended by itself."""
+        process, _ = self._ranks[rank - 1]
+        try:
+            code = process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        if code == -signal.SIGKILL and oom_kills() > self._oom_kills:
+            return MemoryError(f"cannot allocate memory: the kernel killed rank {rank} for it")
+        how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+        return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
+
+
+def _balance(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
+    """Note each rank's time in each phase, and how uneven drawing and fetching were."""
+    before: list[float] = []
+    for rank, spans in enumerate(ranks):
+        work = 0.0
+        for span in spans:
+            seconds = span.end - span.begin
+            counts.add("schedule", RANK_BUSY[span.phase], seconds, str(rank))
+            work += seconds if span.phase != "compute" else 0.0
+        before.append(work)
+    if sum(before):
+        counts.add("schedule", IMBALANCE, max(before) * len(before) / sum(before))

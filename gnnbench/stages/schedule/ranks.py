@@ -1,0 +1,237 @@
+"""What all ranks of a group do: their stretches of each batch, and the mean of their gradients."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from gnnbench.cell import Cell, Until
+from gnnbench.measure.timeline import Span, Timeline
+from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
+from gnnbench.stages.schedule.base import Schedule, Stages
+from gnnbench.stages.schedule.united import Audited, Share
+
+if TYPE_CHECKING:
+    from gnnbench.data.graph import Graph
+
+HOST = "127.0.0.1"
+LOOPBACK = "lo"
+INTERFACE = "GLOO_SOCKET_IFNAME"
+SILENCE_S = 45.0  # that a rank waits for the others within a batch: then it is an error
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a rank is built for. ``device`` is the number of a GPU, None on a CPU."""
+
+    cell: Cell
+    graph: Graph
+    rank: int
+    ranks: int
+    threads: int
+    device: int | None
+
+
+@dataclass(frozen=True)
+class Join:
+    """All ranks are built: meet at ``port`` of the loopback interface."""
+
+    port: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """Run an epoch; with ``looks`` every batch is looked at, and edges are told."""
+
+    number: int
+    looks: bool
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Look at the last epoch, ``number``, again."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Ran:
+    """An epoch is over, as one rank has it."""
+
+    counts: list[list[Any]]
+    spans: list[Span]
+    peak_bytes: int
+
+
+def stretch(batch: Tensor, rank: int, ranks: int) -> Tensor:
+    """A rank's seeds of a batch: one of ``ranks`` contiguous stretches, the first ones longer by
+    one where it does not come out even; empty where there are more ranks than seeds."""
+    return batch.tensor_split(ranks)[rank]
+
+
+@dataclass
+class Group:
+    """The ranks, met at a store of torch's; one group a process.
+
+    NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective that others
+    do not come to within ``SILENCE_S`` raises, and at once where one of them has ended.
+    """
+
+    rank: int
+    ranks: int
+    store: Any
+    device: torch.device
+    counts: Counts
+    place: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.place = str(self.rank)
+        backend = "nccl" if self.device.type == "cuda" else "gloo"
+        asked = os.environ.get(INTERFACE)
+        os.environ[INTERFACE] = LOOPBACK
+        try:
+            dist.init_process_group(
+                backend, store=self.store, rank=self.rank, world_size=self.ranks,
+                timeout=timedelta(seconds=SILENCE_S),
+            )  # fmt: skip
+            dist.barrier()
+        finally:
+            if asked is None:
+                del os.environ[INTERFACE]
+            else:
+                os.environ[INTERFACE] = asked
+
+    @torch.no_grad()
+    def share_state(self, state: Sequence[Tensor]) -> None:
+        """Give all ranks the first one's weights and optimizer, in place: one broadcast."""
+        flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
+        dist.broadcast(flat, 0)
+        for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
+            own.copy_(new.view_as(own))
+
+    @torch.no_grad()
+    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
+        """Put the gradients of the whole batch in place of a rank's; returns its mean loss.
+
+        ``loss`` is the mean over the rank's ``labelled`` seeds (scalars). One all-reduce of all
+        gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
+        rank without seeds adds nothing.
+        """
+        began = time.perf_counter()
+        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+        flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
+        flat = torch.where(labelled > 0, flat * labelled, 0.0)
+        dist.all_reduce(flat)
+        flat = flat / flat[-1]
+        sizes = [p.numel() for p in parameters]
+        for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
+            own.grad = mean.view_as(own)
+        self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
+        self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
+        return flat[-2]
+
+    def close(self) -> None:
+        """Leave the group."""
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+class Part(Schedule):
+    """One rank's part of each epoch, batch by batch and phase by phase.
+
+    ``group`` is there once all have met.
+    """
+
+    group: Group | None = None
+    _looks = False
+
+    def __init__(self, rank: int, ranks: int) -> None:
+        self.rank, self.ranks = rank, ranks
+        self._shares: list[Share] = []
+        self._trainer: Any = None
+
+    def look(self, looks: bool) -> None:
+        """Whether the next epochs' edges are told with their shares."""
+        self._looks = looks
+
+    def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
+        """The rank's stretches that have seeds."""
+        own = (stretch(batch, self.rank, self.ranks) for batch in batches)
+        return [seeds for seeds in own if seeds.numel()]
+
+    def epoch(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        """Run the rank's stretch of every batch; the weights are at first those of rank 0."""
+        self._shares = []
+        assert self.group is not None
+        trainer: Any = stages.trainer
+        self._trainer = trainer
+        if trainer is None:
+            self._run(epoch, batches, stages, timeline, until)
+            return
+        self.group.share_state(trainer.state())
+        trainer.group = self.group
+        try:
+            self._run(epoch, batches, stages, timeline, until)
+        finally:
+            trainer.group = None
+
+    def _run(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        lane = f"rank {self.rank}"
+        sampler, store, trainer = stages.sampler, stages.store, self._trainer
+        for number, whole in enumerate(batches):
+            seeds = stretch(whole, self.rank, self.ranks)
+            if not seeds.numel():
+                if trainer is not None:
+                    with timeline.span("compute", number, lane):
+                        trainer.step_of_nothing()
+                continue
+            with timeline.span("sample", number, lane):
+                batch = sampler.sample(seeds, epoch, number)
+            rows = None
+            if until > Until.SAMPLE:
+                assert store is not None
+                with timeline.span("memory_io", number, lane):
+                    rows = store.load(batch)
+            if trainer is not None:
+                with timeline.span("compute", number, lane):
+                    trainer.step(batch, rows)
+            stages.keep(batch, rows)
+            self._shares.append(Share.of(batch, self._looks))
+
+    def audited(self, reason: str) -> Audited:
+        """What was done since the last call; ``reason`` is what the audit found wrong."""
+        shares, self._shares = self._shares, []
+        digest = hashlib.sha256()
+        if self._trainer is not None:
+            for parameter in self._trainer.model.parameters():
+                digest.update(parameter.detach().cpu().numpy().tobytes())
+        return Audited([share.on_host() for share in shares], reason, digest.hexdigest())
+
+    def close(self) -> None:
+        """Leave the group."""
+        if self.group is not None:
+            self.group.close()
+            self.group = None

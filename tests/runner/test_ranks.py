@@ -1,0 +1,83 @@
+"""A worker whose system is several ranks: their life together, a killed one, and going on."""
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from gnnbench.overrides import Overrides
+from gnnbench.runner.keeper import Keeper
+from gnnbench.runner.launch import make_request
+from gnnbench.runner.process import WorkerFailed
+
+
+def ranks_of(worker):
+    """The processes that a worker has started."""
+    return psutil.Process(worker.pid).children(recursive=True)
+
+
+def gone(processes):
+    return not psutil.wait_procs(processes, timeout=20)[1]
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Workers of a cell of three ranks that are set up."""
+    over = Overrides(
+        profile="smoke", systems=("baseline",), datasets=("products~twin@0.001",),
+        options=(
+            "batch_size=64", "fanouts=[3,2]", "baseline.schedule=data-parallel",
+            "baseline.schedule.ranks=3",
+        ),
+    )  # fmt: skip
+    (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
+    keeper, workers = Keeper(tmp_path, 60.0), []
+    assert keeper.prepare(cell) is None
+
+    def start():
+        worker = keeper.worker(cell)
+        workers.append(worker)
+        worker.open(keeper.graph(cell))
+        worker.call("setup")
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.kill()
+
+
+def test_ranks_live_as_long_as_the_worker_and_leave_nothing(started):
+    worker = started()
+    ranks = ranks_of(worker)
+    assert len(ranks) == 2
+    assert worker.call("check")["ok"]
+    timing = worker.timed("epoch", epoch=5)
+    assert set(timing["busy"]) == {"sample", "memory_io", "compute"}
+    assert worker.call("audit", epoch=5)["ok"]
+    assert worker.call("verify", epoch=6)["ok"]
+    # The graph's table is mapped by every rank: none has a file of its own, or a copy in memory.
+    assert not any("/dev/shm" in m.path for p in ranks for m in p.memory_maps())
+    files = [{m.path for m in p.memory_maps() if "features" in m.path} for p in ranks]
+    assert files[0] == files[1] != set()
+    worker.close()
+    assert gone(ranks)
+
+    worker = started()
+    ranks = ranks_of(worker)
+    os.kill(worker.pid, signal.SIGKILL)  # the worker alone, not its group
+    assert gone(ranks)
+
+
+def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
+    worker = started()
+    ranks = ranks_of(worker)
+    ranks[0].kill()
+    with pytest.raises(WorkerFailed, match="the process of rank") as told:
+        worker.timed("epoch", epoch=5)
+    assert told.value.failure.status == "crash"
+    assert "died by SIGKILL" in told.value.failure.reason
+    assert gone(ranks)
+    worker.kill()
+    again = started()
+    assert again.timed("epoch", epoch=5) and again.call("audit", epoch=5)["ok"]

@@ -1,0 +1,237 @@
+"""Ranks that train together: one rank's draws and losses, whatever the split; nothing remains."""
+
+import os
+import signal
+import time
+from multiprocessing import Pipe
+
+import pytest
+import torch
+from compose import counted, make, run
+from two_processes import alive
+
+from gnnbench.cell import Until
+from gnnbench.composition.find import find
+from gnnbench.errors import UnsupportedError
+from gnnbench.measure.timeline import Timeline
+from gnnbench.minibatch import MiniBatch
+from gnnbench.stages.schedule import ranks as ranks_module
+from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.leader import Leader, RankDiedError
+from gnnbench.stages.schedule.producer import send
+from gnnbench.stages.schedule.ranks import stretch
+from gnnbench.stages.schedule.united import Audited, Share, unite
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SMALL = {"batch_size": 64, "fanouts": (3, 2)}  # four batches of 200 seeds, the last one of 8
+
+
+@pytest.fixture
+def group(small_graph):
+    """Makes a system of some ranks; one at a time, ended with the test."""
+    made = []
+
+    def end():
+        for system in made:
+            system.close()
+            assert not any(map(alive, system._schedule.pids))
+        made.clear()
+
+    def build(ranks, settings=None, **changes):
+        end()
+        asked = {"schedule": "data-parallel", "schedule.ranks": ranks, **(settings or {})}
+        made.append(make(small_graph, settings=asked, **{**SMALL, **changes}))
+        return made[-1]
+
+    yield build
+    end()
+
+
+def trained(system, epochs=3):
+    """By epoch: the loss of every batch, what was drawn, and the parameters."""
+    found = []
+    for epoch in range(epochs):
+        timeline = Timeline.on("cpu")
+        timeline.start()
+        system.run_epoch(epoch, timeline)
+        timeline.stop()
+        losses = torch.stack(system.trainer.losses)
+        report = system.audit(epoch)
+        assert report.ok, report.reason
+        weights = torch.cat([p.detach().flatten() for p in system.trainer.model.parameters()])
+        facts = (report.batches, report.seeds, report.sampled_edges, report.unique_nodes)
+        found.append((losses, facts, weights))
+    return found
+
+
+def test_a_batch_is_cut_into_contiguous_stretches():
+    seeds = torch.arange(10, 17)
+    cut = [stretch(seeds, rank, 3).tolist() for rank in range(3)]
+    assert cut == [[10, 11, 12], [13, 14], [15, 16]]
+    assert [stretch(seeds[:2], rank, 4).tolist() for rank in range(4)] == [[10], [11], [], []]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, ranks):
+    plain, system = make(small_graph, **SMALL), group(ranks)
+    for (one, facts, weights), (other, united, moved) in zip(
+        trained(plain), trained(system), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_when_looked_at_the_union_of_edges_is_one_ranks(group, small_graph, ranks):
+    plain, system = make(small_graph, **SMALL), group(ranks)
+    before = system.trainer.kept()
+    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
+    assert one.ok and other.ok, other.reason
+    assert other.digest == one.digest != ""
+    found = counted(other)
+    assert found["schedule", "again_nodes", ""] > 0 < found["schedule", "again_edges", ""]
+    for own, kept in zip(system.trainer.kept(), before, strict=True):
+        assert torch.equal(own, kept)  # and the next epoch gives these weights to all ranks
+    assert run(system, 6).ok
+
+
+@pytest.mark.parametrize("changes", [{"batch_size": 2}, {"batch_size": 199}])
+def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes):
+    plain = make(small_graph, **{**SMALL, **changes, "max_batches": 4})
+    system = group(3, **changes, max_batches=4)
+    ((one, facts, _), *_), ((other, united, _), *_) = trained(plain, 1), trained(system, 1)
+    assert united == facts
+    torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("system", ["fastsample", "gnnlab", "fastgl"])
+def test_other_native_systems_train_in_ranks(group, small_graph, system):
+    settings = {"features": "host", "order": "as-drawn"}
+    plain = make(small_graph, system, {**settings, "schedule": "serial"}, **SMALL)
+    ranks = group(2, settings, system=system)
+    assert ranks.check().ok
+    for (one, facts, _), (other, united, _) in zip(trained(plain), trained(ranks), strict=True):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io"])
+def test_without_a_model_they_draw_and_fetch(group, small_graph, until):
+    plain = run(make(small_graph, until=until, **SMALL))
+    report = run(group(2, until=until))
+    assert report.ok, report.reason
+    assert report.sampled_edges == plain.sampled_edges
+    assert report.unique_nodes == plain.unique_nodes
+
+
+def test_phases_bytes_and_imbalance_are_told_by_rank(group):
+    system = group(2)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    spans = timeline.spans()
+    assert {s.lane for s in spans} == {"rank 0", "rank 1"}
+    for lane in ("rank 0", "rank 1"):
+        computed = [s.batch for s in spans if s.lane == lane and s.phase == "compute"]
+        assert computed == [0, 1, 2, 3]
+    assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
+    report = system.audit(0)
+    found = counted(report)
+    for phase in ("sample", "memory_io", "compute"):
+        for rank in "01":
+            assert found["schedule", f"rank_{phase}_s", rank] > 0
+    assert 1 <= found["schedule", "rank_imbalance", ""] <= 2
+    parameters = sum(p.numel() for p in system.trainer.model.parameters())
+    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
+    rows = report.unique_nodes + found["schedule", "again_nodes", ""]
+    assert found["features", "feature_bytes", "host"] == rows * 24 * 4  # of both ranks
+
+
+def test_a_killed_rank_ends_the_epoch_and_the_others(group):
+    system = group(3)
+    assert run(system).ok
+    first, *others = system._schedule.pids
+    began = time.monotonic()
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
+        run(system, 1)
+    assert time.monotonic() - began < 60
+    assert not any(map(alive, others))
+    with pytest.raises(RankDiedError, match="rank 1 died"):
+        run(system, 2)
+
+
+def test_a_rank_that_hangs_is_not_waited_for(group, monkeypatch):
+    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
+    system = group(2)
+    assert run(system).ok
+    os.kill(system._schedule.pids[0], signal.SIGSTOP)
+    with pytest.raises(RankDiedError, match="hangs"):
+        run(system, 1)
+    assert not alive(system._schedule.pids[0])
+
+
+def test_what_a_rank_failed_by_comes_before_what_that_broke():
+    leader, ends = Leader.__new__(Leader), [Pipe() for _ in range(2)]
+    leader._ranks = [(None, ours) for ours, _ in ends]
+    broken = RuntimeError("gloo: Connection closed by peer")
+    send(ends[0][1], Failed.by(broken))
+    send(ends[1][1], Failed.by(RuntimeError("can't allocate memory: you tried 8 bytes")))
+    assert "can't allocate memory" in str(leader._cause(broken))
+    assert leader._cause(broken) is broken  # nobody says more
+
+
+def test_what_ranks_cannot_run_is_refused():
+    def refused(system="baseline", until="compute", **settings):
+        asked = {"schedule": "data-parallel", **settings}
+        return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
+
+    assert not refused()
+    assert "random numbers of its own" in refused("dgl", until="sample")
+    assert "frontier=cumulative" in refused(**{"sampler.frontier": "new"})
+    assert "random numbers of its own" in refused("dgl")
+    assert "order=as-drawn" in refused(order="greedy")
+    assert "features 'match'" in refused(features="match")
+    assert "step=eager" in refused(**{"schedule.step": "padded"})
+
+
+def test_two_groups_in_a_process_are_refused(group, small_graph):
+    group(2)
+    with pytest.raises(UnsupportedError, match="another has a group"):
+        make(small_graph, settings={"schedule": "data-parallel"}, **SMALL)
+
+
+def share(number, dst, offsets, edges):
+    hop = (torch.tensor(dst), torch.tensor(offsets, dtype=torch.int32))
+    return Share(number, 1, torch.tensor(sorted({*dst, *edges})), [hop], [torch.tensor(edges)])
+
+
+def test_shares_are_put_together_and_held_against_each_other():
+    one = Audited([share(0, [4, 7], [0, 2, 3], [1, 2, 5])], "", "w")
+    other = Audited([share(0, [7, 9], [0, 1, 3], [5, 1, 8])], "", "w")
+    found = unite([one, other])
+    assert found.reason == ""
+    assert (found.batches, found.seeds, found.edges, found.nodes) == (1, 2, 5, 7)
+    assert (found.again_edges, found.again_nodes) == (1, 3)
+    ((dst, counts, neighbours),) = found.drawn[0]
+    assert dst.tolist() == [4, 7, 9] and counts.tolist() == [2, 1, 2]
+    assert neighbours.tolist() == [1, 2, 5, 1, 8]
+    wrong = Audited([share(0, [7, 9], [0, 1, 3], [6, 1, 8])], "", "w")
+    assert "batch 1, hop 1: ranks drew different edges" in unite([one, wrong]).reason
+    fewer = Audited([share(0, [7, 9], [0, 0, 2], [1, 8])], "", "w")
+    assert "different numbers of edges" in unite([one, fewer]).reason
+    assert "different weights" in unite([one, Audited([], "", "v")]).reason
+    assert unite([one, Audited([], "a fault", "w")]).reason == "rank 1: a fault"
+
+
+def test_a_share_keeps_the_batchs_own_tensors(small_graph):
+    batch = make(small_graph, until="sample", **SMALL).stages.sampler.sample(
+        small_graph.train_idx[:5], 0, 0
+    )
+    assert isinstance(batch, MiniBatch)
+    found = Share.of(batch, looks=True)
+    assert found.inputs.data_ptr() == batch.input_nodes.data_ptr()
+    assert [e.numel() for e in found.edges] == [b.num_edges for b in reversed(batch.blocks)]
