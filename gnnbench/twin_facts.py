@@ -1,0 +1,173 @@
+"""What a twin's parameters are fitted to: facts that papers tell of the real graph, measured on
+the twin's topology alone (no features, no store).
+
+    python -m gnnbench.twin_facts papers100m --scale 0.1 --seeds 0 1 2
+
+A twin at scale s is sampled in batches of s times the paper's size, so that a node's chance to be
+in a batch is that of scale 1. The notes in ``datasets/*.toml`` cite what this prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.cache.policy import DEGREE, PRESAMPLED, PRESC, out_degrees, ranked
+from gnnbench.cache.trace import Trace
+from gnnbench.data.generators.making import gpu_bytes, making
+from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.twin import make_spec
+from gnnbench.data.graph import Graph
+from gnnbench.data.manifest import manifests
+from gnnbench.ops import twin
+from gnnbench.ops.match import match_degrees, overlaps, pairs
+from gnnbench.sampling.build import build_sampler
+from gnnbench.stages.order import Permuted
+
+BATCH, FANOUTS = 8000, (15, 10, 5)
+MATCHED = 64  # batches of an epoch of which all pairs are matched, as experiments do
+POLICIES = (DEGREE, f"{PRESC}#1")
+PIECE = 1 << 24  # edges whose ends are compared at a time
+
+
+@dataclass(frozen=True)
+class Target:
+    """A published number: ``match`` or ``hit POLICY RATIO``, and where it stands."""
+
+    fact: str
+    value: float
+    source: str
+
+
+def hit(policy: str, ratio: float) -> str:
+    """Name of a hit rate: share of an epoch's rows that a static cache of ``ratio`` holds."""
+    return f"hit {policy} {ratio:g}"
+
+
+TARGETS: dict[str, tuple[Target, ...]] = {
+    "reddit": (Target("match", 0.932, "fastgl:table4"),),
+    "products": (Target("match", 0.714, "fastgl:table4"),),
+    "mag": (Target("match", 0.353, "fastgl:table4"),),
+    "papers100m": (
+        Target("match", 0.380, "fastgl:table4"),
+        Target(hit(DEGREE, 0.07), 0.380, "gnnlab:fig4a"),
+        Target(hit(DEGREE, 0.21), 0.768, "gnnlab:fig4a"),
+        Target(hit("presc#1", 0.05), 0.96, "gnnlab:fig11b"),
+        Target(hit("presc#1", 0.21), 0.99, "gnnlab:table5"),
+    ),
+    "twitter": (
+        Target(hit(DEGREE, 0.01), 0.29, "gnnlab:table5"),
+        Target(hit("presc#1", 0.25), 0.89, "gnnlab:table5"),
+    ),
+    "uk_2006": (Target(hit("presc#1", 0.14), 0.70, "gnnlab:table5"),),
+}
+RATIOS = (0.01, 0.05, 0.07, 0.1, 0.14, 0.21, 0.25)  # told of every graph
+
+
+def topology(recipe: TwinRecipe, scale: float, seed: int) -> Graph:
+    """A twin without features, on the host; made where ``making`` says."""
+    scaled = recipe.scaled(scale)
+    spec = make_spec(scaled, seed)
+    with making(spec.num_edges, gpu_bytes(spec.num_nodes, spec.num_edges)) as device:
+        indptr, indices = (part.cpu() for part in twin.graph(spec, device))
+        labels = twin.labels(spec, device).cpu()
+        train, val, test = (part.cpu() for part in twin.splits(spec, device))
+    return Graph(
+        "twin", indptr, indices, torch.empty((spec.num_nodes, 0)), labels, train, val, test,
+        scaled.num_classes,
+    )  # fmt: skip
+
+
+def same_label(graph: Graph) -> float:
+    """Share of edges whose two ends have one label."""
+    equal, degrees = 0, graph.indptr.diff()
+    step = max(1, PIECE * graph.num_nodes // max(graph.num_edges, 1))
+    for first in range(0, graph.num_nodes, step):
+        last = min(first + step, graph.num_nodes)
+        ends = graph.labels[first:last].repeat_interleave(degrees[first:last])
+        starts = graph.indices[int(graph.indptr[first]) : int(graph.indptr[last])]
+        equal += int((graph.labels[starts.long()] == ends).sum())
+    return equal / max(graph.num_edges, 1)
+
+
+def measured(
+    graph: Graph, batch_size: int, hits: bool = True, device: str = "cpu"
+) -> dict[str, float]:
+    """Facts of ``graph`` by name: ``match``, what notes tell besides, with ``hits`` every ``hit``.
+
+    Seeds of an epoch are those of experiments (``Permuted``, seed 0); rows are its batches' input
+    nodes. ``presc#1`` ranks by an epoch of its own. Hits are those of a whole epoch; without them
+    no more is drawn than is matched.
+    """
+    sampler = build_sampler("fused-map", graph, FANOUTS, device)
+    order = Permuted(graph.train_idx, batch_size, 0, 0 if hits else MATCHED)
+
+    def drawn(epoch: int) -> Iterator[Tensor]:
+        for number, seeds in enumerate(order.batches(epoch, device)):
+            yield sampler.sample(seeds, epoch, number).input_nodes
+
+    trace = Trace.record(graph.num_nodes, drawn(0))
+    found = {
+        "largest in-degree": float(graph.indptr.diff().max()),
+        "rows of a batch": trace.requests / len(trace.batches),
+    }
+    if len(trace.batches) > 1:
+        degrees = pairs(match_degrees(overlaps(trace.batches[:MATCHED])))
+        found["match"] = float(degrees.mean())
+        found["match, most less least"] = float(degrees.max() - degrees.min())
+    if not hits:
+        return found
+    before = Trace.record(graph.num_nodes, drawn(PRESAMPLED))
+    known = dict(zip(POLICIES, (ranked(out_degrees(graph)), before.optimal), strict=True))
+    for policy, ranking in {**known, "optimal": trace.optimal}.items():
+        for ratio, rows in zip(RATIOS, trace.hits_at(ranking, RATIOS), strict=True):
+            found[hit(policy, ratio)] = rows / trace.requests
+    return found
+
+
+def changed(recipe: TwinRecipe, settings: Sequence[str]) -> TwinRecipe:
+    """``recipe`` with ``KEY=VALUE`` (values as in TOML) in place of its own."""
+    values: Mapping[str, Any] = tomllib.loads("\n".join(settings))
+    return TwinRecipe(**{**recipe.model_dump(), **values})
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print each fact of each seed's twin, those with a target beside it."""
+    parser = argparse.ArgumentParser(description=__doc__, prog="python -m gnnbench.twin_facts")
+    parser.add_argument("dataset", choices=sorted(manifests()))
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--batch", type=int, default=BATCH, help="at scale 1")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that samples")
+    parser.add_argument("--hits", action="store_true", help="also where no paper tells of any")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="to try others")
+    options = parser.parse_args(arguments)
+    recipe = changed(manifests()[options.dataset].twin_recipe(), options.set)
+    targets = {target.fact: target for target in TARGETS.get(options.dataset, ())}
+    for seed in options.seeds:
+        graph = topology(recipe, options.scale, seed)
+        batch = max(1, round(options.batch * options.scale))
+        print(
+            f"{options.dataset}~twin@{options.scale:g}, seed {seed}: {graph.num_nodes:,} nodes, "
+            f"{graph.num_edges:,} edges, batches of {batch}, {len(FANOUTS)} hops {FANOUTS}"
+        )
+        hits = options.hits or any(fact.startswith("hit") for fact in targets)
+        found = measured(graph, batch, hits, options.device) | {"same label": same_label(graph)}
+        for fact, value in found.items():
+            line = f"  {fact:28} {value:12.4f}"
+            if target := targets.get(fact):
+                away = 100 * (value - target.value)
+                line += f"  {target.source} {target.value:.3f}: {away:+.1f} points"
+            print(line)
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Facts that twins are fitted to, on a graph small enough to count them by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from gnnbench.data.graph import Graph
+from gnnbench.data.manifest import manifests
+from gnnbench.twin_facts import TARGETS, changed, main, measured, same_label
+
+
+@pytest.fixture
+def star() -> Graph:
+    """Nodes 0 to 3 to train on; node i has the in-neighbours 4, of all, and 5 + i, of its own."""
+    none = torch.empty(0, dtype=torch.int64)
+    return Graph(
+        "star",
+        indptr=torch.tensor([0, 2, 4, 6, 8, 8, 8, 8, 8, 8]),
+        indices=torch.tensor([4, 5, 4, 6, 4, 7, 4, 8], dtype=torch.int32),
+        features=torch.empty((9, 0)),
+        labels=torch.tensor([0, 0, 1, 1, 0, 0, 1, 1, 1]),
+        train_idx=torch.arange(4),
+        val_idx=none,
+        test_idx=none,
+        num_classes=2,
+    )
+
+
+def test_facts_of_two_batches(star: Graph) -> None:
+    """Whichever seeds are together: five rows a batch, of which the hub is shared."""
+    found = measured(star, 2)
+    assert found["largest in-degree"] == 2
+    assert found["rows of a batch"] == 5
+    assert found["match"] == pytest.approx(1 / 5)
+    assert found["match, most less least"] == 0
+    for policy in ("degree", "presc#1", "optimal"):
+        # No row, the hub (in both batches), and one node more that is in one of them.
+        assert [found[f"hit {policy} {ratio}"] for ratio in (0.05, 0.1, 0.25)] == [0, 0.2, 0.3]
+
+
+def test_facts_without_hits_are_of_matched_batches_alone(star: Graph) -> None:
+    found = measured(star, 2, hits=False)
+    assert found["match"] == pytest.approx(1 / 5)
+    assert not [fact for fact in found if fact.startswith("hit")]
+
+
+def test_one_batch_matches_none(star: Graph) -> None:
+    assert "match" not in measured(star, 4, hits=False)
+
+
+def test_share_of_edges_within_a_label(star: Graph) -> None:
+    """Of the hub's edges two of four, of the others three of four."""
+    assert same_label(star) == 5 / 8
+
+
+def test_settings_replace_a_recipes_own() -> None:
+    recipe = manifests()["products"].twin_recipe()
+    other = changed(recipe, ["mixing=0.5", "degree_ratio=[2.0, 1.5]"])
+    assert (other.mixing, other.degree_ratio) == (0.5, (2.0, 1.5))
+    assert other.communities == recipe.communities
+    assert changed(recipe, []) == recipe
+
+
+def test_a_target_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["products", "--scale", "0.001", "--seeds", "3"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("products~twin@0.001, seed 3: 2,449 nodes, 123,718 edges, batches")
+    (match,) = [line for line in lines if "fastgl:table4" in line]
+    value = float(match.split()[1])
+    assert 0 < value <= 1
+    assert match.endswith(f"0.714: {100 * (value - 0.714):+.1f} points")
+    assert not [line for line in lines if line.startswith("  hit")]
+
+
+def test_targets_are_of_shipped_twins() -> None:
+    assert set(TARGETS) <= set(manifests())
