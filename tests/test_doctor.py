@@ -39,8 +39,9 @@ def test_a_run_and_doctor_give_one_fix_for_what_cuda_lacks(
     from gnnbench.ops import library
     from gnnbench.ops import missing as needs
 
-    known = {**library.native_info(), "cpu_built": True, "torch": "2.11.0", **info}
-    monkeypatch.setattr(library, "native_info", lambda: {"cuda_built": False, **known})
+    built = {"cpu_built": True, "cuda_built": False, "torch": "2.11.0"}
+    known = {**library.native_info(), **built, **info}
+    monkeypatch.setattr(library, "native_info", lambda: known)
     monkeypatch.setattr(library, "has_cuda_library", lambda: bool(info and torch_cuda))
     monkeypatch.setattr(torch.version, "cuda", torch_cuda)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: bool(gpu and torch_cuda))
