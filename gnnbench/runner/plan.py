@@ -148,6 +148,8 @@ def _add_own(
         idle = cell.id in plan.failures
         if chosen is None or not label or idle or plan.fits(cell, label):
             continue
+        if plan.fits(chosen, label):  # the group's serves: nothing is to be made or added
+            continue
         other, failure = own.variant(chosen, label)
         if all(other.id != c.id for c in plan.cells):
             # Beside the one that it is a variant of.
