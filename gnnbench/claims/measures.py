@@ -68,6 +68,12 @@ def input_nodes(opened: Opened, row: Row) -> Estimate:
     return mean_interval(list(values.values()))
 
 
+def reached(opened: Opened, row: Row) -> Estimate:
+    """Of the graph's nodes those that a batch meets, mean over an epoch's batches."""
+    found, nodes = input_nodes(opened, row), row["nodes"]
+    return Estimate(found.value / nodes, found.low / nodes, found.high / nodes, found.n)
+
+
 def peak_memory(opened: Opened, row: Row) -> Estimate:
     """Peak of the device's allocator (B), mean over lives of each one's highest."""
     lives: dict[tuple[str, int], list[float]] = {}
@@ -254,6 +260,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
         "input_nodes": input_nodes,
+        "reached": reached,
         "peak_memory": peak_memory,
         "stored_bytes": stored_bytes,
         "match_degree": match_degree,
