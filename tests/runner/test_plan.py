@@ -164,6 +164,11 @@ def test_a_reference_of_a_systems_own_that_the_grid_has():
     ]  # fmt: skip
 
 
+def test_a_reference_of_a_systems_own_that_is_the_groups():
+    found = plan([*cells("a", recipe={"x": 2}), *cells("b")], own=OWN)
+    assert shown(found) == [("a2", "b", False)] and found.couples == []
+
+
 def test_each_group_has_its_own():
     grid = [
         c for size in (1, 2) for c in [*cells("a", recipe={"x": 1}, batch_size=size),
