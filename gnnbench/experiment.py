@@ -166,7 +166,8 @@ class Overridable(Strict):
 
     description: str = Field(default="", description="a line on what it is for")
     reference: Name = Field(
-        default="baseline", description="label of the cell that the others are held against"
+        default="baseline",
+        description="label of the cell that the others are held against; none: each runs alone",
     )
     references: dict[str, Name] = Field(
         default={}, description="system -> label of a reference of its own"

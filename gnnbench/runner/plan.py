@@ -14,6 +14,9 @@ from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
 
 
+ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compared with anything
+
+
 @dataclass(frozen=True)
 class Pair:
     """A system beside its reference; ``reference`` is None where it runs alone."""
@@ -213,6 +216,11 @@ def _pick(cell: Cell) -> str:
 
 def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
     """The reference is the first cell that its label fits, else the group's first cell."""
+    if reference == ALONE:
+        for cell in group:
+            plan.references.setdefault(cell.id, cell)
+        plan.pairs += [Pair(c) for c in group if c.id not in plan.failures]
+        return
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     if chosen is None:
         chosen = next((c for c in group if c.id not in plan.failures), group[0])
