@@ -395,11 +395,6 @@ def test_the_sampling_definition(profile, cells, couples):
         assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")
 
 
-def nested(system, settings, device, until):
-    """A recipe whose sampler is a stage with a pick, as real ones have it."""
-    return Made({**settings, "name": system, "sampler": {"pick": settings.get("sampler.pick", "")}})
-
-
 @pytest.mark.parametrize("name", sorted(ex.shipped()))
 def test_shipped_defaults_take_what_every_machine_can_make(name):
     """No real graph is asked for unless its profile is."""
