@@ -34,10 +34,10 @@ def test_what_a_claim_asks_for_exists(claim):
         assert not dot or system in labels
 
 
-@pytest.mark.parametrize("size", ["smoke", "laptop", "paper"])
+@pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "paper"])
 def test_every_run_of_a_plan_serves_a_claim(size):
     served = {run for c in EVERY for run in c.runs}
-    assert set(sizes()) == {"smoke", "laptop", "paper"}
+    assert set(sizes()) == {"smoke", "laptop", "gpu", "paper"}
     assert len(sizes()[size]) == len(set(sizes()[size]))
     assert set(sizes()[size]) <= served
 
