@@ -50,7 +50,7 @@ def test_hubs_and_short_rows(ops, dim, dtype, weighted):
     block = skewed_block(1500, 4000, 60_000, seed=dim)
     back = transposed(ops, block)
     degrees = back[0].diff()
-    assert int(degrees.max()) > 33 * 128 and int((degrees == 0).sum()) > 500
+    assert int(degrees.max()) > 33 * 128 and int((degrees == 0).sum()) > 100
     grad = random(1500, dim, dtype=dtype)
     weights = None
     if weighted:

@@ -31,11 +31,16 @@ namespace gnnbench::cuda {
 // the 5.5 TB/s that the forward has through L2 0.049 and 0.098 ms. Of a block drawn alike 23 % of
 // the sources have no edge, 44 % one, 0.6 % more than 64 (those have 23 % of the edges), one 2,705.
 constexpr int64_t kSpreadItems = 128;
-constexpr int64_t kSpreadChunks = 16384;  // at most: more than a GPU has groups at once
+constexpr int64_t kSpreadChunks = 16384;  // at most
+constexpr int64_t kSpreadGroups = 4096;   // about as many as a GPU has at once
 
-// Items of a chunk, a multiple of a warp's lanes.
+// Items of a chunk, a multiple of a warp's lanes: fewer where a small block would leave a GPU idle,
+// more where there are more than kSpreadChunks of them.
 inline int64_t chunk_items(int64_t num_edges, int64_t num_rows) {
-  const int64_t times = blocks_for(num_edges + num_rows, kSpreadItems * kSpreadChunks);
+  const int64_t items = num_edges + num_rows;
+  const int64_t even = 32 * blocks_for(items, 32 * kSpreadGroups);
+  if (even < kSpreadItems) return even < 32 ? 32 : even;
+  const int64_t times = blocks_for(items, kSpreadItems * kSpreadChunks);
   return kSpreadItems * (times < 1 ? 1 : times);
 }
 
