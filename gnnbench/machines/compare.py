@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -287,7 +287,7 @@ def _record(what: Comparison) -> Row:
             "name": "machines",
             "title": "FastSample's partitions and DistDGL on emulated machines",
         },
-        "command": "python -m gnnbench.machines compare",
+        "command": _command(what),
         "definition": asdict(what),
         "revision": machine.revision(),
         "versions": machine.versions(),
@@ -297,6 +297,23 @@ def _record(what: Comparison) -> Row:
         "started": _stamp(),
         "finished": False,
     }
+
+
+def _command(what: Comparison) -> str:
+    """The command that makes such a run: what is not its default is named."""
+    words = ["python -m gnnbench.machines compare"]
+    for entry in fields(what):
+        value = getattr(what, entry.name)
+        if value == entry.default or entry.name in ("name", "learning_rate"):
+            continue
+        if entry.name == "dataset":
+            words.insert(1, f"'{value}'")
+        elif entry.name == "peer":
+            words.append("--no-peer")
+        else:
+            told = ",".join(map(str, value)) if isinstance(value, tuple) else value
+            words.append(f"--{entry.name.replace('_', '-')} {told}")
+    return " ".join(words)
 
 
 def _stamp() -> str:
