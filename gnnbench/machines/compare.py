@@ -29,8 +29,7 @@ OURS, THEIRS, DGL = "gnnbench", "distdgl", "dgl"
 SYSTEMS = ("vanilla", "hybrid", "hybrid-fused")
 LIFE_S = 180.0  # that a life may take before it is taken for hung
 COPY_S = 0.25
-_HOPS = (1, 2, 3, 4)  # of which rounds are counted
-_FEW = 3  # fanout and steps of those
+_FEW = 3  # fanout and steps where rounds of some hops are counted
 Row = dict[str, Any]
 Say = Callable[[str], None]
 
@@ -42,7 +41,7 @@ class Comparison:
     ``lives``: of each program on each setting; a life has ``epochs`` epochs after one of warm-up.
     ``max_steps``: only the first steps of an epoch, of warm-up ``warm_steps``; 0 all. ``method``:
     of gnnbench's partition; ``dgl`` is the one that DistDGL has, made by DGL. ``peer``: whether
-    DistDGL runs, too.
+    DistDGL runs, too. ``hops``: of these numbers the rounds are counted at the end.
     """
 
     dataset: str = "ogbn_arxiv"
@@ -60,6 +59,7 @@ class Comparison:
     max_steps: int = 0
     warm_steps: int = 3
     peer: bool = True
+    hops: tuple[int, ...] = (1, 2, 3, 4)
     name: str = "gnnbench-compare"
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ def compare(what: Comparison, out: Path, say: Say = print) -> Path:
             about = {"life": life, "first": first}
             rows += _life(what, there, plan, program, about, journal, Path(folder))
             write_csv(out / "machines.csv", MACHINES, rows)
-        for hops in _HOPS:
+        for hops in what.hops:
             say(f"rounds of {hops} hops")
             there = Network(min(what.machines), max(what.rates), what.delay, what.name)
             few = replace(what, fanouts=(_FEW,) * hops, hidden=16, batch_size=100)

@@ -1,0 +1,88 @@
+"""Where ranks meet: those that differ are refused, one that does not come is not waited for long."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+import torch.distributed as dist
+
+from gnnbench.errors import CellsFailedError, UsageError
+from gnnbench.partition import rendezvous
+
+TRAIN = [sys.executable, "-m", "gnnbench.partition.example", "ogbn_arxiv~twin@0.01"]
+TRAIN += ["--methods", "random", "--fanouts", "3,2", "--batch-size", "64", "--hidden", "8"]
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path_factory):
+    """Variables of rank 0 of a group of two, at a port that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    told = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    told["GNNBENCH_DATA"] = str(tmp_path_factory.getbasetemp() / "commands")
+    told["OMP_NUM_THREADS"] = "1"
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        (["--epochs", "2"], "epochs: 2 instead of 1"),
+        (["--methods", "contiguous"], "methods: 'contiguous' instead of 'random'"),
+    ],
+)
+def test_ranks_that_differ_are_refused_with_a_sentence(place, own, told):
+    ranks = [
+        subprocess.Popen(
+            [*TRAIN, *(own if rank else [])],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    for rank in ranks:
+        _, error = rank.communicate(timeout=120)
+        assert rank.returncode == UsageError.exit_code
+        assert error.endswith(
+            f"gnnbench: rank 1 differs from rank 0 in {told}; start all ranks with the same\n"
+        )
+
+
+def test_who_does_not_come_is_not_waited_for_longer_than_said(place):
+    told = re.escape("rank 0 of 2 lost the others (they meet at 127.0.0.1:")
+    with (
+        pytest.raises(CellsFailedError, match=told + r"\d+\): .* did not answer for 1 s"),
+        rendezvous.meeting({}, timeout=1.0),
+    ):
+        pass
+    assert not dist.is_initialized()
+
+
+def test_versions_are_part_of_what_is_agreed(place, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+
+    def other(found, mine):
+        found[0] = {**mine, "torch": "1.0"}
+
+    monkeypatch.setattr(dist, "all_gather_object", other)
+    with rendezvous.meeting({"graph": "a"}) as (rank, ranks):
+        assert (rank, ranks) == (0, 1)
+    monkeypatch.setattr(rendezvous, "__version__", "0.0")
+    seen = {}
+    monkeypatch.setattr(dist, "all_gather_object", lambda found, mine: seen.update(mine))
+    with rendezvous.meeting({"graph": "a"}):
+        assert seen.keys() == {"graph", "gnnbench", "torch", "Python"}
+        assert seen["gnnbench"] == "0.0" and seen["graph"] == "'a'"
+
+
+def test_an_error_of_the_block_is_its_own(place, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with pytest.raises(RuntimeError, match="^mine$"), rendezvous.meeting({}):
+        raise RuntimeError("mine")
+    assert not dist.is_initialized()
