@@ -37,6 +37,11 @@ class Opened:
         """Rows of ``metrics.csv``."""
         return Metrics(self.run.metrics)
 
+    @property
+    def table(self) -> Path:
+        """The file that its rows are of."""
+        return self.run.path / ("machines.csv" if self.run.machines else "cells.csv")
+
     @cached_property
     def named(self) -> Labels:
         """What its cells are called."""

@@ -1,10 +1,11 @@
-"""Where ranks meet: those that differ are refused, one that does not come is not waited for long."""
+"""Where ranks meet: those that differ are refused, one that does not come ends the others."""
 
 import os
 import re
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 import torch.distributed as dist
@@ -83,6 +84,25 @@ def test_versions_are_part_of_what_is_agreed(place, monkeypatch):
 
 def test_an_error_of_the_block_is_its_own(place, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
-    with pytest.raises(RuntimeError, match="^mine$"), rendezvous.meeting({}):
+    with pytest.raises(RuntimeError, match=r"^mine$"), rendezvous.meeting({}):
         raise RuntimeError("mine")
     assert not dist.is_initialized()
+
+
+def test_a_killed_rank_ends_the_other_with_a_sentence(place):
+    ranks = [
+        subprocess.Popen(
+            [*TRAIN, "--epochs", "100000"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    time.sleep(8)  # they train by now, or are on the way to it
+    ranks[1].kill()
+    ranks[1].wait()
+    _, error = ranks[0].communicate(timeout=60)
+    assert ranks[0].returncode == CellsFailedError.exit_code, error
+    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in error
