@@ -199,6 +199,16 @@ def copies(rows: Iterable[Row]) -> Mapping[float, Estimate]:
     return {rate: geometric_interval(list(own.values())) for rate, own in sorted(found.items())}
 
 
+def _of_lives(rows: Iterable[Row]) -> float:
+    """How far last losses of equal epochs lie apart: lives and links draw the same."""
+    found: dict[tuple[Any, ...], list[float]] = {}
+    for row in rows:
+        if row["system"] != "distdgl":
+            key = tuple(row[name] for name in ("dataset", "machines", "fanouts", "epoch"))
+            found.setdefault(key, []).append(row["last_loss"])
+    return max((max(losses) - min(losses) for losses in found.values()), default=0.0)
+
+
 def remarks(run: Run) -> list[str]:
     """What stands below the tables: copies, losses, equality of work, noise."""
     told = [
@@ -209,7 +219,8 @@ def remarks(run: Run) -> list[str]:
     gaps = [gap for setting in settings(run.machines) if (gap := setting.gap()) is not None]
     if gaps:
         told.append(
-            f"Losses of hybrid and vanilla differ by {max(gaps):.2g} at most, step by step."
+            f"Losses of hybrid and vanilla differ by {max(gaps):.2g} at most, step by step; those"
+            f" of gnnbench's lives by {_of_lives(run.machines):.2g}."
         )
     for row in run.record.get("work", []):
         middle, low, high = (100 * value for value in row["difference"])

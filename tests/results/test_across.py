@@ -70,13 +70,17 @@ def test_a_run_is_read_back_with_its_remarks(tmp_path):
         ' "difference": [0.01, -0.01, 0.03]}],'
         ' "distdgl_partitions": {"2": {"cut": 1000, "edges": 4000}}}'
     )
-    write(tmp_path / "run", run(), work)
+    rows = run()
+    rows[-4]["last_loss"] = 1.5
+    assert (rows[-4]["system"], rows[-4]["life"]) == ("hybrid", 4)
+    write(tmp_path / "run", rows, work)
     found = read_machines(tmp_path / "run")
     assert found.cells == [] and len(found.machines) == 5 * 8
     assert across.remarks(found) == [
         "A copy between two machines at 1 Gbit/s came to 0.950 [0.950, 0.950] Gbit/s of payload"
         " (5 copies).",
-        "Losses of hybrid and vanilla differ by 1e-06 at most, step by step.",
+        "Losses of hybrid and vanilla differ by 1e-06 at most, step by step; those of gnnbench's"
+        " lives by 0.5.",
         "2 machines: DistDGL's batches have +1.00 % [-1.00, +3.00] edges against gnnbench's (9 and"
         " 8 batches).",
         "2 machines: DGL's METIS cuts 1,000 of 4,000 edges.",
