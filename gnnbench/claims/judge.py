@@ -98,6 +98,8 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
     verdict, reason = _of_the_graph(claim, found, verdict, reason)
     if verdict == REFUTED and claim.of_a_machine:
         verdict, reason = UNCLEAR, f"{reason}; but this size is one of the paper's machine"
+    if verdict == REFUTED and claim.measure in ACROSS and ACROSS[claim.measure].of_time:
+        verdict, reason = UNCLEAR, f"{reason}; but emulated machines share their cores"
     if verdict == REFUTED and claim.cause:
         reason = "; ".join(filter(None, (reason, rates_here(claim.paper, found[0].opened, runs))))
     return Judged(claim, verdict, reason, found)

@@ -242,7 +242,7 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
     found: dict[int, dict[str, dict[str, list[float]]]] = {}
     taken: set[tuple[Any, ...]] = set()
     for line in lines:
-        key = (line["machines"], line["system"], line["epoch"], line["rank"])
+        key: tuple[Any, ...] = tuple(line[k] for k in ("machines", "system", "epoch", "rank"))
         if line["system"] == THEIRS:
             key = (*key, line["rate_gbit_s"], line["life"])
         if (

@@ -52,7 +52,7 @@ class _Timed:
 
     def forget(self) -> None:
         """Begin anew."""
-        self.seconds: Counter[str] = Counter()
+        self.seconds = {"sample": 0.0, "features": 0.0}
         self.edges: list[int] = []
         self.nodes: list[int] = []
         self.seeds = 0
@@ -94,8 +94,7 @@ def live(plan: Plan) -> list[Row]:
         systems: dict[str, tuple[Rank, _Timed, _Few]] = {}
         for system in dict.fromkeys(system for system, _ in plan.epochs):
             mode, sampler = SYSTEMS[system]
-            how = {"sampler": sampler, "seed": plan.seed}
-            rank = join(graph, partition, mode, plan.fanouts, **how)
+            rank = join(graph, partition, mode, plan.fanouts, sampler=sampler, seed=plan.seed)
             timed = _Timed(rank)
             trainer = _Few(
                 replace(rank, sampler=timed, features=timed),

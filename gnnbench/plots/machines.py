@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gnnbench.plots.style import PALETTE, PHASE_COLOURS, panels
+from gnnbench.plots.style import PALE, PALETTE, PHASE_COLOURS, panels
 from gnnbench.results import across
 from gnnbench.results.across import Setting
 from gnnbench.results.reader import Run
@@ -27,13 +27,16 @@ def figure(run: Run) -> Figure:
     top = max(ax.get_ylim()[1] for ax in axes[: len(found)])
     for ax in axes[: len(found)]:
         ax.set_ylim(0, top)
-    axes[0].set_ylabel("epoch, slowest rank (s)")
+    axes[0].set_ylabel(f"{across.steps_of(found)}, slowest rank (s)")
     axes[0].legend(fontsize=8, frameon=False)
     _bytes(axes[-1], found)
     first = found[0]
+    noisy = any(setting.noisy() for setting in found)
     figure.suptitle(
         f"{first.dataset}, fanouts {first.fanouts}, batch {first.batch_size} a rank, hidden"
-        f" {first.hidden}: machines emulated, cores shared",
+        f" {first.hidden}: machines emulated, cores shared"
+        + "; pale: others used them, too"
+        * noisy,
         fontsize=10,
     )
     return figure
@@ -41,19 +44,20 @@ def figure(run: Run) -> Figure:
 
 def _times(ax: Axes, setting: Setting) -> None:
     names = [name for name in NAMES if setting.of(name)]
+    alpha = PALE if setting.noisy() else None
     for x, name in enumerate(names):
         whole = setting.time(name, "wall_s")
         base = 0.0
         for column, phase in PARTS:
             part = setting.time(name, column).value
             ax.bar(
-                x, part, bottom=base, color=PHASE_COLOURS[phase],
+                x, part, bottom=base, color=PHASE_COLOURS[phase], alpha=alpha,
                 label=WORDS[column] if x == 0 else None,
             )  # fmt: skip
             base += part
         ax.bar(
             x, max(0.0, whole.value - base), bottom=base, color=PHASE_COLOURS["compute"],
-            label=WORDS["rest"] if x == 0 else None,
+            alpha=alpha, label=WORDS["rest"] if x == 0 else None,
         )  # fmt: skip
         ends = [[whole.value - whole.low], [whole.high - whole.value]]
         ax.errorbar(x, whole.value, yerr=ends, color="black", capsize=3, lw=1)

@@ -90,6 +90,12 @@ def timed(found: Iterable[Setting]) -> list[Setting]:
     return [s for s in found if any(not row["warmup"] for row in s.rows)]
 
 
+def steps_of(found: Iterable[Setting]) -> str:
+    """What is timed: ``epoch of 6 steps``."""
+    steps = {row["steps"] for s in found for row in s.rows if not row["warmup"]}
+    return f"epoch of {', '.join(map(str, sorted(steps)))} steps"
+
+
 def where(setting: Setting) -> str:
     """``2 machines, 1 Gbit/s``."""
     delay = f", {setting.delay_s * 1e3:g} ms later" if setting.delay_s else ""
@@ -115,6 +121,7 @@ def _times(found: Sequence[Setting]) -> Part:
                     "machines": str(setting.machines),
                     "link": f"{setting.rate_gbit_s:g} Gbit/s",
                     "name": system,
+                    "steps": str(max(r["steps"] for r in setting.of(system) if not r["warmup"])),
                     "epoch": time(walls.value),
                     "+-": time((walls.high - walls.low) / 2, 2) if walls.n > 1 else "",
                     "sample": time(setting.time(system, "sample_s").value),
@@ -126,8 +133,8 @@ def _times(found: Sequence[Setting]) -> Part:
                 }
             )
     heads = (
-        "machines", "link", "name", "epoch", "+-", "sample", "features", "vanilla's epoch over",
-        "vanilla's sampling over", "lives", "noisy",
+        "machines", "link", "name", "steps", "epoch", "+-", "sample", "features",
+        "vanilla's epoch over", "vanilla's sampling over", "lives", "noisy",
     )  # fmt: skip
     return Part(heads, lines, "Times of the slowest rank")
 
