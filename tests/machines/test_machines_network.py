@@ -74,6 +74,21 @@ def test_what_is_half_made_is_removed(monkeypatch):
 
 
 @needs_root
+def test_a_delay_that_the_kernel_cannot_make_is_told(monkeypatch):
+    run = network._run
+
+    def without_netem(words):
+        if "netem" in words:
+            raise UsageError("Specified qdisc kind is unknown")
+        return run(words)
+
+    monkeypatch.setattr(network, "_run", without_netem)
+    with pytest.raises(MissingError, match="no netem, which a delay takes; leave the delay out"):
+        network.make(Network(2, 1.0, delay=5.0, name=NAME))
+    assert network.namespaces(NAME) == []
+
+
+@needs_root
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_leaves_nothing(sign):
     run = subprocess.Popen([*COMMAND, "run", "--name", NAME, "--", "sleep", "1000"])

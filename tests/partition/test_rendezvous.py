@@ -65,21 +65,27 @@ def test_who_does_not_come_is_not_waited_for_longer_than_said(place):
     assert not dist.is_initialized()
 
 
-def test_versions_are_part_of_what_is_agreed(place, monkeypatch):
+@pytest.mark.parametrize("what", ["gnnbench", "torch", "Python"])
+def test_another_version_is_refused(place, monkeypatch, what):
     monkeypatch.setenv("WORLD_SIZE", "1")
 
-    def other(found, mine):
-        found[0] = {**mine, "torch": "1.0"}
+    def gathered(found, mine):
+        found[:] = [mine, {**mine, what: "0.0"}]
 
-    monkeypatch.setattr(dist, "all_gather_object", other)
-    with rendezvous.meeting({"graph": "a"}) as (rank, ranks):
-        assert (rank, ranks) == (0, 1)
-    monkeypatch.setattr(rendezvous, "__version__", "0.0")
-    seen = {}
-    monkeypatch.setattr(dist, "all_gather_object", lambda found, mine: seen.update(mine))
-    with rendezvous.meeting({"graph": "a"}):
-        assert seen.keys() == {"graph", "gnnbench", "torch", "Python"}
-        assert seen["gnnbench"] == "0.0" and seen["graph"] == "'a'"
+    monkeypatch.setattr(dist, "all_gather_object", gathered)
+    with (
+        pytest.raises(UsageError, match=rf"^rank 1 differs from rank 0 in {what}: 0\.0 instead of"),
+        rendezvous.meeting({"graph": "a"}),
+    ):
+        pass
+    assert not dist.is_initialized()
+
+
+def test_those_who_agree_go_on(place, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with rendezvous.meeting({"graph": "a"}) as found:
+        assert found == (0, 1) and dist.is_initialized()
+    assert not dist.is_initialized()
 
 
 def test_an_error_of_the_block_is_its_own(place, monkeypatch):
