@@ -325,7 +325,8 @@ def time_ratio(opened: Opened, first: Row, second: Row, measure: str) -> tuple[E
         for row in _beside(opened, a, b, stage):
             if measure == DEVICE and not math.isnan(row["ratio"]):
                 return inside.device_ratio(opened, first, second), _doubt(row)
-            found = Estimate(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"], row["pairs"])
+            low, high = or_nan(row["ratio_ci_low"]), or_nan(row["ratio_ci_high"])  # one pair: none
+            found = Estimate(row["ratio"], low, high, row["pairs"])
             if turned:
                 found = Estimate(1 / found.value, 1 / found.high, 1 / found.low, found.n)
             return found, _doubt(row)

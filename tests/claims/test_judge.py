@@ -158,6 +158,19 @@ def test_the_other_way_round_the_ratio_is_turned(two):
     assert found.verdict == "holds"
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_ratio_of_one_pair_has_no_interval(two, turned):
+    couple = ["tsota features.policy=degree", "tsota features.policy=presc#1"]
+    of, beside = couple[::-1] if turned else couple
+    folder = two(2.5, None, None, pairs=1)
+    for asked in (
+        timed(of=of, beside=beside),
+        timed(of=of, beside=beside, kind="order", number=None, least=1.0),
+    ):
+        found = verdict_of(asked, folder)
+        assert found.verdict == "unclear" and "fewer than 5 pairs" in found.reason
+
+
 @pytest.mark.parametrize(
     ("row", "why"),
     [
