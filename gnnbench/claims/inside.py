@@ -17,6 +17,7 @@ from gnnbench.stages.counts import (
     DEVICE_TIME,
     HOT_SIMILARITY,
     HOTNESS_TIME,
+    MAPPING_SHARE,
     MATCH_LEAST,
     MATCH_MOST,
     MEMORY_BYTES,
@@ -40,6 +41,12 @@ def match_spread(opened: Opened, row: Row) -> Estimate:
 def hot_similarity(opened: Opened, row: Row) -> Estimate:
     """Likeness of the hottest tenth of two epochs (GNNLab, Table 2): exact of these epochs."""
     found = opened.metrics.value(row["id"], "features", HOT_SIMILARITY)
+    return NOTHING if found is None else exact(found)
+
+
+def mapping_share(opened: Opened, row: Row) -> Estimate:
+    """GPU memory that mapping a table took over its bytes: exact of that table."""
+    found = opened.metrics.value(row["id"], "features", MAPPING_SHARE)
     return NOTHING if found is None else exact(found)
 
 
