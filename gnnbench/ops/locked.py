@@ -25,9 +25,10 @@ class LockedTensor:
     to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
     nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
     contents in the error. ``memory=vmm``: always a copy, in memory that the driver makes
-    (:func:`vmm_memory`), which ``device`` alone reads. ``mapping_share`` is the memory of the GPU that
-    mapping took over what was mapped, None where it was mapped before. Raises ``HostMemoryError`` where the host's
-    memory cannot be locked, ``UsageError`` where the driver makes none.
+    (:func:`vmm_memory`), which ``device`` alone reads. ``mapping_share`` is the GPU's memory that
+    mapping took, over the bytes mapped; None where they were mapped before. Raises
+    ``HostMemoryError`` where the host's memory cannot be locked, ``UsageError`` where the driver
+    makes none.
     """
 
     def __init__(
