@@ -30,7 +30,9 @@ article { margin: 1.2em 0; padding: .6em 1em; border-left: 4px solid #ccc; }
 article h3 { margin: 0; font-size: 1em; }
 article p { margin: .3em 0; }
 table { border-collapse: collapse; margin: .5em 0; font-size: .9em; }
-td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top; }
+td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top;
+  overflow-wrap: anywhere; }
+th { overflow-wrap: normal; }
 svg text { font: 11px system-ui, sans-serif; fill: #555; }
 img { max-width: 100%; }
 .verdict { font-weight: bold; }
