@@ -35,6 +35,7 @@ table { border-collapse: collapse; margin: .5em 0; font-size: .9em; }
 td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top;
   overflow-wrap: anywhere; }
 th { overflow-wrap: normal; }
+svg { max-width: 100%; }
 svg text { font: 11px system-ui, sans-serif; fill: #555; }
 .figure { overflow-x: auto; }
 .figure img { max-width: 100%; }
