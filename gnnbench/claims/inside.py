@@ -73,8 +73,8 @@ def stage_time(stage: str) -> Number:
         hops = _stage_times(opened, row, stage)
         if not hops:
             return NOTHING
-        ends = (sum(getattr(h, end) for h in hops) for end in ("value", "low", "high"))
-        return Estimate(*ends, min(h.n for h in hops))
+        value, low, high = (sum(getattr(h, e) for h in hops) for e in ("value", "low", "high"))
+        return Estimate(value, low, high, min(h.n for h in hops))
 
     return find
 
