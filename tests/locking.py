@@ -36,6 +36,8 @@ def fake_driver(monkeypatch):
     monkeypatch.setattr(locked, "lock", register)
     monkeypatch.setattr(locked, "unlock", lambda memory: ranges.pop(memory.data_ptr()))
     monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    # A GPU of 1 MiB that gives 8 bytes for every 16 that are mapped.
+    monkeypatch.setattr(locked, "free_memory", lambda: 2**20 - sum(ranges.values()) // 2)
     return ranges
 
 

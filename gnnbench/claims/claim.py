@@ -89,8 +89,8 @@ class Point(_Strict):
             raise ValueError("'beside' belongs to a measure of two systems, and it to that")
         if self.measure in TIMES and not (self.beside and self.by == "ratio"):
             raise ValueError("times are judged as ratios: give 'beside' and by = \"ratio\"")
-        if self.over and (self.by or self.measure in TIMES):
-            raise ValueError("'over' makes one number of cells: without 'beside' and 'along'")
+        if self.over and (self.along or self.measure in TIMES):
+            raise ValueError("'over' makes one number of cells: without 'along', and not of times")
         if self.along and self.beside and self.by != "ratio":
             raise ValueError('steps of couples are of ratios: by = "ratio"')
         if self.along_with and not self.along:

@@ -17,6 +17,7 @@ from gnnbench.stages.counts import (
     DEVICE_TIME,
     HOT_SIMILARITY,
     HOTNESS_TIME,
+    MAPPING_SHARE,
     MATCH_LEAST,
     MATCH_MOST,
     MEMORY_BYTES,
@@ -43,6 +44,12 @@ def hot_similarity(opened: Opened, row: Row) -> Estimate:
     return NOTHING if found is None else exact(found)
 
 
+def mapping_share(opened: Opened, row: Row) -> Estimate:
+    """GPU memory that mapping a table took over its bytes: exact of that table."""
+    found = opened.metrics.value(row["id"], "features", MAPPING_SHARE)
+    return NOTHING if found is None else exact(found)
+
+
 def launches(opened: Opened, row: Row) -> Estimate:
     """Launches a batch of the kernel that takes longest on the GPU: in a sampler the one that
     draws. A batch's launches are counted, and are the same for all."""
@@ -66,8 +73,8 @@ def stage_time(stage: str) -> Number:
         hops = _stage_times(opened, row, stage)
         if not hops:
             return NOTHING
-        ends = (sum(getattr(h, end) for h in hops) for end in ("value", "low", "high"))
-        return Estimate(*ends, min(h.n for h in hops))
+        value, low, high = (sum(getattr(h, e) for h in hops) for e in ("value", "low", "high"))
+        return Estimate(value, low, high, min(h.n for h in hops))
 
     return find
 

@@ -133,19 +133,14 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
         yield from _growth(claim, point, opened)
         return
     first = _rows(claim, point, opened, point.of)
+    if point.over:
+        yield from _pooled(claim, point, opened, first)
+        return
     if point.along:
         pairs = steps(first, point.along, point.along_with)
     elif point.beside:
         second = _rows(claim, point, opened, point.beside, point.beside_rows)
         pairs = couples(first, second, (point.of, point.beside), point.beside_rows)
-    elif point.over:
-        for pool in pools(first, point.over):
-            if len(pool) < 2:  # one alone tells nothing of how they differ
-                continue
-            doubt = next(filter(None, (_doubt(point, row) for row in pool)), "")
-            each = [MEASURES[point.measure](opened, row) for row in pool]
-            yield _Number(pooled(each), doubt, tuple(pool))
-        return
     else:
         for row in first:
             doubt = _doubt(point, row)
@@ -160,6 +155,30 @@ def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
         else:
             mine, other = (MEASURES[point.measure](opened, row) for row in (a, b))
             yield _Number(_of_two(mine, other, point.by), doubt, (a, b))
+
+
+def _pooled(claim: Claim, point: Point, opened: Opened, first: list[Row]) -> Iterable[_Number]:
+    """Means over cells that differ in a column alone, or two such beside one another."""
+    mine = _means(point, opened, first)
+    if not point.beside:
+        yield from mine
+        return
+    second = _rows(claim, point, opened, point.beside, point.beside_rows)
+    but = (*point.beside_rows, point.over)
+    for a, b in product(mine, _means(point, opened, second)):
+        if couples([a.rows[0]], [b.rows[0]], (point.of, point.beside), but):
+            both = _of_two(a.estimate, b.estimate, point.by)
+            yield _Number(both, a.doubt or b.doubt, (a.rows[0], b.rows[0]))
+
+
+def _means(point: Point, opened: Opened, rows: list[Row]) -> list[_Number]:
+    found = []
+    for pool in pools(rows, point.over):
+        if len(pool) > 1:  # one alone tells nothing of how they differ
+            doubt = next(filter(None, (_doubt(point, row) for row in pool)), "")
+            each = [MEASURES[point.measure](opened, row) for row in pool]
+            found.append(_Number(pooled(each), doubt, tuple(pool)))
+    return found
 
 
 def _growth(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:

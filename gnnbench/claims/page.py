@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from gnnbench.claims.reproduce import Step
 
 NAME = "index.html"
+READABLE = 0.6  # of its own size a figure can be read
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em;
   color: #222; background: #fff; }
@@ -30,9 +32,13 @@ article { margin: 1.2em 0; padding: .6em 1em; border-left: 4px solid #ccc; }
 article h3 { margin: 0; font-size: 1em; }
 article p { margin: .3em 0; }
 table { border-collapse: collapse; margin: .5em 0; font-size: .9em; }
-td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top; }
+td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top;
+  overflow-wrap: anywhere; }
+th { overflow-wrap: normal; }
+svg { max-width: 100%; }
 svg text { font: 11px system-ui, sans-serif; fill: #555; }
-img { max-width: 100%; }
+.figure { overflow-x: auto; }
+.figure img { max-width: 100%; }
 .verdict { font-weight: bold; }
 .v0 { border-color: #009E73; } .v1 { border-color: #56B4E9; } .v3 { border-color: #D55E00; }
 .small { color: #666; font-size: .9em; }
@@ -167,11 +173,19 @@ def _figures(out: Path, found: Sequence[Judged], runs: Sequence[Opened]) -> list
             f" {escape(revision(record))}. {_link(out, opened.table)}. Claims: {told}</p>"
         )
         for figure in sorted((path / "figures").glob("*.svg")):
-            data = base64.b64encode(figure.read_bytes()).decode("ascii")
+            drawn = figure.read_bytes()
+            data = base64.b64encode(drawn).decode("ascii")
             parts.append(
-                f'<p><img alt="{escape(figure.stem)}" src="data:image/svg+xml;base64,{data}"></p>'
+                f'<p class="figure"><img alt="{escape(figure.stem)}"{_least_width(drawn)}'
+                f' src="data:image/svg+xml;base64,{data}"></p>'
             )
     return parts
+
+
+def _least_width(drawn: bytes) -> str:
+    """A wide figure is scrolled rather than made too small to be read."""
+    found = re.search(rb'<svg[^>]* width="([0-9.]+)pt"', drawn)
+    return f' style="min-width: {READABLE * float(found[1]):.0f}pt"' if found else ""
 
 
 def _anchor(ident: str) -> str:

@@ -25,14 +25,17 @@ class LockedTensor:
     to twice as much as is needed: too much for a table or a graph. Unlocked by ``close``, or when
     nothing refers to the object. ``device`` is one of the GPUs that read it, ``what`` names the
     contents in the error. ``memory=vmm``: always a copy, in memory that the driver makes
-    (:func:`vmm_memory`), which ``device`` alone reads. Raises ``HostMemoryError`` where the host's
-    memory cannot be locked, ``UsageError`` where the driver makes none.
+    (:func:`vmm_memory`), which ``device`` alone reads. ``mapping_share`` is the GPU's memory that
+    mapping took, over the bytes mapped; None where they were mapped before. Raises
+    ``HostMemoryError`` where the host's memory cannot be locked, ``UsageError`` where the driver
+    makes none.
     """
 
     def __init__(
         self, source: Tensor, device: torch.device | str, what: str, memory: str = REGISTERED
     ) -> None:
         self._tensor: Tensor | None
+        self.mapping_share: float | None = None
         if memory == VMM:
             self._tensor = vmm_copy(source, device)  # freed with the last tensor over it
             return
@@ -45,7 +48,11 @@ class LockedTensor:
         if size == 0:
             return
         with torch.cuda.device(torch.device(device)):
+            before = free_memory()
             code = lock(copy) if region is None else lock_region(region)
+            if region is None or region.locks == 1:  # else another one has had it mapped
+                mapped = size if region is None else region.whole.nbytes
+                self.mapping_share = (before - free_memory()) / mapped
         if code != 0:
             self._tensor = None
             raise HostMemoryError(
@@ -98,6 +105,11 @@ def vmm_memory(size: int, device: torch.device | str) -> Tensor:
     with native_errors():
         memory: Tensor = torch.ops.gnnbench.vmm_memory(torch.empty(0, device=device), size)
     return memory
+
+
+def free_memory() -> int:
+    """Bytes of the current GPU's memory that nobody has taken."""
+    return int(torch.cuda.mem_get_info()[0])
 
 
 def lock(memory: Tensor) -> int:

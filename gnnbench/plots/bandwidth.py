@@ -7,6 +7,7 @@ turn with the gathers. The requests for a row are its address model's (Figs. 4 a
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ GIGABYTE = 1e9
 FLOAT_BYTES = 4
 MARKERS = "osD^vPX*"
 DASHES = ("--", ":")
+NEAREST_LABEL = 0.06  # of an axis, from one label to the next
 COPIES = {
     "host": "copy, host", "host_copy": "copy over the link", "zero_copy": "copy over the link",
     "device": "copy, device", "cache": "copy, device",
@@ -244,10 +246,19 @@ def _lines(ax: Axes, over: Axis, rows: list[Row], names: list[str], known: Metri
 
 
 def _scale(ax: Axes, ticks: Sequence[float]) -> None:
-    """Every value is a tick; far from one another they are laid out by their logarithm."""
-    if ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks):
+    """Every value is a tick; far from one another they are laid out by their logarithm.
+
+    One that is too near the last that has a label has none.
+    """
+    far = ticks[0] > 0 and ticks[-1] / ticks[0] > len(ticks)
+    at = [math.log(t) for t in ticks] if far else list(ticks)
+    told, last = [""] * len(ticks), -math.inf
+    for n, place in enumerate(at):
+        if place - last >= NEAREST_LABEL * (at[-1] - at[0]):
+            told[n], last = f"{ticks[n]:,g}", place
+    if far:
         ax.set_xscale("log")
-    ax.set_xticks(ticks, [f"{t:,g}" for t in ticks], rotation=30, ha="right")
+    ax.set_xticks(ticks, told, rotation=30, ha="right")
     ax.minorticks_off()
 
 

@@ -13,7 +13,6 @@ from gnnbench.results.labels import fits, parse_label
 from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
 
-
 ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compared with anything
 
 

@@ -98,6 +98,9 @@ PEAK_WITHOUT = measure(
 )
 PEAK_TIME = measure("uncached_time_s", "s", "running that epoch before any other")
 LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
+MAPPING_SHARE = measure(
+    "mapping_share", "1", "memory of the GPU that mapping the table took, over the table's bytes"
+)
 HOT_SIMILARITY = measure(
     "hot_similarity", "1", "visits to the hottest tenth of nodes that two epochs have in common"
 )

@@ -41,6 +41,26 @@ def test_a_spread_over_seeds_has_the_interval_of_their_mean(tmp_path):
     assert verdict_of(asked.model_copy(update={"number": 0.2}), folder).verdict == "refuted"
 
 
+def test_means_over_seeds_of_two_graphs_are_held_against_one_another(tmp_path):
+    """Spreads of 0.06, 0.07, 0.08 less those of 0.01, 0.02, 0.03: 0.05, both halves added."""
+    graphs = {"a": ("reddit~twin", 0.05), "b": ("mag~twin", 0.0)}
+    cells = [cell(f"{g}{n}", "baseline", seed=n, dataset=name)
+             for g, (name, _) in graphs.items() for n in range(3)]  # fmt: skip
+    told = [r for g, (_, more) in graphs.items() for n in range(3)
+            for r in spread(f"{g}{n}", 0.7, 0.71 + 0.01 * n + more)]  # fmt: skip
+    folder = write_run(tmp_path / "run", cells, metrics=told)
+    asked = claim(
+        measure="match_spread", of="baseline", beside="baseline", by="difference", over="seed",
+        rows={"dataset": "reddit"}, beside_rows={"dataset": "mag"}, kind="order", least=0.0,
+        number=None, tolerance=None,
+    )  # fmt: skip
+    (finding,) = verdict_of(asked, folder).findings
+    half = 2 * 4.302653 * 0.01 / math.sqrt(3)
+    assert finding.estimate.value == pytest.approx(0.05)
+    assert finding.estimate.high == pytest.approx(0.05 + half, rel=1e-5)
+    assert [r["id"] for r in finding.rows] == ["a0", "b0"]
+
+
 def stages(ident, name, *hops, looks=5):
     """Rows of stages.csv, a hop's device time with ends a tenth away."""
     return [
@@ -310,7 +330,7 @@ def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"over": "seed", "by": "ratio", "beside": "dgl"}, "'over' makes one number of cells"),
+        ({"over": "seed", "by": "ratio", "along": "threads"}, "'over' makes one number of cells"),
         ({"beside_rows": {"dataset": "mag"}}, "'beside_rows' are those of 'beside'"),
         ({"along_with": ["dataset"]}, "'along_with' belongs to 'along'"),
         ({"along": "seed", "beside": "dgl", "by": "difference"}, "steps of couples are of ratios"),

@@ -98,6 +98,12 @@ def test_the_page_is_whole_in_itself(written):
     assert "url(" not in path.read_text() and "@import" not in path.read_text()
 
 
+def test_a_wide_figure_keeps_a_width_at_which_it_can_be_read():
+    wide = b'<?xml version="1.0"?>\n<svg height="200pt" width="1700.5pt" xmlns="x"><path/></svg>'
+    assert page._least_width(wide) == ' style="min-width: 1020pt"'
+    assert page._least_width(b"<svg><path/></svg>") == ""
+
+
 def test_links_lead_to_rows_and_to_claims(written):
     path, _ = written
     reader = read(path)

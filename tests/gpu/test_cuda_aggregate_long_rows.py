@@ -80,7 +80,9 @@ def test_a_row_of_all_edges(ops, dim):
         assert torch.equal(out.double(), exact(block, grad))
 
 
-@pytest.mark.parametrize("degree", [0, 1, 63, 64, 126, 127, 128, 129, 130, 255, 256, 257, 4095, 4096, 4225, 4353])
+@pytest.mark.parametrize(
+    "degree", [0, 1, 63, 64, 126, 127, 128, 129, 130, 255, 256, 257, 4095, 4096, 4225, 4353]
+)
 def test_lengths_about_a_chunk_s(ops, degree):
     """At every place between short rows."""
     for before in range(0, 140, 3):

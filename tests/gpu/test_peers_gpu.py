@@ -62,7 +62,7 @@ def trains(system, where, epochs=8):
 
 @pytest.mark.parametrize("model", sorted(MODELS))
 @pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("topology", TOPOLOGIES)
+@pytest.mark.parametrize("topology", [*TOPOLOGIES, "cpu"])
 def test_dgl(make, topology, table, model):
     settings = {"sampler.topology": topology, "features.table": table}
     system = make("dgl", settings, model=model, learning_rate=0.02)

@@ -30,6 +30,8 @@ def test_shared_memory_is_locked_in_place_and_once(driver, table):
     assert first.tensor.data_ptr() == second.tensor.data_ptr() == table.data_ptr()
     assert rest.tensor.data_ptr() == table[2:].data_ptr()
     assert driver == {table.data_ptr(): 240}
+    # The first one maps it all: 120 bytes of the GPU's for 240.
+    assert [t.mapping_share for t in (first, second, rest)] == [0.5, None, None]
     second.close()
     second.close()
     del rest

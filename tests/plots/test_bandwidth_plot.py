@@ -2,6 +2,7 @@
 
 import json
 
+import matplotlib.pyplot as plt
 import pytest
 
 from gnnbench.plots import bandwidth, draw
@@ -203,3 +204,13 @@ def test_incorrect_rates_and_rates_without_a_copy_are_not_drawn(run, tmp_path):
 def test_it_is_drawn_as_files(run, tmp_path):
     run([cell(1), cell(2, **WIDER)], [*told(1, 4.0, 5.0), *told(2, 3.0, 5.0)])
     assert [p.name for p in draw(tmp_path, ["bandwidth"])] == ["bandwidth.png", "bandwidth.svg"]
+
+
+def test_labels_that_would_lie_upon_one_another_are_left_out():
+    """Rows of 1024 to 1044 bytes beside one of 480: the axis has room for two of them."""
+    figure, ax = plt.subplots()
+    bandwidth._scale(ax, [480, 1024, 1028, 1032, 1044])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["480", "1,024", "", "", ""]
+    bandwidth._scale(ax, [64, 128, 512, 1024])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["64", "128", "512", "1,024"]
+    plt.close(figure)

@@ -134,6 +134,7 @@ def test_a_samplers_defaults_are_those_of_the_device():
     here, there = ours.resolved("cpu"), ours.resolved("cuda")
     assert (here.pick, here.frontier, here.topology) == ("floyd", "cumulative", "cpu")
     assert (there.pick, there.frontier, there.topology) == ("reservoir", "cumulative", "gpu")
+    assert DglSampler(topology="cpu").resolved("cuda").topology == "cpu"  # drawn by the host
     off = native("hop-by-hop", topology="cpu").resolved("cuda")
     assert (off.pick, off.topology) == ("floyd", "cpu")  # drawn on the CPU
     assert native("hop-by-hop", topology="uva").resolved("cuda").pick == "reservoir"

@@ -11,7 +11,7 @@ from gnnbench.cache.policy import Footprint
 from gnnbench.ops.access import PAGE_ORDERED, READERS
 from gnnbench.ops.features import gather_zero_copy
 from gnnbench.ops.locked import REGISTERED, LockedTensor
-from gnnbench.stages.counts import LOCK_TIME, Measure
+from gnnbench.stages.counts import LOCK_TIME, MAPPING_SHARE, Measure
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
@@ -31,8 +31,9 @@ class LockedRows(RowStore):
         self._seconds = time.perf_counter() - begin
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
-        """The seconds that locking took."""
-        return {LOCK_TIME: self._seconds}
+        """The seconds that locking took, and the GPU's memory that mapping did."""
+        share = self._table.mapping_share
+        return {LOCK_TIME: self._seconds} | ({} if share is None else {MAPPING_SHARE: share})
 
     @property
     def table(self) -> Tensor:

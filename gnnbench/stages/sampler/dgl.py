@@ -30,7 +30,8 @@ class DglSampler(SamplerSpec):
     """DGL's own sampler, on the CPU and, where DGL is built with CUDA, on a GPU.
 
     On a GPU the graph is in its memory, or in locked host memory that it reads; DGL has no fused
-    sampler there and passes over ``fused``.
+    sampler there and passes over ``fused``. With ``topology=cpu`` the host draws for a GPU's cell,
+    and the blocks are copied there, as DGL's ``DataLoader`` does of a graph on the CPU.
 
     DGL 1.1.3's fused sampler with int32 ids does not reset its map between calls and draws fewer
     edges from the second call on; with int64 ids it is right, and that is the default here. The
@@ -48,7 +49,7 @@ class DglSampler(SamplerSpec):
     topology: str = option(
         DEFAULT,
         "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
-        " cpu: the default there",
+        " cpu: drawn by the host, the default there",
         (DEFAULT, *TOPOLOGIES),
     )
 
@@ -59,7 +60,7 @@ class DglSampler(SamplerSpec):
 
     def resolved(self, device: str) -> Self:
         """The same with every default put in."""
-        known = ("cpu",) if device == "cpu" else ("gpu", "uva")
+        known = ("cpu",) if device == "cpu" else TOPOLOGIES
         return replace(super().resolved(device), topology=self._chosen("topology", known))
 
     def picks_on(self, device: str) -> tuple[str, ...]:
@@ -98,9 +99,17 @@ class DglStage(SamplerStage):
 
     def sample(self, seeds: Tensor, epoch: int, number: int) -> DglBatch:
         """Input nodes, seeds and blocks as DGL returns them."""
-        seeds = seeds.to(self.job.device, self._id_type)
+        on = self.job.device
+        seeds = seeds.to("cpu" if self._topology == "cpu" else on, self._id_type)
         nodes, seeds, blocks = self._sampler.sample(self._graph, seeds)
+        if self._topology == "cpu" and on.type != "cpu":
+            nodes, seeds, blocks = nodes.to(on), seeds.to(on), [b.to(on) for b in blocks]
         return DglBatch(self._dgl, number, seeds, nodes, blocks)
+
+    @property
+    def sampled_on(self) -> torch.device:
+        """The GPU, but the host where the topology is."""
+        return torch.device("cpu") if self._topology == "cpu" else self.job.device
 
     def graph_bytes(self) -> int:
         """The topology, where it is in device memory."""

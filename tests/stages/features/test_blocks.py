@@ -98,6 +98,8 @@ def reader(monkeypatch):
         return zero_copy(table, ids, "", blocks)
 
     class Locked:
+        mapping_share = None
+
         def __init__(self, table, device, what, memory):
             self.tensor = table
 

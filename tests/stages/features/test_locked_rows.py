@@ -9,7 +9,7 @@ from locking import fake_driver, held_table
 
 from gnnbench.errors import HostMemoryError, MissingError
 from gnnbench.ops import locked
-from gnnbench.stages.counts import LOCK_TIME, Counts
+from gnnbench.stages.counts import LOCK_TIME, MAPPING_SHARE, Counts
 from gnnbench.stages.features import BoltGather, DglGather, Uva, foreign, uva
 
 SPECS = {"uva": Uva(), "dgl": DglGather().resolved("cuda"), "graphbolt": BoltGather()}
@@ -50,7 +50,8 @@ def test_a_held_table_is_read_where_it_lies(driver, read, name):
     table = held_table()
     store = build(SPECS[name], table)
     assert driver == {table.data_ptr(): 240}
-    assert list(store.prepare(None)) == [LOCK_TIME]
+    found = store.prepare(None)
+    assert list(found) == [LOCK_TIME, MAPPING_SHARE] and found[MAPPING_SHARE] == 0.5
     for ids in ([3, 14, 3], [0]):
         found = store.load(SimpleNamespace(input_nodes=torch.tensor(ids, dtype=torch.int32)))
         assert torch.equal(found, table[ids])
