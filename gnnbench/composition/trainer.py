@@ -76,13 +76,14 @@ class Trainer:
         self._optimizer.step()
         return found
 
-    def step_of_nothing(self) -> None:
-        """The update of a batch of which this rank of the group has no seeds."""
+    def step_of_nothing(self) -> Tensor:
+        """The update of a batch of which this rank of the group has no seeds; its mean loss."""
         assert self.group is not None
         self._optimizer.zero_grad()
         zero = torch.zeros((), device=self._device)
-        self.losses.append(self.group.average(self._trained, zero, zero))
+        found = self.group.average(self._trained, zero, zero)
         self._optimizer.step()
+        return found
 
     @property
     def _trained(self) -> list[Tensor]:

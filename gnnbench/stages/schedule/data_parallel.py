@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
     from gnnbench.stages.order import OrderSpec
     from gnnbench.stages.sampler.base import SamplerSpec
+    from gnnbench.stages.schedule.ranks import Part
 
 STORES = ("host", "uva", "gpu")  # that know nothing of other batches
 ORDERS = ("as-drawn",)
@@ -66,6 +67,12 @@ class DataParallel(ScheduleSpec):
             raise UnsupportedError(
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
+
+    def part(self, rank: int, ranks: int) -> Part:
+        """A rank's stretch of every batch."""
+        from gnnbench.stages.schedule.ranks import Part
+
+        return Part(rank, ranks)
 
     def build(self, job: Job) -> Schedule:
         """Start the other ranks."""
