@@ -187,11 +187,15 @@ class Desk:
                 assert isinstance(connection, Connection)
                 rank = asked[connection]
                 try:
-                    if self._is_over(rank, receive(connection)):
-                        del asked[connection]
+                    word = receive(connection)
                 except GoneError:
                     self._lose(f"rank {rank} has ended")
                     return
+                if isinstance(word, GiveUp):
+                    self._lose(f"rank {rank} has failed")
+                    return
+                if self._is_over(rank, word):
+                    del asked[connection]
             for rank in self._answer():
                 del asked[self._lines[rank]]
 
@@ -209,18 +213,16 @@ class Desk:
             tasks.fill(word.batch, word)
         elif isinstance(word, Taken):
             tasks.free(word.batch)
-        elif isinstance(word, Want):
-            tasks.want(rank, time.perf_counter())
         else:
-            assert isinstance(word, GiveUp)
-            raise GoneError
+            assert isinstance(word, Want)
+            tasks.want(rank, time.perf_counter())
         return False
 
     def _answer(self) -> list[int]:
         """Give what can be given now; ranks that have nothing more to ask."""
         tasks, over = self._tasks, []
-        for rank, batch, place in tasks.granted():
-            room = self._rooms[batch] = self._places.room(place, self._sizes.pop(batch))
+        for rank, drawn, place in tasks.granted():
+            room = self._rooms[drawn] = self._places.room(place, self._sizes.pop(drawn))
             self._say(rank, room)
         for rank, dealt in tasks.dealt(time.perf_counter()):
             if not isinstance(dealt, Dealt):
@@ -228,9 +230,9 @@ class Desk:
                 over.append(rank)
                 continue
             step, batch = dealt.step, dealt.batch
-            room = None if batch is None else self._rooms.pop(batch)
+            where = None if batch is None else self._rooms.pop(batch)
             members = len(step.members)
-            self._say(rank, Share(step.number, members, step.joins, batch, dealt.filled, room))
+            self._say(rank, Share(step.number, members, step.joins, batch, dealt.filled, where))
         return over
 
     def _say(self, rank: int, word: Any) -> None:

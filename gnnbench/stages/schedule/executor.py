@@ -34,6 +34,7 @@ from gnnbench.stages.schedule.desk import (
     Full,
     GiveUp,
     Line,
+    LostError,
     Share,
     Taken,
     Want,
@@ -233,6 +234,7 @@ class _Training:
         self._depth = executor.roles.depth
         self._lane_name = f"rank {executor.rank}"
         self._items: list[_Item] = []
+        self._failed: Exception | None = None
 
     def run(self) -> None:
         """Until all is trained on. Raises the first error of either thread."""
@@ -251,6 +253,10 @@ class _Training:
         self._fetching.after(self._compute.mark())
         try:
             self._progress.run(self._train_all, self._fetch_all)
+        except LostError:
+            if self._failed is not None:  # by which the other thread has lost the desk
+                raise self._failed from None
+            raise
         finally:
             with suppress(RuntimeError):  # a device that has failed takes no more work
                 self._compute.after(self._fetching.mark())
@@ -271,7 +277,8 @@ class _Training:
                 self._train(self._items[place])
                 self._progress.note("trained")
                 place += 1
-        except Exception:
+        except Exception as error:
+            self._failed = error
             with suppress(Exception):  # the other thread may wait for the desk
                 self._own.line.say(GiveUp())
             raise

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.cell import Until
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
+from gnnbench.stages.schedule.data_parallel import ORDERS, STORES, check_cache
 from gnnbench.stages.schedule.serial import Serial
 from gnnbench.stages.spec import option
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from gnnbench.stages.sampler.base import SamplerSpec
     from gnnbench.stages.schedule.ranks import Part
 
-STORES = ("host", "uva", "gpu", "cache")
-ORDERS = ("as-drawn",)
 GIVEN, AUTO = "given", "auto"
 
 
@@ -80,17 +79,12 @@ class Factored(ScheduleSpec):
             )
         if features is None:
             return
-        if features.name not in STORES or features.foresees:
+        if features.name not in STORES:
             raise UnsupportedError(
-                f"schedule '{self.name}' does not run features '{features.name}' as asked: which"
-                f" batch a trainer has next is not known before; take one of: {', '.join(STORES)},"
-                " of a policy that is no oracle"
+                f"schedule '{self.name}' does not run features '{features.name}': which batch a"
+                f" trainer has next is not known before; take one of: {', '.join(STORES)}"
             )
-        if getattr(features, "ratio", None) == AUTO:
-            raise UnsupportedError(
-                f"schedule '{self.name}' does not derive a cache's ratio from memory; give"
-                " features.ratio a number"
-            )
+        check_cache(self.name, features)
 
     def check_step(self, aggregate: AggregateSpec) -> None:
         """Gradients are averaged between backward and update, which no captured step does."""

@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 10.0
-BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection")  # in errors of a rank that lost another
+# In errors of a rank that lost another.
+BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection", LostError.__name__)
 
 
 class RankDiedError(GnnbenchError):

@@ -1,4 +1,4 @@
-"""Samplers and trainers apart: one process's edges, its updates, each batch once; nothing remains."""
+"""Samplers and trainers apart: one process's edges and updates, each batch once; nothing stays."""
 
 import copy
 import os
@@ -13,11 +13,11 @@ from compose import counted, make, run
 from torch import nn
 from two_processes import alive
 
+from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
 from gnnbench.ops.interprocess import NAME as MEMORY
-from gnnbench.cell import Until
 from gnnbench.stages.schedule import desk
 from gnnbench.stages.schedule import ranks as ranks_module
 from gnnbench.stages.schedule.dispatcher import unite
@@ -60,7 +60,7 @@ def factored(small_graph):
 def shared_memory():
     """What this process holds of memory that a queue shares."""
     maps = [m for m in Path("/proc/self/maps").read_text().splitlines() if MEMORY in m]
-    links = [os.readlink(f) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
+    links = [str(f.readlink()) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
     return maps + [link for link in links if MEMORY in link]
 
 
@@ -95,8 +95,7 @@ def by_steps(system, epoch, steps, model, optimizer):
     return losses
 
 
-@pytest.mark.parametrize("samplers", [1, 2])
-@pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.parametrize(("samplers", "depth"), [(1, 1), (2, 0)])
 def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph, samplers, depth):
     plain = make(small_graph, **SMALL)
     system = factored(samplers, 1, {"schedule.depth": depth})
@@ -108,7 +107,7 @@ def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph,
         torch.testing.assert_close(moved, weights, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("samplers", "trainers"), [(1, 2), (2, 2), (1, 3)])
+@pytest.mark.parametrize(("samplers", "trainers"), [(1, 2), (2, 3)])
 def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
     factored, small_graph, samplers, trainers
 ):
@@ -129,7 +128,7 @@ def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(("samplers", "trainers"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+@pytest.mark.parametrize(("samplers", "trainers"), [(2, 1), (1, 2)])
 def test_when_looked_at_the_union_of_edges_is_one_processs(
     factored, small_graph, samplers, trainers
 ):
@@ -143,16 +142,12 @@ def test_when_looked_at_the_union_of_edges_is_one_processs(
     assert run(system, 6).ok
 
 
-@pytest.mark.parametrize("frontier", ["cumulative", "new"])
-@pytest.mark.parametrize("system", ["gnnlab", "fastsample", "tsota"])
-def test_native_systems_and_caches(factored, small_graph, system, frontier):
-    shared = {"sampler.frontier": frontier, "features.ratio": 0.2}
-    if system == "fastsample":
-        del shared["features.ratio"]
-    try:
-        plain = make(small_graph, system, {**shared, "schedule": "serial"}, **SMALL)
-    except AssertionError as error:
-        pytest.skip(str(error))
+@pytest.mark.parametrize(
+    ("system", "shared"),
+    [("gnnlab", {"features.ratio": 0.2}), ("baseline", {"sampler.frontier": "new"})],
+)
+def test_native_systems_and_caches(factored, small_graph, system, shared):
+    plain = make(small_graph, system, {**shared, "schedule": "serial"}, **SMALL)
     ranks = factored(1, 1, shared, system=system)
     assert ranks.check().ok
     for (loss, facts, _), (other, drawn, _) in zip(trained(plain), trained(ranks), strict=True):
@@ -161,15 +156,12 @@ def test_native_systems_and_caches(factored, small_graph, system, frontier):
     assert other.digest == one.digest != "" and other.ok
 
 
-@pytest.mark.parametrize(
-    ("changes", "batches"), [({"batch_size": 500}, 1), ({"max_batches": 2}, 2)]
-)
-def test_fewer_batches_than_trainers_are_valid(factored, changes, batches):
-    system = factored(2, 3, **changes)
+def test_fewer_batches_than_trainers_and_samplers_are_valid(factored):
+    system = factored(2, 2, batch_size=500)
     for epoch in range(2):
         report = run(system, epoch)
         assert report.ok, report.reason
-        assert report.batches == batches and report.loss > 0
+        assert report.batches == 1 and report.loss > 0
 
 
 def test_without_a_model_they_draw_and_fetch(factored, small_graph):
@@ -291,9 +283,7 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
 @pytest.mark.parametrize(
     ("took", "samplers", "trainers"),
     [
-        (Measured(1.0, 0.1, 2.0), 1, 2),  # K = 2: 3 / 3
-        (Measured(1.0, 3.0, 0.5), 1, 2),  # memory IO is the longer: K = 3
-        (Measured(1.0, 0.1, 0.5), 2, 1),  # K = 0.5: 2
+        (Measured(1.0, 3.0, 0.5), 1, 2),  # memory IO is the longer: K = 3, 3 / 4
         (Measured(9.0, 0.1, 0.1), 2, 1),  # no trainer would be left: rank 0 is one
     ],
 )
@@ -345,7 +335,7 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
         assert 0 < found["schedule", "rank_idle_s", rank] < timeline.wall_s
     assert found["schedule", "rank_drawn", "2"] == 7
     assert found["schedule", "samplers", ""] == 1 and found["schedule", "trainers", ""] == 2
-    assert 0 < found["schedule", "handed_bytes", ""]
+    assert found["schedule", "handed_bytes", ""] > 0
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
     assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
     assert found["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4
@@ -371,10 +361,10 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
         run(system, 2)
 
 
-@pytest.mark.parametrize(("rank", "samplers"), [(1, 1), (2, 1)], ids=["trainer", "sampler"])
-def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank, samplers):
+@pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
+def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
     monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
-    system = factored(samplers, 2, {"schedule.queue": 2})
+    system = factored(1, 2, {"schedule.queue": 2})
     assert run(system).ok
     pids, step = system._schedule.pids, system.trainer.step
 
