@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +15,11 @@ from torch import Tensor
 
 from gnnbench.cell import Until
 from gnnbench.measure.timeline import Span, Timeline
+from gnnbench.minibatch import Batch
 from gnnbench.stages.counts import (
     BUFFER_BYTES,
     MEASURED_PHASE,
+    MEASURES,
     QUEUE_MOST,
     SAMPLERS,
     SWITCHES,
@@ -36,6 +40,11 @@ from gnnbench.stages.schedule.united import United
 if TYPE_CHECKING:
     from gnnbench.stages.schedule.factored import Factored
 
+# Of one process that takes the same steps: sums in another order lead weights apart, on a GPU
+# atomics do as well. One trainer's gradients left out are beyond both.
+LOSS = 1e-3
+WEIGHTS = 0.25  # of the way that an epoch leads them
+
 
 class Dispatcher(Leader, Executor):
     """``Leader`` starts and ends the ranks and holds epochs together; what this rank does in one is
@@ -48,6 +57,7 @@ class Dispatcher(Leader, Executor):
         self._desk = Desk(self._lines, self._places, self._broken)
         self._measured: Measured | None = None
         self._batches = 0
+        self._looked: _Looked | None = None  # the last epoch, where every batch was looked at
         self.steps: list[Step] = []  # of the last epoch
         self._lines[0], own = pair()
         self.line = Line(Connection(own.detach()))
@@ -85,6 +95,9 @@ class Dispatcher(Leader, Executor):
         """All ranks run their parts, beside the desk that deals the batches."""
         self.ready()
         trainers = self.roles.trainers
+        self._looked = None
+        trainer: Any = stages.trainer
+        before = trainer.kept() if self._looks and trainer is not None else None
         tasks = Tasks(
             len(batches), len(self._places), range(trainers, self.ranks), range(trainers),
             self.roles.standby, self._pace,
@@ -95,6 +108,8 @@ class Dispatcher(Leader, Executor):
         finally:
             self._desk.end()
         self._batches, self.steps = len(batches), tasks.steps
+        if before is not None:
+            self._looked = _Looked(batches, stages, before, weights_of(trainer))
         counts = self._job.counts
         counts.add("schedule", SAMPLERS, self.ranks - trainers)
         counts.add("schedule", TRAINERS, trainers)
@@ -105,6 +120,20 @@ class Dispatcher(Leader, Executor):
             counts.add("schedule", UPDATES, len(tasks.steps))
         for phase, measure in MEASURED_PHASE.items() if self._measured else ():
             counts.add("schedule", measure, getattr(self._measured, f"{phase}_s"))
+
+    def united(self, epoch: int, reason: str) -> United:
+        """As of any ranks; where a step of a verification epoch was of several batches its steps
+        are taken again here, one batch after the other."""
+        found = super().united(epoch, reason)
+        if self._looked is None or found.reason or all(len(s.batches) < 2 for s in self.steps):
+            return found
+        counts = self._job.counts
+        counted = counts.rows()
+        fault = self._looked.fault(epoch, self.steps, found.loss)
+        counts.clear()  # what this has fetched is no part of the epoch
+        for stage, name, where, value in counted:
+            counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
+        return replace(found, reason=fault)
 
     def _tell_of(self, ranks: list[list[Span]]) -> None:
         rank_phases(self._job.counts, ranks)
@@ -135,6 +164,49 @@ class Dispatcher(Leader, Executor):
             connection.close()
         with suppress(OSError):
             self._places.close()
+
+
+@dataclass
+class _Looked:
+    """What a verification epoch was of: its batches, all that training changes as it was before,
+    and the weights after."""
+
+    batches: list[Tensor]
+    stages: Stages
+    before: list[Tensor]
+    after: Tensor
+
+    def fault(self, epoch: int, steps: Sequence[Step], loss: float | None) -> str:
+        """Whether one process that takes the same steps learns otherwise."""
+        trainer: Any = self.stages.trainer
+        assert self.stages.store is not None
+        trainer.restore(self.before)
+        first = weights_of(trainer)
+        losses: list[float] = []
+        self.stages.store.forget()
+        for step in steps:
+            losses += trainer.learn_in_one(self._batches_of(epoch, step))
+        mean = sum(losses) / len(losses)
+        if loss is None or abs(mean - loss) > LOSS * abs(mean):
+            return f"has a loss of {loss} where one process that takes its steps has {mean:.4g}"
+        share = float((weights_of(trainer) - self.after).norm() / (self.after - first).norm())
+        if not share <= WEIGHTS:
+            return (
+                f"led the weights {share:.0%} of their way off where one process that takes its"
+                " steps leads them"
+            )
+        return ""
+
+    def _batches_of(self, epoch: int, step: Step) -> Iterator[tuple[Batch, Tensor]]:
+        assert self.stages.store is not None
+        for number in step.batches:
+            batch = self.stages.sampler.sample(self.batches[number], epoch, number)
+            yield batch, self.stages.store.load(batch)
+
+
+def weights_of(trainer: Any) -> Tensor:
+    """A copy of all weights of a trainer's model, one after the other."""
+    return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
 
 
 def unite(ranks: list[Worked], batches: int) -> United:

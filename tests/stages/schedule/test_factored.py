@@ -21,7 +21,7 @@ from gnnbench.ops.interprocess import NAME as MEMORY
 from gnnbench.stages.schedule import desk
 from gnnbench.stages.schedule import ranks as ranks_module
 from gnnbench.stages.schedule.dispatcher import unite
-from gnnbench.stages.schedule.executor import Trained, Worked
+from gnnbench.stages.schedule.executor import Team, Trained, Worked
 from gnnbench.stages.schedule.leader import RankDiedError
 from gnnbench.stages.schedule.ranks import Measured
 
@@ -140,6 +140,30 @@ def test_when_looked_at_the_union_of_edges_is_one_processs(
     for own, kept in zip(system.trainer.kept(), before, strict=True):
         assert torch.equal(own, kept)  # and the next epoch gives these weights to all who train
     assert run(system, 6).ok
+
+
+def test_who_learns_otherwise_is_found_when_looked_at(factored, monkeypatch):
+    system = factored(1, 2)
+    report = system.verify(5, Timeline.on("cpu"))
+    assert report.ok, report.reason
+    assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
+    looked, steps = system._schedule._looked, system._schedule.steps
+    assert looked.fault(5, steps, report.loss) == ""
+    assert "has a loss of" in looked.fault(5, steps, report.loss * 1.01)
+    half = [step for step in steps if step.number % 2]
+    assert "has a loss of" in looked.fault(5, half, report.loss)
+    looked.after = looked.after + 0.01
+    assert "of their way off" in looked.fault(5, steps, report.loss)
+
+    def alone(self, parameters, loss, labelled):
+        return loss
+
+    monkeypatch.setattr(Team, "average", alone)  # of rank 0, the other waits for it
+    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
+    pids = system._schedule.pids
+    with pytest.raises(RankDiedError):
+        system.verify(6, Timeline.on("cpu"))
+    assert not any(map(alive, pids))
 
 
 @pytest.mark.parametrize(
