@@ -114,7 +114,7 @@ def test_whoever_is_late_nothing_is_read_or_written_too_early(ranks, small_graph
 
 def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
     standby = {"schedule.standby": True, "schedule.queue": 10, "schedule.depth": 0}
-    system = ranks(factored(features="uva", **standby))
+    system = ranks(factored(features="uva", **standby), max_batches=9)
     step = system.trainer.step
 
     def slow(batch, rows):
@@ -131,11 +131,15 @@ def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
         report = run(system, epoch)  # it finds equal weights on both GPUs, bit for bit
         assert report.ok, report.reason
         found = counted(report)
-        assert found["schedule", "switches", ""] == 1 and found["schedule", "updates", ""] == 6
-        assert found["schedule", "rank_trained", "0"] + found["schedule", "rank_trained", "1"] == 10
+        assert found["schedule", "switches", ""] == 1 and found["schedule", "updates", ""] == 5
+        assert (found["schedule", "rank_trained", "0"], found["schedule", "rank_trained", "1"]) == (
+            5,
+            4,
+        )
         after = system.trainer.model.state_dict()
         assert any(not torch.equal(before[name], after[name]) for name in after)
-    plain = make(small_graph, settings={"sampler": "gnnlab", "features": "uva"}, **SMALL)
+    settings = {"sampler": "gnnlab", "features": "uva"}
+    plain = make(small_graph, settings=settings, **SMALL, max_batches=9)
     (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
     assert ours.digest == theirs.digest != ""
 

@@ -318,9 +318,9 @@ class _Training:
     def _train(self, item: _Item) -> None:
         own, share, trainer = self._own, item.share, self._stages.trainer
         loss: Tensor | None = None
+        if item.batch is not None:
+            self._compute.after(item.loaded)
         if trainer is not None:
-            if item.batch is not None and self._depth:
-                self._compute.after(item.loaded)
             number = -1 if share.batch is None else share.batch
             with self._timeline.span("compute", number, self._lane_name):
                 loss = self._step(trainer, item)
