@@ -61,8 +61,7 @@ def looked_at(system, epoch):
     return report, timeline
 
 
-@pytest.mark.parametrize("depth", [0, 2])
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize(("store", "depth"), [("uva", 2), ("host", 0), ("cache", 1)])
 def test_a_sampler_and_a_trainer_do_one_gpus_work(store, depth, ranks, small_graph):
     plain = make(small_graph, settings={"sampler": "gnnlab", **STORES[store]}, **SMALL)
     system = ranks(factored(**STORES[store], **{"schedule.depth": depth}))

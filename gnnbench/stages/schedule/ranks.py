@@ -177,7 +177,7 @@ class Group:
         groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
         for group in groups:
             with suppress(Exception):  # not every team has this rank
-                group._get_backend(self.device).abort()
+                group.abort()
 
     def close(self) -> None:
         """Leave the group."""
