@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,11 @@ from gnnbench.models.adam import Adam
 from gnnbench.ops.interprocess import NAME as MEMORY
 from gnnbench.stages.schedule import desk
 from gnnbench.stages.schedule import ranks as ranks_module
-from gnnbench.stages.schedule.dispatcher import unite
-from gnnbench.stages.schedule.executor import Team, Trained, Worked
+from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
+from gnnbench.stages.schedule.executor import Trained, Worked
+from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.leader import RankDiedError
+from gnnbench.stages.schedule.producer import send
 from gnnbench.stages.schedule.ranks import Measured
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -142,7 +145,7 @@ def test_when_looked_at_the_union_of_edges_is_one_processs(
     assert run(system, 6).ok
 
 
-def test_who_learns_otherwise_is_found_when_looked_at(factored, monkeypatch):
+def test_who_learns_otherwise_is_found_when_looked_at(factored):
     system = factored(1, 2)
     report = system.verify(5, Timeline.on("cpu"))
     assert report.ok, report.reason
@@ -154,16 +157,6 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored, monkeypatch):
     assert "has a loss of" in looked.fault(5, half, report.loss)
     looked.after = looked.after + 0.01
     assert "of their way off" in looked.fault(5, steps, report.loss)
-
-    def alone(self, parameters, loss, labelled):
-        return loss
-
-    monkeypatch.setattr(Team, "average", alone)  # of rank 0, the other waits for it
-    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
-    pids = system._schedule.pids
-    with pytest.raises(RankDiedError):
-        system.verify(6, Timeline.on("cpu"))
-    assert not any(map(alive, pids))
 
 
 @pytest.mark.parametrize(
@@ -312,8 +305,6 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
     ],
 )
 def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainers):
-    from gnnbench.stages.schedule.dispatcher import Dispatcher
-
     right = Dispatcher._answers
 
     def answers(self, patience_s):
@@ -413,6 +404,17 @@ def test_what_fails_in_rank_0_is_raised_and_ends_all(factored):
     with pytest.raises(MemoryError, match="no room"):
         run(system)
     assert not any(map(alive, pids)) and not shared_memory()
+
+
+def test_what_a_rank_failed_by_comes_before_what_others_lost():
+    leader, ends = Dispatcher.__new__(Dispatcher), [Pipe() for _ in range(2)]
+    leader._ranks = [(None, ours) for ours, _ in ends]
+    lost = desk.LostError("rank 2 has failed")
+    send(ends[0][1], Failed.by(lost))
+    send(ends[1][1], Failed.by(MemoryError("you tried 8 bytes")))
+    assert isinstance(leader._cause(lost), MemoryError)
+    found = leader._cause(desk.LostError("rank 1 did not come for a batch: it hangs"))
+    assert isinstance(found, RankDiedError) and "rank 1 did not come" in str(found)
 
 
 def test_what_cannot_be_factored_is_refused():
