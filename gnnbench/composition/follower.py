@@ -38,6 +38,7 @@ from gnnbench.stages.schedule.ranks import (
     Join,
     Measure,
     Measured,
+    Part,
     Ran,
     Start,
 )
@@ -54,6 +55,7 @@ class Follower:
         system = find(start.cell.system).build(start.cell, start.graph)
         assert isinstance(system, Composed)
         part = system.recipe.schedule.part(start.rank, start.ranks)
+        assert isinstance(part, Part)
         system.recipe = replace(system.recipe, schedule=Serial())
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
     from gnnbench.stages.order import Order, OrderSpec
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
-    from gnnbench.stages.schedule.ranks import Part
     from gnnbench.stages.schedule.united import United
 
 
@@ -226,7 +225,7 @@ class ScheduleSpec(Spec):
                 f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
             )
 
-    def part(self, rank: int, ranks: int) -> Part:
+    def part(self, rank: int, ranks: int) -> Schedule:
         """What a rank above 0 runs of an epoch, where several processes do."""
         raise NotImplementedError(f"schedule '{self.name}' has one process")
 

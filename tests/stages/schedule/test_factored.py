@@ -5,66 +5,28 @@ import os
 import signal
 import threading
 import time
-from multiprocessing import Pipe
-from pathlib import Path
 
 import pytest
 import torch
 from compose import counted, make, run
+from factored_ranks import SMALL, factored_systems
 from torch import nn
-from two_processes import alive
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
-from gnnbench.ops.interprocess import NAME as MEMORY
-from gnnbench.stages.schedule import desk
-from gnnbench.stages.schedule import ranks as ranks_module
 from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
 from gnnbench.stages.schedule.executor import Trained, Worked
-from gnnbench.stages.schedule.handed import Failed
-from gnnbench.stages.schedule.leader import RankDiedError
-from gnnbench.stages.schedule.producer import send
 from gnnbench.stages.schedule.ranks import Measured
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
-SMALL = {"batch_size": 30, "fanouts": (3, 2)}  # seven batches of 200 seeds, the last one of 20
-
 
 @pytest.fixture
 def factored(small_graph):
-    """Makes a system of samplers and trainers; one at a time, ended with the test."""
-    made = []
-
-    def end():
-        for system in made:
-            pids = system._schedule.pids
-            system.close()
-            assert not any(map(alive, pids))
-            assert not shared_memory()
-        assert [t for t in threading.enumerate() if t.name == desk.NAME] == []
-        made.clear()
-
-    def build(samplers=1, trainers=1, settings=None, **changes):
-        end()
-        asked = {
-            "schedule": "factored", "schedule.samplers": samplers,
-            "schedule.trainers": trainers, **(settings or {}),
-        }  # fmt: skip
-        made.append(make(small_graph, settings=asked, **{**SMALL, **changes}))
-        return made[-1]
-
-    yield build
-    end()
-
-
-def shared_memory():
-    """What this process holds of memory that a queue shares."""
-    maps = [m for m in Path("/proc/self/maps").read_text().splitlines() if MEMORY in m]
-    links = [str(f.readlink()) for f in Path("/proc/self/fd").iterdir() if f.is_symlink()]
-    return maps + [link for link in links if MEMORY in link]
+    with factored_systems(small_graph) as build:
+        yield build
 
 
 def trained(system, epochs=3):
@@ -354,67 +316,6 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
     assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
     assert found["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4
-
-
-@pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
-def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
-    system = factored(1, 2, {"schedule.queue": 2})
-    assert run(system).ok
-    pids, step = system._schedule.pids, system.trainer.step
-
-    def kill(batch, rows):
-        os.kill(pids[rank - 1], signal.SIGKILL)
-        step(batch, rows)
-
-    system.trainer.step = system.stages.trainer.step = kill
-    began = time.monotonic()
-    with pytest.raises(RankDiedError, match=f"rank {rank} died by SIGKILL"):
-        run(system, 1)
-    assert time.monotonic() - began < 60
-    assert not any(map(alive, pids)) and not shared_memory()
-    with pytest.raises(RankDiedError, match=f"rank {rank} died"):
-        run(system, 2)
-
-
-@pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
-def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
-    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
-    system = factored(1, 2, {"schedule.queue": 2})
-    assert run(system).ok
-    pids, step = system._schedule.pids, system.trainer.step
-
-    def stop(batch, rows):
-        os.kill(pids[rank - 1], signal.SIGSTOP)
-        step(batch, rows)
-
-    system.trainer.step = system.stages.trainer.step = stop
-    with pytest.raises(RankDiedError, match="hangs"):
-        run(system, 1)
-    assert not any(map(alive, pids)) and not shared_memory()
-
-
-def test_what_fails_in_rank_0_is_raised_and_ends_all(factored):
-    system = factored(1, 2)
-    pids = system._schedule.pids
-
-    def fail(batch, rows):
-        raise MemoryError("no room for it")
-
-    system.trainer.step = system.stages.trainer.step = fail
-    with pytest.raises(MemoryError, match="no room"):
-        run(system)
-    assert not any(map(alive, pids)) and not shared_memory()
-
-
-def test_what_a_rank_failed_by_comes_before_what_others_lost():
-    leader, ends = Dispatcher.__new__(Dispatcher), [Pipe() for _ in range(2)]
-    leader._ranks = [(None, ours) for ours, _ in ends]
-    lost = desk.LostError("rank 2 has failed")
-    send(ends[0][1], Failed.by(lost))
-    send(ends[1][1], Failed.by(MemoryError("you tried 8 bytes")))
-    assert isinstance(leader._cause(lost), MemoryError)
-    found = leader._cause(desk.LostError("rank 1 did not come for a batch: it hangs"))
-    assert isinstance(found, RankDiedError) and "rank 1 did not come" in str(found)
 
 
 def test_what_cannot_be_factored_is_refused():
