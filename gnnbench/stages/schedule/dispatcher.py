@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,9 +37,6 @@ from gnnbench.stages.schedule.ranks import Measure, Measured
 from gnnbench.stages.schedule.tasks import Pace, Step, Tasks
 from gnnbench.stages.schedule.united import United
 
-if TYPE_CHECKING:
-    from gnnbench.stages.schedule.factored import Factored
-
 # Of one process that takes the same steps: sums in another order lead weights apart, on a GPU
 # atomics do as well. One trainer's gradients left out are beyond both.
 LOSS = 1e-3
@@ -48,12 +45,16 @@ WEIGHTS = 0.25  # of the way that an epoch leads them
 
 class Dispatcher(Leader, Executor):
     """``Leader`` starts and ends the ranks and holds epochs together; what this rank does in one is
-    ``Executor``'s, which the leader's ``super`` finds."""
+    ``Executor``'s, which the leader's ``super`` finds. Ranks are as many as ``wanted``, with
+    ``auto`` divided otherwise; the rest are fields of the spec."""
 
-    def __init__(self, job: Job, spec: Factored) -> None:
-        self._spec, self._pace = spec, Pace()
+    def __init__(
+        self, job: Job, wanted: Allocation, auto: bool, queue: int, depth: int, standby: bool
+    ) -> None:
+        self._wanted, self._auto, self._depth, self._standby = wanted, auto, depth, standby
+        self._pace = Pace()
         self._lines: dict[int, Connection] = {}
-        self._places = Places(spec.queue)
+        self._places = Places(queue)
         self._desk = Desk(self._lines, self._places, self._broken)
         self._measured: Measured | None = None
         self._batches = 0
@@ -61,18 +62,15 @@ class Dispatcher(Leader, Executor):
         self.steps: list[Step] = []  # of the last epoch
         self._lines[0], own = pair()
         self.line = Line(Connection(own.detach()))
-        super().__init__(job, spec.samplers + spec.trainers)
+        super().__init__(job, wanted.samplers + wanted.trainers)
 
     def _more_sockets(self, rank: int) -> dict[str, socket.socket]:
         self._lines[rank], theirs = pair()
         return {LINE: theirs}
 
     def _join(self, port: int) -> Roles:
-        spec = self._spec
-        found = Allocation(spec.samplers, spec.trainers)
-        if spec.allocation == "auto":
-            found = self._allocated()
-        return Roles(port, found.trainers, spec.depth, spec.standby)
+        found = self._allocated() if self._auto else self._wanted
+        return Roles(port, found.trainers, self._depth, self._standby)
 
     def _allocated(self) -> Allocation:
         """By an epoch of the last rank, which has all stages. This rank trains in any case."""
@@ -80,7 +78,7 @@ class Dispatcher(Leader, Executor):
         took: Measured = self._answers(None)[-1]
         self._measured = took
         fetch, train = took.memory_io_s, took.compute_s
-        train_s = max(fetch, train) if self._spec.depth else fetch + train
+        train_s = max(fetch, train) if self._depth else fetch + train
         found = allocate(self.ranks, took.sample_s, train_s)
         return found if found.trainers else Allocation(self.ranks - 1, 1)
 

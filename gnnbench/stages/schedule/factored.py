@@ -102,8 +102,10 @@ class Factored(ScheduleSpec):
     def build(self, job: Job) -> Schedule:
         """Start the other ranks. Where only samples are drawn nobody trains on them: that is
         serial, in one process."""
+        from gnnbench.stages.schedule.allocation import Allocation
         from gnnbench.stages.schedule.dispatcher import Dispatcher
 
         if job.cell.goes_until is Until.SAMPLE:
             return Serial()
-        return Dispatcher(job, self)
+        wanted, auto = Allocation(self.samplers, self.trainers), self.allocation == AUTO
+        return Dispatcher(job, wanted, auto, self.queue, self.depth, self.standby)
