@@ -89,6 +89,7 @@ OURS: dict[str, dict[str, str]] = {
         "alternate": "gnnbench.stages.schedule.alternate:Alternate",
         "producer-consumer": "gnnbench.stages.schedule.producer_consumer:ProducerConsumer",
         "data-parallel": "gnnbench.stages.schedule.data_parallel:DataParallel",
+        "factored": "gnnbench.stages.schedule.factored:Factored",
     },
 }
 

@@ -83,7 +83,9 @@ def test_entry_points_come_after_ours_by_name(extra, monkeypatch):
     found = EntryPoints(EntryPoint(n, "json:loads", "gnnbench.schedules") for n in ("zz", "aa"))
     monkeypatch.setattr(registry, "_installed", lambda: found)
     extra("schedule", "mm=json:dumps")
-    ours = ["serial", "prefetch", "alternate", "producer-consumer", "data-parallel"]
+    ours = [
+        "serial", "prefetch", "alternate", "producer-consumer", "data-parallel", "factored",
+    ]  # fmt: skip
     assert registry.known("schedule") == [*ours, "aa", "mm", "zz"]
     assert registry.known("aggregate") == [
         "csr", "dgl", "gnnadvisor", "memory-aware", "pyg", "scatter", "spmm", "tuned",

@@ -59,6 +59,7 @@ def check(system: Gated) -> CheckReport:
     report = CheckReport(True, "", *told, "", 0.0, 0.0, {"batches": 0}, verified=True)
     all_seeds = gate.gate_seeds(system.order.batches(0))
     report.details["order_window"] = system.order.window
+    report.details["batches_an_update"] = system.recipe.schedule.together
     all_hops: list[list[Hop]] = []
     try:
         batches = [sampler.checked(seeds, nth) for nth, seeds in enumerate(all_seeds)]

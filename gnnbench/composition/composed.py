@@ -26,7 +26,7 @@ from gnnbench.composition.probe import probe
 from gnnbench.composition.recipe import Recipe, from_plain
 from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.composition.trainer import Trainer
-from gnnbench.composition.verify import Verifier, digest_of
+from gnnbench.composition.verify import Verifier, digest_of, joined
 from gnnbench.data.graph import Graph
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, Sizes
@@ -251,7 +251,10 @@ class Composed(System):
         if self.job.device.type == "cuda":  # what looking takes is none of the system's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         reason = looking.fault or report.reason
-        digest = looking.digest if self._united is None else digest_of(self._united.drawn.values())
+        digest = looking.digest
+        if self._united is not None:
+            whole = self._united
+            digest = digest_of(whole.drawn.values()) or joined([*looking.seen, *whole.seen])
         return replace(report, ok=not reason, reason=reason, digest=digest)
 
     def probe(self, epochs: Sequence[int]) -> tuple[dict[str, list[float]], str]:
@@ -299,8 +302,8 @@ class Composed(System):
         if trainer is not None:
             losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
             loss = float(np.mean(losses or [np.nan]))
-            if not reason and len(losses) != len(seeds):
-                reason = f"the model was trained on {len(losses)} batches of {len(seeds)}"
+            if not reason and len(losses) != (due := self._schedule.trained(len(seeds))):
+                reason = f"the model was trained on {len(losses)} batches of {due}"
             if not reason and loss > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         batches, drawn_for = len(kept), sum(s.seeds.numel() for s in kept)
@@ -309,6 +312,7 @@ class Composed(System):
         if whole is not None:
             batches, drawn_for, reason = whole.batches, whole.seeds, whole.reason
             edges, nodes = whole.edges, whole.nodes
+            loss = loss if whole.loss is None else whole.loss
         counts = self.counts.rows()
         self.counts.clear()
         return EpochReport(

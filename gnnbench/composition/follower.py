@@ -11,16 +11,19 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from gnnbench.bootstrap import die_with_parent
+from gnnbench.cache.policy import PROBED
 from gnnbench.composition.chance import verifier
 from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
@@ -32,29 +35,32 @@ from gnnbench.stages.schedule.ranks import (
     SILENCE_S,
     Audit,
     Epoch,
-    Group,
     Join,
+    Measure,
+    Measured,
     Part,
     Ran,
     Start,
 )
 from gnnbench.stages.schedule.serial import Serial
-from gnnbench.stages.schedule.united import Audited
 
 
 class Follower:
     """A system of which a rank's part is run."""
 
-    def __init__(self, start: Start) -> None:
+    def __init__(self, start: Start, more: Mapping[str, int]) -> None:
         torch.set_num_threads(start.threads)
         if start.device is not None:
             torch.cuda.set_device(start.device)
         system = find(start.cell.system).build(start.cell, start.graph)
         assert isinstance(system, Composed)
+        part = system.recipe.schedule.part(start.rank, start.ranks)
+        assert isinstance(part, Part)
         system.recipe = replace(system.recipe, schedule=Serial())
         system.setup()
-        self._system, self._fault = system, ""
-        self._part = system._schedule = Part(start.rank, start.ranks)
+        self._system, self._fault, self._seen = system, "", list[bytes]()
+        self._part = system._schedule = part
+        part.connect(more)
 
     def join(self, word: Join) -> None:
         """Meet the other ranks."""
@@ -62,7 +68,30 @@ class Follower:
         store = dist.TCPStore(
             HOST, word.port, part.ranks, is_master=False, timeout=timedelta(seconds=SILENCE_S)
         )
-        part.group = Group(part.rank, part.ranks, store, job.device, job.counts)
+        part.meet(store, job, word)
+
+    def measure(self, word: Measure) -> Measured | None:
+        """Run an epoch that no harness numbers twice, and tell a batch's seconds of the second."""
+        system = self._system
+        if word.rank != self._part.rank:
+            return None
+        kept = None if system.trainer is None else system.trainer.kept()
+        system._schedule = Serial()
+        for _ in range(2):  # the first one finds nothing in its place
+            timeline = Timeline.on(str(system.job.device))
+            timeline.start()
+            system.run_epoch(PROBED, timeline)
+            timeline.stop()
+            batches = len(system._kept)
+            system._kept, system._last = [], None
+        system._schedule = self._part
+        if system.trainer is not None and kept is not None:
+            system.trainer.restore(kept)
+            system.trainer.take_losses()
+        system.counts.clear()
+        busy = timeline.sweep().busy
+        phases = ("sample", "memory_io", "compute")
+        return Measured(*(busy.get(phase, 0.0) / batches for phase in phases))
 
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""
@@ -77,17 +106,18 @@ class Follower:
         timeline.start()
         system.run_epoch(word.number, timeline)
         timeline.stop()
+        self._seen = []
         if looking is not None:
-            self._fault = looking.fault
+            self._fault, self._seen = looking.fault, looking.seen
         system._verifier = None
         counts = system.counts.rows()
         system.counts.clear()
         return Ran(counts, timeline.spans(), self._peak_bytes())
 
-    def audit(self, word: Audit) -> Audited:
+    def audit(self, word: Audit) -> Any:
         """Look at the rank's part of the last epoch again."""
         report = self._system.audit(word.number)
-        return self._part.audited(self._fault or report.reason)
+        return self._part.audited(self._fault or report.reason, self._seen)
 
     def close(self) -> None:
         """Give back what the system holds."""
@@ -102,16 +132,18 @@ class Follower:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
-def serve(connection: Connection) -> None:
+def serve(connection: Connection, more: Mapping[str, int]) -> None:
     """Do what is asked until nobody asks any more. The first error ends it: the others wait for
-    this rank, and its broken connection tells them at once."""
+    this rank, and its broken connection tells them at once. ``more`` are other sockets, by name."""
     follower: Follower | None = None
     while True:
         word = receive(connection)
         try:
-            answer: Ran | Audited | None = None
+            answer: Any = None
             if isinstance(word, Start):
-                follower = Follower(word)
+                follower = Follower(word, more)
+            elif follower is not None and isinstance(word, Measure):
+                answer = follower.measure(word)
             elif follower is not None and isinstance(word, Join):
                 follower.join(word)
             elif follower is not None and isinstance(word, Epoch):
@@ -133,7 +165,8 @@ def main() -> None:
     os.dup2(2, 1)  # the parent's output may be a protocol of its own
     with Connection(told["socket"]) as connection, suppress(GoneError):
         sys.path[:] = receive(connection)  # stages are found as in the parent
-        serve(connection)
+        more = {name: n for name, n in told.items() if name not in ("parent", "socket")}
+        serve(connection, more)
     sys.stderr.flush()
     os._exit(0)  # nothing here is anybody's: no collective is waited for
 

@@ -67,22 +67,47 @@ class Trainer:
         """Forward, loss, backward and update on blocks of the framework's form; the loss, a scalar
         on the device."""
         self._optimizer.zero_grad()
-        logits = self.model(blocks, rows)
-        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
-        loss.backward()
-        found = loss.detach()
+        found = self._back(blocks, rows, labels)
         if self.group is not None:
             found = self.group.average(self._trained, found, (labels >= 0).sum())
         self._optimizer.step()
         return found
 
-    def step_of_nothing(self) -> None:
-        """The update of a batch of which this rank of the group has no seeds."""
+    def _back(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
+        """Forward, loss and backward; the loss."""
+        logits = self.model(blocks, rows)
+        loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
+        loss.backward()
+        return loss.detach()
+
+    def learn_in_one(self, batches: Iterable[tuple[Batch, Tensor]]) -> list[float]:
+        """One update by several batches and their rows, each labelled seed alike: by itself what
+        ``group`` does at once. Returns their losses."""
+        self._optimizer.zero_grad()
+        losses, labelled = [], 0
+        sums = [torch.zeros_like(p) for p in self._trained]
+        for batch, rows in batches:
+            labels = self.labels_of(batch)
+            losses.append(float(self._back(self.framework.blocks(batch), rows, labels)))
+            number = int((labels >= 0).sum())
+            for total, own in zip(sums, self._trained, strict=True):
+                if number and own.grad is not None:
+                    total += own.grad * number
+            labelled += number
+            self._optimizer.zero_grad()
+        for total, own in zip(sums, self._trained, strict=True):
+            own.grad = total / labelled
+        self._optimizer.step()
+        return losses
+
+    def step_of_nothing(self) -> Tensor:
+        """The update of a batch of which this rank of the group has no seeds; its mean loss."""
         assert self.group is not None
         self._optimizer.zero_grad()
         zero = torch.zeros((), device=self._device)
-        self.losses.append(self.group.average(self._trained, zero, zero))
+        found = self.group.average(self._trained, zero, zero)
         self._optimizer.step()
+        return found
 
     @property
     def _trained(self) -> list[Tensor]:

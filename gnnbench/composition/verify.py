@@ -46,7 +46,7 @@ class Verifier:
         self._graph, self._law, self._fanouts, self._frontier = graph, law, fanouts, frontier
         self._inclusion = inclusion
         self._random = torch.Generator().manual_seed(secrets.randbits(62))
-        self._seen: list[bytes] = []  # a digest a batch
+        self.seen: list[bytes] = []  # a digest a batch
         self._fault = ""
         # Not yet looked for in the graph: where drawn; destinations, neighbours, how often.
         self._drawn: list[tuple[str, Tensor]] = []
@@ -73,7 +73,7 @@ class Verifier:
         except gate.Fault as fault:
             self._find_edges()  # of the batches before, which come first
             self._fault = self._fault or f"batch {self.batches}: {fault}"
-        self._seen.append(self._sha.digest())
+        self.seen.append(self._sha.digest())
         if sum(edges.shape[1] for _, edges in self._drawn) > EDGES:
             self._find_edges()
 
@@ -83,7 +83,7 @@ class Verifier:
 
         It does not depend on the order of batches, in which systems of the same work may differ.
         """
-        return hashlib.sha256(b"".join(sorted(self._seen))).hexdigest()
+        return joined(self.seen)
 
     def _blocks(self, blocks: list[Block], batch: Batch) -> None:
         """From the seeds outwards, on the device that the nodes are on."""
@@ -155,6 +155,11 @@ class Verifier:
                 return
 
 
+def joined(seen: Iterable[bytes]) -> str:
+    """The digest of an epoch, of those of its batches."""
+    return hashlib.sha256(b"".join(sorted(seen))).hexdigest()
+
+
 def digest_of(batches: Iterable[Drawn]) -> str:
     """What ``Verifier.digest`` says of batches of cumulative hops; ``""`` where there are none.
 
@@ -168,7 +173,7 @@ def digest_of(batches: Iterable[Drawn]) -> str:
         if not hops:
             return ""
         seen.append(sha.digest())
-    return hashlib.sha256(b"".join(sorted(seen))).hexdigest() if seen else ""
+    return joined(seen) if seen else ""
 
 
 def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:

@@ -12,7 +12,20 @@ DEVIATIONS = 4.0  # of two Poisson numbers: what few seeds may draw apart
 
 
 def work_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
-    """``identical``, ``equivalent`` or ``different``.
+    """The class of ``drawn_class``; identical draws are but equivalent work where an update is of
+    another number of batches, for then other weights come of them."""
+    found = drawn_class(reference, system)
+    return "equivalent" if found == "identical" and not same_updates(reference, system) else found
+
+
+def same_updates(*reports: Mapping[str, Any]) -> bool:
+    """Whether an update is of as many batches in all systems, and of as many in all updates."""
+    found = {r.get("details", {}).get("batches_an_update", 1) for r in reports}
+    return len(found) == 1 and found != {0}
+
+
+def drawn_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
+    """``identical``, ``equivalent`` or ``different``, by what is drawn and fetched.
 
     Different, whatever else: rows and arithmetic of another dtype. Identical: equal, non-empty
     digests. Equivalent: the same frontier and inclusion law, and edges and nodes per seed within

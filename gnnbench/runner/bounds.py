@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from gnnbench.cell import Cell, flat, phases
 from gnnbench.results import metrics as m
 from gnnbench.runner.compared import Value, level
+from gnnbench.runner.probing import shared_by_ranks
 from gnnbench.stages.counts import FEATURE_BYTES
 
 if TYPE_CHECKING:
@@ -67,9 +68,11 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
     ``alone`` are seconds per batch by phase, ``crosses`` says whether feature rows cross the link,
     ``cores`` how many the machine has for us.
     On a GPU what holds the same resource cannot overlap. On a CPU a phase is taken to keep its
-    threads busy. None where a phase's time is unknown, there is but one, or the sampler does not
-    say where it draws.
+    threads busy. None where a phase's time is unknown, there is but one, the sampler does not
+    say where it draws, or several processes share the batches, which one of them probes.
     """
+    if shared_by_ranks(cell):
+        return None
     if cell.gathers or not cell.goes_until or not all(alone.get(p) for p in phases(cell.until)):
         return None
     if cell.device == "cpu":

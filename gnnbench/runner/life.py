@@ -13,7 +13,7 @@ from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
-from gnnbench.measure.work import work_class
+from gnnbench.measure.work import drawn_class, same_updates
 from gnnbench.runner import audit, clocks, gathers, isolation
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.environment import store
@@ -22,7 +22,7 @@ from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.losses import losses_fault
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.probing import probe_fault
+from gnnbench.runner.probing import probe_fault, shared_by_ranks
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 
 T = TypeVar("T")
@@ -285,13 +285,16 @@ class Life:
         if self.pair.reference is not None:
             cells = (self.pair.reference, self.pair.system)
             checks = [self.ledger.reports[c.id]["check"] for c in cells]
-            work = work_class(*checks)
+            work = drawn_class(*checks)
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
             ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
             reordered = any(check["details"].get("order_window", 1) > 1 for check in checks)
             fault = audit.edges_fault(rounds, work)
             followed = bool(self.pair.system.evaluate)
-            if fault := fault or losses_fault(ours, theirs, work, reordered, followed):
+            # Other updates lead elsewhere: there is nothing to hold such losses against.
+            if same_updates(*checks):
+                fault = fault or losses_fault(ours, theirs, work, reordered, followed)
+            if fault:
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
@@ -306,7 +309,7 @@ class Life:
                 times.setdefault(phase, []).extend(found)
             # On a busy machine a batch may take many times as long, and never less.
             alone = {phase: min(found) for phase, found in times.items()}
-            if not (fault := probe_fault(samples, alone)):
+            if not (fault := probe_fault(samples, alone, shared_by_ranks(cell))):
                 break
         median = {phase: statistics.median(found) for phase, found in times.items()}
         self.ledger.record(
@@ -343,7 +346,7 @@ class Life:
             digests[cell.id] = report["digest"]
         if self.pair.reference is not None:
             cells = (self.pair.reference, self.pair.system)
-            work = work_class(*(self.ledger.reports[c.id]["check"] for c in cells))
+            work = drawn_class(*(self.ledger.reports[c.id]["check"] for c in cells))
             one, other = (digests[c.id] for c in cells)
             if fault := audit.digests_fault(one, other, work):
                 self._fail(self.pair.system, Failure("incorrect", fault))

@@ -165,4 +165,24 @@ REDUCE_TIME = measure(
 )
 AGAIN_EDGES = measure("again_edges", "", "edges that more than one rank drew, but for the first")
 AGAIN_NODES = measure("again_nodes", "", "rows that more than one rank fetched, but for the first")
+RANK_IDLE = measure("rank_idle_s", "s", "time of one rank in no phase, in an epoch")
+# Of ranks that sample or train (``schedule=factored``); ``where`` is the rank.
+RANK_DRAWN = measure("rank_drawn", "", "batches that a rank drew for others to train on")
+RANK_TRAINED = measure("rank_trained", "", "batches that a rank trained on")
+RANK_WAIT = measure(
+    "rank_wait_s", "s", "a rank's host time until the queue had room, or a batch: no phase's"
+)
+SAMPLERS = measure("samplers", "", "ranks that sample")
+TRAINERS = measure("trainers", "", "ranks that train")
+UPDATES = measure("updates", "", "updates of the weights in an epoch")
+SWITCHES = measure("switches", "", "times that a sampler became a trainer")
+QUEUE_MOST = measure("queue_most", "", "most batches that waited in the queue at a time")
+MEASURED_PHASE = {
+    phase: measure(
+        f"measured_{phase}_s", "s", f"a batch's {words} in the epoch that decided who samples"
+    )
+    for phase, words in (
+        ("sample", "sampling"), ("memory_io", "memory IO"), ("compute", "compute"),
+    )
+}  # fmt: skip
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

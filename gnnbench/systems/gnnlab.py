@@ -1,4 +1,4 @@
-"""``gnnlab``: GNNLab on one GPU, which is its Sampler and its standby Trainer in turns.
+"""``gnnlab``: GNNLab, on one GPU its Sampler and its standby Trainer in turns.
 
 Its sampler (``sampler.pick``: ``fisher_yates``; ``weighted_alias`` or ``weighted_prefix``;
 ``random_walk``) draws a whole epoch, whose samples wait in host memory; then its Trainer takes
@@ -9,8 +9,12 @@ it is, and the cache has what is left beside it, as the paper's standby Trainer 
 What it has over ``tsota`` are two fields, ``schedule`` and ``features.policy``. Its Trainer fetches
 a batch while it trains on the one before (``schedule.depth``; 0: it does not).
 
-Several GPUs (Samplers and Trainers apart, bridged by a queue) are not built yet; how many there
-would be of each, and when one switches, is ``gnnbench.stages.schedule.allocation``.
+On several GPUs ``schedule=factored`` has Samplers and Trainers in processes of their own, bridged
+by a bounded queue (``schedule.samplers``, ``.trainers``; ``.allocation=auto`` by the paper's
+formula; ``.standby=true`` has a Sampler that is done train where the paper's profit says so). Not
+built: gradients of bounded staleness (updates are synchronous, as in the paper's comparisons),
+marks of cached vertices by the Sampler, and a standby Trainer's smaller cache: all ranks have one
+ratio.
 """
 
 from __future__ import annotations

@@ -47,7 +47,9 @@ def test_an_epoch_samples_and_does_nothing_else(name, small_graph):
     assert system.stages.store is None and system.stages.trainer is None
     report = system.check()
     assert report.ok, report.reason
-    assert set(report.details) == {"batches", "seeds", "edges_by_call", "order_window"}
+    assert set(report.details) == {
+        "batches", "seeds", "edges_by_call", "order_window", "batches_an_update",
+    }  # fmt: skip
     sweep = timed(system, 1)
     audit = system.audit(1)
     assert audit.ok, audit.reason

@@ -1,6 +1,6 @@
 import pytest
 
-from gnnbench.measure.work import drawn_alike, work_class
+from gnnbench.measure.work import drawn_alike, drawn_class, same_updates, work_class
 
 BASE = {
     "digest": "abc",
@@ -39,6 +39,19 @@ def test_classes(change, expected):
 def test_few_nodes_may_differ_by_chance(seeds, nodes, expected):
     one = {**BASE, "digest": "", "details": {"seeds": seeds}}
     assert work_class(one, {**one, "nodes_per_seed": nodes}) == expected
+
+
+def test_equal_draws_in_other_updates_are_equivalent_work_and_the_same_draws():
+    def of(batches):
+        return {**BASE, "details": {"batches_an_update": batches}}
+
+    assert work_class(BASE, of(1)) == "identical" and same_updates(BASE, of(1))
+    assert work_class(of(2), of(2)) == "identical" and same_updates(of(2), of(2))
+    for other in (2, 0):  # 0: not the same in all updates
+        assert work_class(BASE, of(other)) == "equivalent"
+        assert drawn_class(BASE, of(other)) == "identical"
+        assert not same_updates(BASE, of(other))
+    assert not same_updates(of(0), of(0))
 
 
 def test_two_empty_digests_are_not_identical():

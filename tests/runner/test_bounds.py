@@ -157,6 +157,9 @@ def test_there_is_no_bound_where_nothing_is_known_or_nothing_could_overlap():
     assert least(CELL, {"memory_io": 0.5, "compute": 0.4}, crosses=True, cores=4) is None
     assert least(replace(CELL, until="sample"), {"sample": 0.2}, crosses=False, cores=4) is None
     assert least(replace(CELL, fanouts=(), until="memory_io"), ALONE, crosses=True, cores=4) is None
+    for name in ("data-parallel", "factored"):
+        several = replace(CELL, recipe={**CELL.recipe, "schedule": {"name": name}})
+        assert least(several, ALONE, crosses=True, cores=4) is None
 
 
 def test_an_epoch_that_only_fetches_has_a_bound():

@@ -1,6 +1,9 @@
 """Phases as told against phases by themselves, on epochs written out."""
 
-from gnnbench.runner.probing import probe_fault
+from dataclasses import replace
+
+from gnnbench.cell import Cell
+from gnnbench.runner.probing import probe_fault, shared_by_ranks
 
 ALONE = {"sample": 0.02, "memory_io": 0.01, "compute": 0.01}
 
@@ -51,3 +54,24 @@ def test_very_short_phases_and_unknown_ones_tell_nothing():
     assert probe_fault(short, {p: s / 200 for p, s in ALONE.items()}) == ""
     assert probe_fault(epochs(sample=0.0), {}) == ""
     assert probe_fault([], ALONE) == ""
+
+
+def test_times_of_ranks_are_added_up():
+    """Eight ranks beside one another: an eighth of the time, and all of the work."""
+    eighth = epochs(0.01, 0.005, 0.005, 0.02)[0]
+    assert "booked elsewhere" in probe_fault([eighth] * 3, ALONE)
+    busy = {"sample": 0.01, "memory_io": 0.005, "compute": 0.005}
+    counts = [
+        ["schedule", f"rank_{p}_s", str(rank), s] for p, s in busy.items() for rank in range(8)
+    ]
+    right = {**eighth, "counts": counts}
+    assert probe_fault([right] * 3, ALONE, ranks=True) == ""
+    fewer = [row for row in counts if row[1] != "rank_compute_s" or row[2] == "0"]
+    assert "of 'compute'" in probe_fault([{**right, "counts": fewer}] * 3, ALONE, ranks=True)
+
+
+def test_of_ranks_are_cells_of_our_schedules():
+    cell = Cell("e", "s", "d", "gcn", recipe={"schedule": {"name": "factored"}})
+    assert shared_by_ranks(cell)
+    assert not shared_by_ranks(replace(cell, recipe={"schedule": {"name": "serial"}}))
+    assert not shared_by_ranks(replace(cell, recipe={}))

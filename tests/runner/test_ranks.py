@@ -6,6 +6,7 @@ import signal
 import psutil
 import pytest
 
+from gnnbench.ops.interprocess import NAME
 from gnnbench.overrides import Overrides
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
@@ -21,21 +22,22 @@ def gone(processes):
     return not psutil.wait_procs(processes, timeout=20)[1]
 
 
+DATA_PARALLEL = ("baseline.schedule=data-parallel", "baseline.schedule.ranks=3")
+FACTORED = ("baseline.schedule=factored", "baseline.schedule.trainers=2")
+
+
 @pytest.fixture
 def started(tmp_path):
     """Workers of a cell of three ranks that are set up."""
-    over = Overrides(
-        profile="smoke", systems=("baseline",), datasets=("products~twin@0.001",),
-        options=(
-            "batch_size=64", "fanouts=[3,2]", "baseline.schedule=data-parallel",
-            "baseline.schedule.ranks=3",
-        ),
-    )  # fmt: skip
-    (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
     keeper, workers = Keeper(tmp_path, 60.0), []
-    assert keeper.prepare(cell) is None
 
-    def start():
+    def start(schedule=DATA_PARALLEL):
+        over = Overrides(
+            profile="smoke", systems=("baseline",), datasets=("products~twin@0.001",),
+            options=("batch_size=64", "fanouts=[3,2]", *schedule),
+        )  # fmt: skip
+        (cell, *_) = make_request("breakdown", over, tmp_path).plan.cells
+        assert keeper.prepare(cell) is None
         worker = keeper.worker(cell)
         workers.append(worker)
         worker.open(keeper.graph(cell))
@@ -81,3 +83,18 @@ def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
     worker.kill()
     again = started()
     assert again.timed("epoch", epoch=5) and again.call("audit", epoch=5)["ok"]
+
+
+def test_a_killed_sampler_is_the_workers_failure_and_leaves_nothing(started):
+    worker = started(FACTORED)
+    ranks = ranks_of(worker)
+    assert len(ranks) == 2
+    assert worker.call("check")["ok"]
+    assert worker.timed("epoch", epoch=5) and worker.call("audit", epoch=5)["ok"]
+    ranks[1].kill()  # the others train, and wait for it
+    with pytest.raises(WorkerFailed, match="the process of rank 2 died by SIGKILL") as told:
+        worker.timed("epoch", epoch=6)
+    assert told.value.failure.status == "crash"
+    assert gone(ranks)
+    shared = [m.path for m in psutil.Process(worker.pid).memory_maps(grouped=False)]
+    assert not any(NAME in path for path in shared)

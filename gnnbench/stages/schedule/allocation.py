@@ -1,9 +1,8 @@
 """How many GPUs sample and how many train, and when one that samples is to train (GNNLab, s5.3).
 
-The formulas alone, for nobody calls them yet: schedules of this suite have one GPU, where the first
-gives no Trainer and the second says to switch (``schedule=alternate``). Samplers and Trainers on
-GPUs of their own are not built. The paper does not number its equations; both are of its section
-"Flexible Scheduling".
+The formulas alone; ``schedule=factored`` goes by them. On one GPU the first gives no Trainer and
+the second says to switch: that is ``schedule=alternate``. The paper does not number its equations;
+both are of its section "Flexible Scheduling".
 """
 
 from __future__ import annotations

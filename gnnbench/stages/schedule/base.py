@@ -130,6 +130,10 @@ class Schedule(ABC):
         """Of an epoch's batches the seeds that this process draws for, batch by batch."""
         return list(batches)
 
+    def trained(self, batches: int) -> int:
+        """Of so many batches of an epoch those that this process trained on."""
+        return batches
+
     def united(self, epoch: int, reason: str) -> United | None:
         """What all processes together did in the last epoch, where each has but a part of it.
 
@@ -191,6 +195,11 @@ class ScheduleSpec(Spec):
         return found
 
     @property
+    def together(self) -> int:
+        """Batches of one update; 0 where that is not the same in all updates."""
+        return 1
+
+    @property
     def held(self) -> int:
         """Results of the feature store that it holds at a time, the one being loaded included."""
         return 1
@@ -215,6 +224,10 @@ class ScheduleSpec(Spec):
                 f"schedule.step=graph captures work that never waits for the GPU, and aggregate"
                 f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
             )
+
+    def part(self, rank: int, ranks: int) -> Schedule:
+        """What a rank above 0 runs of an epoch, where several processes do."""
+        raise NotImplementedError(f"schedule '{self.name}' has one process")
 
     @abstractmethod
     def build(self, job: Job) -> Schedule:

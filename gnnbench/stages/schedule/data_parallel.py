@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
 from gnnbench.stages.spec import option
@@ -15,9 +16,24 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
     from gnnbench.stages.order import OrderSpec
     from gnnbench.stages.sampler.base import SamplerSpec
+    from gnnbench.stages.schedule.ranks import Part
 
-STORES = ("host", "uva", "gpu")  # that know nothing of other batches
+STORES = ("host", "uva", "gpu", "cache")  # that give rows of any batch, in any order
 ORDERS = ("as-drawn",)
+
+
+def check_cache(schedule: str, features: StoreSpec) -> None:
+    """Raise ``UnsupportedError`` where a cache is not filled once, by each rank for itself."""
+    if features.foresees:
+        raise UnsupportedError(
+            f"schedule '{schedule}' does not tell ranks an epoch before it is timed; take a"
+            " features.policy that is no oracle"
+        )
+    if getattr(features, "ratio", None) == AUTO:
+        raise UnsupportedError(
+            f"schedule '{schedule}' does not derive a cache's ratio from memory; give"
+            " features.ratio a number"
+        )
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,8 @@ class DataParallel(ScheduleSpec):
                 f"schedule '{self.name}' does not run features '{features.name}' yet; take one of:"
                 f" {', '.join(STORES)}"
             )
+        if features is not None:
+            check_cache(self.name, features)
         if order.name not in ORDERS:
             raise UnsupportedError(
                 f"schedule '{self.name}' needs all ranks to run batches in one order; take"
@@ -66,6 +84,12 @@ class DataParallel(ScheduleSpec):
             raise UnsupportedError(
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
+
+    def part(self, rank: int, ranks: int) -> Part:
+        """A rank's stretch of every batch."""
+        from gnnbench.stages.schedule.ranks import Part
+
+        return Part(rank, ranks)
 
     def build(self, job: Job) -> Schedule:
         """Start the other ranks."""

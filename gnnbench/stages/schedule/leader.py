@@ -21,17 +21,19 @@ from gnnbench import bootstrap
 from gnnbench.cell import Until
 from gnnbench.errors import GnnbenchError, UnsupportedError
 from gnnbench.measure.machine import oom_kills
-from gnnbench.measure.timeline import Timeline
+from gnnbench.measure.timeline import Span, Timeline, sweep
 from gnnbench.stages.counts import (
     AGAIN_EDGES,
     AGAIN_NODES,
     IMBALANCE,
     MEASURES,
     RANK_BUSY,
+    RANK_IDLE,
     Counts,
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.desk import LostError
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
@@ -39,7 +41,6 @@ from gnnbench.stages.schedule.ranks import (
     SILENCE_S,
     Audit,
     Epoch,
-    Group,
     Join,
     Part,
     Ran,
@@ -50,11 +51,10 @@ from gnnbench.stages.schedule.united import United, unite
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gnnbench.measure.timeline import Span
-
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 10.0
-BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection")  # in errors of a rank that lost another
+# In errors of a rank that lost another.
+BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection", LostError.__name__)
 
 
 class RankDiedError(GnnbenchError):
@@ -78,18 +78,16 @@ class Leader(Part):
         self._failed: Exception | None = None
         if dist.is_initialized():
             raise UnsupportedError(
-                "schedule=data-parallel trains one system in a process, and another has a group"
-                " of ranks already; close that first"
+                "ranks train one system in a process, and another has a group of ranks already;"
+                " close that first"
             )
         first = 0
         if job.device.type == "cuda":
             first = job.device.index or 0
             if (there := torch.cuda.device_count()) < ranks:
-                raise UnsupportedError(
-                    f"schedule.ranks={ranks} needs as many GPUs, and {there} are here"
-                )
+                raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
         for rank in range(1, ranks):
-            self._ranks.append(self._started())
+            self._ranks.append(self._started(rank))
             number = None
             if job.device.type == "cuda":
                 number = (first + rank) % torch.cuda.device_count()
@@ -97,17 +95,39 @@ class Leader(Part):
             self._say(rank, sys.path)
             self._say(rank, start)
 
-    @staticmethod
-    def _started() -> tuple[subprocess.Popen[bytes], Connection]:
+    def _started(self, rank: int) -> tuple[subprocess.Popen[bytes], Connection]:
         ours, theirs = socket.socketpair()
+        more = self._more_sockets(rank)
         told = {"parent": os.getpid(), "socket": theirs.fileno()}
+        told |= {name: one.fileno() for name, one in more.items()}
         with theirs:
             process = subprocess.Popen(
                 [*bootstrap.command(sys.executable, FOLLOWER), json.dumps(told)],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *(one.fileno() for one in more.values())],
             )
+        for one in more.values():
+            one.close()
         return process, Connection(ours.detach())
+
+    def _more_sockets(self, rank: int) -> dict[str, socket.socket]:
+        """Ends of sockets that a rank is given beside its own, by name."""
+        return {}
+
+    def _join(self, port: int) -> Join:
+        """The word by which ranks meet; all are built."""
+        return Join(port)
+
+    def _unite(self, ranks: list[Any]) -> United:
+        """What ranks tell of the last epoch, put together."""
+        return unite(ranks)
+
+    def _tell_of(self, ranks: list[list[Span]]) -> None:
+        """Count what the ranks' spans of an epoch tell."""
+        rank_phases(self._job.counts, ranks)
+        work = [sum(s.end - s.begin for s in some if s.phase != "compute") for some in ranks]
+        if sum(work):
+            self._job.counts.add("schedule", IMBALANCE, max(work) * len(work) / sum(work))
 
     @property
     def pids(self) -> list[int]:
@@ -125,8 +145,9 @@ class Leader(Part):
                 HOST, 0, self.ranks, is_master=True, wait_for_workers=False,
                 timeout=timedelta(seconds=SILENCE_S),
             )  # fmt: skip
-            self._tell(Join(store.port))
-            self.group = Group(0, self.ranks, store, self._job.device, self._job.counts)
+            word = self._join(store.port)
+            self._tell(word)
+            self.meet(store, self._job, word)
             self._answers(SILENCE_S)
         except BaseException as error:
             self._give_up(error)
@@ -160,7 +181,9 @@ class Leader(Part):
         for ran in found:
             for stage, name, where, value in ran.counts:
                 counts.add(stage, MEASURES[name], value, where)
-        _balance(counts, spans)
+        for rank, some in enumerate(spans):
+            counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
+        self._tell_of(spans)
         self.peak_bytes = sum(ran.peak_bytes for ran in found)
 
     def united(self, epoch: int, reason: str) -> United:
@@ -168,7 +191,7 @@ class Leader(Part):
         self._still()
         try:
             self._tell(Audit(epoch))
-            found = unite([self.audited(reason), *self._answers(None)])
+            found = self._unite([self.audited(reason), *self._answers(None)])
         except BaseException as error:
             self._give_up(error)
         self._job.counts.add("schedule", AGAIN_EDGES, found.again_edges)
@@ -250,6 +273,8 @@ class Leader(Part):
                 return self._death(rank)
             if isinstance(word, Failed) and not any(w in word.words for w in BROKEN):
                 return word.exception()
+        if isinstance(error, LostError):
+            return RankDiedError(f"{error}; run again")
         if "imed out" in str(error) or "imeout" in str(error):
             return RankDiedError(
                 f"a rank did not come to the others within {SILENCE_S:g} s: it hangs; run again"
@@ -270,15 +295,8 @@ class Leader(Part):
         return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
 
 
-def _balance(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
-    """Note each rank's time in each phase, and how uneven drawing and fetching were."""
-    before: list[float] = []
+def rank_phases(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
+    """Note each rank's time in each phase."""
     for rank, spans in enumerate(ranks):
-        work = 0.0
         for span in spans:
-            seconds = span.end - span.begin
-            counts.add("schedule", RANK_BUSY[span.phase], seconds, str(rank))
-            work += seconds if span.phase != "compute" else 0.0
-        before.append(work)
-    if sum(before):
-        counts.add("schedule", IMBALANCE, max(before) * len(before) / sum(before))
+            counts.add("schedule", RANK_BUSY[span.phase], span.end - span.begin, str(rank))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
 from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
+from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Schedule, Stages
 from gnnbench.stages.schedule.united import Audited, Share
 
@@ -46,6 +48,22 @@ class Join:
     """All ranks are built: meet at ``port`` of the loopback interface."""
 
     port: int
+
+
+@dataclass(frozen=True)
+class Measure:
+    """All are built: rank ``rank`` is to run an epoch by itself, and tell what it took."""
+
+    rank: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds that a batch took in each phase."""
+
+    sample_s: float
+    memory_io_s: float
+    compute_s: float
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,8 @@ def stretch(batch: Tensor, rank: int, ranks: int) -> Tensor:
 class Group:
     """The ranks, met at a store of torch's; one group a process.
 
+    ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
+
     NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective that others
     do not come to within ``SILENCE_S`` raises, and at once where one of them has ended.
     """
@@ -91,10 +111,12 @@ class Group:
     store: Any
     device: torch.device
     counts: Counts
+    teams: tuple[int, ...] = ()
     place: str = field(init=False)
+    _team: Any = field(default=None, init=False)  # None: all ranks
 
     def __post_init__(self) -> None:
-        self.place = str(self.rank)
+        self.place, self._size = str(self.rank), self.ranks
         backend = "nccl" if self.device.type == "cuda" else "gloo"
         asked = os.environ.get(INTERFACE)
         os.environ[INTERFACE] = LOOPBACK
@@ -103,6 +125,10 @@ class Group:
                 backend, store=self.store, rank=self.rank, world_size=self.ranks,
                 timeout=timedelta(seconds=SILENCE_S),
             )  # fmt: skip
+            self._teams = {
+                size: dist.new_group(list(range(size)), timeout=timedelta(seconds=SILENCE_S))
+                for size in self.teams
+            }
             dist.barrier()
         finally:
             if asked is None:
@@ -110,11 +136,18 @@ class Group:
             else:
                 os.environ[INTERFACE] = asked
 
+    def enter(self, size: int) -> None:
+        """From now on work as the team of the first ``size`` ranks, this one among them; 1: by
+        itself."""
+        self._size, self._team = size, self._teams.get(size)
+
     @torch.no_grad()
     def share_state(self, state: Sequence[Tensor]) -> None:
         """Give all ranks the first one's weights and optimizer, in place: one broadcast."""
+        if self._size == 1:
+            return
         flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
-        dist.broadcast(flat, 0)
+        dist.broadcast(flat, 0, group=self._team)
         for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
             own.copy_(new.view_as(own))
 
@@ -130,7 +163,7 @@ class Group:
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
         flat = torch.where(labelled > 0, flat * labelled, 0.0)
-        dist.all_reduce(flat)
+        dist.all_reduce(flat, group=self._team)
         flat = flat / flat[-1]
         sizes = [p.numel() for p in parameters]
         for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
@@ -139,10 +172,25 @@ class Group:
         self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
         return flat[-2]
 
+    def abort(self) -> None:
+        """End what waits on a GPU for ranks that do not come; the group is of no use afterwards."""
+        groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
+        for group in groups:
+            with suppress(Exception):  # not every team has this rank
+                group.abort()
+
     def close(self) -> None:
         """Leave the group."""
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def weights_of(model: nn.Module) -> str:
+    """A digest of a model's parameters, bit for bit."""
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 class Part(Schedule):
@@ -158,6 +206,13 @@ class Part(Schedule):
         self.rank, self.ranks = rank, ranks
         self._shares: list[Share] = []
         self._trainer: Any = None
+
+    def connect(self, sockets: Mapping[str, int]) -> None:
+        """Take the sockets that the process was given beside its own: numbers by name."""
+
+    def meet(self, store: Any, job: Job, word: Join) -> None:
+        """Meet the other ranks at a store of torch's; all are there on return."""
+        self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
 
     def look(self, looks: bool) -> None:
         """Whether the next epochs' edges are told with their shares."""
@@ -206,7 +261,7 @@ class Part(Schedule):
             if not seeds.numel():
                 if trainer is not None:
                     with timeline.span("compute", number, lane):
-                        trainer.step_of_nothing()
+                        trainer.losses.append(trainer.step_of_nothing())
                 continue
             with timeline.span("sample", number, lane):
                 batch = sampler.sample(seeds, epoch, number)
@@ -221,14 +276,12 @@ class Part(Schedule):
             stages.keep(batch, rows)
             self._shares.append(Share.of(batch, self._looks))
 
-    def audited(self, reason: str) -> Audited:
-        """What was done since the last call; ``reason`` is what the audit found wrong."""
+    def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
+        """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``
+        the digests of the batches that were looked at."""
         shares, self._shares = self._shares, []
-        digest = hashlib.sha256()
-        if self._trainer is not None:
-            for parameter in self._trainer.model.parameters():
-                digest.update(parameter.detach().cpu().numpy().tobytes())
-        return Audited([share.on_host() for share in shares], reason, digest.hexdigest())
+        weights = "" if self._trainer is None else weights_of(self._trainer.model)
+        return Audited([share.on_host() for share in shares], reason, weights)
 
     def close(self) -> None:
         """Leave the group."""

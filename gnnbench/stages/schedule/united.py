@@ -62,7 +62,9 @@ class United:
     row that several fetched once in ``nodes``; ``again_edges`` and ``again_nodes`` are the rest.
 
     ``drawn`` has where edges were looked at each batch's hops: unique destinations ``[d]``, their
-    numbers of edges ``[d]`` and the neighbours ``[e]``, in that order.
+    numbers of edges ``[d]`` and the neighbours ``[e]``, in that order. Where each batch is one
+    rank's alone ``seen`` has in its place the digests of the other ranks' batches, and ``loss`` is
+    the mean over batches.
     """
 
     batches: int
@@ -73,6 +75,8 @@ class United:
     again_nodes: int
     reason: str
     drawn: dict[int, Drawn] = field(default_factory=dict)
+    seen: list[bytes] = field(default_factory=list)
+    loss: float | None = None
 
 
 def unite(ranks: Sequence[Audited]) -> United:

@@ -117,6 +117,16 @@ def test_other_native_systems_train_in_ranks(group, small_graph, system):
         torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
 
 
+def test_each_rank_has_a_cache_of_its_own(group, small_graph):
+    ratio = {"features.ratio": 0.2}
+    plain, ranks = make(small_graph, "tsota", ratio, **SMALL), group(2, ratio, system="tsota")
+    assert ranks.check().ok
+    for (one, facts, _), (other, united, _) in zip(trained(plain), trained(ranks), strict=True):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+    assert counted(run(ranks, 5))["features", "feature_bytes", "cache"] > 0
+
+
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 def test_without_a_model_they_draw_and_fetch(group, small_graph, until):
     plain = run(make(small_graph, until=until, **SMALL))
@@ -196,6 +206,10 @@ def test_what_ranks_cannot_run_is_refused():
     assert "order=as-drawn" in refused(order="greedy")
     assert "features 'match'" in refused(features="match")
     assert "step=eager" in refused(**{"schedule.step": "padded"})
+    assert not refused("tsota")
+    assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
+    auto = {"features.ratio": "auto", "features.memory_gib": 1.0}
+    assert "features.ratio a number" in refused("gnnlab", **auto)
 
 
 def test_two_groups_in_a_process_are_refused(group, small_graph):

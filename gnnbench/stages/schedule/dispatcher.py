@@ -1,0 +1,231 @@
+"""Rank 0 of ``schedule=factored``: a Trainer, which also keeps the queue and the desk."""
+
+from __future__ import annotations
+
+import socket
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.cell import Until
+from gnnbench.measure.timeline import Span, Timeline
+from gnnbench.minibatch import Batch
+from gnnbench.stages.counts import (
+    BUFFER_BYTES,
+    MEASURED_PHASE,
+    MEASURES,
+    QUEUE_MOST,
+    SAMPLERS,
+    SWITCHES,
+    TRAINERS,
+    UPDATES,
+)
+from gnnbench.stages.job import Job
+from gnnbench.stages.schedule.allocation import Allocation, allocate
+from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.desk import Desk, Line, pair
+from gnnbench.stages.schedule.executor import LINE, Executor, Roles, Worked
+from gnnbench.stages.schedule.leader import Leader, rank_phases
+from gnnbench.stages.schedule.places import Places
+from gnnbench.stages.schedule.ranks import Measure, Measured
+from gnnbench.stages.schedule.tasks import Pace, Step, Tasks
+from gnnbench.stages.schedule.united import United
+
+# Of one process that takes the same steps: sums in another order lead weights apart, on a GPU
+# atomics do as well. One trainer's gradients left out are beyond both.
+LOSS = 1e-3
+WEIGHTS = 0.25  # of the way that an epoch leads them
+
+
+class Dispatcher(Leader, Executor):
+    """``Leader`` starts and ends the ranks and holds epochs together; what this rank does in one is
+    ``Executor``'s, which the leader's ``super`` finds. Ranks are as many as ``wanted``, with
+    ``auto`` divided otherwise; the rest are fields of the spec."""
+
+    def __init__(
+        self, job: Job, wanted: Allocation, auto: bool, queue: int, depth: int, standby: bool
+    ) -> None:
+        self._wanted, self._auto, self._depth, self._standby = wanted, auto, depth, standby
+        self._pace = Pace()
+        self._lines: dict[int, Connection] = {}
+        self._places = Places(queue)
+        self._desk = Desk(self._lines, self._places, self._broken)
+        self._measured: Measured | None = None
+        self._batches = 0
+        self._looked: _Looked | None = None  # the last epoch, where every batch was looked at
+        self.steps: list[Step] = []  # of the last epoch
+        self._lines[0], own = pair()
+        self.line = Line(Connection(own.detach()))
+        super().__init__(job, wanted.samplers + wanted.trainers)
+
+    def _more_sockets(self, rank: int) -> dict[str, socket.socket]:
+        self._lines[rank], theirs = pair()
+        return {LINE: theirs}
+
+    def _join(self, port: int) -> Roles:
+        found = self._allocated() if self._auto else self._wanted
+        return Roles(port, found.trainers, self._depth, self._standby)
+
+    def _allocated(self) -> Allocation:
+        """By an epoch of the last rank, which has all stages. This rank trains in any case."""
+        self._tell(Measure(self.ranks - 1))
+        took: Measured = self._answers(None)[-1]
+        self._measured = took
+        fetch, train = took.memory_io_s, took.compute_s
+        train_s = max(fetch, train) if self._depth else fetch + train
+        found = allocate(self.ranks, took.sample_s, train_s)
+        return found if found.trainers else Allocation(self.ranks - 1, 1)
+
+    def epoch(
+        self,
+        epoch: int,
+        batches: list[Tensor],
+        stages: Stages,
+        timeline: Timeline,
+        until: Until,
+    ) -> None:
+        """All ranks run their parts, beside the desk that deals the batches."""
+        self.ready()
+        trainers = self.roles.trainers
+        self._looked = None
+        trainer: Any = stages.trainer
+        before = trainer.kept() if self._looks and trainer is not None else None
+        tasks = Tasks(
+            len(batches), len(self._places), range(trainers, self.ranks), range(trainers),
+            self.roles.standby, self._pace,
+        )  # fmt: skip
+        self._desk.begin(tasks)
+        try:
+            super().epoch(epoch, batches, stages, timeline, until)
+        finally:
+            self._desk.end()
+        self._batches, self.steps = len(batches), tasks.steps
+        if before is not None:
+            self._looked = _Looked(batches, stages, before, weights_of(trainer))
+        counts = self._job.counts
+        counts.add("schedule", SAMPLERS, self.ranks - trainers)
+        counts.add("schedule", TRAINERS, trainers)
+        counts.add("schedule", QUEUE_MOST, tasks.most_waiting)
+        counts.add("schedule", BUFFER_BYTES, self._places.bytes)
+        counts.add("schedule", SWITCHES, tasks.switched)
+        if until is Until.COMPUTE:
+            counts.add("schedule", UPDATES, len(tasks.steps))
+        for phase, measure in MEASURED_PHASE.items() if self._measured else ():
+            counts.add("schedule", measure, getattr(self._measured, f"{phase}_s"))
+
+    def united(self, epoch: int, reason: str) -> United:
+        """As of any ranks; where a step of a verification epoch was of several batches its steps
+        are taken again here, one batch after the other."""
+        found = super().united(epoch, reason)
+        if self._looked is None or found.reason or all(len(s.batches) < 2 for s in self.steps):
+            return found
+        counts = self._job.counts
+        counted = counts.rows()
+        fault = self._looked.fault(epoch, self.steps, found.loss)
+        counts.clear()  # what this has fetched is no part of the epoch
+        for stage, name, where, value in counted:
+            counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
+        return replace(found, reason=fault)
+
+    def _tell_of(self, ranks: list[list[Span]]) -> None:
+        rank_phases(self._job.counts, ranks)
+
+    def _unite(self, ranks: list[Any]) -> United:
+        return unite(ranks, self._batches)
+
+    def _broken(self) -> None:
+        """End collectives that wait on a GPU for a rank that does not come: the host could not."""
+        if self.group is not None and self._job.device.type == "cuda":
+            self.group.abort()
+
+    def _give_up(self, error: BaseException) -> Any:
+        try:
+            return super()._give_up(error)
+        finally:
+            self._release()
+
+    def close(self) -> None:
+        """End all ranks, and free the queue."""
+        super().close()
+        self._release()
+
+    def _release(self) -> None:
+        self._desk.end()
+        self.line.close()
+        for connection in self._lines.values():
+            connection.close()
+        with suppress(OSError):
+            self._places.close()
+
+
+@dataclass
+class _Looked:
+    """What a verification epoch was of: its batches, all that training changes as it was before,
+    and the weights after."""
+
+    batches: list[Tensor]
+    stages: Stages
+    before: list[Tensor]
+    after: Tensor
+
+    def fault(self, epoch: int, steps: Sequence[Step], loss: float | None) -> str:
+        """Whether one process that takes the same steps learns otherwise."""
+        trainer: Any = self.stages.trainer
+        assert self.stages.store is not None
+        trainer.restore(self.before)
+        first = weights_of(trainer)
+        losses: list[float] = []
+        self.stages.store.forget()
+        for step in steps:
+            losses += trainer.learn_in_one(self._batches_of(epoch, step))
+        mean = sum(losses) / len(losses)
+        if loss is None or abs(mean - loss) > LOSS * abs(mean):
+            return f"has a loss of {loss} where one process that takes its steps has {mean:.4g}"
+        share = float((weights_of(trainer) - self.after).norm() / (self.after - first).norm())
+        if not share <= WEIGHTS:
+            return (
+                f"led the weights {share:.0%} of their way off where one process that takes its"
+                " steps leads them"
+            )
+        return ""
+
+    def _batches_of(self, epoch: int, step: Step) -> Iterator[tuple[Batch, Tensor]]:
+        assert self.stages.store is not None
+        for number in step.batches:
+            batch = self.stages.sampler.sample(self.batches[number], epoch, number)
+            yield batch, self.stages.store.load(batch)
+
+
+def weights_of(trainer: Any) -> Tensor:
+    """A copy of all weights of a trainer's model, one after the other."""
+    return torch.cat([p.detach().flatten() for p in trainer.model.parameters()])
+
+
+def unite(ranks: list[Worked], batches: int) -> United:
+    """What the ranks trained on in an epoch of ``batches``, put together: each once, and by one."""
+    reason = next((f"rank {n}: {r.reason}" for n, r in enumerate(ranks) if r.reason), "")
+    times = Counter(one.number for rank in ranks for one in rank.batches)
+    for number in range(batches):
+        if times[number] != 1 and not reason:
+            reason = f"batch {number + 1} was trained on {times[number]} times in the epoch"
+    if other := sorted(set(times) - set(range(batches))):
+        reason = reason or f"batch {other[0] + 1} is none of the epoch's {batches}"
+    if len({r.weights for r in ranks if r.weights}) > 1:
+        reason = reason or "the ranks ended the epoch with different weights"
+    ran = [one for rank in ranks for one in rank.batches]
+    losses = [one.loss for one in sorted(ran, key=lambda r: r.number) if one.loss is not None]
+    return United(
+        len(ran),
+        sum(one.seeds for one in ran),
+        sum(one.edges for one in ran),
+        sum(one.nodes for one in ran),
+        0, 0, reason,
+        seen=[digest for rank in ranks for digest in rank.seen],
+        loss=float(torch.tensor(losses).mean()) if losses else None,
+    )  # fmt: skip

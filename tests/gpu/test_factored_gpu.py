@@ -1,0 +1,190 @@
+"""Samplers and trainers on GPUs of their own, and T_SOTA's ranks beside them."""
+
+import copy
+import os
+import random
+import signal
+import time
+
+import pytest
+import torch
+from compose import counted, make, run
+from two_processes import alive
+
+from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.schedule.leader import RankDiedError
+
+pytestmark = pytest.mark.gpu(count=2)
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+STORES = {
+    "uva": {"features": "uva"},
+    "host": {"features": "host"},
+    "cache": {"features": "cache", "features.ratio": 0.3},
+}
+
+
+def factored(samplers=1, trainers=1, **settings):
+    return {
+        "sampler": "gnnlab", "schedule": "factored", "schedule.samplers": samplers,
+        "schedule.trainers": trainers, **settings,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def ranks(small_graph):
+    """Makes systems of several ranks, one at a time; nothing of them stays."""
+    made = []
+
+    def end():
+        for system in made:
+            pids = system._schedule.pids
+            system.close()
+            assert not any(map(alive, pids))
+        made.clear()
+
+    def build(settings, **changes):
+        end()
+        made.append(make(small_graph, settings=settings, **{**SMALL, **changes}))
+        return made[-1]
+
+    yield build
+    end()
+
+
+def looked_at(system, epoch):
+    timeline = Timeline.on("cuda")
+    timeline.start()
+    report = system.verify(epoch, timeline)
+    timeline.stop()
+    assert report.ok, report.reason
+    return report, timeline
+
+
+@pytest.mark.parametrize(("store", "depth"), [("uva", 2), ("host", 0), ("cache", 1)])
+def test_a_sampler_and_a_trainer_do_one_gpus_work(store, depth, ranks, small_graph):
+    plain = make(small_graph, settings={"sampler": "gnnlab", **STORES[store]}, **SMALL)
+    system = ranks(factored(**STORES[store], **{"schedule.depth": depth}))
+    assert system.check().digest == plain.check().digest
+    for epoch in range(3):
+        ours, theirs = run(system, epoch), run(plain, epoch)
+        assert ours.ok and theirs.ok, ours.reason
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+        assert (ours.sampled_edges, ours.unique_nodes) == (
+            theirs.sampled_edges, theirs.unique_nodes,
+        )  # fmt: skip
+        rows = {
+            key: n for key, n in counted(ours).items() if key[:2] == ("features", "feature_bytes")
+        }
+        assert rows == {key: counted(theirs)[key] for key in rows} != {}
+    (ours, timeline), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
+    slack = 1e-3  # clocks of two GPUs' events, each laid between readings of the host's
+    spans = timeline.spans()
+    assert {s.lane for s in spans if s.phase == "sample"} == {"rank 1"}
+    assert all(timeline.begin - slack <= s.begin <= s.end <= timeline.end + slack for s in spans)
+    assert system.recheck(9) == ""
+
+
+def test_whoever_is_late_nothing_is_read_or_written_too_early(ranks, small_graph):
+    """The trainer's GPU is late at random; places are few, and batches many."""
+    system = ranks(factored(features="uva", **{"schedule.queue": 2}), batch_size=2)
+    table, step, late = small_graph.features.cuda(), system.trainer.step, random.Random(3)
+    seen = []
+
+    def slow(batch, rows):
+        if late.random() < 0.2:
+            torch.cuda._sleep(int(late.random() * 2e7))
+        first = batch.blocks[0]
+        seen.append((first.src_nodes.clone(), rows.clone(), first.indices.clone()))
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    for epoch in range(3):
+        seen.clear()
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        assert counted(report)["schedule", "queue_most", ""] <= 2
+        assert len(seen) == 100
+        for nodes, rows, local in seen:
+            assert torch.equal(rows, table[nodes.long()])
+            assert local.numel() == 0 or int(local.max()) < nodes.numel()
+
+
+def test_a_sampler_stands_by_and_trains_over_nccl(ranks, small_graph):
+    standby = {"schedule.standby": True, "schedule.queue": 10, "schedule.depth": 0}
+    system = ranks(factored(features="uva", **standby), max_batches=9)
+    step = system.trainer.step
+
+    def slow(batch, rows):
+        if batch.number == 0:
+            tasks, deadline = system._schedule._desk._tasks, time.monotonic() + 20
+            while 1 not in tasks._wanting and time.monotonic() < deadline:
+                time.sleep(0.01)
+            tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    for epoch in range(2):  # the second one begins with a sampler again
+        before = copy.deepcopy(system.trainer.model.state_dict())
+        report = run(system, epoch)  # it finds equal weights on both GPUs, bit for bit
+        assert report.ok, report.reason
+        found = counted(report)
+        assert found["schedule", "switches", ""] == 1 and found["schedule", "updates", ""] == 5
+        assert [found["schedule", "rank_trained", rank] for rank in "01"] == [5, 4]
+        after = system.trainer.model.state_dict()
+        assert any(not torch.equal(before[name], after[name]) for name in after)
+    settings = {"sampler": "gnnlab", "features": "uva"}
+    plain = make(small_graph, settings=settings, **SMALL, max_batches=9)
+    (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
+
+
+@pytest.mark.gpu(count=3)
+@pytest.mark.parametrize(("samplers", "trainers"), [(1, 2), (2, 1)])
+def test_three_gpus(samplers, trainers, ranks, small_graph):
+    system = ranks(factored(samplers, trainers, features="uva"))
+    plain = make(small_graph, settings={"sampler": "gnnlab", "features": "uva"}, **SMALL)
+    for epoch in range(2):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        assert counted(report)["schedule", "updates", ""] == 10 / trainers
+    (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
+
+
+def test_auto_measures_on_a_gpu(ranks):
+    system = ranks(factored(features="uva", **{"schedule.allocation": "auto"}))
+    found = counted(run(system))
+    assert (found["schedule", "samplers", ""], found["schedule", "trainers", ""]) == (1, 1)
+    for phase in ("sample", "memory_io", "compute"):
+        assert found["schedule", f"measured_{phase}_s", ""] > 0
+
+
+def test_a_killed_sampler_ends_the_epoch(ranks):
+    system = ranks(factored(features="uva", **{"schedule.queue": 2}))
+    assert run(system).ok
+    (pid,), step = system._schedule.pids, system.trainer.step
+
+    def kill(batch, rows):
+        os.kill(pid, signal.SIGKILL)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = kill
+    began = time.monotonic()
+    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
+        run(system, 1)
+    assert time.monotonic() - began < 60 and not alive(pid)
+
+
+def test_t_sotas_ranks_do_one_gpus_work(ranks, small_graph):
+    ratio = {"features.ratio": 0.3}
+    plain = make(small_graph, "tsota", ratio, **SMALL)
+    system = ranks({"schedule": "data-parallel", **ratio}, system="tsota")
+    for epoch in range(3):
+        ours, theirs = run(system, epoch), run(plain, epoch)
+        assert ours.ok and theirs.ok, ours.reason
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-3)
+        assert ours.sampled_edges == theirs.sampled_edges
+    (ours, _), (theirs, _) = (looked_at(one, 7) for one in (system, plain))
+    assert ours.digest == theirs.digest != ""
