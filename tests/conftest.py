@@ -34,11 +34,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _gpu_missing() -> str | None:
+def _gpu_missing(wanted: int) -> str | None:
     import torch
 
     if not torch.cuda.is_available():
         return "no CUDA device"
+    if torch.cuda.device_count() < wanted:
+        return f"needs {wanted} GPUs"
     from gnnbench.ops.library import has_cuda_library
 
     return None if has_cuda_library() else "the CUDA library is not built"
@@ -63,16 +65,24 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     last = len(LONG)
     items.sort(key=lambda i: next((n for n, f in enumerate(LONG) if i.nodeid.startswith(f)), last))
-    gpu_items = [item for item in items if item.get_closest_marker("gpu")]
-    if not gpu_items:
-        return
-    reason = _gpu_missing()
-    if reason is None:
-        return
-    if GPU_PROMISED:
-        raise pytest.UsageError(f"GNNBENCH_REQUIRE_GPU=1, but GPU tests cannot run: {reason}")
-    for item in gpu_items:
-        item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"))
+    by_count: dict[int, list[pytest.Item]] = {}
+    for item in items:
+        if count := _gpus_of(item):
+            by_count.setdefault(count, []).append(item)
+    for count, some in by_count.items():
+        reason = _gpu_missing(count)
+        if reason is None:
+            continue
+        if GPU_PROMISED and count == 1:
+            raise pytest.UsageError(f"GNNBENCH_REQUIRE_GPU=1, but GPU tests cannot run: {reason}")
+        for item in some:
+            item.add_marker(pytest.mark.skip(reason=f"gpu: {reason}"))
+
+
+def _gpus_of(item: pytest.Item) -> int:
+    """How many GPUs a test needs: ``gpu`` is one, ``gpu(count=2)`` two; 0 of any other."""
+    marker = item.get_closest_marker("gpu")
+    return 0 if marker is None else marker.kwargs.get("count", 1)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,7 +90,7 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if GPU_PROMISED and report.skipped and item.get_closest_marker("gpu"):
+    if GPU_PROMISED and report.skipped and _gpus_of(item) == 1:  # one is what is promised
         report.outcome = "failed"
         report.longrepr = f"GNNBENCH_REQUIRE_GPU=1, but a GPU test was skipped: {report.longrepr}"
     return report

@@ -80,6 +80,8 @@ class Composed(System):
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         self._schedule = recipe.schedule.build(job)
+        if self._schedule.peers is not None:
+            job = self.job = replace(job, peers=self._schedule.peers)
         with watch("sampler"):
             sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)

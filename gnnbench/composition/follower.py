@@ -25,6 +25,7 @@ from gnnbench.composition.chance import verifier
 from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
@@ -52,6 +53,9 @@ class Follower:
         system = find(start.cell.system).build(start.cell, start.graph)
         assert isinstance(system, Composed)
         system.recipe = replace(system.recipe, schedule=Serial())
+        system.job = replace(
+            system.job, peers=Peers.another(start.rank, start.ranks, start.peers_port)
+        )
         system.setup()
         self._system, self._fault = system, ""
         self._part = system._schedule = Part(start.rank, start.ranks)

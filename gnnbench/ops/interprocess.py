@@ -17,6 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnnbench.ops.library import load_native
+
 NAME = "gnnbench:batches"  # as /proc shows it
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
@@ -108,7 +110,8 @@ class DeviceMemory(Memory):
 
 
 class OpenedDeviceMemory(Memory):
-    """The same in another process; ``size`` bytes. Raises ``RuntimeError``."""
+    """The same in another process, of which ``device`` reads it, also where the memory is another
+    GPU's; ``size`` bytes. Raises ``RuntimeError``."""
 
     def __init__(self, address: Address, size: int, device: torch.device) -> None:
         assert isinstance(address, bytes)
@@ -134,17 +137,12 @@ class _Handle(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_ubyte * 64)]
 
 
-class _Pointed:
-    """What torch takes for a tensor at an address of a GPU's."""
-
-    def __init__(self, pointer: int, size: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (size,), "typestr": "|u1", "data": (pointer, False), "version": 3,
-        }  # fmt: skip
-
-
 def _tensor(pointer: ctypes.c_uint64, size: int, device: torch.device) -> Tensor:
-    return torch.as_tensor(_Pointed(pointer.value, size), device=device)
+    """The memory as ``device`` reads it, whichever GPU it is in."""
+    load_native()
+    like = torch.empty(0, device=device)
+    made: Tensor = torch.ops.gnnbench.memory_at(like, pointer.value, size)
+    return made
 
 
 def _context(device: torch.device) -> Any:
@@ -168,6 +166,6 @@ def _driver() -> ctypes.CDLL:
 def _call(name: str, *arguments: Any) -> None:
     code = getattr(_driver(), name)(*arguments)
     if code == _OUT_OF_MEMORY:
-        raise torch.OutOfMemoryError(f"CUDA out of memory: {name} has none for a batch's buffer")
+        raise torch.OutOfMemoryError(f"CUDA out of memory: {name} has none for other processes")
     if code != 0:
         raise RuntimeError(f"{name} fails with CUDA error {code}")

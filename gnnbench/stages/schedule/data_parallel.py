@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
+from gnnbench.stages.features.spec import Cache
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
 from gnnbench.stages.spec import option
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from gnnbench.stages.order import OrderSpec
     from gnnbench.stages.sampler.base import SamplerSpec
 
-STORES = ("host", "uva", "gpu")  # that know nothing of other batches
+STORES = ("host", "uva", "gpu", "cache", "sharded")  # that do not keep a batch's rows for the next
 ORDERS = ("as-drawn",)
 
 
@@ -53,6 +55,16 @@ class DataParallel(ScheduleSpec):
             raise UnsupportedError(
                 f"schedule '{self.name}' does not run features '{features.name}' yet; take one of:"
                 f" {', '.join(STORES)}"
+            )
+        if features is not None and features.foresees:
+            raise UnsupportedError(
+                f"schedule '{self.name}' does not tell other ranks which epoch is next, and policy"
+                " optimal must know; take another policy"
+            )
+        if isinstance(features, Cache) and features.ratio == AUTO:
+            raise UnsupportedError(
+                f"schedule '{self.name}' has a cache in each rank, and ratio=auto is derived for"
+                " one alone; give a ratio"
             )
         if order.name not in ORDERS:
             raise UnsupportedError(
