@@ -110,7 +110,9 @@ def test_what_torch_keeps_and_does_not_use_is_asked_for(driver, monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "empty_cache", emptied)
     assert DeviceMemory(1 << 21, GPU).whole.numel() == 1 << 21
-    with pytest.raises(torch.OutOfMemoryError, match=r"CUDA out of memory: .* none for other processes"):
+    with pytest.raises(
+        torch.OutOfMemoryError, match=r"CUDA out of memory: .* none for other processes"
+    ):
         DeviceMemory(1 << 23, GPU)
     driver.code = 201
     with pytest.raises(RuntimeError, match="cuMemAlloc_v2 fails with CUDA error 201"):

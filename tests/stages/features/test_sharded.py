@@ -14,7 +14,7 @@ from stores import DTYPES, WIDTHS, same, table
 from two_processes import alive
 
 from gnnbench.cache.policy import Policy, hotness, ranking
-from gnnbench.cell import Cell
+from gnnbench.cell import Cell, Until
 from gnnbench.composition.find import find
 from gnnbench.errors import GnnbenchError, UnsupportedError, UsageError
 from gnnbench.measure.timeline import Timeline
@@ -77,8 +77,8 @@ def stores(ranks, dtype=torch.float32, width=5, spec=None, foot=None):
         made.prepare(own)
         return made
 
-    made = in_threads([lambda p=p, f=f: build(p, f) for p, f in zip(peers_of(ranks), feet)])
-    return graph, made
+    pairs = zip(peers_of(ranks), feet, strict=True)
+    return graph, in_threads([lambda p=p, f=f: build(p, f) for p, f in pairs])
 
 
 def bytes_of(made):
@@ -146,7 +146,7 @@ def test_results_stay_valid_as_long_as_the_job_asks():
     store.close()
 
 
-def test_ranks_that_would_hold_other_rows_are_told(capfd):
+def test_ranks_that_would_hold_other_rows_are_told():
     def another(epoch):
         return [torch.tensor([11, 13])]
 
@@ -287,7 +287,7 @@ def test_a_rank_that_ends_while_it_is_built_is_not_waited_for(small_graph, monke
 def test_what_ranks_cannot_cache_is_refused():
     def refused(**settings):
         asked = {"schedule": "data-parallel", "features": "cache", **settings}
-        return find("baseline").resolved(asked, "cpu").unsupported
+        return find("baseline").resolved(asked, "cpu", Until.COMPUTE).unsupported
 
     assert not refused()
     assert "policy optimal" in refused(**{"features.policy": "optimal"})
