@@ -198,7 +198,7 @@ class Leader(Part):
         for rank, (process, connection) in enumerate(self._ranks, 1):
             if process.poll() is None:
                 continue
-            error: Exception | None = None
+            error: BaseException | None = None
             with suppress(GoneError):
                 while error is None:
                     word = receive(connection)
