@@ -379,7 +379,9 @@ class Composed(System):
     def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
-            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))
+            store = self.stages.store
+            apart = store.bytes_apart if store is not None else 0
+            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)) + apart)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:

@@ -101,7 +101,9 @@ class Follower:
         """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
         mapped from a file nor shared."""
         if self._system.job.device.type == "cuda":
-            return int(torch.cuda.max_memory_allocated(self._system.job.device))
+            store = self._system.stages.store
+            apart = store.bytes_apart if store is not None else 0
+            return int(torch.cuda.max_memory_allocated(self._system.job.device)) + apart
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 

@@ -135,6 +135,9 @@ def of_a_rank(rank: int, options: argparse.Namespace, port: int, told: Any) -> N
             shards.all, rank, None, None, ids[name][nth], counts, wave * processors, depth
         )
 
+    def call_of(name: str, depth: int, wave: int) -> Callable[[int], Any]:
+        return lambda nth: read(name, nth, depth, wave)
+
     for name in cases:
         wanted = rows_of(ids[name][0], columns)
         own = int((ids[name][0] % options.gpus == rank).sum())
@@ -145,7 +148,7 @@ def of_a_rank(rank: int, options: argparse.Namespace, port: int, told: Any) -> N
                     raise AssertionError(f"rank {rank}: wrong rows, {name} {depth} {wave}")
                 if counts.tolist() != [own, options.ids - own, 0]:
                     raise AssertionError(f"rank {rank}: wrong counts {counts.tolist()}, {name}")
-                ms = timed(lambda nth, n=name, d=depth, w=wave: read(n, nth, d, w), options)
+                ms = timed(call_of(name, depth, wave), options)
                 case = {"case": name, "depth": depth, "blocks_per_sm": wave, "ms": ms}
                 found.append({**case, "peer_rows": options.ids - own})
     local = [each // options.gpus for each in ids["own"]]
@@ -161,8 +164,12 @@ def of_a_rank(rank: int, options: argparse.Namespace, port: int, told: Any) -> N
     dist.barrier()
     if rank == 0:
         told.put(found)
-    shards.close()
-    dist.destroy_process_group()
+    dist.destroy_process_group()  # shards go with their processes: others may have them mapped
+
+
+def gathers_of(table: Any, ids: list[Tensor]) -> Callable[[int], Any]:
+    """WholeGraph's gather of one of the sets."""
+    return lambda nth: table.gather(ids[nth])
 
 
 def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) -> None:
@@ -191,7 +198,7 @@ def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) 
         dist.barrier()
         if not torch.equal(table.gather(ids[0]).view(torch.int32), rows_of(ids[0], columns)):
             raise AssertionError(f"rank {rank}: wrong rows of WholeGraph's {memory} memory")
-        ms = timed(lambda nth, t=table: t.gather(ids[nth]), options)
+        ms = timed(gathers_of(table, ids), options)
         own = part.shape[0]
         peers = int(((ids[0] < first) | (ids[0] >= first + own)).sum())
         found.append({"case": f"wholegraph {memory}", "ms": ms, "peer_rows": peers})

@@ -61,6 +61,9 @@ def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
         by_path = {w: n for (s, what, w), n in found.items() if what == "feature_bytes"}
         rows = ours.unique_nodes + found["schedule", "again_nodes", ""]
         assert sum(by_path.values()) == rows * 24 * 4
+        if name == "whole":  # beside what torch gave
+            assert system.stages.store.bytes_apart == system.stages.store._shards.own.nbytes > 0
+            assert ours.peak_alloc_bytes > 2 * system.stages.store.bytes_apart
         assert by_path["cache"] > 0 and (by_path.get("peer", 0) > 0) == (name != "cache")
         rest = {"over-uva": "zero_copy", "over-naive": "zero_copy", "over-host": "host_copy"}
         assert (name == "whole") == (set(by_path) == {"cache", "peer"})

@@ -1,5 +1,6 @@
 """Feature stage: a batch's input nodes to feature rows on the compute device."""
 
+from gnnbench.stages.features.sharded_spec import Sharded
 from gnnbench.stages.features.spec import (
     BoltGather,
     Cache,
@@ -8,7 +9,6 @@ from gnnbench.stages.features.spec import (
     Host,
     Match,
     PygFilter,
-    Sharded,
     StoreSpec,
     Uva,
     Window,

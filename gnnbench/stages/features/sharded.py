@@ -39,6 +39,8 @@ class ShardedRows(Over, RowStore):
         self._table, self._policy = job.graph.features, policy
         self._rows = cached_rows(ratio, job.graph.num_nodes)
         self._shards = Shards(self._table, self._rows, job.device, job.peers)
+        if job.device.type == "cuda":
+            self.bytes_apart = self._shards.own.nbytes
         self._places: Tensor | None = None  # int32 [num_nodes]: where an id's row is held, or -1
         self._ring = RowRing(job, job.device)
         self._one_kernel = job.device.type == "cuda" and self._is_read_by_one_kernel()

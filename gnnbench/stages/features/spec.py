@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cache.policy import LEGAL, OPTIMAL, SIEVE, Policy
 from gnnbench.cache.size import AUTO
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, graphbolt_missing
 from gnnbench.foreign.pyg_import import pyg_missing
 from gnnbench.foreign.wholegraph_import import MEMORY, wholegraph_missing
@@ -259,41 +259,6 @@ class Cache(Over):
         if policy.name == SIEVE:
             return SieveCache(job, self.ratio, limit, under)
         return StaticCache(job, policy, self.ratio, limit, under)
-
-
-SHARDED_POLICIES = "degree, random or presc#K (visits in K pre-sampled epochs)"
-
-
-@dataclass(frozen=True)
-class Sharded(Over):
-    """One table, or cache, for all ranks: each GPU holds a part, and reads those of its peers."""
-
-    name: ClassVar[str] = "sharded"
-    summary: ClassVar[str] = (
-        "one table or cache dealt out over the ranks' memories; rows of others are read there"
-    )
-    policy: str = option("presc#1", "what is held, where not all is", words=SHARDED_POLICIES)
-    ratio: float = option(
-        1.0, "rows that all ranks hold together over all rows of the table", Interval(0, 1)
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if Policy.named(self.policy).name in (OPTIMAL, SIEVE):
-            raise UsageError(
-                f"features 'sharded' holds the same rows in every epoch, and policy {self.policy}"
-                f" changes them; take {SHARDED_POLICIES}"
-            )
-
-    def under(self, device: str) -> StoreSpec:
-        """The store that fetches; where all rows are held nothing is, and no table is locked."""
-        return super().under("cpu" if self.ratio == 1 and self.table == DEFAULT else device)
-
-    def build(self, job: Job) -> RowStore:
-        """The rank's shard, before the store that fetches what no rank holds."""
-        from gnnbench.stages.features.sharded import ShardedRows
-
-        return ShardedRows(job, Policy.named(self.policy), self.ratio, self.fetching(job))
 
 
 CACHED = FETCHING + "; cache: out of a cache before one of these (its settings: table.ratio ...)"

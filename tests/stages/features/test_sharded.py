@@ -20,8 +20,8 @@ from gnnbench.errors import GnnbenchError, UnsupportedError, UsageError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.ops.sharded import check_peer_access, shard_rows
 from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.sharded_spec import Sharded
 from gnnbench.stages.features.shards import Shards
-from gnnbench.stages.features.spec import Sharded
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.leader import RankDiedError
