@@ -17,8 +17,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.ops.library import load_native
-
 NAME = "gnnbench:batches"  # as /proc shows it
 _OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 _PEER_ACCESS = 1  # CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, the only flag there is
@@ -138,11 +136,10 @@ class _Handle(ctypes.Structure):
 
 
 def _tensor(pointer: ctypes.c_uint64, size: int, device: torch.device) -> Tensor:
-    """The memory as ``device`` reads it, whichever GPU it is in."""
-    load_native()
-    like = torch.empty(0, device=device)
-    made: Tensor = torch.ops.gnnbench.memory_at(like, pointer.value, size)
-    return made
+    """The memory as ``device`` reads it, whichever GPU it is in: what torch offers otherwise asks
+    the driver whose it is, and copies another GPU's."""
+    storage = torch._C._construct_storage_from_data_pointer(pointer.value, device, size)
+    return torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
 
 
 def _context(device: torch.device) -> Any:

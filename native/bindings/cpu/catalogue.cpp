@@ -155,10 +155,6 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "gather_sharded(Tensor[] shards, int own, Tensor? places, Tensor? table, Tensor ids, "
       "Tensor(a!) counts, int blocks, int depth, int page_bytes, int readers) -> Tensor");
 
-  // Memory at an address that the device of `like` reads, another GPU's that is mapped for it too ->
-  // uint8 [bytes] there; it must outlast the tensor. CUDA only.
-  m.def("memory_at(Tensor like, int address, int bytes) -> Tensor");
-
   // Host memory made by the driver (VMM) in pages of 2 MiB next to the device of `like`, mapped for
   // the host and that device -> uint8 [bytes] on the CPU, unmapped with the last tensor over it
   // once the device has done its work; CUDA only.

@@ -1,4 +1,4 @@
-// Rows of a table that is dealt out over several GPUs, and memory of another GPU as a tensor.
+// Rows of a table that is dealt out over several GPUs.
 #include "cuda/features/sharded.h"
 
 #include <optional>
@@ -108,22 +108,10 @@ Tensor gather_sharded_cuda(std::vector<Tensor> shards, int64_t own, std::optiona
   return out;
 }
 
-// Torch would ask the driver whose memory it is, and copy what another GPU holds.
-Tensor memory_at_cuda(Tensor like, int64_t address, int64_t bytes) {
-  check_cuda({{like, "like"}});
-  if (bytes < 0) fail("bytes must be at least 0, it is ", bytes);
-  const int64_t stride = 1;
-  return torch::stable::from_blob(
-      reinterpret_cast<void*>(address), {&bytes, 1}, {&stride, 1},
-      torch::stable::Device(torch::headeronly::DeviceType::CUDA, like.get_device_index()),
-      ScalarType::Byte);
-}
-
 }  // namespace
 
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
   m.impl("gather_sharded", TORCH_BOX(&gather_sharded_cuda));
-  m.impl("memory_at", TORCH_BOX(&memory_at_cuda));
 }
 
 }  // namespace gnnbench::cuda
