@@ -2,13 +2,13 @@
 #   make quickstart   set up, then run the main job on a small twin made on the spot; where there is no GPU
 #                     nothing is compiled for one (five minutes), 'make CUDA=ON quickstart' does
 #   make test         set up, then the whole test suite
-#   make reproduce-all PROFILE=smoke|laptop|paper   set up, then a verdict for every claim, on one page
+#   make reproduce-all PROFILE=smoke|laptop|gpu|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
 VENV ?= .venv
 CUDA ?= AUTO
 # A folder of ready-built wheels of PyG's sampling extensions; optional.
 WHEELS ?= $(wildcard ../shared/wheels)
-# How much 'reproduce-all' runs: a quarter of an hour, two hours, or what a GPU machine takes.
+# How much 'reproduce-all' runs: a quarter of an hour, two hours, or what a GPU takes: an hour or so, or all of a day.
 PROFILE ?= smoke
 
 BIN := $(VENV)/bin

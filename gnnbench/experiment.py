@@ -110,6 +110,12 @@ class Measure(Strict):
         " sampling too, by a process that times nothing",
     )
 
+    looks: Annotated[int, Field(ge=1)] = Field(
+        default=1,
+        description="fresh processes that look inside a sampler, in turns with its reference; of"
+        " several the times of its stages have an interval",
+    )
+
     @field_validator("pairs", mode="before")
     @classmethod
     def _looks(cls, pairs: Any) -> Any:
@@ -160,7 +166,8 @@ class Overridable(Strict):
 
     description: str = Field(default="", description="a line on what it is for")
     reference: Name = Field(
-        default="baseline", description="label of the cell that the others are held against"
+        default="baseline",
+        description="label of the cell that the others are held against; none: each runs alone",
     )
     references: dict[str, Name] = Field(
         default={}, description="system -> label of a reference of its own"
@@ -254,6 +261,7 @@ class Experiment(Overridable):
         unused: Any = {key: True for key in optional if not getattr(self, key)}
         looks = ("roofline", "memory", "kernels")
         unused["measure"] = {k for k in looks if not getattr(self.measure, k)}
+        unused["measure"] |= {"looks"} if self.measure.looks == 1 else set()
         return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
 
     def paths(self) -> list[str]:

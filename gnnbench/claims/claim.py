@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gnnbench import names
+from gnnbench.claims.across import ACROSS
 from gnnbench.claims.formulas import FORMULAS
 from gnnbench.claims.measures import MEASURES, TIMES
 from gnnbench.errors import UsageError
@@ -35,7 +36,9 @@ class _Strict(BaseModel):
 class Point(_Strict):
     """What one number is of, and what the paper has it to be.
 
-    ``measure``    of ``gnnbench.claims.measures``, or a formula that needs no run
+    ``measure``    of ``gnnbench.claims.measures``, a formula that needs no run, or one of several
+                   machines (``gnnbench.claims.across``): ``of`` and ``beside`` are systems of
+                   ``machines.csv`` then, ``rows`` columns of it
     ``of``         label (``gnnbench.results.labels``) of the cells that it is of
     ``beside``     label of those that it is held against: ``of`` over, or less, that
     ``by``         ``ratio`` or ``difference`` of the two
@@ -74,7 +77,7 @@ class Point(_Strict):
     @model_validator(mode="after")
     def _makes_sense(self) -> Point:
         if self.measure and self.measure not in FORMULAS:
-            known = {*MEASURES, *TIMES, *FORMULAS}
+            known = {*MEASURES, *TIMES, *ACROSS, *FORMULAS}
             if self.measure not in known:
                 hint = names.suggestion(self.measure, known)
                 raise ValueError(f"unknown measure '{self.measure}'; {hint}")
@@ -82,6 +85,8 @@ class Point(_Strict):
                 raise ValueError("a measure needs 'of', the label of the cells that it is of")
         if bool(self.by) != bool(self.beside or self.along):
             raise ValueError("'by' belongs to 'beside' or 'along', and they to it")
+        if self.measure in ACROSS and bool(self.beside) != ACROSS[self.measure].of_two:
+            raise ValueError("'beside' belongs to a measure of two systems, and it to that")
         if self.measure in TIMES and not (self.beside and self.by == "ratio"):
             raise ValueError("times are judged as ratios: give 'beside' and by = \"ratio\"")
         if self.over and (self.by or self.measure in TIMES):
@@ -156,7 +161,7 @@ class Claim(Point):
             raise ValueError("'verdict' and 'because' belong together")
         if sum(map(bool, (self.verdict, self.lacks, self.measure))) != 1:
             raise ValueError("a claim has a measure, or lacks one, or says why there is none")
-        if self.measure and self.measure not in FORMULAS and not self.runs:
+        if self.measure and self.measure not in {*FORMULAS, *ACROSS} and not self.runs:
             raise ValueError("a claim that is measured names the runs that do")
         for point in self.numbers() if self.measure else ():
             if not any(map(math.isfinite, point.expected(self.kind))):

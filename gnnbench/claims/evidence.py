@@ -37,6 +37,11 @@ class Opened:
         """Rows of ``metrics.csv``."""
         return Metrics(self.run.metrics)
 
+    @property
+    def table(self) -> Path:
+        """The file that its rows are of."""
+        return self.run.path / ("machines.csv" if self.run.machines else "cells.csv")
+
     @cached_property
     def named(self) -> Labels:
         """What its cells are called."""
@@ -89,9 +94,10 @@ def open_runs(
         if not folder.is_dir():
             what = f"'{folder}' is a file" if folder.exists() else f"there is no folder '{folder}'"
             raise UsageError(f"{what}; give the folder of a run or of runs")
-        for table in sorted(folder.rglob("cells.csv")):
+        for table in sorted([*folder.rglob("cells.csv"), *folder.rglob("machines.csv")]):
+            read = reader.read if table.name == "cells.csv" else reader.read_machines
             try:
-                run = reader.read(table.parent)
+                run = read(table.parent)
             except UsageError as error:
                 if pass_over is None:
                     raise

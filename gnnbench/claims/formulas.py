@@ -45,6 +45,16 @@ def table_mib(rows: float, features: float) -> float:
     return rows * features * 4 / 2**20
 
 
+def standby_wakes(remaining: float, trainers: float, train_s: float) -> float:
+    """1 where GNNLab's profit of a standby Trainer (its section 5.3) is above 0, else 0."""
+    from gnnbench.stages.schedule.allocation import profit
+
+    return float(profit(int(remaining), int(trainers), train_s, train_s) > 0)
+
+
 FORMULAS: Mapping[str, Callable[..., float]] = MappingProxyType(
-    {f.__name__: f for f in (requests, access_ratio, updates, passes, processors, table_mib)}
+    {
+        f.__name__: f
+        for f in (requests, access_ratio, updates, passes, processors, table_mib, standby_wakes)
+    }
 )

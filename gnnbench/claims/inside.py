@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from gnnbench.claims.evidence import Opened
@@ -55,6 +56,65 @@ def launches_a_hop(opened: Opened, row: Row) -> Estimate:
     """The same for each hop."""
     found = launches(opened, row)
     return exact(found.value / (row["fanouts"].count("/") + 1)) if found.n else NOTHING
+
+
+def stage_time(stage: str) -> Number:
+    """Seconds a batch of a native sampler's stage, all hops, ends added: between events on a GPU's
+    stream, else by the host's clock."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        hops = _stage_times(opened, row, stage)
+        if not hops:
+            return NOTHING
+        ends = (sum(getattr(h, end) for h in hops) for end in ("value", "low", "high"))
+        return Estimate(*ends, min(h.n for h in hops))
+
+    return find
+
+
+def stage_spread(stage: str) -> Number:
+    """The same of the slowest hop over that of the fastest, end against end."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        hops = _stage_times(opened, row, stage)
+        if len(hops) < 2:
+            return NOTHING
+        slow, fast = max(hops, key=lambda h: h.value), min(hops, key=lambda h: h.value)
+        return _over(slow, fast)
+
+    return find
+
+
+def stage_growth(stage: str) -> Number:
+    """The least that a hop takes over the hop before it, end against end."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        hops = _stage_times(opened, row, stage)
+        grown = [_over(b, a) for a, b in pairwise(hops)]
+        return min(grown, key=lambda g: g.value, default=NOTHING)
+
+    return find
+
+
+def _over(a: Estimate, b: Estimate) -> Estimate:
+    return Estimate(a.value / b.value, a.low / b.high, a.high / b.low, min(a.n, b.n))
+
+
+def _stage_times(opened: Opened, row: Row, stage: str) -> list[Estimate]:
+    """Of each hop, from the seeds outwards. A single look has no interval."""
+    time = "device" if row["device"] == "cuda" else "host"
+    told = [r for r in opened.run.stages if (r["id"], r["stage"]) == (row["id"], stage)]
+    told.sort(key=lambda r: r["hop"] or 0)
+    return [
+        Estimate(r[f"{time}_s"], or_nan(r[f"{time}_low_s"]), or_nan(r[f"{time}_high_s"]),
+                 r["looks"] or 1)
+        for r in told if r[f"{time}_s"]
+    ]  # fmt: skip
+
+
+def or_nan(value: float | None) -> float:
+    """A number that a table lacks, as none that can be compared."""
+    return math.nan if value is None else value
 
 
 def memory_of(*components: str) -> Number:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
+from gnnbench.claims.across import ACROSS, COMMAND
 from gnnbench.claims.causes import rates_here
 from gnnbench.claims.claim import Bounds, Claim, Point
 from gnnbench.claims.evidence import MEASURED, Opened, couples, graph_of, pools, select, steps
@@ -97,6 +98,8 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
     verdict, reason = _of_the_graph(claim, found, verdict, reason)
     if verdict == REFUTED and claim.of_a_machine:
         verdict, reason = UNCLEAR, f"{reason}; but this size is one of the paper's machine"
+    if verdict == REFUTED and claim.measure in ACROSS and ACROSS[claim.measure].of_time:
+        verdict, reason = UNCLEAR, f"{reason}; but emulated machines share their cores"
     if verdict == REFUTED and claim.cause:
         reason = "; ".join(filter(None, (reason, rates_here(claim.paper, found[0].opened, runs))))
     return Judged(claim, verdict, reason, found)
@@ -115,13 +118,17 @@ def _found(claim: Claim, point: Point, runs: Sequence[Opened]) -> list[Finding]:
             if not number.estimate.n and not number.doubt:
                 continue
             ids = tuple(r["id"] for r in number.rows)
-            names = [opened.named.of(r) for r in number.rows]
+            names = [r.get("words") or opened.named.of(r) for r in number.rows]
             told = {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
             found[(opened.machine, *ids)] = _finding(claim, point, told, number, opened)
     return list(found.values())
 
 
 def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
+    if point.measure in ACROSS:
+        for found in ACROSS[point.measure].numbers(opened, point.of, point.beside, point.rows):
+            yield _Number(*found)
+        return
     if point.along and point.beside:
         yield from _growth(claim, point, opened)
         return
@@ -206,9 +213,8 @@ def _finding(
     claim: Claim, point: Point, what: str, number: _Number, opened: Opened | None
 ) -> Finding:
     expected = _ANY if claim.kind == "mean" else point.expected(claim.kind)
-    verdict, reason = place(
-        number.estimate, expected, claim.shape, number.doubt, point.measure in TIMES
-    )
+    time = point.measure in TIMES or (point.measure in ACROSS and ACROSS[point.measure].of_time)
+    verdict, reason = place(number.estimate, expected, claim.shape, number.doubt, time)
     return Finding(
         what, number.estimate, expected, point.number, verdict, reason, opened, number.rows
     )
@@ -294,6 +300,8 @@ def _of_the_graph(claim: Claim, found: list[Finding], verdict: str, reason: str)
 
 def _why_not(claim: Claim, point: Point, runs: Sequence[Opened]) -> str:
     """Why there is no number, and the command that would have it."""
+    if point.measure in ACROSS:
+        return f"no result of it; '{COMMAND}' measures it, as root"
     for opened in reversed(runs):
         for label, but in ((point.of, {}), (point.beside, point.beside_rows)):
             rows = _named(claim, point, opened, label, but) if label else []

@@ -16,6 +16,7 @@ from typing import Any
 from gnnbench.cell import PHASES, Until
 from gnnbench.claims import inside
 from gnnbench.claims.evidence import Opened
+from gnnbench.claims.inside import or_nan
 from gnnbench.measure.rule import MIN_PAIRS
 from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
 from gnnbench.results import metrics as m
@@ -66,6 +67,12 @@ def input_nodes(opened: Opened, row: Row) -> Estimate:
         if epoch["unique_nodes"] and epoch["batches"]:
             values.setdefault(epoch["epoch"], epoch["unique_nodes"] / epoch["batches"])
     return mean_interval(list(values.values()))
+
+
+def reached(opened: Opened, row: Row) -> Estimate:
+    """Of the graph's nodes those that a batch meets, mean over an epoch's batches."""
+    found, nodes = input_nodes(opened, row), row["nodes"]
+    return Estimate(found.value / nodes, found.low / nodes, found.high / nodes, found.n)
 
 
 def peak_memory(opened: Opened, row: Row) -> Estimate:
@@ -195,7 +202,7 @@ def of_peak(opened: Opened, row: Row) -> Estimate:
     if not peaks or not found:
         return NOTHING
     best, peak = max(found, key=lambda f: f.value), max(peaks, key=lambda r: r["value"])
-    low, high = best.low / _or_nan(peak["high"]), best.high / _or_nan(peak["low"])
+    low, high = best.low / or_nan(peak["high"]), best.high / or_nan(peak["low"])
     return Estimate(best.value / peak["value"], low, high, best.n)
 
 
@@ -211,8 +218,8 @@ def _level(faster: str, slower: str) -> Number:
         if not {faster, slower} <= rates.keys():
             return NOTHING
         top, below = rates[faster], rates[slower]
-        low = _or_nan(top["low"]) / _or_nan(below["high"])
-        high = _or_nan(top["high"]) / _or_nan(below["low"])
+        low = or_nan(top["low"]) / or_nan(below["high"])
+        high = or_nan(top["high"]) / or_nan(below["low"])
         return Estimate(top["value"] / below["value"], low, high, top["n"] or 1)
 
     return find
@@ -223,16 +230,12 @@ def _kernels(
 ) -> list[Estimate]:
     """Numbers of a cell's kernels that have operations."""
     return [
-        Estimate(r[value], _or_nan(r[low]), _or_nan(r[high]), r["n"] or 1)
+        Estimate(r[value], or_nan(r[low]), or_nan(r[high]), r["n"] or 1)
         for r in opened.run.roofline
         if (r["kind"], r["id"], r["unit"]) == ("kernel", row["id"], "flop/s")
         and r[value] is not None
         and all(r[key] == is_ for key, is_ in wanted.items())
     ]
-
-
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
 
 
 def _metric(stage: str, what: Measure) -> Number:
@@ -245,7 +248,7 @@ def _metric(stage: str, what: Measure) -> Number:
 def _told(row: Row | None) -> Estimate:
     if row is None:
         return NOTHING
-    return Estimate(row["value"], _or_nan(row["low"]), _or_nan(row["high"]), row["n"] or 1)
+    return Estimate(row["value"], or_nan(row["low"]), or_nan(row["high"]), row["n"] or 1)
 
 
 # Exact: every request of the run's ids is counted by the model, nothing is sampled.
@@ -254,6 +257,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
         "input_nodes": input_nodes,
+        "reached": reached,
         "peak_memory": peak_memory,
         "stored_bytes": stored_bytes,
         "match_degree": match_degree,
@@ -261,6 +265,9 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "hot_similarity": inside.hot_similarity,
         "launches": inside.launches,
         "launches_a_hop": inside.launches_a_hop,
+        "id_map_s": inside.stage_time("id_map"),
+        "prepare_s_spread": inside.stage_spread("prepare"),
+        "pick_s_growth": inside.stage_growth("pick"),
         "memory_left": inside.memory_left,
         "memory_of_all_epochs": inside.memory_of("topology", "features"),
         "requests_naive": _requests("naive"),
@@ -293,6 +300,7 @@ TIMED = frozenset(
     if name.endswith(("_share", "_lead", "_rate", "presampling_epochs"))
     or name.startswith("of_")
     or "_over_" in name
+    or name.startswith(("id_map_", "prepare_", "pick_"))
 )
 DEVICE = "device_time"  # between events around samples: of what a GPU does, not of the whole call
 # Of two cells alone. `time` is the one that the run judged by.

@@ -145,14 +145,14 @@ def _row(out: Path, finding: Finding, unit: str) -> tuple[str, ...]:
     opened = finding.opened
     verdict = finding.verdict + (f" ({finding.reason})" if finding.reason else "")
     where = machine(opened.run.record) if opened else "computed"
-    link = _link(out, opened.run.path / "cells.csv") if opened else ""
+    link = _link(out, opened.table) if opened else ""
     told = (finding.what, estimate(finding, unit), allowed(finding, unit), verdict, where)
     return (*map(escape, told), link)
 
 
 def _link(out: Path, path: Path) -> str:
     relative = Path(os.path.relpath(path.resolve(), out.resolve())).as_posix()
-    return f'<a href="{escape(quote(relative))}">cells.csv</a>'
+    return f'<a href="{escape(quote(relative))}">{escape(path.name)}</a>'
 
 
 def _figures(out: Path, found: Sequence[Judged], runs: Sequence[Opened]) -> list[str]:
@@ -164,7 +164,7 @@ def _figures(out: Path, found: Sequence[Judged], runs: Sequence[Opened]) -> list
         told = ", ".join(f'<a href="#{_anchor(c)}">{escape(c)}</a>' for c in claims)
         parts.append(
             f"<h2>{escape(command(record))}</h2><p>{escape(machine(record))}"
-            f" {escape(revision(record))}. {_link(out, path / 'cells.csv')}. Claims: {told}</p>"
+            f" {escape(revision(record))}. {_link(out, opened.table)}. Claims: {told}</p>"
         )
         for figure in sorted((path / "figures").glob("*.svg")):
             data = base64.b64encode(figure.read_bytes()).decode("ascii")

@@ -138,8 +138,15 @@ class Composed(System):
         self.run_epoch(epoch, timeline)
         timeline.stop()
         self._kept, self._last = [], None
+        self._forget_steps()
         self.counts.clear()
         return self._schedule.peak_bytes
+
+    def _forget_steps(self) -> None:
+        """Training steps that no audit asks for leave nothing to the next one."""
+        if self.trainer is not None:
+            self.trainer.take_losses()
+            self.trainer.moved()
 
     def memory(self, epoch: int) -> list[dict[str, Any]]:
         """Set up, and tell the memory by what holds it (``gnnbench.composition.memory``): facts."""
@@ -270,9 +277,7 @@ class Composed(System):
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
             alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
-        if self.trainer is not None:
-            self.trainer.take_losses()
-            self.trainer.moved()
+        self._forget_steps()
         self.counts.clear()
         return alone, next((f for f in faults if f), "")
 

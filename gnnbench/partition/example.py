@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +21,7 @@ def train(
     hidden: Annotated[int, typer.Option(help="Width of hidden layers.")] = 256,
     epochs: Annotated[int, typer.Option(help="Epochs to train.")] = 1,
     seed: Annotated[int, typer.Option(help="Of partition, draws, order and weights.")] = 0,
+    timeout: Annotated[float, typer.Option(help="Seconds that a rank waits for others.")] = 45.0,
 ) -> None:
     """Train GraphSAGE on as many parts as there are ranks, in each mode in turn, under Gloo.
 
@@ -31,10 +29,15 @@ def train(
     """
     import gnnbench
     from gnnbench.partition.ranks import join
+    from gnnbench.partition.rendezvous import meeting
     from gnnbench.partition.stored import load_or_make
     from gnnbench.partition.train import Trainer
 
-    with _group() as (rank, ranks):
+    definition = {
+        "graph": dataset, "methods": methods, "modes": modes, "fanouts": fanouts,
+        "batch size": batch_size, "hidden": hidden, "epochs": epochs, "seed": seed,
+    }  # fmt: skip
+    with meeting(definition, timeout=timeout) as (rank, ranks):
         graph = gnnbench.load_dataset(dataset)
         rows = []
         for method in comma_list(methods):
@@ -63,21 +66,6 @@ def _told(here: Any, losses: list[float]) -> dict[str, Any]:
         "first loss": f"{losses[0]:.6f}" if losses else "",
         "last loss": f"{losses[-1]:.6f}" if losses else "",
     }
-
-
-@contextmanager
-def _group() -> Iterator[tuple[int, int]]:
-    """The process group that torchrun describes; without it, one of this process alone."""
-    import torch.distributed as dist
-
-    alone = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
-    if "RANK" not in os.environ:
-        os.environ |= alone
-    dist.init_process_group("gloo")
-    try:
-        yield dist.get_rank(), dist.get_world_size()
-    finally:
-        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
         if figure is None:
             continue
         try:
-            written += _save(figure, folder / "figures" / name)
+            written += save(figure, folder / "figures" / name)
         except OSError as error:
             raise UsageError(
                 f"cannot write the figures to '{folder}' ({(error.strerror or '').lower()}); make"
@@ -55,7 +55,8 @@ def _make(name: str, run: object) -> Figure | None:
     return figure
 
 
-def _save(figure: Figure, stem: Path) -> list[Path]:
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write a figure as ``STEM.png`` and ``STEM.svg``, with equal bytes for an equal figure."""
     import matplotlib
 
     from gnnbench.files import atomic_path

@@ -15,6 +15,7 @@ from gnnbench.results.schema import (
     CONVERGENCE,
     CURVES,
     KERNELS,
+    MACHINES,
     METRICS,
     RATIOS,
     ROOFLINE,
@@ -44,6 +45,7 @@ class Run:
     curves: list[dict[str, Any]] = field(default_factory=list)
     roofline: list[dict[str, Any]] = field(default_factory=list)
     convergence: list[dict[str, Any]] = field(default_factory=list)
+    machines: list[dict[str, Any]] = field(default_factory=list)
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -81,6 +83,13 @@ def _value(text: str, dtype: str) -> Any:
     if dtype == "bool":
         return {"true": True, "false": False}[text]
     return int(text) if dtype == "int" else float(text)
+
+
+def read_machines(folder: Path) -> Run:
+    """Read the folder of a run of several machines, which has no cells. Raises as ``read``."""
+    if not (folder / "machines.csv").exists():
+        raise UsageError(f"'{folder}' holds no machines.csv; give the folder of such a run")
+    return Run(folder, [], [], read_record(folder), machines=_table(folder, "machines", MACHINES))
 
 
 def read(folder: Path) -> Run:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
-from gnnbench.results import inside_table, overlap_table, reader, roofline_table, table
+from gnnbench.results import across, inside_table, overlap_table, reader, roofline_table, table
 from gnnbench.results.bench_table import bench_table
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
@@ -54,14 +54,18 @@ FILES = {
 def report(root: Path) -> str:
     """The document for the results below ``root/results``. Raises ``UsageError`` without any."""
     results = root / "results"
-    folders = [p.parent for p in results.rglob("cells.csv") if not _of_a_user(p.parent, results)]
-    if not folders:
+    tables = [*results.rglob("cells.csv"), *results.rglob("machines.csv")]
+    tables = [p for p in tables if not _of_a_user(p.parent, results)]
+    if not tables:
         raise UsageError(f"there are no results in '{results}' to tell of")
     files = FILES | {name: text for name, (text, _) in TABLES.items()}
     told = "\n".join(f"- `{name}`: {text}" for name, text in files.items())
     lines = [HEAD.format(files=told)]
-    for folder in sorted(folders):
-        lines += _run(reader.read(folder), results)
+    for path in sorted(tables):
+        if path.name == "machines.csv":
+            lines += _machines(reader.read_machines(path.parent), results)
+        else:
+            lines += _run(reader.read(path.parent), results)
     for path in sorted(results.rglob("*.json")):
         if bench := bench_table(path):
             lines += _bench(path, results, *bench)
@@ -100,10 +104,24 @@ def _run(run: Run, results: Path) -> list[str]:
         stages = inside_table.stages_table(run.stages)
         lines += ["Stages of a batch, median; memory beyond graph and blocks, over the blocks:", ""]
         lines += [*stages.markdown(), ""]
+    return lines + _figures(run, results)
+
+
+def _machines(run: Run, results: Path) -> list[str]:
+    """A run of several machines: it has no cells."""
+    name, table = run.path.relative_to(results).as_posix(), run.path / "machines.csv"
+    lines = [f"## {name}", "", f"{run.record['experiment']['title']}. {machine(run.record)}"]
+    lines += [f"`{command(run.record)}`, {revision(run.record)} ([rows]({_link(table, results)}))."]
+    lines += ["[What it can tell](several-machines.md).", ""]
+    for part in across.tables(run.machines):
+        lines += [f"{part.title}:", "", *part.markdown(), ""]
+    lines += [*(f"- {text}" for text in across.remarks(run)), ""]
+    return lines + _figures(run, results)
+
+
+def _figures(run: Run, results: Path) -> list[str]:
     figures = sorted((run.path / "figures").glob("*.png"))
-    if figures:
-        lines += [" ".join(f"![{f.stem}]({_link(f, results)})" for f in figures), ""]
-    return lines
+    return [" ".join(f"![{f.stem}]({_link(f, results)})" for f in figures), ""] if figures else []
 
 
 def machine(record: Row) -> str:

@@ -20,7 +20,7 @@ from gnnbench.runner import available, environment
 from gnnbench.runner.beside import add_environments
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.elsewhere import NOWHERE, Elsewhere, elsewhere
-from gnnbench.runner.plan import Own, Plan, make_plan
+from gnnbench.runner.plan import ALONE, Own, Plan, make_plan
 
 
 def make_request(
@@ -81,7 +81,8 @@ def _planned(
         for dataset in resolved.axis("dataset"):
             names_of_data.resolve(dataset)
     with setting("reference"):
-        _check_label(resolved.reference, others)
+        if resolved.reference != ALONE:
+            _check_label(resolved.reference, others)
     for label in [*resolved.references.values(), *(one for c in resolved.compare for one in c)]:
         _check_label(label, others)
     environment.check_names(resolved.references, [], others.systems)

@@ -17,6 +17,7 @@ from gnnbench.runner.environment import store
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
+from gnnbench.runner.looks import over_looks
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed
 
@@ -106,23 +107,32 @@ class Pairing:
         return self.ledger.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
-        """Stages and kernels of samplers, curves of caches, overlap of batches, memory: once each,
-        by processes that nothing is timed in.
+        """Stages and kernels of samplers, curves of caches, overlap of batches, memory: by
+        processes that nothing is timed in, once each, but samplers as often as is asked for.
 
         What was measured stands without.
         """
-        for cell in (pair.reference, pair.system):
-            if cell is None or not (looks := self._looks(cell)):
-                continue
-            if cell.id in self.ledger.profiles or cell.id in self.ledger.failures:
-                continue
+        cells = [c for c in (pair.reference, pair.system) if c is not None and self._unseen(c)]
+        again: dict[str, list[dict[str, Any]]] = {c.id: [] for c in cells}
+        for _ in range(self.measure.looks - 1):
+            for cell in filter(_samples_only, cells):
+                self._step(cell, "looking inside", 0.99)
+                again[cell.id].append(self._look(cell, "profile"))
+        for cell in cells:
             self._step(cell, "looking inside", 0.99)
             found: dict[str, Any] = {}
-            for look in looks:
+            for look in self._looks(cell):
                 seen = self._look(cell, look)
                 facts = [*found.get("facts", []), *seen.get("facts", [])]
                 found |= seen | ({"facts": facts} if facts else {})
+            if "stages" in found and again[cell.id]:
+                told = [seen.get("stages", []) for seen in again[cell.id]]
+                found["stages"] = over_looks([*told, found["stages"]])
             self.ledger.record("profile", cell=cell.id, profile=found)
+
+    def _unseen(self, cell: Cell) -> bool:
+        seen = cell.id in self.ledger.profiles or cell.id in self.ledger.failures
+        return not seen and bool(self._looks(cell))
 
     def _look(self, cell: Cell, look: str) -> dict[str, Any]:
         """What a fresh process answers, or the error that it ends with."""
@@ -162,9 +172,13 @@ def runs_kernels(cell: Cell) -> bool:
     return cell.composed and cell.device == "cuda" and beyond
 
 
+def _samples_only(cell: Cell) -> bool:
+    return cell.goes_until is Until.SAMPLE
+
+
 def _has_inside(cell: Cell) -> bool:
     """Whether there is more to see of a cell than what was timed."""
     if cell.goes_until is not Until.MEMORY_IO:
-        return cell.goes_until is Until.SAMPLE
+        return _samples_only(cell)
     features = store(cell)
     return features is not None and features.traced

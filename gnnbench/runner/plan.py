@@ -14,6 +14,9 @@ from gnnbench.runner.available import Availability
 from gnnbench.runner.failures import Failure
 
 
+ALONE = "none"  # in a reference's place: each cell runs alone, nothing is compared with anything
+
+
 @dataclass(frozen=True)
 class Pair:
     """A system beside its reference; ``reference`` is None where it runs alone."""
@@ -148,6 +151,8 @@ def _add_own(
         idle = cell.id in plan.failures
         if chosen is None or not label or idle or plan.fits(cell, label):
             continue
+        if plan.fits(chosen, label):  # the group's serves: nothing is to be made or added
+            continue
         other, failure = own.variant(chosen, label)
         if all(other.id != c.id for c in plan.cells):
             # Beside the one that it is a variant of.
@@ -211,6 +216,11 @@ def _pick(cell: Cell) -> str:
 
 def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
     """The reference is the first cell that its label fits, else the group's first cell."""
+    if reference == ALONE:
+        for cell in group:
+            plan.references.setdefault(cell.id, cell)
+        plan.pairs += [Pair(c) for c in group if c.id not in plan.failures]
+        return
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     if chosen is None:
         chosen = next((c for c in group if c.id not in plan.failures), group[0])

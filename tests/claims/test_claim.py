@@ -4,6 +4,7 @@ import pytest
 from written_runs import claim
 
 from gnnbench import experiment
+from gnnbench.claims.across import ACROSS
 from gnnbench.claims.claim import PAPERS, choose, load, papers
 from gnnbench.claims.formulas import FORMULAS
 from gnnbench.claims.reproduce import sizes
@@ -12,7 +13,7 @@ from gnnbench.results.labels import parse_label
 from gnnbench.results.schema import CELLS
 
 EVERY = [c for p in papers().values() for c in p.claim]
-MEASURED = [c for c in EVERY if c.measure and c.measure not in FORMULAS]
+MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *ACROSS}]
 
 
 def test_every_paper_has_claims_of_its_own():
@@ -34,10 +35,10 @@ def test_what_a_claim_asks_for_exists(claim):
         assert not dot or system in labels
 
 
-@pytest.mark.parametrize("size", ["smoke", "laptop", "paper"])
+@pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "paper"])
 def test_every_run_of_a_plan_serves_a_claim(size):
     served = {run for c in EVERY for run in c.runs}
-    assert set(sizes()) == {"smoke", "laptop", "paper"}
+    assert set(sizes()) == {"smoke", "laptop", "gpu", "paper"}
     assert len(sizes()[size]) == len(set(sizes()[size]))
     assert set(sizes()[size]) <= served
 

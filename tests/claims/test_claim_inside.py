@@ -7,7 +7,7 @@ import pytest
 from written_runs import cell, claim, epochs, metric, timed, verdict_of, write_run
 
 from gnnbench.claims.claim import Claim
-from gnnbench.results.schema import KERNELS
+from gnnbench.results.schema import KERNELS, STAGES
 from gnnbench.results.writer import write_csv
 
 
@@ -39,6 +39,54 @@ def test_a_spread_over_seeds_has_the_interval_of_their_mean(tmp_path):
     assert finding.estimate.high - finding.estimate.value == pytest.approx(half, rel=1e-5)
     assert found.verdict == "holds"
     assert verdict_of(asked.model_copy(update={"number": 0.2}), folder).verdict == "refuted"
+
+
+def stages(ident, name, *hops, looks=5):
+    """Rows of stages.csv, a hop's device time with ends a tenth away."""
+    return [
+        {"id": ident, "cell": ident, "stage": name, "hop": hop, "batches": 20, "host_s": 1.0,
+         "looks": looks, "device_s": s, "device_low_s": 0.9 * s, "device_high_s": 1.1 * s}
+        for hop, s in enumerate(hops, start=1)
+    ]  # fmt: skip
+
+
+def test_a_stage_s_time_is_that_of_all_hops_and_a_ratio_of_two_is_end_against_end(tmp_path):
+    names = {"a": "hop-by-hop", "b": "fused-map-by-hop"}
+    cells = [cell(i, "baseline", {"sampler": {"name": n}}, device="cuda") for i, n in names.items()]
+    folder = write_run(tmp_path / "run", cells)
+    told = [*stages("a", "id_map", 3.0, 4.0, 5.0), *stages("b", "id_map", 1.0, 2.0, 2.0),
+            *stages("a", "pick", 9.0, 9.0, 9.0)]  # fmt: skip
+    write_csv(folder / "stages.csv", STAGES, told)
+    asked = claim(
+        measure="id_map_s", of="baseline sampler=hop-by-hop", kind="range", number=[1.9, 3.0],
+        beside="baseline sampler=fused-map-by-hop", by="ratio", tolerance=None,
+    )  # fmt: skip
+    found = verdict_of(asked, folder)
+    (finding,) = found.findings
+    assert finding.estimate.value == pytest.approx(12 / 5)
+    assert (finding.estimate.low, finding.estimate.high) == pytest.approx((10.8 / 5.5, 13.2 / 4.5))
+    assert (finding.estimate.n, found.verdict) == (5, "holds")
+
+
+def test_a_single_look_has_no_interval(tmp_path):
+    folder = write_run(tmp_path / "run", [cell("a", "baseline", device="cuda")])
+    row = {"id": "a", "cell": "a", "stage": "id_map", "hop": 1, "device_s": 1.0}
+    write_csv(folder / "stages.csv", STAGES, [row])
+    asked = claim(measure="id_map_s", of="baseline", number=1.0, tolerance=0.5)
+    assert verdict_of(asked, folder).reason.endswith("has no interval")
+
+
+def test_hops_are_held_against_one_another(tmp_path):
+    """Preparing takes 1.0, 1.2 and 1.1, picking 1, 3 and 12: four times and three times as long."""
+    folder = write_run(tmp_path / "run", [cell("a", "baseline", device="cuda")])
+    told = [*stages("a", "prepare", 1.0, 1.2, 1.1), *stages("a", "pick", 1.0, 3.0, 12.0)]
+    write_csv(folder / "stages.csv", STAGES, told)
+    for measure, value in (("prepare_s_spread", 1.2), ("pick_s_growth", 3.0)):
+        asked = claim(measure=measure, of="baseline", number=value, tolerance=2.0)
+        (finding,) = verdict_of(asked, folder).findings
+        ends = (value * 0.9 / 1.1, value * 1.1 / 0.9)
+        assert finding.estimate.value == pytest.approx(value)
+        assert (finding.estimate.low, finding.estimate.high) == pytest.approx(ends)
 
 
 def test_one_seed_alone_tells_nothing_and_other_cells_are_pools_of_their_own(tmp_path):

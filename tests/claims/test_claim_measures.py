@@ -70,6 +70,8 @@ def test_nodes_of_a_batch_are_over_epochs(tmp_path):
     found = verdict_of(asked, folder)
     assert found.verdict == "holds"
     assert found.findings[0].estimate.value == pytest.approx(100.0)
+    (share,) = verdict_of(claim(measure="reached", of="baseline"), folder).findings
+    assert share.estimate.value == pytest.approx(100 / 1000)  # of the graph's nodes
 
 
 def test_peaks_of_memory_are_each_life_s_highest(tmp_path):

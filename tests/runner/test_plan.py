@@ -164,6 +164,18 @@ def test_a_reference_of_a_systems_own_that_the_grid_has():
     ]  # fmt: skip
 
 
+def test_a_reference_of_a_systems_own_that_is_the_groups():
+    found = plan([*cells("a", recipe={"x": 2}), *cells("b")], own=OWN)
+    assert shown(found) == [("a2", "b", False)] and found.couples == []
+
+
+def test_without_a_reference_each_cell_runs_alone():
+    found = plan(cells("a", "b"), reference="none", own=OWN, compare=[("a", "b")])
+    assert shown(found) == [(None, "a", False), (None, "b", False), ("a", "b", True)]
+    assert {i: c.id for i, c in found.references.items()} == {c.id: c.id for c in found.cells}
+    assert found.notes == []
+
+
 def test_each_group_has_its_own():
     grid = [
         c for size in (1, 2) for c in [*cells("a", recipe={"x": 1}, batch_size=size),

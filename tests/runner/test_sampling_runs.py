@@ -54,6 +54,14 @@ def test_what_was_looked_into_is_in_tables_once_per_cell(sample):
     assert len(looks) == 2 and max(looks) < min(done)  # a pair is done when it has been looked into
 
 
+def test_several_looks_give_the_times_of_stages_an_interval(sample):
+    run = reader.read(sample(options=("looks=3",)).folder)
+    assert [(r["looks"], r["batches"], r["edges"]) for r in run.stages] == [(3, 20, 400)] * 2
+    for row in run.stages:
+        assert (row["host_s"], row["host_low_s"], row["host_high_s"]) == pytest.approx([1e-3] * 3)
+        assert row["device_s"] is None and row["device_low_s"] is None
+
+
 def test_a_look_that_fails_costs_no_measurement(sample):
     outcome = sample(options=("sampling.flag=x",))
     row = by_system(outcome)["sampling"]

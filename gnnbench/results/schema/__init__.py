@@ -6,6 +6,7 @@
 from gnnbench.results.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES
 from gnnbench.results.schema.column import Column, column_names
 from gnnbench.results.schema.inside import CONVERGENCE, CURVES, KERNELS, STAGE_NAMES, STAGES
+from gnnbench.results.schema.machines import MACHINES
 from gnnbench.results.schema.measured import METRICS, RATIOS, SAMPLES
 from gnnbench.results.schema.roofline import ROOFLINE
 
@@ -23,9 +24,11 @@ TABLES = {
     "roofline.csv": ("kernels run by themselves, and the machine's ceilings over them", ROOFLINE),
     "convergence.csv": ("accuracy epoch by epoch, of every life", CONVERGENCE),
 }
+# Of a run of several machines, which has no cells.
+ACROSS = {"machines.csv": ("one row per rank and epoch, several machines emulated", MACHINES)}
 
 __all__ = [
-    "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "METRICS", "RATIOS", "ROOFLINE", "SAMPLES",
-    "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION", "WORK_CLASSES", "Column",
-    "column_names",
+    "ACROSS", "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "MACHINES", "METRICS", "RATIOS",
+    "ROOFLINE", "SAMPLES", "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION",
+    "WORK_CLASSES", "Column", "column_names",
 ]  # fmt: skip

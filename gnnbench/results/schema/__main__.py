@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from gnnbench.measure.rule import VERDICTS
 from gnnbench.results import metrics
-from gnnbench.results.schema import STAGE_NAMES, STATUSES, TABLES, VERSION, WORK_CLASSES
+from gnnbench.results.schema import (
+    ACROSS,
+    STAGE_NAMES,
+    STATUSES,
+    TABLES,
+    VERSION,
+    WORK_CLASSES,
+)
 from gnnbench.stages import counts
 
 
@@ -17,7 +24,7 @@ def markdown() -> str:
         f"Version {VERSION}. Times in seconds, sizes in bytes; an empty field means unknown or not",
         "applicable.",
     ]
-    for file, (title, columns) in TABLES.items():
+    for file, (title, columns) in (TABLES | ACROSS).items():
         lines += ["", f"## `{file}`: {title}", "", "| column | type | unit | meaning |"]
         lines += ["|---|---|---|---|"]
         lines += [f"| `{c.name}` | {c.dtype} | {c.unit} | {c.description} |" for c in columns]

@@ -13,18 +13,16 @@ constexpr int64_t kTunedRows = 4;
 // The sums of a transpose's rows.
 template <class T>
 void spread_row_sums(const OnDevice& on, const RowSums<T>& sums) {
-  if (!needs_pieces(sums.num_edges, sums.num_rows)) {
-    return spread_row_sums(on.launch(), sums, RowPieces<T>{});
-  }
   const int64_t chunks = num_chunks(sums.num_edges, sums.num_rows);
+  if (chunks <= 1) return spread_row_sums(on.launch(), sums, RowPieces<T>{});
   Scratch memory;
-  const size_t values = memory.add<Sum<T>>(chunks * sums.dim);
-  const size_t totals = memory.add<Sum<T>>(chunks);
+  const size_t begun = memory.add<Sum<T>>(chunks * sums.dim);
+  const size_t reached = memory.add<Sum<T>>(chunks * sums.dim);
   const size_t rows = memory.add<int32_t>(chunks);
   memory.allocate(on);
   spread_row_sums(
       on.launch(), sums,
-      RowPieces<T>{memory.at<Sum<T>>(values), memory.at<Sum<T>>(totals), memory.at<int32_t>(rows)});
+      RowPieces<T>{memory.at<Sum<T>>(begun), memory.at<Sum<T>>(reached), memory.at<int32_t>(rows)});
 }
 
 // x [num_src, dim] or [num_src, heads, width]; `sum` is called with the launch and RowSums<T>.

@@ -60,13 +60,19 @@ __device__ __forceinline__ Elements<T, kWidth> load_pack(const T* x, int64_t at)
   return found;
 }
 
-// First to leave the caches: what is written is not read again here.
+// First to leave the caches, for what is written is not read again here. Not so narrow packs: their
+// rows begin and end within a sector, of which another store writes the rest.
 template <class T, int kWidth>
 __device__ __forceinline__ void store_pack(T* out, int64_t at, const Sum<T> (&sum)[kWidth]) {
   Elements<T, kWidth> rounded;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) rounded.value[i] = from_sum<T>(sum[i]);
-  __stcs(reinterpret_cast<typename Elements<T, kWidth>::Word*>(out) + at, rounded.word);
+  auto* const to = reinterpret_cast<typename Elements<T, kWidth>::Word*>(out) + at;
+  if constexpr (kWidth * sizeof(T) == 16) {
+    __stcs(to, rounded.word);
+  } else {
+    *to = rounded.word;
+  }
 }
 
 // The widest pack, in bytes, that rows of `dim` elements at `a` and `b` are made of.

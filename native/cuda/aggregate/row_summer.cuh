@@ -2,16 +2,13 @@
 #pragma once
 
 #include "cuda/aggregate/row_sums.cuh"
-#include "cuda/common/launch.h"
+#include "cuda/aggregate/sum_layout.cuh"
 
 namespace gnnbench::cuda {
 
 constexpr int kTunedThreads = 256;
 constexpr int kTunedEdges = 8;                       // asked for at once
 constexpr int kTunedMostGroups = kTunedThreads / 8;  // of a block
-
-// Where an edge's weight comes from.
-enum class Weighing { kNone, kEdge, kHead };
 
 // The columns (and weights, edges) of up to a group's lanes of consecutive edges, one a lane.
 template <class T>
@@ -234,45 +231,5 @@ struct RowSummer {
     }
   }
 };
-
-// The log2 of a group's lanes, 8 to 32, where rows have `packs`.
-inline int group_lanes_log2(int64_t packs) {
-  int found = 3;
-  while (found < 5 && (int64_t{1} << found) < packs) ++found;
-  return found;
-}
-
-// Calls f<width of a pack, packs of a lane, weighing>() as the sums' layout asks.
-template <class T, class F>
-void by_layout(const RowSums<T>& sums, const F& f) {
-  const auto weighed = [&]<int kWidth, int kPacks>() {
-    const bool divides = sums.block_indptr != nullptr && sums.mode != Aggregate::kSum;
-    if (sums.heads > 1) {
-      f.template operator()<kWidth, kPacks, Weighing::kHead>();
-    } else if (sums.weights != nullptr || divides) {
-      f.template operator()<kWidth, kPacks, Weighing::kEdge>();
-    } else {
-      f.template operator()<kWidth, kPacks, Weighing::kNone>();
-    }
-  };
-  // A pack lies within one head.
-  const int bytes = pack_bytes<T>(sums.x, sums.out, sums.dim / sums.heads);
-  constexpr int kSize = sizeof(T);
-  if (bytes == 16) {
-    if (sums.dim <= 32 * (16 / kSize)) {
-      weighed.template operator()<16 / kSize, 1>();
-    } else {
-      weighed.template operator()<16 / kSize, 2>();
-    }
-  } else if (bytes == 8) {
-    weighed.template operator()<8 / kSize, 2>();
-  } else if constexpr (kSize <= 4) {
-    if (bytes == 4) {
-      weighed.template operator()<4 / kSize, 2>();
-    } else if constexpr (kSize == 2) {
-      weighed.template operator()<1, 2>();
-    }
-  }
-}
 
 }  // namespace gnnbench::cuda

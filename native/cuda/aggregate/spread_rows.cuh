@@ -1,57 +1,80 @@
 // The kernels of spread_rows.h; a source file for each dtype instantiates them.
 #pragma once
 
-#include "cuda/aggregate/row_summer.cuh"
+#include "cuda/aggregate/pack.cuh"
+#include "cuda/aggregate/spread_items.cuh"
 #include "cuda/aggregate/spread_rows.h"
+#include "cuda/aggregate/sum_layout.cuh"
 
 namespace gnnbench::cuda {
 
+constexpr int kSpreadThreads = 256;
 constexpr int kManyPieces = 32;  // more of a row are added up by a block
 
-// Edges asked for at once: at most 32 registers of a lane.
+// Items asked for at once: at most 40 registers of a lane.
 template <class T, int kWidth, int kPacks>
-constexpr int kSpreadEdges = kWidth * kPacks * sizeof(T) > 16 ? kTunedEdges / 2 : kTunedEdges;
+constexpr int kSpreadAsked = kWidth * kPacks * sizeof(T) <= 20   ? 8
+                             : kWidth * kPacks * sizeof(T) <= 40 ? 4
+                                                                 : 2;
 
-// The last row that begins at item `at` or before, by a group of lanes: each looks at the begin of
-// one part of what is left. -1 where there is none.
-__device__ __forceinline__ int32_t row_at(const int32_t* indptr, int64_t num_rows, int64_t at,
-                                          int lane, int lanes, unsigned mask) {
-  int64_t low = 0, left = num_rows;
-  for (;;) {
-    const int64_t part = (left + lanes - 1) / lanes, mine = part * lane;
-    const bool before = mine < left && __ldg(indptr + low + mine) + low + mine <= at;
-    const int found = __popc(__ballot_sync(mask, before));
-    if (found == 0) return -1;
-    const int64_t skipped = part * (found - 1);
-    low += skipped;
-    if (part == 1) return static_cast<int32_t>(low);
-    left = left - skipped < part ? left - skipped : part;
+// A lane's packs of a row.
+template <int kWidth, int kPacks>
+struct OwnPacks {
+  static constexpr int kPackWidth = kWidth, kOwnPacks = kPacks;
+  uint32_t packs;  // of a row; 32 bits make an address one multiplication
+  uint32_t pack[kPacks];
+
+  __device__ __forceinline__ OwnPacks(const LaneGroup& group, int64_t dim)
+      : packs(static_cast<uint32_t>(dim / kWidth)) {
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      pack[j] = (blockIdx.y * kPacks + j) * static_cast<uint32_t>(group.lanes) +
+                static_cast<uint32_t>(group.lane);
+    }
   }
-}
+  __device__ __forceinline__ bool has(int j) const { return pack[j] < packs; }
+  // Where a row's pack lies.
+  __device__ __forceinline__ int64_t place(uint32_t row, int j) const {
+    return static_cast<int64_t>(uint64_t{row} * packs + pack[j]);
+  }
+};
 
-// A lane's part of a pack's sum that is kept in memory, at most 16 bytes at once.
-template <class Real, int kWidth>
-struct Kept {
-  static constexpr int kAtOnce = kWidth * sizeof(Real) <= 16 ? kWidth : 16 / sizeof(Real);
-  using Word = typename Elements<Real, kAtOnce>::Word;
+template <class Real, int kWidth, int kPacks>
+struct RowSum {
+  Real value[kPacks][kWidth] = {};
 
-  __device__ __forceinline__ static void store(Real* to, const Real (&value)[kWidth]) {
+  template <class T>
+  __device__ __forceinline__ void store(const OwnPacks<kWidth, kPacks>& own, T* out, int64_t row) {
 #pragma unroll
-    for (int i = 0; i < kWidth; i += kAtOnce) {
-      Elements<Real, kAtOnce> part;
-#pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) part.value[k] = value[i + k];
-      *reinterpret_cast<Word*>(to + i) = part.word;
+    for (int j = 0; j < kPacks; ++j) {
+      if (own.has(j)) {
+        store_pack<T, kWidth>(out, own.place(static_cast<uint32_t>(row), j), value[j]);
+      }
     }
   }
 
-  __device__ __forceinline__ static void load(const Real* from, Real (&value)[kWidth]) {
+  // As it is, unrounded.
+  __device__ __forceinline__ void keep(const OwnPacks<kWidth, kPacks>& own, Real* kept,
+                                       int64_t chunk) const {
 #pragma unroll
-    for (int i = 0; i < kWidth; i += kAtOnce) {
-      Elements<Real, kAtOnce> part;
-      part.word = __ldg(reinterpret_cast<const Word*>(from + i));
+    for (int j = 0; j < kPacks; ++j) {
+      Real* const to = kept + own.place(static_cast<uint32_t>(chunk), j) * kWidth;
 #pragma unroll
-      for (int k = 0; k < kAtOnce; ++k) value[i + k] = part.value[k];
+      for (int i = 0; i < kWidth; ++i) {
+        if (own.has(j)) to[i] = value[j][i];
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add_kept(const OwnPacks<kWidth, kPacks>& own, const Real* kept,
+                                           int64_t chunk) {
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+      const Real* const from = kept + own.place(static_cast<uint32_t>(chunk), j) * kWidth;
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) {
+        if (own.has(j)) value[j][i] += __ldg(from + i);
+      }
     }
   }
 };
@@ -60,8 +83,8 @@ struct Kept {
 template <class T>
 __device__ __forceinline__ void check_offsets(const RowSums<T>& a) {
   if (blockIdx.y != 0) return;
-  const int64_t threads = static_cast<int64_t>(gridDim.x) * kTunedThreads;
-  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kTunedThreads + threadIdx.x;
+  const int64_t threads = static_cast<int64_t>(gridDim.x) * kSpreadThreads;
+  for (int64_t row = static_cast<int64_t>(blockIdx.x) * kSpreadThreads + threadIdx.x;
        row < a.num_rows; row += threads) {
     const int32_t begin = __ldg(a.indptr + row), end = __ldg(a.indptr + row + 1);
     assert(begin >= 0 && begin <= end && end <= a.num_edges &&
@@ -70,203 +93,183 @@ __device__ __forceinline__ void check_offsets(const RowSums<T>& a) {
 }
 
 // Blocks that a multiprocessor is to hold: what a compiler takes beyond their registers it spills.
-template <class T, Weighing kWeighing>
-constexpr int kSpreadBlocks = kWeighing == Weighing::kNone && sizeof(T) == 4 ? 3 : 2;
+template <class T, int kWidth, int kPacks, Weighing kWeighing>
+constexpr int kSpreadBlocks =
+    kWeighing == Weighing::kHead || kWidth * kPacks > 8 || kPacks > 4 ? 2 : 3;
 
 // A group a chunk.
 template <class T, int kWidth, int kPacks, Weighing kWeighing>
-__global__ void __launch_bounds__(kTunedThreads, (kSpreadBlocks<T, kWeighing>))
+__global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPacks, kWeighing>))
     spread_rows_kernel(const RowSums<T> a, const RowPieces<T> pieces, int64_t items,
                        int lanes_log2) {
-  using Summer = RowSummer<T, kWidth, kPacks, kWeighing>;
   using Real = Sum<T>;
-  constexpr int kEdges = kSpreadEdges<T, kWidth, kPacks>;
-  constexpr int32_t kNever = INT32_MAX;
+  constexpr int kAsked = kSpreadAsked<T, kWidth, kPacks>;
   check_offsets(a);
-  Summer summer(a, lanes_log2);
-  const int lane = summer.lane, lanes = summer.lanes;
-  const int group = static_cast<int>(threadIdx.x) >> lanes_log2;
-  const int64_t chunk = (static_cast<int64_t>(blockIdx.x) * kTunedThreads >> lanes_log2) + group;
-  const int64_t low = chunk * items, high = low + items;  // in the line of rows and edges
-  const auto begin_row = [&](int64_t row) {
-    const bool self = with_self(a, row);
-    const bool weighs = self && kWeighing == Weighing::kEdge;
-    auto sum = summer.begin(row, self, weighs ? self_weight(a, row) : Real(1));
-    summer.settle(sum);
-    return sum;
-  };
+  const LaneGroup group(lanes_log2);
+  const OwnPacks<kWidth, kPacks> own(group, a.dim);
+  const auto heads = static_cast<uint32_t>(a.heads);
+  uint32_t head[kPacks];
+#pragma unroll
+  for (int j = 0; j < kPacks; ++j) {
+    head[j] = kWeighing == Weighing::kHead && own.has(j)
+                  ? static_cast<uint32_t>(own.pack[j] * kWidth / (a.dim / a.heads))
+                  : 0;
+  }
+  const int64_t chunk = (static_cast<int64_t>(blockIdx.x) * kSpreadThreads >> lanes_log2) +
+                        (static_cast<int>(threadIdx.x) >> lanes_log2);
+  const int64_t begin = chunk * items;
+  const int64_t behind = static_cast<int64_t>(__ldg(a.indptr + a.num_rows)) + a.num_rows;
+  const bool in_line = begin < a.num_edges + a.num_rows;  // as many chunks are there
+  if (in_line && begin >= behind && pieces.rows != nullptr && group.lane == 0 && blockIdx.y == 0) {
+    pieces.rows[chunk] = -1;
+  }
+  bool sound = true;
 
-  if (low < a.num_edges + a.num_rows) {
-    int64_t base = 0;  // the next row
-    // Of a long row's piece: its edges, and whether the row begins and ends in it.
-    bool piece = false, first = false, last = false;
-    int32_t degree = 0, e = 0, stop = 0;
-    const int32_t found = row_at(a.indptr, a.num_rows, low, lane, lanes, summer.mask);
-    if (found >= 0) {
-      const int32_t begin = __ldg(a.indptr + found), end = __ldg(a.indptr + found + 1);
-      const int64_t own = static_cast<int64_t>(begin) + found;  // its item
-      const int64_t behind = static_cast<int64_t>(end) + found + 1;
-      degree = end - begin;
-      piece = degree > items && low < behind && begin >= 0 && end <= a.num_edges;
-      first = own > low - items;
-      last = behind <= high;
-      e = first ? begin : static_cast<int32_t>(low - found - 1);
-      stop = last ? end : static_cast<int32_t>(high - found - 1);
-      base = !piece && own == low ? found : found + 1;
-    }
-    if (pieces.rows != nullptr && lane == 0 && blockIdx.y == 0) {
-      pieces.rows[chunk] = piece ? found : -1;
-    }
-    for (;;) {
-      int rows = 1;           // of this turn
-      int32_t next = kNever;  // where row base + lane ends
-      int32_t begun = e;
-      if (!piece) {
-        int32_t offset = 0;
-        bool whole = false;  // whether row base + lane begins in the chunk, and is not long
-        if (base + lane < a.num_rows) {
-          offset = __ldg(a.indptr + base + lane);
-          next = __ldg(a.indptr + base + lane + 1);
-          whole = offset + base + lane < high && next - offset <= items;
-        }
-        rows = __popc(__ballot_sync(summer.mask, whole));
-        if (rows == 0) break;
-        e = begun = summer.from_lane(offset, 0);
-        stop = summer.from_lane(next, rows - 1);
-        if (e < 0 || stop > a.num_edges) break;  // asserted above
-      }
-      int r = 0;
-      int32_t end = piece ? kNever : summer.from_lane(next, 0);
-      const int64_t row = piece ? found : base;
-      auto sum = piece && !first ? typename Summer::Partial{} : begin_row(row);
-      const auto finish = [&] {
-        summer.store(sum, row + r, end - begun);
-        begun = end;
-        if (++r == rows) return;
-        end = summer.from_lane(next, r);
-        sum = begin_row(row + r);
-      };
-      if (e < stop) summer.fill(e, stop);
-      for (int32_t n = 0; e < stop; e += n) {
-        n = stop - e < kEdges ? stop - e : kEdges;
-        typename Summer::template Batch<kEdges> batch;
-        summer.ask(batch, e - summer.window.base, n);
-        // The next columns are on their way while this batch is.
-        const int32_t after = e + n;
-        if (after < stop && after - summer.window.base >= summer.window.filled) {
-          summer.fill(after, stop);
-        }
+  if (begin < behind) {
+    const auto low = static_cast<uint32_t>(begin);
+    const auto high = static_cast<uint32_t>(begin + items < behind ? begin + items : behind);
+    const auto offset_of = [&](int32_t row) {
+      return row + group.lane < a.num_rows ? __ldg(a.indptr + row + group.lane) : 0;
+    };
+    const int32_t last = row_at(group, a.indptr, a.num_rows, begin);
+    const bool at_begin = last >= 0 && __ldg(a.indptr + last) + int64_t{last} == begin;
+    int32_t next = at_begin ? last : last + 1;  // the row that begins next
+    Items<T, kWeighing> now, then;
+    now.find(a, group, low, high, next, offset_of(next));
+    now.weigh(a, group);
+    next += __popc(now.begins);
+    int32_t offset = offset_of(next);
+    int32_t row = -1;  // whose sum this is; of none that began in the chunk
+    RowSum<Real, kWidth, kPacks> sum;
+
+    for (uint32_t first = low; first < high; first += static_cast<uint32_t>(group.lanes)) {
+      sound = sound && now.sound;
+      then.find(a, group, first + group.lanes, high, next, offset);
+      const int32_t after = next + __popc(then.begins);
+      offset = offset_of(after);
+      int32_t begun = now.row;
+      for (int at = 0; at < group.lanes; at += kAsked) {
+        Elements<T, kWidth> term[kAsked][kPacks];
+        [[maybe_unused]] Real weight[kAsked][kPacks];
 #pragma unroll
-        for (int k = 0; k < kEdges; ++k) {
-          if (k >= n) break;
-          while (e + k == end && r < rows) finish();
-          summer.take(sum, batch, k);
+        for (int k = 0; k < kAsked; ++k) {
+          const auto column = static_cast<uint32_t>(group.from(now.column, at + k));
+          [[maybe_unused]] uint32_t edge = 0;
+          if (kWeighing == Weighing::kHead) {
+            edge = static_cast<uint32_t>(group.from(now.edge, at + k));
+          }
+          const bool adds = (now.adds >> (at + k) & 1u) != 0;
+#pragma unroll
+          for (int j = 0; j < kPacks; ++j) {
+            if (!adds || !own.has(j)) continue;
+            term[k][j] = load_pack<T, kWidth>(a.x, own.place(column, j));
+            if (kWeighing == Weighing::kHead) {
+              weight[k][j] = __ldg(a.weights + uint64_t{edge} * heads + head[j]);
+            }
+          }
+        }
+        if (at == 0) then.weigh(a, group);
+#pragma unroll
+        for (int k = 0; k < kAsked; ++k) {
+          if ((now.begins >> (at + k) & 1u) != 0) {
+            if (row >= 0) {
+              sum.store(own, a.out, row);
+            } else if (pieces.rows != nullptr) {
+              sum.keep(own, pieces.reached, chunk);
+            }
+            row = begun++;
+            sum = {};
+          }
+          [[maybe_unused]] Real shared = 1;
+          if (kWeighing == Weighing::kEdge) shared = group.from(now.weight, at + k);
+          if ((now.adds >> (at + k) & 1u) == 0) continue;  // its term is not there
+#pragma unroll
+          for (int j = 0; j < kPacks; ++j) {
+#pragma unroll
+            for (int i = 0; i < kWidth; ++i) {
+              const Real value = to_sum(term[k][j].value[i]);
+              if (kWeighing == Weighing::kNone) sum.value[j][i] += value;
+              if (kWeighing == Weighing::kEdge) sum.value[j][i] += shared * value;
+              if (kWeighing == Weighing::kHead) sum.value[j][i] += weight[k][j] * value;
+            }
+          }
         }
       }
-      if (!piece) {
-        while (r < rows) finish();
-        base += rows;
-        if (rows < lanes) break;
-        continue;
-      }
-      piece = false;
-      sum.pending = 1;
-      if (first && last) {
-        summer.store(sum, row, degree);
-        continue;
-      }
-      if (lane == 0 && blockIdx.y == 0) pieces.totals[chunk] = sum.total;
-#pragma unroll
-      for (int j = 0; j < kPacks; ++j) {
-        if (summer.pack[j] >= summer.packs) continue;
-        Kept<Real, kWidth>::store(pieces.values + (chunk * summer.packs + summer.pack[j]) * kWidth,
-                                  sum.value[j]);
-      }
+      now = then;
+      next = after;
+    }
+
+    // `next` may be of a window behind the chunk: what the last row's end is says its offset.
+    const bool whole =
+        row >= 0 && static_cast<int64_t>(__ldg(a.indptr + row + 1)) + row + 1 <= high;
+    if (whole) {
+      sum.store(own, a.out, row);
+    } else if (pieces.rows != nullptr) {
+      sum.keep(own, row >= 0 ? pieces.begun : pieces.reached, chunk);
+    }
+    if (pieces.rows != nullptr && group.lane == 0 && blockIdx.y == 0) {
+      pieces.rows[chunk] = whole ? -1 : row;
     }
   }
-  assert(summer.sound && "gnnbench aggregate: an index is outside the block");
+  assert(sound && "gnnbench aggregate: an index is outside the block");
 }
 
-// Adds pieces [begin, end) in their order.
-template <class Summer, class T>
-__device__ __forceinline__ void add_pieces(const Summer& summer, const RowPieces<T>& pieces,
-                                           int64_t begin, int64_t end,
-                                           typename Summer::Partial& sum) {
-  using Real = Sum<T>;
-  constexpr int kPacks = Summer::kOwnPacks, kWidth = Summer::kPackWidth;
-  constexpr int kWords = kWidth * kPacks * sizeof(Real) / 4;
-  constexpr int kAtOnce = kWords > 8 ? 1 : kWords > 4 ? 2 : 4;  // most rows have two or three
-  for (int64_t p = begin; p < end; p += kAtOnce) {
-    Real term[kAtOnce][kPacks][kWidth] = {};
-    Real total[kAtOnce] = {};
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      if (p + k >= end) continue;
-      total[k] = __ldg(pieces.totals + p + k);
-#pragma unroll
-      for (int j = 0; j < kPacks; ++j) {
-        if (summer.pack[j] >= summer.packs) continue;
-        Kept<Real, kWidth>::load(pieces.values + ((p + k) * summer.packs + summer.pack[j]) * kWidth,
-                                 term[k][j]);
-      }
-    }
-#pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) {
-      sum.total += total[k];
-#pragma unroll
-      for (int j = 0; j < kPacks; ++j) {
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) sum.value[j][i] += term[k][j][i];
-      }
-    }
-  }
-}
-
-// A group for a row's first piece, which adds up the row's; of more than kManyPieces the groups of
-// the block each a part.
-template <class T, int kWidth, int kPacks, Weighing kWeighing>
-__global__ void __launch_bounds__(kTunedThreads)
+// A group for a row that is cut; of more than kManyPieces the groups of the block add up a part
+// each.
+template <class T, int kWidth, int kPacks>
+__global__ void __launch_bounds__(kSpreadThreads)
     join_pieces_kernel(const RowSums<T> a, const RowPieces<T> pieces, int64_t chunks, int64_t items,
                        int lanes_log2) {
-  using Summer = RowSummer<T, kWidth, kPacks, kWeighing>;
-  __shared__ int32_t many_rows[kTunedMostGroups];
-  __shared__ GroupSums<Sum<T>, kWidth> shared;
+  using Real = Sum<T>;
+  __shared__ int32_t many_rows[kSpreadThreads / 8];
+  __shared__ Real shared[kSpreadThreads * kWidth];
 
-  const Summer summer(a, lanes_log2);
-  const int groups = kTunedThreads >> lanes_log2;
-  const int group = static_cast<int>(threadIdx.x) >> lanes_log2;
+  const LaneGroup group(lanes_log2);
+  const OwnPacks<kWidth, kPacks> own(group, a.dim);
+  const int groups = kSpreadThreads >> lanes_log2;
+  const int number = static_cast<int>(threadIdx.x) >> lanes_log2;
   const int64_t block_chunk = static_cast<int64_t>(blockIdx.x) * groups;
-  const int64_t chunk = block_chunk + group;
-  const auto degree_of = [&](int32_t row) {
-    return __ldg(a.indptr + row + 1) - __ldg(a.indptr + row);
-  };
-  const auto behind = [&](int32_t row) {  // the chunks that it reaches into
-    return (static_cast<int64_t>(__ldg(a.indptr + row + 1)) + row) / items + 1;
+  const int64_t chunk = block_chunk + number;
+  const auto last_chunk = [&](int32_t row) {  // that of its last edge
+    return (static_cast<int64_t>(__ldg(a.indptr + row + 1)) + row) / items;
   };
 
-  int32_t row = chunk < chunks ? __ldg(pieces.rows + chunk) : -1;
-  if (row >= 0 && chunk > 0 && __ldg(pieces.rows + chunk - 1) == row) row = -1;  // not its first
-  const int64_t number = row >= 0 ? behind(row) - chunk : 0;
-  if (number > 1 && number <= kManyPieces) {  // a row of a single piece is done
-    typename Summer::Partial sum = {};
-    sum.pending = 1;
-    add_pieces<Summer, T>(summer, pieces, chunk, chunk + number, sum);
-    summer.store(sum, row, degree_of(row));
+  const int32_t row = chunk < chunks ? __ldg(pieces.rows + chunk) : -1;
+  const int64_t last = row >= 0 ? last_chunk(row) : 0;
+  const bool many = row >= 0 && last - chunk > kManyPieces;
+  if (row >= 0 && !many) {
+    RowSum<Real, kWidth, kPacks> sum;
+    sum.add_kept(own, pieces.begun, chunk);
+    for (int64_t c = chunk + 1; c <= last; ++c) sum.add_kept(own, pieces.reached, c);
+    sum.store(own, a.out, row);
   }
-  const bool many = number > kManyPieces;
   if (!__syncthreads_or(many)) return;
-  if (summer.lane == 0) many_rows[group] = many ? row : -1;
+  if (group.lane == 0) many_rows[number] = many ? row : -1;
   __syncthreads();
   for (int owner = 0; owner < groups; ++owner) {
     const int32_t hub = many_rows[owner];
     if (hub < 0) continue;
-    const int64_t begun = block_chunk + owner, pieces_of = behind(hub) - begun;
-    typename Summer::Partial sum = {};
-    sum.pending = 1;
-    add_pieces<Summer, T>(summer, pieces, begun + pieces_of * group / groups,
-                          begun + pieces_of * (group + 1) / groups, sum);
-    summer.join(sum, shared, group, groups);
-    if (group == 0) summer.store(sum, hub, degree_of(hub));
+    const int64_t begun = block_chunk + owner, reached = last_chunk(hub) - begun;
+    RowSum<Real, kWidth, kPacks> sum;
+    if (number == 0) sum.add_kept(own, pieces.begun, begun);
+    const int64_t end = begun + 1 + reached * (number + 1) / groups;
+    for (int64_t c = begun + 1 + reached * number / groups; c < end; ++c) {
+      sum.add_kept(own, pieces.reached, c);
+    }
+#pragma unroll
+    for (int j = 0; j < kPacks; ++j) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) shared[threadIdx.x * kWidth + i] = sum.value[j][i];
+      __syncthreads();
+      for (int g = 1; number == 0 && g < groups; ++g) {
+#pragma unroll
+        for (int i = 0; i < kWidth; ++i) {
+          sum.value[j][i] += shared[(g * group.lanes + group.lane) * kWidth + i];
+        }
+      }
+      __syncthreads();
+    }
+    if (number == 0) sum.store(own, a.out, hub);
   }
 }
 
@@ -275,19 +278,17 @@ void spread_row_sums(Launch launch, const RowSums<T>& sums, const RowPieces<T>& 
   if (sums.num_rows == 0 || sums.dim == 0) return;
   const int64_t items = chunk_items(sums.num_edges, sums.num_rows);
   const int64_t chunks = num_chunks(sums.num_edges, sums.num_rows);
-  by_layout(sums, [&]<int kWidth, int kPacks, Weighing kWeighing>() {
+  by_layout<4>(sums, [&]<int kWidth, int kPacks, Weighing kWeighing>() {
     const int64_t packs = sums.dim / kWidth;
     const int lanes_log2 = group_lanes_log2(packs);
-    const dim3 grid(static_cast<unsigned>(blocks_for(chunks, kTunedThreads >> lanes_log2)),
+    const dim3 grid(static_cast<unsigned>(blocks_for(chunks, kSpreadThreads >> lanes_log2)),
                     static_cast<unsigned>(blocks_for(packs, int64_t{kPacks} << lanes_log2)));
     spread_rows_kernel<T, kWidth, kPacks, kWeighing>
-        <<<grid, kTunedThreads, 0, launch.stream>>>(sums, pieces, items, lanes_log2);
+        <<<grid, kSpreadThreads, 0, launch.stream>>>(sums, pieces, items, lanes_log2);
     GNNBENCH_CUDA_LAUNCHED(launch, "spread_rows_kernel");
-    if (!needs_pieces(sums.num_edges, sums.num_rows)) return;
-    // What an edge weighs in a head is in its piece's sum.
-    constexpr Weighing kTotal = kWeighing == Weighing::kHead ? Weighing::kNone : kWeighing;
-    join_pieces_kernel<T, kWidth, kPacks, kTotal>
-        <<<grid, kTunedThreads, 0, launch.stream>>>(sums, pieces, chunks, items, lanes_log2);
+    if (chunks == 1) return;
+    join_pieces_kernel<T, kWidth, kPacks>
+        <<<grid, kSpreadThreads, 0, launch.stream>>>(sums, pieces, chunks, items, lanes_log2);
     GNNBENCH_CUDA_LAUNCHED(launch, "join_pieces_kernel");
   });
 }

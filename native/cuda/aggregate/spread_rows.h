@@ -7,31 +7,40 @@
 
 namespace gnnbench::cuda {
 
-// Rows and edges are laid in one line, each row before its edges: row i is item indptr[i] + i. A
-// group of lanes has a chunk of that line, kSpreadItems long, and finds its first row by a search
-// in as many parts as it has lanes. It adds up all rows that begin in its chunk, to their ends, and
-// asks for eight edges at once whatever rows they are of: where rows have one edge, eight rows wait
-// for memory once. A row of more edges than a chunk has items is long. It is cut where chunks are
-// cut: each chunk that it reaches into adds up its piece (the first of them also what lies before),
-// and a second kernel adds up the pieces of a row in their order. Nothing is counted and nothing
-// waits: all sizes follow from the block's. Edges of a row, or of a piece, are added in their
-// order; no sum depends on the schedule.
+// Rows and edges are laid in one line, each row before its edges: row i is item indptr[i] + i, edge
+// e of it item e + i + 1.
 //
-// A chunk is that multiple of kSpreadItems with which there are no more chunks than rows (or than
-// kSpreadChunks): the pieces' sums take no more memory than the result would in their dtype.
+//     row 0  e0  e1 | row 1  row 2  e2 | row 3  e3  e4  e5 ...       two rows of one item or more
+//     \__ window __/ \__ window __/                                  in a window, a lane an item
 //
-// Bytes are those of tuned.h, and for each chunk a few offsets and at most 8 * dim for a piece. The
+// A group of lanes has a chunk of that line and finds its first row by a search in as many parts as
+// it has lanes; from there it goes a window at a time, an item a lane. The rows that begin in a
+// window are read off the offsets of as many rows as there are lanes: a bit an item. What an item
+// adds is a column's row of x (a row's own term is one of these), which is asked for some items at
+// once, whatever rows they are of. Of the next window the columns, and of the one behind it the
+// offsets, are on their way meanwhile. Where a row begins, the one before it is written.
+//
+// A row that goes on behind its chunk is cut: the chunk that it begins in keeps its sum, and so
+// does each chunk that it reaches into; a second kernel adds these up in their order. Nothing is
+// counted and nothing waits: all sizes follow from the block's. Edges of a row are added in their
+// order within a chunk; no sum depends on the schedule.
+//
+// Bytes are those of tuned.h, and for each chunk a few offsets and at most 2 sums of a row. The
 // backward over the block that is told of there (274 k rows, 782 k edges to 161 k columns, float32)
 // has 0.116 GB from memory and 0.270 GB through L2 at 64 columns, 0.227 and 0.541 GB at 128; at
 // the 5.5 TB/s that the forward has through L2 0.049 and 0.098 ms. Of a block drawn alike 23 % of
 // the sources have no edge, 44 % one, 0.6 % more than 64 (those have 23 % of the edges), one 2,705.
-constexpr int64_t kSpreadItems = 64;
-constexpr int64_t kSpreadChunks = 16384;  // more than a GPU has groups at once
+constexpr int64_t kSpreadItems = 128;
+constexpr int64_t kSpreadChunks = 16384;  // at most
+constexpr int64_t kSpreadGroups = 4096;   // about as many as a GPU has at once
 
-// Items of a chunk; a row of more edges is long.
+// Items of a chunk, a multiple of a warp's lanes: fewer where a small block would leave a GPU idle,
+// more where there are more than kSpreadChunks of them.
 inline int64_t chunk_items(int64_t num_edges, int64_t num_rows) {
-  const int64_t most = num_rows > kSpreadChunks ? num_rows : kSpreadChunks;
-  const int64_t times = blocks_for(num_edges + num_rows, kSpreadItems * most);
+  const int64_t items = num_edges + num_rows;
+  const int64_t even = 32 * blocks_for(items, 32 * kSpreadGroups);
+  if (even < kSpreadItems) return even < 32 ? 32 : even;
+  const int64_t times = blocks_for(items, kSpreadItems * kSpreadChunks);
   return kSpreadItems * (times < 1 ? 1 : times);
 }
 
@@ -39,19 +48,16 @@ inline int64_t num_chunks(int64_t num_edges, int64_t num_rows) {
   return blocks_for(num_edges + num_rows, chunk_items(num_edges, num_rows));
 }
 
-// Room for num_chunks pieces of long rows; null where no row can be long.
+// Room for the parts of rows that are cut; null where there is one chunk.
 template <class T>
 struct RowPieces {
-  Sum<T>* values;  // [chunks, dim]
-  Sum<T>* totals;  // [chunks], of weights
-  int32_t* rows;   // [chunks], the long row that a chunk has a piece of, or -1
+  Sum<T>* begun;    // [chunks, dim], of the row that begins in a chunk and goes on behind it
+  Sum<T>* reached;  // [chunks, dim], of the row that began before a chunk
+  int32_t* rows;    // [chunks], the row whose sum is in `begun`, or -1
 };
 
-inline bool needs_pieces(int64_t num_edges, int64_t num_rows) {
-  return num_edges > chunk_items(num_edges, num_rows);
-}
-
-// An indptr that does not ascend within the edges, or an index out of range, fails a device assert.
+// Sums of a backward (`block_indptr`), or of mode kSum. An indptr that does not ascend within the
+// edges, or an index out of range, fails a device assert.
 template <class T>
 void spread_row_sums(Launch launch, const RowSums<T>& sums, const RowPieces<T>& pieces);
 

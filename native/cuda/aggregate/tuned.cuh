@@ -90,7 +90,7 @@ void launch_row_sums(Launch launch, const RowSums<T>& sums, int rows_of_group) {
 template <class T>
 void row_sums(Launch launch, const RowSums<T>& sums, int rows_of_group) {
   if (sums.num_rows == 0 || sums.dim == 0) return;
-  by_layout(sums, [&]<int kWidth, int kPacks, Weighing kWeighing>() {
+  by_layout<2>(sums, [&]<int kWidth, int kPacks, Weighing kWeighing>() {
     launch_row_sums<T, kWidth, kPacks, kWeighing>(launch, sums, rows_of_group);
   });
 }

@@ -22,8 +22,8 @@ namespace gnnbench::cuda {
 // least, 4 * dim * (edges + rows) through L2. The input block of batch 8000, 15/10/5 of R-MAT scale
 // 21 (162 k rows, 275 k sources, 785 k edges): 0.23 GB and 0.49 GB at 128 columns; at the 4.29 TB/s
 // of a copy 0.053 ms, at 256 columns 0.105 ms. Measured there 0.086 and 0.175 ms: 5.6 and 5.5 TB/s
-// through L2, and 5.1 at 64 columns, where memory's share is less. L2, not memory, is the bound where
-// sources are met three times, but for what hubs find in L1.
+// through L2, and 5.1 at 64 columns, where memory's share is less. L2, not memory, is the bound
+// where sources are met three times, but for what hubs find in L1.
 constexpr int64_t kTunedLongRow = 128;
 constexpr int kTunedMostRows = 7;  // of a group
 

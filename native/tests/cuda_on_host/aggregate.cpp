@@ -91,14 +91,14 @@ void row_sums_of(int kernel, int dtype, const int32_t* indptr, const int32_t* co
     } else if (kernel == 1) {
       row_sums(kLaunch, sums, a);
     } else if (kernel == 3) {
-      const bool pieces = needs_pieces(num_edges, num_rows);
-      const auto chunks = static_cast<size_t>(pieces ? num_chunks(num_edges, num_rows) : 0);
+      const int64_t chunks = num_chunks(num_edges, num_rows);
+      const auto kept = static_cast<size_t>(chunks > 1 ? chunks : 0);
       // Memory that nobody wrote to may hold any number.
-      std::vector<Sum<T>> values(chunks * dim, NAN), totals(chunks, NAN);
-      std::vector<int32_t> rows(chunks, 12345);
+      std::vector<Sum<T>> begun(kept * dim, NAN), reached(kept * dim, NAN);
+      std::vector<int32_t> rows(kept, 12345);
       spread_row_sums(
           kLaunch, sums,
-          pieces ? RowPieces<T>{values.data(), totals.data(), rows.data()} : RowPieces<T>{});
+          kept > 0 ? RowPieces<T>{begun.data(), reached.data(), rows.data()} : RowPieces<T>{});
     } else {
       memory_aware(kLaunch, sums, a, b);
     }

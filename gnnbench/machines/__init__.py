@@ -1,0 +1,1 @@
+"""Several machines, emulated on one by network namespaces (docs/several-machines.md)."""

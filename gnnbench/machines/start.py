@@ -1,0 +1,134 @@
+"""One command on each machine of a network; where one fails all are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from gnnbench.errors import CellsFailedError
+from gnnbench.machines.network import INTERFACE, Network, end_all
+
+PORT = 29500
+POLL_S = 0.05
+# A machine has shared memory of its own: programs that use it by fixed names would meet else.
+_OWN_MEMORY = 'mount -t tmpfs tmpfs /dev/shm && exec "$@"'
+
+
+def environment(network: Network, rank: int) -> dict[str, str]:
+    """What ``torch.distributed`` finds out about its group with one process a machine."""
+    return {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(network.machines),
+        "LOCAL_RANK": "0",
+        "MASTER_ADDR": network.addresses[0],
+        "MASTER_PORT": str(PORT),
+        "GLOO_SOCKET_IFNAME": INTERFACE,
+    }
+
+
+def filled(words: Sequence[str], network: Network, rank: int) -> list[str]:
+    """A command with ``{machines}``, ``{rank}``, ``{first}`` and ``{address}`` put in."""
+    known = {
+        "{machines}": str(network.machines),
+        "{rank}": str(rank),
+        "{first}": network.addresses[0],
+        "{address}": network.addresses[rank],
+    }
+    found = []
+    for word in words:
+        for mark, value in known.items():
+            word = word.replace(mark, value)
+        found.append(word)
+    return found
+
+
+def run(
+    network: Network,
+    commands: Sequence[Sequence[str]],
+    logs: Sequence[Path | None],
+    *,
+    extra: Mapping[str, str] | None = None,
+    limit: float | None = None,
+) -> None:
+    """Run ``commands[i]`` on machine i until all have ended well.
+
+    Args:
+        network: which is there.
+        commands: one a machine.
+        logs: files of what each says; None: this process's own output.
+        extra: variables of the environment, besides those of :func:`environment`.
+        limit: seconds that all may take together.
+
+    Raises:
+        CellsFailedError: one ended with an error, or the time is up; all are ended then.
+    """
+    with ExitStack() as stack:
+        running: dict[int, subprocess.Popen[bytes]] = {}
+        stack.callback(lambda: [process.wait() for process in running.values()])
+        stack.callback(end_all, network.namespaces)
+        for rank, words in enumerate(commands):
+            log = logs[rank]
+            out = stack.enter_context(log.open("wb")) if log else None
+            inside = ("ip", "netns", "exec", network.namespaces[rank])
+            running[rank] = subprocess.Popen(
+                [*inside, "sh", "-c", _OWN_MEMORY, "sh", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT if out else None,
+                env={**os.environ, **environment(network, rank), **(extra or {})},
+                start_new_session=True,
+            )
+        until = None if limit is None else time.monotonic() + limit
+        while running:
+            for rank, process in list(running.items()):
+                if process.poll() is None:
+                    continue
+                del running[rank]
+                if process.returncode:
+                    raise CellsFailedError(_failed(rank, process.returncode, logs[rank]))
+            if until and time.monotonic() > until:
+                late = ", ".join(str(rank + 1) for rank in running)
+                raise CellsFailedError(
+                    f"machine {late} did not end within {limit:g} s; all were ended"
+                )
+            time.sleep(POLL_S)
+
+
+def _failed(rank: int, code: int, log: Path | None) -> str:
+    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit status {code}"
+    told = log.read_text(encoding="utf-8", errors="replace").strip().splitlines() if log else []
+    last = f" ({told[-1]})" if told else ""
+    return f"machine {rank + 1} ended {how}{last}; all others were ended"
+
+
+def alone(words: Sequence[str]) -> str:
+    """What a program says that runs by itself, on no machine. Raises ``CellsFailedError``."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        told = (done.stdout + done.stderr).strip().splitlines()
+        raise CellsFailedError(
+            f"'{' '.join(words)}' ended with exit status {done.returncode}"
+            f" ({told[-1] if told else 'nothing said'})"
+        )
+    return done.stdout
+
+
+@contextmanager
+def ending_by_signal() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the block as ctrl-C does, so that what it made is removed."""
+
+    def end(number: int, _: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise KeyboardInterrupt(signal.Signals(number).name)
+
+    before = {s: signal.signal(s, end) for s in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
