@@ -62,6 +62,7 @@ OURS: dict[str, dict[str, str]] = {
         "uva": "gnnbench.stages.features.spec:Uva",
         "gpu": "gnnbench.stages.features.spec:Gpu",
         "cache": "gnnbench.stages.features.spec:Cache",
+        "sharded": "gnnbench.stages.features.sharded_spec:Sharded",
         "match": "gnnbench.stages.features.spec:Match",
         "window": "gnnbench.stages.features.spec:Window",
         "dgl": "gnnbench.stages.features.spec:DglGather",

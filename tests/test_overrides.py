@@ -41,7 +41,10 @@ def test_a_path_of_one_of_the_stages_that_vary_is_taken(option):
         (["features.table.ratio=1"], f"table=cache has it: add -o {MATCH} -o {CACHE}"),
         ([MATCH, "features.table.ratio=1"], f"features.table=cache has it: add -o {CACHE}$"),
         ([MATCH, CACHE, "features.table.ratoi=1"], r"did you mean 'features\.table\.ratio'"),
-        (["features.ratio=0.3"], "features=cache has it: add -o baseline.features=cache$"),
+        (
+            ["features.ratio=0.3"],
+            "features=cache or sharded has it: add -o baseline.features=cache$",
+        ),
     ],
 )
 def test_a_path_that_is_not_there_says_how_to_get_to_it(options, words):

@@ -80,6 +80,8 @@ class Composed(System):
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
         self._schedule = recipe.schedule.build(job)
+        if self._schedule.peers is not None:
+            job = self.job = replace(job, peers=self._schedule.peers)
         with watch("sampler"):
             sampler = recipe.sampler.stage_of(job)
         self.stages = Stages(sampler, None, None, self._keep, self.order)
@@ -386,7 +388,9 @@ class Composed(System):
     def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
-            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)))
+            store = self.stages.store
+            apart = store.bytes_apart if store is not None else 0
+            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)) + apart)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:

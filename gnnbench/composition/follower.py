@@ -28,6 +28,7 @@ from gnnbench.composition.chance import verifier
 from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
+from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
@@ -57,6 +58,9 @@ class Follower:
         part = system.recipe.schedule.part(start.rank, start.ranks)
         assert isinstance(part, Part)
         system.recipe = replace(system.recipe, schedule=Serial())
+        system.job = replace(
+            system.job, peers=Peers.another(start.rank, start.ranks, start.peers_port)
+        )
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
         self._part = system._schedule = part
@@ -127,7 +131,9 @@ class Follower:
         """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
         mapped from a file nor shared."""
         if self._system.job.device.type == "cuda":
-            return int(torch.cuda.max_memory_allocated(self._system.job.device))
+            store = self._system.stages.store
+            apart = store.bytes_apart if store is not None else 0
+            return int(torch.cuda.max_memory_allocated(self._system.job.device)) + apart
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 

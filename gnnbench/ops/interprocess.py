@@ -108,7 +108,8 @@ class DeviceMemory(Memory):
 
 
 class OpenedDeviceMemory(Memory):
-    """The same in another process; ``size`` bytes. Raises ``RuntimeError``."""
+    """The same in another process, of which ``device`` reads it, also where the memory is another
+    GPU's; ``size`` bytes. Raises ``RuntimeError``."""
 
     def __init__(self, address: Address, size: int, device: torch.device) -> None:
         assert isinstance(address, bytes)
@@ -134,17 +135,11 @@ class _Handle(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_ubyte * 64)]
 
 
-class _Pointed:
-    """What torch takes for a tensor at an address of a GPU's."""
-
-    def __init__(self, pointer: int, size: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (size,), "typestr": "|u1", "data": (pointer, False), "version": 3,
-        }  # fmt: skip
-
-
 def _tensor(pointer: ctypes.c_uint64, size: int, device: torch.device) -> Tensor:
-    return torch.as_tensor(_Pointed(pointer.value, size), device=device)
+    """The memory as ``device`` reads it, whichever GPU it is in: what torch offers otherwise asks
+    the driver whose it is, and copies another GPU's."""
+    storage = torch._C._construct_storage_from_data_pointer(pointer.value, device, size)
+    return torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
 
 
 def _context(device: torch.device) -> Any:
@@ -168,6 +163,6 @@ def _driver() -> ctypes.CDLL:
 def _call(name: str, *arguments: Any) -> None:
     code = getattr(_driver(), name)(*arguments)
     if code == _OUT_OF_MEMORY:
-        raise torch.OutOfMemoryError(f"CUDA out of memory: {name} has none for a batch's buffer")
+        raise torch.OutOfMemoryError(f"CUDA out of memory: {name} has none for other processes")
     if code != 0:
         raise RuntimeError(f"{name} fails with CUDA error {code}")

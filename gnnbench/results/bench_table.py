@@ -124,6 +124,34 @@ def _host_gather(found: Row) -> tuple[str, Part]:
     return about, Part(("name", "ms", "GB/s", "over torch's two"), lines)
 
 
+def _sharded(found: Row) -> tuple[str, Part]:
+    """Of the shapes of a case the fastest, and the slowest rate."""
+    lines = []
+    for case, rows in groupby(found["results"], lambda r: str(r["case"])):
+        shapes = list(rows)
+        best = min(shapes, key=lambda r: float(r["ms"]))
+        shape = [f"{k} {best[k]}" for k in ("depth", "blocks_per_sm") if best.get(k)]
+        of_copy = best["peer_of_copy"] if best["peer_rows"] else None
+        slowest = min(r["gb_s"] for r in shapes)
+        lines.append({
+            "case": case, "ms": f"{best['ms']:.3f}", "GB/s": f"{best['gb_s']:.1f}",
+            "from peers GB/s": f"{best['peer_gb_s']:.1f}",
+            "of a peer copy": "" if of_copy is None else f"{of_copy:.2f}",
+            "best shape": ", ".join(shape),
+            "slowest GB/s": f"{slowest:.1f}" if len(shapes) > 1 else "",
+        })  # fmt: skip
+    copy = found["copy_gb_s"]
+    about = (
+        f"{found['gpus']} x {found['device']}, torch {found['torch']}; {found['ids']} rows of"
+        f" {found['row_bytes']} B a call and GPU, all GPUs at once, out of"
+        f" {found['rows'] * found['row_bytes'] / 2**30:.0f} GiB; the slowest GPU's medians."
+    )
+    if copy is not None:
+        about += f" A peer copy, all GPUs at once: {copy:.1f} GB/s into each."
+    heads = ("case", "ms", "GB/s", "from peers GB/s", "of a peer copy", "best shape")
+    return about, Part((*heads, "slowest GB/s"), lines)
+
+
 def _aggregate(found: Row) -> tuple[str, Part]:
     lines = []
     for result in found["results"]:
@@ -160,6 +188,7 @@ PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
     "twins": _twins,
     "memory_io": _memory_io,
     "host_gather": _host_gather,
+    "sharded": _sharded,
     "aggregate_gpu": _aggregate_gpu,  # before what its name begins with
     "aggregate": _aggregate,
 }

@@ -297,9 +297,12 @@ def _beside(cell: Cell, pair: Pair | None, ledger: Ledger, samples: list[Record]
 
 
 def _hit_ratio(epoch: Mapping[tuple[str, ...], float]) -> float | None:
-    """Rows that an epoch found in a cache over all its rows; None where there is no cache."""
+    """Rows that an epoch found in a cache, its own or another rank's, over all its rows; None where
+    there is no cache."""
     rows = {key[2]: n for key, n in epoch.items() if key[:2] == ("features", FEATURE_BYTES.name)}
-    return rows["cache"] / sum(rows.values()) if "cache" in rows and any(rows.values()) else None
+    if "cache" not in rows or not any(rows.values()):
+        return None
+    return (rows["cache"] + rows.get("peer", 0)) / sum(rows.values())
 
 
 def _comparison(

@@ -13,19 +13,22 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
     import torch
 
     from gnnbench.data.graph import Graph
+    from gnnbench.stages.peers import Peers
 
 
 @dataclass(frozen=True)
 class Job:
     """A cell's settings, its graph, and where its stages count what they do.
 
-    ``held`` is how many results of its feature store must be valid at a time.
+    ``held`` is how many results of its feature store must be valid at a time; ``peers`` are the
+    ranks that are built beside this one, None where there are none.
     """
 
     cell: Cell
     graph: Graph
     counts: Counts
     held: int = 1
+    peers: Peers | None = None
 
     @cached_property
     def device(self) -> torch.device:

@@ -23,6 +23,9 @@ def over(i, slot):
     known = ints(slot, 0, 0), ints(1, 0, 0)
     pages = 4096, 1, 4
     ops.gather_over(rows.cpu().pin_memory(), rows[:2], *known, 1, False, i, i[:1].long(), *pages)
+def sharded(i, place=0):
+    places, told = ints(place, 0, 0), torch.zeros(3, dtype=torch.int64, device="cuda")
+    ops.gather_sharded([rows[:2]], 0, places, None, i, told, 0, 1, 0, 1)
 def back(offsets, dst):
     edges = torch.arange(len(dst), dtype=torch.int32, device="cuda")
     block = ints(0, 0, 0, len(dst))
@@ -47,6 +50,9 @@ CALLS = {
     "beyond-the-set": "of_set(rows, ints(64))",
     "fewer-rows": "of_set(rows[:1], ints(5))",
     "once": "once(ints(3))",
+    "sharded": "sharded(ints(3))",
+    "sharded-place": "sharded(ints(1, 0), 2)",
+    "sharded-nowhere": "sharded(ints(1, 0), -1)",
     "over": "over(ints(3), 0)",
     "over-slot": "over(ints(1, 0), 2)",
     "transpose": "ops.transpose(ints(0, 1), ints(3), 3)",

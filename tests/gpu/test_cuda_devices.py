@@ -197,6 +197,24 @@ def gather_from_the_host(device: torch.device) -> Any:
     ]  # fmt: skip
 
 
+@call_of("gather_sharded")
+def gather_from_shards(device: torch.device) -> Any:
+    ids, table = torch.arange(499, 0, -3, device=device), table_on(device)
+    if device.type == "cpu":
+        return [ops().gather(table, ids)] * 2
+    shards = [table[::2].contiguous(), table[1::2].contiguous()]
+    told = torch.zeros(3, dtype=torch.int64, device=device)
+    whole = ops().gather_sharded(shards, 1, None, None, ids, told, 0, 1, 0, 1)
+    places = torch.full((500,), -1, dtype=torch.int32, device=device)
+    places[499] = 0  # the first of the ids; the others are the host's
+    kept = [table[499:], table[:0]]
+    by = (places, table.cpu().pin_memory(), ids, told, 2, 4, 1 << 10, 2)
+    mixed = ops().gather_sharded(kept, 1, *by)
+    odd = int((ids % 2).sum())
+    assert told.tolist() == [odd, ids.numel() - odd + 1, ids.numel() - 1]
+    return [whole, mixed]
+
+
 @call_of("union_ids", "gather_of_set", "ones_of_set")
 def id_set(device: torch.device) -> Any:
     seeds = SEEDS.to(device)

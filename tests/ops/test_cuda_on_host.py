@@ -7,11 +7,7 @@ are g++ and the CUDA toolkit's headers; speed, races in memory and registers are
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import itertools
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -19,46 +15,21 @@ import pytest
 import torch
 from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 from hypothesis import HealthCheck, given, settings
+from ops_on_host import compiled
 from torch import Tensor
 
 from gnnbench.minibatch import Block
 from gnnbench.reference import aggregate as reference
 
-NATIVE = Path(__file__).resolve().parents[2] / "native"
 MODES = {"sum": 0, "mean": 1, "gcn": 2}
 DTYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3}
 SIMPLE, TUNED, MEMORY_AWARE = 0, 1, 2
 SPREAD = (3, 0, 0)  # chunks of 32 rows and edges or more; of a backward, or of mode sum
 
 
-def cuda_headers() -> Path | None:
-    nvcc = shutil.which("nvcc")
-    places = [Path(nvcc).resolve().parents[1]] if nvcc else []
-    places += sorted(Path("/usr/local").glob("cuda*"))
-    return next((p / "include" for p in places if (p / "include/cuda_fp16.h").is_file()), None)
-
-
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    headers = cuda_headers()
-    if headers is None or shutil.which("g++") is None:
-        pytest.skip("g++ or the CUDA toolkit's headers are not here; install them")
-    folder = tmp_path_factory.mktemp("cuda_on_host")
-    spec = importlib.util.spec_from_file_location(
-        "translate", NATIVE / "tests/cuda_on_host/translate.py"
-    )
-    assert spec is not None and spec.loader is not None
-    translate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(translate)
-    sources = translate.translate_folder(NATIVE, folder)
-    library = folder / "kernels.so"
-    subprocess.run(
-        ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-isystem", headers,
-         f"-I{folder}", f"-I{NATIVE}/include", f"-I{NATIVE}", *sources,
-         NATIVE / "tests/cuda_on_host/aggregate.cpp", "-o", library],
-        check=True,
-    )  # fmt: skip
-    loaded = ctypes.CDLL(str(library))
+    loaded = compiled(tmp_path_factory.mktemp("cuda_on_host"), "aggregate", "aggregate")
     loaded.groups_of.restype = ctypes.c_int64
     return loaded
 

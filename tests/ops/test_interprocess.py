@@ -1,6 +1,7 @@
 """Memory of two processes: the host's is real here, the driver of a GPU's is faked; tests/gpu has
 the real one."""
 
+import ctypes
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -104,13 +105,25 @@ def test_a_gpus_memory_is_opened_by_its_handle_and_closed_when_the_work_is_done(
     ]  # fmt: skip
 
 
+def test_memory_at_an_address_is_a_tensor_of_the_device_that_reads_it():
+    """On a GPU another one's as well, which the driver would say is elsewhere."""
+    own = torch.arange(10, dtype=torch.uint8)
+    pointer = ctypes.c_uint64(own.data_ptr())
+    seen = interprocess._tensor(pointer, 8, torch.device("cpu"))
+    assert seen.data_ptr() == own.data_ptr() and seen.dtype is torch.uint8
+    own[3] = 77
+    assert seen.tolist() == [0, 1, 2, 77, 4, 5, 6, 7]
+
+
 def test_what_torch_keeps_and_does_not_use_is_asked_for(driver, monkeypatch):
     def emptied():
         driver.room = 1 << 22
 
     monkeypatch.setattr(torch.cuda, "empty_cache", emptied)
     assert DeviceMemory(1 << 21, GPU).whole.numel() == 1 << 21
-    with pytest.raises(torch.OutOfMemoryError, match=r"CUDA out of memory: .* none for a batch's"):
+    with pytest.raises(
+        torch.OutOfMemoryError, match=r"CUDA out of memory: .* none for other processes"
+    ):
         DeviceMemory(1 << 23, GPU)
     driver.code = 201
     with pytest.raises(RuntimeError, match="cuMemAlloc_v2 fails with CUDA error 201"):

@@ -49,6 +49,27 @@ def test_a_host_gather_is_told_beside_torch_s(tmp_path, with_torch):
     assert part.lines[0].get("over torch's two") == ("1.50" if with_torch else None)
 
 
+def test_of_a_sharded_table_s_shapes_the_fastest_is_told(tmp_path):
+    row = {"case": "all", "depth": 1, "blocks_per_sm": 0, "ms": 2.0, "peer_rows": 5, "gb_s": 300.0}
+    results = [
+        row | {"peer_gb_s": 150.0, "peer_of_copy": 0.375},
+        row | {"depth": 2, "ms": 1.0, "gb_s": 600.0, "peer_gb_s": 300.0, "peer_of_copy": 0.75},
+        {"case": "gather", "ms": 0.5, "peer_rows": 0, "gb_s": 1200.0, "peer_gb_s": 0.0,
+         "peer_of_copy": 0.0},
+    ]  # fmt: skip
+    found = {
+        "device": "a GPU", "torch": "2", "gpus": 2, "ids": 10, "row_bytes": 512, "rows": 1 << 22,
+        "copy_gb_s": 400.0, "results": results,
+    }  # fmt: skip
+    about, part = told(tmp_path, "sharded_2", found)
+    assert "2 x a GPU" in about and "out of 2 GiB" in about and "400.0 GB/s into each" in about
+    keys = ("case", "GB/s", "from peers GB/s", "of a peer copy", "best shape", "slowest GB/s")
+    assert [tuple(line[key] for key in keys) for line in part.lines] == [
+        ("all", "600.0", "300.0", "0.75", "depth 2", "300.0"),
+        ("gather", "1200.0", "0.0", "", "", ""),
+    ]
+
+
 @pytest.mark.parametrize("name", ["run", "calibrate", "memory", "operatorsx"])
 def test_other_files_are_none_of_its_business(tmp_path, name):
     assert told(tmp_path, name, {}) is None

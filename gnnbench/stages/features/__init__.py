@@ -1,5 +1,6 @@
 """Feature stage: a batch's input nodes to feature rows on the compute device."""
 
+from gnnbench.stages.features.sharded_spec import Sharded
 from gnnbench.stages.features.spec import (
     BoltGather,
     Cache,
@@ -21,6 +22,7 @@ __all__ = [
     "Host",
     "Match",
     "PygFilter",
+    "Sharded",
     "StoreSpec",
     "Uva",
     "Window",

@@ -35,10 +35,12 @@ class FeatureStore(ABC):
     """Serves feature rows, and counts them by the path that they take.
 
     ``window`` batches are drawn and announced before the first of them is loaded. ``overlaps``: it
-    loads less the more batches have in common.
+    loads less the more batches have in common. ``bytes_apart`` are those of the GPU's memory that
+    it holds and that torch's allocator does not know.
     """
 
     window: int = 1
+    bytes_apart: int = 0
     overlaps: ClassVar[bool] = False
 
     def __init__(self, job: Job) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
     from gnnbench.stages.order import Order, OrderSpec
+    from gnnbench.stages.peers import Peers
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
     from gnnbench.stages.schedule.united import United
 
@@ -118,10 +119,12 @@ class Stages:
 class Schedule(ABC):
     """What runs the epochs of one system, and leaves the clock to the timeline.
 
-    ``peak_bytes`` is the peak of memory that it takes in other processes.
+    ``peak_bytes`` is the peak of memory that it takes in other processes; ``peers`` are those that
+    build the same stages beside this one.
     """
 
     peak_bytes: int = 0
+    peers: Peers | None = None
 
     def look(self, looks: bool) -> None:  # noqa: B027
         """Whether every batch is being looked at: processes of its own are to look at theirs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from gnnbench.cell import Until
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
-from gnnbench.stages.schedule.data_parallel import ORDERS, STORES, check_cache
+from gnnbench.stages.schedule.data_parallel import ORDERS, OWN_STORES, check_cache
 from gnnbench.stages.schedule.serial import Serial
 from gnnbench.stages.spec import option
 
@@ -79,10 +79,10 @@ class Factored(ScheduleSpec):
             )
         if features is None:
             return
-        if features.name not in STORES:
+        if features.name not in OWN_STORES:
             raise UnsupportedError(
                 f"schedule '{self.name}' does not run features '{features.name}': which batch a"
-                f" trainer has next is not known before; take one of: {', '.join(STORES)}"
+                f" trainer has next is not known before; take one of: {', '.join(OWN_STORES)}"
             )
         check_cache(self.name, features)
 

@@ -32,6 +32,7 @@ from gnnbench.stages.counts import (
     Counts,
 )
 from gnnbench.stages.job import Job
+from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.base import Stages
 from gnnbench.stages.schedule.desk import LostError
 from gnnbench.stages.schedule.handed import Failed
@@ -86,12 +87,13 @@ class Leader(Part):
             first = job.device.index or 0
             if (there := torch.cuda.device_count()) < ranks:
                 raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
+        self.peers = Peers.first(ranks, self._all_there)
         for rank in range(1, ranks):
             self._ranks.append(self._started(rank))
             number = None
             if job.device.type == "cuda":
                 number = (first + rank) % torch.cuda.device_count()
-            start = Start(job.cell, job.graph, rank, ranks, self._threads, number)
+            start = Start(self.peers.port, job.cell, job.graph, rank, ranks, self._threads, number)
             self._say(rank, sys.path)
             self._say(rank, start)
 
@@ -213,6 +215,18 @@ class Leader(Part):
     def _still(self) -> None:
         if self._failed is not None:
             raise self._failed
+
+    def _all_there(self) -> None:
+        """While ranks are built: end all where one has ended, and raise what it failed by."""
+        for rank, (process, connection) in enumerate(self._ranks, 1):
+            if process.poll() is None:
+                continue
+            error: BaseException | None = None
+            with suppress(GoneError):
+                while error is None:
+                    word = receive(connection)
+                    error = word.exception() if isinstance(word, Failed) else None
+            self._give_up(error or self._death(rank))
 
     def _tell(self, word: Any) -> None:
         for rank in range(1, self.ranks):

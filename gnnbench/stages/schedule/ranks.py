@@ -33,8 +33,10 @@ SILENCE_S = 45.0  # that a rank waits for the others within a batch: then it is 
 
 @dataclass(frozen=True)
 class Start:
-    """What a rank is built for. ``device`` is the number of a GPU, None on a CPU."""
+    """What a rank is built for. ``device`` is the number of a GPU, None on a CPU; ``peers_port`` is
+    where ranks meet while they are built."""
 
+    peers_port: int
     cell: Cell
     graph: Graph
     rank: int

@@ -143,6 +143,18 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, "
       "int depth) -> Tensor");
 
+  // Rows of a table that is dealt out over several GPUs: place p is row p / count of shard p % count
+  // (one to 64 of one dtype and shape of rows, readable by the device of the ids, which holds shard
+  // `own`); CUDA only. places int32 [num_nodes]: an id's place, -1 where no shard has its row;
+  // without it an id is its own place. Such rows are read out of `table` in locked memory, as
+  // gather_page_ordered does by so many readers, or, with page_bytes 0, in the order of the ids.
+  // counts int64 [3] is raised by the rows of the own shard, of others, of the table. blocks: of 256
+  // threads that read shards at a time, 0 for no cap; depth (1, 2 or 4) rows at once by the lanes of
+  // a row.
+  m.def(
+      "gather_sharded(Tensor[] shards, int own, Tensor? places, Tensor? table, Tensor ids, "
+      "Tensor(a!) counts, int blocks, int depth, int page_bytes, int readers) -> Tensor");
+
   // Host memory made by the driver (VMM) in pages of 2 MiB next to the device of `like`, mapped for
   // the host and that device -> uint8 [bytes] on the CPU, unmapped with the last tensor over it
   // once the device has done its work; CUDA only.

@@ -1,6 +1,6 @@
 """Kernels of CUDA as C++ for the host, over device.h: launches become calls.
 
-python translate.py native TO     # native/cuda/aggregate/*.cu, *.cuh -> TO/cuda/aggregate
+python translate.py native TO aggregate     # native/cuda/aggregate/*.cu, *.cuh -> TO/cuda/aggregate
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def translate(text: str) -> str:
     return text
 
 
-def translate_folder(native: Path, to: Path) -> list[Path]:
-    """``native/cuda/aggregate`` translated into ``to``; returns the sources among the files."""
-    folder = to / "cuda" / "aggregate"
+def translate_folder(native: Path, to: Path, part: str, names: str = "*") -> list[Path]:
+    """``native/cuda/PART``, files called ``names``, into ``to``; the sources among them."""
+    folder = to / "cuda" / part
     folder.mkdir(parents=True, exist_ok=True)
     sources = []
-    for file in sorted((native / "cuda" / "aggregate").glob("*.cu*")):
+    for file in sorted((native / "cuda" / part).glob(f"{names}.cu*")):
         text = translate(file.read_text())
         if file.suffix == ".cu":
             sources.append(folder / f"{file.stem}.cpp")
@@ -85,5 +85,5 @@ def translate_folder(native: Path, to: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for source in translate_folder(Path(sys.argv[1]), Path(sys.argv[2])):
+    for source in translate_folder(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]):
         print(source)

@@ -1,0 +1,95 @@
+"""One table for two GPUs: training, rows by path, a killed rank, and the benchmark itself."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from compose import counted, make, run
+from two_processes import alive
+
+from gnnbench.stages.schedule.leader import RankDiedError
+
+pytestmark = pytest.mark.gpu(count=2)
+
+SMALL = {"batch_size": 64, "fanouts": (3, 2), "device": "cuda"}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def group(small_graph):
+    """Makes a system of two ranks; ended with the test."""
+    made = []
+
+    def build(settings):
+        asked = {"schedule": "data-parallel", "schedule.ranks": 2, **settings}
+        made.append(make(small_graph, settings=asked, **SMALL))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system.close()
+        assert not any(map(alive, system._schedule.pids))
+
+
+SHARDED = {"features": "sharded"}
+SETTINGS = {
+    "whole": SHARDED,
+    "over-uva": {**SHARDED, "features.ratio": 0.3},
+    "over-naive": {
+        **SHARDED, "features.ratio": 0.3, "features.policy": "degree", "features.table": "uva",
+        "features.table.access": "naive",
+    },
+    "over-host": {**SHARDED, "features.ratio": 0.3, "features.table": "host"},
+    "cache": {"features": "cache", "features.ratio": 0.3},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_two_gpus_train_from_it_as_one_does(name, group, small_graph):
+    plain, system = make(small_graph, settings={"features": "gpu"}, **SMALL), group(SETTINGS[name])
+    assert system.check().digest == plain.check().digest
+    for epoch in range(3):
+        ours, theirs = run(system, epoch), run(plain, epoch)
+        assert ours.ok and theirs.ok, ours.reason
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+        found = counted(ours)
+        by_path = {w: n for (s, what, w), n in found.items() if what == "feature_bytes"}
+        rows = ours.unique_nodes + found["schedule", "again_nodes", ""]
+        assert sum(by_path.values()) == rows * 24 * 4
+        if name == "whole":  # beside what torch gave
+            assert system.stages.store.bytes_apart == system.stages.store._shards.own.nbytes > 0
+            assert ours.peak_alloc_bytes > 2 * system.stages.store.bytes_apart
+        assert by_path["cache"] > 0 and (by_path.get("peer", 0) > 0) == (name != "cache")
+        rest = {"over-uva": "zero_copy", "over-naive": "zero_copy", "over-host": "host_copy"}
+        assert (name == "whole") == (set(by_path) == {"cache", "peer"})
+        assert name not in rest or by_path[rest[name]] > 0
+    plain.close()
+
+
+def test_a_killed_rank_ends_the_others(group):
+    system = group(SHARDED)
+    assert run(system).ok
+    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
+        run(system, 1)
+
+
+def test_the_benchmark_holds_rows_against_the_table_and_tells_rates(tmp_path):
+    small = ["--rows", str(1 << 20), "--ids", str(1 << 14), "--turns", "1", "--calls", "4"]
+    out = tmp_path / "sharded.json"
+    subprocess.run(
+        [sys.executable, ROOT / "native/bench/sharded.py", "--gpus", "2", *small,
+         "--without-wholegraph", "--out", out],
+        check=True,
+    )  # fmt: skip
+    told = json.loads(out.read_text())
+    assert told["gpus"] == 2 and told["copy_gb_s"] > 0
+    assert {row["case"] for row in told["results"]} == {
+        "all", "peers", "own", "gather", "mapped copy",
+    }  # fmt: skip
+    assert torch.cuda.device_count() >= 2
