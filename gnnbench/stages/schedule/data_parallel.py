@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from gnnbench.stages.sampler.base import SamplerSpec
     from gnnbench.stages.schedule.ranks import Part
 
-OWN_STORES = ("host", "uva", "gpu", "cache")  # each rank's; they give rows of any batch, in any order
+# Of each rank alone; they give rows of any batch, in any order.
+OWN_STORES = ("host", "uva", "gpu", "cache")
 STORES = (*OWN_STORES, "sharded")
 ORDERS = ("as-drawn",)
 

@@ -290,6 +290,6 @@ def test_what_ranks_cannot_cache_is_refused():
         return find("baseline").resolved(asked, "cpu", Until.COMPUTE).unsupported
 
     assert not refused()
-    assert "policy optimal" in refused(**{"features.policy": "optimal"})
+    assert "no oracle" in refused(**{"features.policy": "optimal"})
     auto = {"features.ratio": "auto", "features.memory_gib": 1}
     assert "ratio=auto is derived for one alone" in refused(**auto)
