@@ -18,6 +18,11 @@ Life = Sequence[Record]
 
 # Of the loss of the first epoch. Identical draws differ by float32 sums in another order;
 # equivalent ones by the draws: DGL and PyG beside ours were within 1.1 % over 12 epochs.
+# Again: identical work after its first epoch. Training leads sums in another order apart, the more
+# layers and the less there is to be learnt: three layers on labels drawn at random (24 batches an
+# epoch, 9 epochs, six trainings of FastSample beside the baseline) were apart by 1e-4 in the first
+# epoch's steps and in the ninth's by 5 %, a layer's from 0.76 times the other's on, the losses by
+# 0.06 %, the norms by 0.09 %. Two layers were not.
 # Reordered: the same batches, run in another order within an epoch. How far an epoch leads from
 # where it began is then a matter of its last batches (measured on R-MAT of scale 10 in windows of
 # 8 and of 32: steps up to 37 and 94 % apart, losses 0.2 %, norms 0.7 %).
@@ -31,21 +36,24 @@ Life = Sequence[Record]
 # what chance makes of each draw: on R-MAT of scale 21, DGL beside ours (GCN, GraphSAGE, GAT; 100
 # epochs), first steps at most 3 % apart, later ones 30 %, a layer's from 0.43 times the other's on,
 # norms 1.9 %; epochs of one and the same system were as far apart.
-REORDERED, FIRST, PACED, LATER = "reordered", "first", "paced", "later"
+AGAIN, REORDERED, FIRST, PACED, LATER = "again", "reordered", "first", "paced", "later"
 LOSS = {
-    "identical": 1e-3, "equivalent": 0.03, REORDERED: 0.03, FIRST: 0.2, PACED: 0.08, LATER: 0.03,
+    "identical": 1e-3, AGAIN: 5e-3, "equivalent": 0.03, REORDERED: 0.03, FIRST: 0.2, PACED: 0.08,
+    LATER: 0.03,
 }  # fmt: skip
 # How far an epoch moves the parameters, all together.
 STEPS = {
-    "identical": 0.02, "equivalent": 0.2, REORDERED: math.inf, FIRST: 0.2, PACED: math.inf,
-    LATER: 0.6,
+    "identical": 0.02, AGAIN: 0.2, "equivalent": 0.2, REORDERED: math.inf, FIRST: 0.2,
+    PACED: math.inf, LATER: 0.6,
 }  # fmt: skip
 NORM = {
-    "identical": 1e-3, "equivalent": 0.02, REORDERED: 0.02, FIRST: 0.02, PACED: 0.03, LATER: 0.03,
+    "identical": 1e-3, AGAIN: 5e-3, "equivalent": 0.02, REORDERED: 0.02, FIRST: 0.02, PACED: 0.03,
+    LATER: 0.03,
 }  # fmt: skip
 # Of the step of the reference: no draw makes a layer move that little, nor any order.
 STILL = {
-    "identical": 0.5, "equivalent": 0.5, REORDERED: 0.05, FIRST: 0.5, PACED: 0.3, LATER: 0.1,
+    "identical": 0.5, AGAIN: 0.5, "equivalent": 0.5, REORDERED: 0.05, FIRST: 0.5, PACED: 0.3,
+    LATER: 0.1,
 }  # fmt: skip
 AROUND = 2  # epochs before and after one that a paced system may be at
 WORTH = 0.01  # of the whole step: a layer that moves less may stand still by chance
@@ -69,14 +77,14 @@ def losses_fault(
         if right["epoch"] != found["epoch"]:
             return ""  # not the same epochs from the start on: nothing to compare
         paced = followed and work == "equivalent"
-        learning = work
+        learning = AGAIN if nth and work == "identical" else work
         if work == "equivalent":
             learning = (PACED if followed else LATER) if nth else (FIRST if followed else work)
         learning = REORDERED if reordered else learning
         near = _around(reference, nth) if paced and nth else [right["loss"]]
         fault = _nodes_fault(right, found, work) or _steps_fault(right, found, learning)
         if fault := fault or _loss_fault(reference[0], right, near, found, learning):
-            return f"epoch {found['epoch']} {fault}, but at the gate the work was {work}"
+            return f"epoch {nth + 1} of its process {fault}, but at the gate the work was {work}"
     return ""
 
 
