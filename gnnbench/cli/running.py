@@ -157,6 +157,8 @@ def _show_dry_run(request: Any, json: bool) -> None:
     for where, rows in groups.items():
         print_table(where, rows, ("reason",))
     say(_estimated(len(found["cells"]), found))
+    if any(r["max_batches"] for r in found["cells"]):
+        say("epochs are cut to their first batches; -o max_batches=0 runs whole ones")
     for one in found["preparations"]:
         told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
         say(f"{one['dataset']} is prepared first: {taking(*told)}")
@@ -171,7 +173,7 @@ def _estimated(cells: int, found: dict[str, Any]) -> str:
     pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
     if not pairs:
         return f"{plural(cells, 'cell')}, of which none can run here"
-    told = f"{plural(cells, 'cell')} in {plural(pairs, 'pair')}"
+    told = f"{plural(cells, 'cell')} in {plural(pairs, 'comparison')}"
     if unknown < pairs:
         told += f"; roughly {seconds(found['estimated_time_s'])}"
         told += f" and {binary(found['estimated_peak_bytes'])}"

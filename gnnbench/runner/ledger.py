@@ -106,6 +106,12 @@ class Ledger:
         known = self._lives[pair]
         return [r["doubt"] for r in known if r["doubt"] and (pair, r["life"]) in self._good]
 
+    def doubts_about(self, cell: Cell) -> list[str]:
+        """Doubts of a cell's lives that count, "" of one without; whatever it ran beside."""
+        lives = {(s["pair"], s["life"]) for s in self.measured(cell)}
+        return [r["doubt"] for pair in self._lives for r in self._lives[pair]
+                if (pair, r["life"]) in lives]  # fmt: skip
+
     def last_life(self, pair: Pair) -> Record | None:
         """The life finished last, void or not."""
         return self._lives[pair.id][-1] if self._lives[pair.id] else None

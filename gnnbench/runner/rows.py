@@ -360,11 +360,23 @@ def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
 
 
 def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
-    """Where verdicts are given, a pair in doubt twice leaves none."""
-    found = ledger.doubts_of(pair.id if pair else cell.id) if measure.rule.gives_verdicts else []
+    """Where verdicts are given, a pair in doubt twice leaves none, and a reference of which no life
+    is without doubt no time."""
+    if not measure.rule.gives_verdicts:
+        return None
+    if pair is None:
+        found = ledger.doubts_about(cell)
+        return Failure("unstable", _twice(found[0])) if found and all(found) else None
+    found = ledger.doubts_of(pair.id)
     if not found:
         return None
-    return Failure("unstable", f"{found[0]}; measured once more it was so again")
+    left = measure.pairs[0] - len(ledger.lives(pair))
+    ended = f"; this ended the comparison, {left} pairs before its end" if left > 0 else ""
+    return Failure("unstable", _twice(found[0]) + ended)
+
+
+def _twice(doubt: str) -> str:
+    return f"{doubt}; measured once more it was so again"
 
 
 def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
@@ -372,8 +384,9 @@ def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -
     found = level(lives, by.value)
     if not unsteady(found, measure):
         return None
+    longer = "" if any(ledger.doubts_about(cell)) else ", or raise -o pairs and -o time_budget_s"
     return Failure(
         "unstable",
         f"the interval of its {by.words} is still +-{found.relative_half_width:.0%} after"
-        f" {len(lives)} lives; quieten the machine, or raise -o pairs and -o time_budget_s",
+        f" {len(lives)} lives; quieten the machine{longer}",
     )

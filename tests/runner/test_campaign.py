@@ -174,7 +174,10 @@ def test_a_pair_in_doubt_is_void_and_repeated_once_then_there_is_no_verdict(laun
     rows = by_system(outcome)
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
     assert rows["spin"].get("ratio") is None
-    assert "measured once more it was so again" in rows["spin"]["reason"]
+    assert "measured once more it was so again; this ended the comparison" in rows["spin"]["reason"]
+    assert "4 pairs before its end" in rows["spin"]["reason"]
+    assert rows["fake"]["status"] == "unstable"  # its only life is that one
+    assert "measured once more" in rows["fake"]["reason"]
     lives = {(s["life"], s["void"]) for s in samples(outcome) if not s["warmup"]}
     assert lives == {(0, True), (1, False)}  # no more: no verdict could come of it
     assert rows["spin"]["stopped"] == "doubt"
