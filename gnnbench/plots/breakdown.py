@@ -78,7 +78,9 @@ def _cut(rows: Sequence[Row]) -> str:
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
     told = [r for r in rows if _measured(r)]
     tallest = max((r["epoch_wall_s"] for r in told), default=0.0)
-    top = max((_interval(r, known)[1] for r in told), default=0.0) or 1.0
+    sure = [r for r in told if r["status"] == "ok"]  # a doubtful interval stretches no axis
+    top = max((_interval(r, known)[1] for r in sure), default=tallest) or 1.0
+    top = max(top, tallest)
     top = min(top, style.REACH * tallest or top)
     for x, row in enumerate(rows):
         if _measured(row):

@@ -89,6 +89,17 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
     assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
 
 
+def test_a_doubtful_interval_stretches_no_axis(tmp_path):
+    rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, "status": "unstable"})]
+    folder = write(tmp_path, rows, [])
+    metrics = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text("7.0".join(metrics.rsplit("4.5", 1)))
+    (ax,) = breakdown.figure(reader.read(folder)).axes
+    assert ax.get_ylim()[1] == pytest.approx(4.5 * 1.2)  # of the first row, which is in no doubt
+    ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ends == [4.5]
+
+
 def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
     (ax,) = loss.figure(reader.read(folder)).axes
     curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
