@@ -26,11 +26,13 @@ from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.partitioned import Parts
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
+    Compare,
     Epoch,
     Group,
     Join,
@@ -55,6 +57,8 @@ class Follower:
         system.setup()
         self._system, self._fault = system, ""
         self._part = system._schedule = Part(start.rank, start.ranks)
+        if start.split is not None:
+            self._part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
 
     def join(self, word: Join) -> None:
         """Meet the other ranks."""
@@ -63,6 +67,14 @@ class Follower:
             HOST, word.port, part.ranks, is_master=False, timeout=timedelta(seconds=SILENCE_S)
         )
         part.group = Group(part.rank, part.ranks, store, job.device, job.counts)
+        if part.held is not None:
+            part.held.agree()
+
+    def compare(self, word: Compare) -> str:
+        """Hold what the rank draws and loads from its part against the whole graph's."""
+        if self._part.held is None:
+            return ""
+        return self._part.held.compare(word.epoch, word.batches)
 
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""
@@ -109,13 +121,15 @@ def serve(connection: Connection) -> None:
     while True:
         word = receive(connection)
         try:
-            answer: Ran | Audited | None = None
+            answer: Ran | Audited | str | None = None
             if isinstance(word, Start):
                 follower = Follower(word)
             elif follower is not None and isinstance(word, Join):
                 follower.join(word)
             elif follower is not None and isinstance(word, Epoch):
                 answer = follower.epoch(word)
+            elif follower is not None and isinstance(word, Compare):
+                answer = follower.compare(word)
             elif follower is not None and isinstance(word, Audit):
                 answer = follower.audit(word)
         except Exception as error:
