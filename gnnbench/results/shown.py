@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from gnnbench.results import inside_table, overlap_table, roofline_table, table
+from gnnbench.results import forecast_table, inside_table, overlap_table, roofline_table, table
 from gnnbench.results.labels import labels
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
@@ -40,7 +40,9 @@ def tables(run: Run, different: bool, room: int) -> list[Part]:
 
 def _beside(run: Run) -> list[Part]:
     overlap = overlap_table.overlap_table(run.cells, run.metrics)
-    return [overlap] * bool(overlap.lines) + roofline_table.roofline_tables(run.roofline)
+    ranks = forecast_table.forecast_table(run.cells, run.metrics)
+    found = [part for part in (overlap, ranks) if part.lines]
+    return found + roofline_table.roofline_tables(run.roofline)
 
 
 def remarks(run: Run, different: bool) -> list[str]:
