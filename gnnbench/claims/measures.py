@@ -259,6 +259,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "match_degree": match_degree,
         "match_spread": inside.match_spread,
         "hot_similarity": inside.hot_similarity,
+        "rounds": inside.rounds,
+        "loss_apart": inside.loss_apart,
         "launches": inside.launches,
         "launches_a_hop": inside.launches_a_hop,
         "memory_left": inside.memory_left,
