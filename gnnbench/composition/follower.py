@@ -26,7 +26,6 @@ from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.schedule.handed import Failed
-from gnnbench.stages.schedule.partitioned import Parts
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     HOST,
@@ -58,6 +57,8 @@ class Follower:
         self._system, self._fault = system, ""
         self._part = system._schedule = Part(start.rank, start.ranks)
         if start.split is not None:
+            from gnnbench.stages.schedule.partitioned import Parts
+
             self._part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
 
     def join(self, word: Join) -> None:

@@ -102,7 +102,7 @@ class Exchange:
     def agree(self, what: str, device: torch.device, *values: object) -> None:
         """Raise ``UsageError`` on every rank unless ``values`` print the same on all."""
         text = repr(values).encode()
-        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 2
+        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
         # One maximum over both ends: that of x, and minus the minimum.
         ends = torch.tensor([digest, -digest], device=device)
         dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)

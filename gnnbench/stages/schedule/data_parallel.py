@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gnnbench.errors import UnsupportedError
 from gnnbench.missing import Missing
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
+from gnnbench.stages.schedule.split import HYBRID, NONE, SPLITS, VANILLA, Split
 from gnnbench.stages.spec import option
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 STORES = ("host", "uva", "gpu")  # that know nothing of other batches
 ORDERS = ("as-drawn",)
-NONE, SEEDS, VANILLA, HYBRID = SPLITS = ("none", "seeds", "vanilla", "hybrid")
 SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
 DEFAULT, METIS = "default", "metis"
 
@@ -147,7 +147,6 @@ class DataParallel(ScheduleSpec):
     def build(self, job: Job) -> Schedule:
         """Start the other ranks."""
         from gnnbench.stages.schedule.leader import Leader
-        from gnnbench.stages.schedule.partitioned import Split
 
         split = None
         if self.partition != NONE:

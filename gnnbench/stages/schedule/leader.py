@@ -33,7 +33,6 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
 from gnnbench.stages.schedule.handed import Failed
-from gnnbench.stages.schedule.partitioned import Parts, Split
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     HOST,
@@ -47,6 +46,7 @@ from gnnbench.stages.schedule.ranks import (
     Ran,
     Start,
 )
+from gnnbench.stages.schedule.split import Split
 from gnnbench.stages.schedule.united import United, unite
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class Leader(Part):
         """Copy rank 0's part of a split graph, while the others copy theirs."""
         if self._split is None:
             return
+        from gnnbench.stages.schedule.partitioned import Parts
+
         try:
             self.held = Parts(self._job, self._split, 0, self.ranks, stages)
             self.told = self.held.told()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,7 +38,7 @@ from gnnbench.stages.counts import (
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Stages
-from gnnbench.stages.schedule.data_parallel import HYBRID, VANILLA
+from gnnbench.stages.schedule.split import HYBRID, VANILLA, Split
 from gnnbench.version import __version__
 
 if TYPE_CHECKING:
@@ -47,15 +46,6 @@ if TYPE_CHECKING:
     from gnnbench.partition.places import Partition
 
 STAGES = {vanilla.PURPOSE: "sampler", features.PURPOSE: "features"}  # by purpose of a round
-
-
-@dataclass(frozen=True)
-class Split:
-    """How a graph is split over ranks: ``mode``, one of ``SPLITS`` but none, and by what."""
-
-    mode: str
-    method: str
-    seed: int
 
 
 class Parts:

@@ -22,7 +22,8 @@ from gnnbench.stages.schedule.united import Audited, Share
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
-    from gnnbench.stages.schedule.partitioned import Parts, Split
+    from gnnbench.stages.schedule.partitioned import Parts
+    from gnnbench.stages.schedule.split import Split
 
 HOST = "127.0.0.1"
 LOOPBACK = "lo"
