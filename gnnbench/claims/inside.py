@@ -21,6 +21,7 @@ from gnnbench.stages.counts import (
     MATCH_LEAST,
     MATCH_MOST,
     MEMORY_BYTES,
+    ROUNDS,
 )
 
 Row = dict[str, Any]
@@ -178,6 +179,35 @@ def _device_times(opened: Opened, ident: str, pairs: set[str]) -> dict[tuple[str
         if time and epoch["pair"] in pairs:
             found[epoch["pair"], epoch["life"], epoch["round"]] = time
     return found
+
+
+def rounds(opened: Opened, row: Row) -> Estimate:
+    """All-to-alls of ids, neighbours or rows a batch, of ranks that have a partition each: exact,
+    from the epoch that had fewest to the one that had most."""
+    found = []
+    for epoch in opened.epochs.get(row["id"], []):
+        counted = [float(c[3]) for c in epoch["counts"] if c[1] == ROUNDS.name]
+        if counted and epoch["batches"]:
+            found.append(sum(counted) / epoch["batches"])
+    if not found:
+        return NOTHING
+    return Estimate(statistics.mean(found), min(found), max(found), len(found))
+
+
+def loss_apart(opened: Opened, row: Row) -> Estimate:
+    """How far a cell's loss of an epoch is from the reference's of that epoch, over the latter: the
+    largest of all epochs that both trained on from the same weights."""
+    right = {_epoch(e): e["loss"] for e in opened.epochs.get(row["reference_id"], [])}
+    apart = [
+        abs(epoch["loss"] / right[_epoch(epoch)] - 1)
+        for epoch in opened.epochs.get(row["id"], [])
+        if row["id"] != row["reference_id"] and epoch["loss"] and right.get(_epoch(epoch))
+    ]
+    return exact(max(apart)) if apart else NOTHING
+
+
+def _epoch(sample: Row) -> tuple[Any, ...]:
+    return tuple(sample[key] for key in ("pair", "life", "round", "epoch"))
 
 
 def pooled(numbers: Sequence[Estimate]) -> Estimate:

@@ -264,6 +264,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "match_spread": inside.match_spread,
         "hot_similarity": inside.hot_similarity,
         "mapping_share": inside.mapping_share,
+        "rounds": inside.rounds,
+        "loss_apart": inside.loss_apart,
         "launches": inside.launches,
         "launches_a_hop": inside.launches_a_hop,
         "id_map_s": inside.stage_time("id_map"),

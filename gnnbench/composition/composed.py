@@ -16,6 +16,7 @@ from torch import Tensor
 from gnnbench import registry
 from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
+from gnnbench.check.gate import gate_seeds
 from gnnbench.composition import check as gates
 from gnnbench.composition.audit import as_drawn, misordered, recount, reread
 from gnnbench.composition.chance import verifier
@@ -101,7 +102,9 @@ class Composed(System):
             told = [["schedule", m.name, "", value] for m, value in spent.items()]
             self.setup_counts = [*self.setup_counts, *told]
         self.counts.clear()
+        self._schedule.attach(self.stages)
         self._schedule.ready()
+        self.setup_counts = [*self.setup_counts, *self._schedule.told]
 
     def _first_batches(self) -> Iterator[Batch]:
         """A few batches of an epoch that no harness numbers."""
@@ -181,6 +184,9 @@ class Composed(System):
             self.foresee(0)
         self._peak = self._peak_bytes()
         report = gates.check(self)
+        if report.ok:
+            report.reason = self._schedule.compared(0, gate_seeds(self.order.batches(0)))
+            report.ok = not report.reason
         if self.job.device.type == "cuda":  # what five batches at a time take is no epoch's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
@@ -198,7 +204,8 @@ class Composed(System):
 
     def recheck(self, epoch: int, brief: bool = False) -> str:
         """The gate again, on fresh seeds."""
-        fault = gates.recheck(self, epoch, brief)
+        few = gate_seeds(self.order.batches(epoch))[: 1 if brief else None]
+        fault = gates.recheck(self, epoch, brief) or self._schedule.compared(epoch, few)
         self.counts.clear()
         return fault
 

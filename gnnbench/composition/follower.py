@@ -35,6 +35,7 @@ from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
+    Compare,
     Epoch,
     Join,
     Measure,
@@ -64,6 +65,10 @@ class Follower:
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
         self._part = system._schedule = part
+        if start.split is not None:
+            from gnnbench.stages.schedule.partitioned import Parts
+
+            part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
         part.connect(more)
 
     def join(self, word: Join) -> None:
@@ -96,6 +101,12 @@ class Follower:
         busy = timeline.sweep().busy
         phases = ("sample", "memory_io", "compute")
         return Measured(*(busy.get(phase, 0.0) / batches for phase in phases))
+
+    def compare(self, word: Compare) -> str:
+        """Hold what the rank draws and loads from its part against the whole graph's."""
+        if self._part.held is None:
+            return ""
+        return self._part.held.compare(word.epoch, word.batches)
 
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""
@@ -154,6 +165,8 @@ def serve(connection: Connection, more: Mapping[str, int]) -> None:
                 follower.join(word)
             elif follower is not None and isinstance(word, Epoch):
                 answer = follower.epoch(word)
+            elif follower is not None and isinstance(word, Compare):
+                answer = follower.compare(word)
             elif follower is not None and isinstance(word, Audit):
                 answer = follower.audit(word)
         except Exception as error:

@@ -181,7 +181,7 @@ class Recipe:
         made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
         recipe: Recipe = replace(here, **made)
         recipe.schedule.check_split(
-            recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order
+            recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order, device
         )
         if until > Until.SAMPLE:
             recipe.schedule.check(recipe.sampler, recipe.features)

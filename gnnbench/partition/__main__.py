@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import print_table
-from gnnbench.partition.command import comma_list, numbers, run
+from gnnbench.partition.command import comma_list, numbers, print_table, run
 
 
 def make(
@@ -33,7 +32,7 @@ def make(
             found = Quality.of(graph, load_or_make(graph, count, method, seed))
             rows.append(
                 {
-                    "parts": count,
+                    "parts": str(count),
                     "method": method,
                     "edges cut": f"{found.cut:,}",
                     "of all": f"{found.cut_share:.1%}",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp  # which workers of other environments may lack
 
 Ids = npt.NDArray[np.int64]
 ROUNDS = 8  # after each the gains are looked at anew
@@ -50,6 +54,8 @@ def _quota(have: Ids) -> Ids:
 
 def _links(between: sp.csr_matrix, owners: Ids, nodes: Ids, parts: int) -> Ids:
     """Weights of the edges from each of ``nodes`` to each part, ``[nodes, parts]``."""
+    import scipy.sparse as sp
+
     n = owners.size
     member = sp.csr_matrix((np.ones(n, np.int64), (np.arange(n), owners)), (n, parts))
     found: Ids = (between[nodes] @ member).toarray()

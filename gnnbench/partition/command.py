@@ -1,9 +1,9 @@
-"""What the commands of this package share: lists by commas, errors as one sentence."""
+"""What the commands of this package share: lists by commas, tables, errors as one sentence."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -22,6 +22,17 @@ def numbers(name: str, text: str) -> list[int]:
         return [int(word) for word in comma_list(text)]
     except ValueError:
         raise UsageError(f"{name} must be whole numbers by commas, not '{text}'") from None
+
+
+def print_table(title: str, rows: Sequence[Mapping[str, str]]) -> None:
+    """Rows of the same columns below one another, in plain text: the command line's own tables
+    know of systems, which know of partitions."""
+    heads = list(rows[0]) if rows else []
+    lines = [heads, *([row[head] for head in heads] for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    print(title)
+    for line in lines:
+        print("  ".join(f"{text:<{width}}" for text, width in zip(line, widths, strict=True)))
 
 
 def run(command: Callable[..., Any]) -> None:

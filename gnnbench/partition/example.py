@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gnnbench.cli.common import print_table
-from gnnbench.partition.command import comma_list, numbers, run
+from gnnbench.partition.command import comma_list, numbers, print_table, run
 
 
 def train(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Sequence
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import torch
@@ -26,6 +28,7 @@ class Traffic:
     ``received``        bytes from other ranks by the rounds
     ``size_bytes``      bytes to other ranks by ``sizes``
     ``reduced_bytes``   bytes handed to all-reduces; what travels depends on their algorithm
+    ``seconds``         host time in rounds and ``sizes``, waiting for the others in it (s)
     """
 
     rounds: Counter[str] = field(default_factory=Counter)
@@ -35,6 +38,7 @@ class Traffic:
     received: Counter[str] = field(default_factory=Counter)
     size_bytes: Counter[str] = field(default_factory=Counter)
     reduced_bytes: Counter[str] = field(default_factory=Counter)
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class Exchange:
@@ -42,25 +46,37 @@ class Exchange:
 
     Every rank must make the same calls in the same order; a group of one makes them, too, and
     sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
-    under NCCL. ``traffic`` counts.
+    under NCCL. ``traffic`` counts. ``place``: (rank, ranks) in a default group that is met later;
+    nothing is exchanged before.
     """
 
-    def __init__(self, group: dist.ProcessGroup | None = None) -> None:
-        if not dist.is_available() or not dist.is_initialized():
-            raise UsageError(
-                "there is no process group; call torch.distributed.init_process_group first"
-            )
+    def __init__(
+        self, group: dist.ProcessGroup | None = None, place: tuple[int, int] | None = None
+    ) -> None:
+        if place is None:
+            if not dist.is_available() or not dist.is_initialized():
+                raise UsageError(
+                    "there is no process group; call torch.distributed.init_process_group first"
+                )
+            place = dist.get_rank(group), dist.get_world_size(group)
         self._group = group
-        self.rank, self.ranks = dist.get_rank(group), dist.get_world_size(group)
+        self.rank, self.ranks = place
         self.traffic = Traffic()
+
+    @contextmanager
+    def _timed(self, purpose: str) -> Iterator[None]:
+        began = time.perf_counter()
+        yield
+        self.traffic.seconds[purpose] += time.perf_counter() - began
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
         """What each rank says to this one, of ``mine`` int64 ``[ranks]`` said to each."""
         theirs = torch.empty_like(mine)
-        dist.all_to_all_single(theirs, mine, group=self._group)
+        with self._timed(purpose):
+            dist.all_to_all_single(theirs, mine, group=self._group)
+            found: list[int] = theirs.tolist()
         self.traffic.sizes[purpose] += 1
         self.traffic.size_bytes[purpose] += (self.ranks - 1) * mine.element_size()
-        found: list[int] = theirs.tolist()
         return found
 
     def round(self, purpose: str, send: Tensor, to: Sequence[int], come: Sequence[int]) -> Tensor:
@@ -69,7 +85,8 @@ class Exchange:
         Returns what comes, ``[sum(come), ...]``, rank by rank, ``come[q]`` rows of rank q.
         """
         got = send.new_empty(sum(come), *send.shape[1:])
-        dist.all_to_all_single(got, send.contiguous(), list(come), list(to), group=self._group)
+        with self._timed(purpose):
+            dist.all_to_all_single(got, send.contiguous(), list(come), list(to), group=self._group)
         size = send.shape[1:].numel() * send.element_size()
         self.traffic.rounds[purpose] += 1
         self.traffic.sent[purpose] += (sum(to) - to[self.rank]) * size
@@ -85,7 +102,7 @@ class Exchange:
     def agree(self, what: str, device: torch.device, *values: object) -> None:
         """Raise ``UsageError`` on every rank unless ``values`` print the same on all."""
         text = repr(values).encode()
-        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest()) >> 2
+        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
         # One maximum over both ends: that of x, and minus the minimum.
         ends = torch.tensor([digest, -digest], device=device)
         dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)

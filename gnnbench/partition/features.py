@@ -17,16 +17,24 @@ PURPOSE = "features"
 class OwnFeatures:
     """A rank's own feature rows, and everyone's by 2 rounds (FastSample, section 3.3).
 
-    Copies the rank's rows ``[own, feature_dim]`` to ``device``; ids may be there, too.
+    Copies the rank's rows ``[own, feature_dim]`` to ``kept`` (None: ``device``), where they are
+    gathered; ids and what is exchanged are on ``device``. ``own_rows`` and ``other_rows`` count
+    what was asked for, by who had it.
     """
 
     def __init__(
-        self, graph: Graph, partition: Partition, exchange: Exchange, device: torch.device
+        self,
+        graph: Graph,
+        partition: Partition,
+        exchange: Exchange,
+        device: torch.device,
+        kept: torch.device | None = None,
     ) -> None:
+        self._device, self.own_rows, self.other_rows = device, 0, 0
         self._exchange, self._places, self._ids = exchange, partition.places, graph.indices.dtype
         self._offsets = partition.offsets.to(device)
         self._first = int(partition.offsets[exchange.rank])
-        self._own = gather(graph.features, partition.nodes_of(exchange.rank)).to(device)
+        self._own = gather(graph.features, partition.nodes_of(exchange.rank)).to(kept or device)
 
     def rows(self, nodes: Tensor) -> Tensor:
         """Feature rows float32 ``[n, feature_dim]`` of nodes (original ids ``[n]``), bit for bit.
@@ -34,12 +42,15 @@ class OwnFeatures:
         Round 1 sends each owner the places that are wanted of it, round 2 the rows back. All ranks
         call it together, one that wants nothing with ``n`` = 0.
         """
-        device = self._own.device
+        device = self._device
         wanted = self._places[nodes.long().cpu()].to(device, self._ids)
         route = Route(wanted, self._offsets)
         come = self._exchange.sizes(PURPOSE, route.counts)
         asked = self._exchange.round(PURPOSE, route.asked, route.to, come)
-        rows = gather(self._own, asked - self._first)
+        here = route.to[self._exchange.rank]
+        self.own_rows += here
+        self.other_rows += wanted.numel() - here
+        rows = gather(self._own, (asked - self._first).to(self._own.device)).to(device)
         return route.back(self._exchange.round(PURPOSE, rows, come, route.to))
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -15,12 +14,18 @@ from gnnbench.errors import MissingError
 from gnnbench.missing import Missing
 from gnnbench.partition.balance import share_evenly
 
+if TYPE_CHECKING:
+    import scipy.sparse as sp  # which workers of other environments may lack
+
 
 def metis_missing() -> Missing | None:
     """Why METIS cannot partition here; None where it can."""
-    if find_spec("pymetis") is not None:
-        return None
-    return Missing("pymetis is not installed", "run 'pip install pymetis -c constraints.txt'")
+    for name in ("pymetis", "scipy"):
+        if find_spec(name) is None:
+            return Missing(
+                f"{name} is not installed", f"run 'pip install {name} -c constraints.txt'"
+            )
+    return None
 
 
 def symmetric_weights(graph: Graph) -> sp.csr_matrix:
@@ -28,6 +33,8 @@ def symmetric_weights(graph: Graph) -> sp.csr_matrix:
 
     Self-loops are left out; no partition cuts them.
     """
+    import scipy.sparse as sp
+
     shape = (graph.num_nodes, graph.num_nodes)
     ones = np.ones(graph.num_edges, np.int64)
     # Of in-neighbours: row v has the sources of v's edges. Parallel edges add up.

@@ -22,7 +22,8 @@ class Partition:
     ``offsets``   int64 ``[parts + 1]``
     ``original``  int64 ``[num_nodes]``, the original id of each place
     ``places``    int64 ``[num_nodes]``, the place of each original id
-    ``method``, ``seed``: what it was made by.
+    ``method``, ``seed``: what it was made by; ``made_s``: seconds that took, None where nobody
+    looked.
 
     All on the CPU. Made by :meth:`of_owners` or ``gnnbench.partition.methods.partition``.
     """
@@ -32,6 +33,7 @@ class Partition:
     places: Tensor
     method: str = ""
     seed: int = 0
+    made_s: float | None = None
 
     @classmethod
     def of_owners(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,7 @@ def save(graph: Graph, made: Partition) -> Path:
                 "parts": made.parts,
                 "method": made.method,
                 "seed": made.seed,
+                "made_s": made.made_s,
             },
         )
     return folder
@@ -87,7 +90,7 @@ def load(graph: Graph, parts: int, method: str = "metis", seed: int = 0) -> Part
         offsets, original, places = (_mapped(folder / f"{array}.npy") for array in ARRAYS)
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(f"{folder} is damaged; {again}") from None
-    found = Partition(offsets, original, places, method, seed)
+    found = Partition(offsets, original, places, method, seed, meta.get("made_s"))
     if not _sound(found, graph.num_nodes, parts):
         raise DataError(f"{folder} is damaged; {again}")
     return found
@@ -102,7 +105,9 @@ def load_or_make(graph: Graph, parts: int, method: str = "metis", seed: int = 0)
     with graph_lock(folder_of(graph, parts, method, seed)):
         found = load(graph, parts, method, seed)
         if found is None:
+            began = time.perf_counter()
             found = partition(graph, parts, method, seed)
+            found = replace(found, made_s=time.perf_counter() - began)
             save(graph, found)
     return found
 

@@ -6,7 +6,14 @@ import csv
 import io
 from typing import Any
 
-from gnnbench.results import inside_table, overlap_table, roofline_table, table
+from gnnbench.results import (
+    forecast_table,
+    inside_table,
+    overlap_table,
+    partition_table,
+    roofline_table,
+    table,
+)
 from gnnbench.results.labels import labels
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
@@ -39,8 +46,12 @@ def tables(run: Run, different: bool, room: int) -> list[Part]:
 
 
 def _beside(run: Run) -> list[Part]:
-    overlap = overlap_table.overlap_table(run.cells, run.metrics)
-    return [overlap] * bool(overlap.lines) + roofline_table.roofline_tables(run.roofline)
+    made = (
+        overlap_table.overlap_table, partition_table.partition_table,
+        forecast_table.forecast_table,
+    )  # fmt: skip
+    found = [part for make in made if (part := make(run.cells, run.metrics)).lines]
+    return found + roofline_table.roofline_tables(run.roofline)
 
 
 def remarks(run: Run, different: bool) -> list[str]:

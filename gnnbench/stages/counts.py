@@ -17,6 +17,7 @@ WHERE = {
     "cache": "in a cache of the device",
     "reused": "kept from an earlier batch",
     "peer": "in another device's memory",
+    "network": "kept by another rank, and sent by it",
     "naive": "of requests: a warp's 128 bytes at a time from where a row begins",
     "aligned": "of requests: the same, shifted to whole lines (PyTorch-Direct)",
     "lines": "of requests: the lines that a row lies in, each asked for once",
@@ -185,4 +186,30 @@ MEASURED_PHASE = {
         ("sample", "sampling"), ("memory_io", "memory IO"), ("compute", "compute"),
     )
 }  # fmt: skip
+# Of ranks that have a partition of the graph each; by rank, where it differs.
+ROUNDS = measure(
+    "exchange_rounds", "", "all-to-alls of ids, neighbours or rows that every rank takes part in"
+)
+SIZE_ROUNDS = measure(
+    "exchange_sizes", "", "small all-to-alls ahead of them, 8 bytes a peer, that tell their sizes"
+)
+SENT_BYTES = measure("sent_bytes", "B", "bytes that a rank sends to others by these rounds")
+EXCHANGE_TIME = measure(
+    "exchange_time_s", "s", "a rank's host time in all of these, waiting for the others in it"
+)
+PARTITION_TIME = measure(
+    "partition_time_s", "s", "making the partition, once: it is stored beside the graph"
+)
+PART_TIME = measure(
+    "part_time_s", "s", "opening the partition and copying rank 0's part, in a life's setup"
+)
+EDGES_CUT = measure("edges_cut", "", "edges between two parts, parallel ones counted each")
+CUT_SHARE = measure("cut_share", "1", "the same over all edges")
+PART_IMBALANCE = {
+    what: measure(f"part_{what}_imbalance", "1", f"{words} of the largest part over the mean part")
+    for what, words in (
+        ("nodes", "nodes"), ("edges", "edges into nodes"), ("training", "training nodes")
+    )
+}  # fmt: skip
+PART_BYTES = measure("part_bytes", "B", "bytes of the graph that a rank keeps for itself")
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -339,3 +339,51 @@ def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):
 def test_fields_that_do_not_go_together_are_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         Claim.model_validate({**claim().model_dump(exclude_unset=True), **fields})
+
+
+def parted(ident, partition):
+    """A row of a system of ranks that have a partition each."""
+    schedule = {"name": "data-parallel", "ranks": 2, "partition": partition}
+    return cell(ident, "fastsample", {"schedule": schedule}, until="compute")
+
+
+def lives_of(ident, *losses, rounds=(), batches=4):
+    """Measured epochs by their losses; ``rounds`` of an epoch by stage."""
+    counts = [[stage, "exchange_rounds", "", n] for stage, n in rounds]
+    found = epochs(ident, *({} for _ in losses), batches=batches, counts=counts)
+    return [{**epoch, "loss": loss} for epoch, loss in zip(found, losses, strict=True)]
+
+
+def test_rounds_are_counted_by_batch(tmp_path):
+    cells = [parted("v", "vanilla"), parted("h", "hybrid")]
+    samples = [
+        *lives_of("v", 1.0, 1.0, rounds=[("sampler", 16), ("features", 8)]),
+        *lives_of("h", 1.0, rounds=[("features", 8)]),
+    ]
+    folder = write_run(tmp_path / "run", cells, samples)
+    asked = claim(
+        measure="rounds", of="fastsample schedule.partition=vanilla", number=6.0, tolerance=0.0
+    )
+    found = verdict_of(asked, folder)
+    (finding,) = found.findings
+    assert (finding.estimate.low, finding.estimate.value, finding.estimate.high) == (6, 6, 6)
+    assert found.verdict == "holds"
+    of_hybrid = asked.model_copy(update={"of": "fastsample schedule.partition=hybrid"})
+    assert verdict_of(of_hybrid, folder).verdict == "refuted"
+    assert verdict_of(of_hybrid.model_copy(update={"number": 2.0}), folder).verdict == "holds"
+
+
+def test_losses_are_held_against_the_reference_s_of_the_same_epochs(tmp_path):
+    cells = [cell("ref", "baseline", until="compute"), parted("h", "hybrid")]
+    beside = lives_of("ref", 2.0, 1.0)
+    folder = write_run(tmp_path / "run", cells, [*beside, *lives_of("h", 2.0002, 0.9998)])
+    asked = claim(
+        measure="loss_apart", of="fastsample schedule.partition=hybrid", number=0.0, tolerance=1e-3
+    )
+    found = verdict_of(asked, folder)
+    assert found.findings[0].estimate.value == pytest.approx(2e-4)
+    assert found.verdict == "holds"
+    apart = write_run(tmp_path / "apart", cells, [*beside, *lives_of("h", 2.0, 0.99)])
+    assert verdict_of(asked, apart).verdict == "refuted"
+    alone = write_run(tmp_path / "alone", cells, lives_of("h", 2.0))
+    assert verdict_of(asked, alone).verdict == "not measured"

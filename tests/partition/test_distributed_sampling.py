@@ -260,3 +260,5 @@ def test_without_a_process_group():
 
     with pytest.raises(UsageError, match="there is no process group"):
         Exchange()
+    later = Exchange(place=(1, 4))  # what a rank keeps is made before it meets the others
+    assert (later.rank, later.ranks) == (1, 4)

@@ -47,6 +47,23 @@ def test_it_is_made_once(graph, monkeypatch):
     assert torch.equal(load_or_make(graph, 2, "contiguous").original, made.original)
 
 
+def test_what_making_it_took_is_stored_with_it(graph):
+    made = load_or_make(graph, 4, "contiguous")
+    assert made.made_s > 0
+    assert load_or_make(graph, 4, "contiguous").made_s == made.made_s
+    save(graph, partition(graph, 5, "contiguous"))  # of one that nobody timed
+    assert load(graph, 5, "contiguous").made_s is None
+
+
+def test_one_that_was_stored_before_times_were_is_read(graph):
+    save(graph, partition(graph, 6, "contiguous"))
+    path = folder_of(graph, 6, "contiguous", 0) / "partition.json"
+    meta = json.loads(path.read_text())
+    del meta["made_s"]
+    path.write_text(json.dumps(meta))
+    assert load(graph, 6, "contiguous").made_s is None
+
+
 def spoil_array(folder):
     array = np.load(folder / "original.npy")
     array[3] = array[4]

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from filelock import FileLock
 
 from gnnbench.data.store import layout
 from gnnbench.data.store.csc import is_symmetric
@@ -65,6 +64,8 @@ def free_disk_bytes(folder: Path) -> int:
 @contextlib.contextmanager
 def graph_lock(final: Path, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a graph folder against other processes that would write it."""
+    from filelock import FileLock  # which workers of other environments may lack
+
     with writing_to(final.parent):
         final.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(final.parent / f".{final.name}.lock")

@@ -120,11 +120,13 @@ class Schedule(ABC):
     """What runs the epochs of one system, and leaves the clock to the timeline.
 
     ``peak_bytes`` is the peak of memory that it takes in other processes; ``peers`` are those that
-    build the same stages beside this one.
+    build the same stages beside this one; ``told`` what attaching the stages took and made, rows of
+    (stage, measure, where, value).
     """
 
     peak_bytes: int = 0
     peers: Peers | None = None
+    told: Sequence[list[Any]] = ()
 
     def look(self, looks: bool) -> None:  # noqa: B027
         """Whether every batch is being looked at: processes of its own are to look at theirs."""
@@ -144,8 +146,16 @@ class Schedule(ABC):
         """
         return None
 
+    def attach(self, stages: Stages) -> None:  # noqa: B027
+        """Make what needs the stages, which are built."""
+
     def ready(self) -> None:  # noqa: B027
         """Wait for what was begun when it was built; the stages are there."""
+
+    def compared(self, epoch: int, batches: Sequence[Tensor]) -> str:
+        """What is wrong with batches of these seeds where it draws or loads them otherwise than by
+        the stages that the gate looks at, or ""."""
+        return ""
 
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
@@ -211,7 +221,7 @@ class ScheduleSpec(Spec):
         """Raise ``UnsupportedError`` where it cannot run with the other stages."""
 
     def check_split(
-        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
     ) -> None:
         """Raise ``UnsupportedError`` where batches cannot be split among processes as it does."""
 

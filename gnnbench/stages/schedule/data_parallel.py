@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
+from gnnbench.missing import Missing
 from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
+from gnnbench.stages.schedule.split import HYBRID, NONE, SPLITS, VANILLA, Split
 from gnnbench.stages.spec import option
 
 if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
+
     from gnnbench.stages.aggregate import AggregateSpec
     from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.job import Job
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 OWN_STORES = ("host", "uva", "gpu", "cache")
 STORES = (*OWN_STORES, "sharded")
 ORDERS = ("as-drawn",)
+SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
+DEFAULT, METIS = "default", "metis"
 
 
 def check_cache(schedule: str, features: StoreSpec) -> None:
@@ -51,9 +57,49 @@ class DataParallel(ScheduleSpec):
         "processes train together, each on a stretch of every batch; gradients are averaged"
     )
     ranks: int = option(2, "processes that train together, the worker among them", range(1, 1025))
+    partition: str = option(
+        NONE,
+        "whose seeds a rank draws for, and what it has of the graph (FastSample, section 3.3);"
+        " none: a stretch of each batch, all of the graph; else its part's seeds: seeds: all of"
+        " the graph; vanilla: its part's topology and features; hybrid: all topology, its part's"
+        " features",
+        SPLITS,
+    )
+    method: str = option(
+        DEFAULT,
+        "of partitioning, into as many parts as ranks: metis (default), random, contiguous",
+        (DEFAULT, METIS, "random", "contiguous"),
+    )
+
+    def missing(self, device: str) -> Missing | None:
+        """METIS, where it is to partition."""
+        if self.partition == NONE or self.method not in (DEFAULT, METIS):
+            return None
+        from gnnbench.partition.metis import metis_missing
+
+        return metis_missing()
+
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in. Raises ``UnsupportedError``."""
+        made = super().resolved(device)
+        if made.partition == NONE:
+            if made.method != DEFAULT:
+                raise UnsupportedError(
+                    f"schedule.method={made.method} partitions, and schedule.partition=none splits"
+                    " nothing; take seeds, vanilla or hybrid"
+                )
+            return made
+        return replace(made, method=METIS if made.method == DEFAULT else made.method)
+
+    def plain(self) -> dict[str, Any]:
+        """Name and fields; recipes and ids without partitions are those of runs that knew none."""
+        found = super().plain()
+        if self.partition == NONE:
+            del found["partition"], found["method"]
+        return found
 
     def check_split(
-        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
     ) -> None:
         """Raise ``UnsupportedError`` where ranks would not draw what one rank draws, or would run
         batches in orders of their own."""
@@ -80,6 +126,37 @@ class DataParallel(ScheduleSpec):
                 f" order=as-drawn instead of '{order.name}'"
             )
 
+        self._check_partition(sampler, features, device)
+
+    def _check_partition(
+        self, sampler: SamplerSpec, features: StoreSpec | None, device: str
+    ) -> None:
+        asked = f"schedule.partition={self.partition}"
+        store = features if self.partition in (VANILLA, HYBRID) else None
+        if store is not None and store.name not in SPLIT_STORES:
+            raise UnsupportedError(
+                f"{asked} has each rank copy its own rows, which features '{store.name}' does"
+                f" not; take one of: {', '.join(SPLIT_STORES)}"
+            )
+        if self.partition != VANILLA:
+            return
+        if sampler.name != "hop-by-hop":
+            raise UnsupportedError(
+                f"{asked} asks other ranks hop by hop, and sampler '{sampler.name}' needs all of"
+                " the topology; take sampler=hop-by-hop, or partition=hybrid"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"{asked} would ask other ranks in each step of a random walk; take another pick,"
+                " or partition=hybrid"
+            )
+        topology = sampler.plain()["topology"]
+        if topology != ("cpu" if device == "cpu" else "gpu"):
+            raise UnsupportedError(
+                f"{asked} keeps a rank's edges where it samples, and sampler.topology={topology}"
+                " does not; leave it out"
+            )
+
     def check_step(self, aggregate: AggregateSpec) -> None:
         """Gradients are averaged between backward and update, which no captured step does."""
         if self.step != EAGER:
@@ -97,4 +174,7 @@ class DataParallel(ScheduleSpec):
         """Start the other ranks."""
         from gnnbench.stages.schedule.leader import Leader
 
-        return Leader(job, self.ranks)
+        split = None
+        if self.partition != NONE:
+            split = Split(self.partition, self.method, job.cell.seed)
+        return Leader(job, self.ranks, split)

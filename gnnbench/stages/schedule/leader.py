@@ -41,16 +41,18 @@ from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
+    Compare,
     Epoch,
     Join,
     Part,
     Ran,
     Start,
 )
+from gnnbench.stages.schedule.split import Split
 from gnnbench.stages.schedule.united import United, unite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 10.0
@@ -70,8 +72,9 @@ class Leader(Part):
     rank has an equal part of the threads while an epoch runs.
     """
 
-    def __init__(self, job: Job, ranks: int) -> None:
+    def __init__(self, job: Job, ranks: int, split: Split | None = None) -> None:
         super().__init__(0, ranks)
+        self._split = split
         self._job, self._all_threads = job, torch.get_num_threads()
         self._threads = max(self._all_threads // ranks, 1)
         self._oom_kills = oom_kills()
@@ -93,7 +96,9 @@ class Leader(Part):
             number = None
             if job.device.type == "cuda":
                 number = (first + rank) % torch.cuda.device_count()
-            start = Start(self.peers.port, job.cell, job.graph, rank, ranks, self._threads, number)
+            start = Start(
+                self.peers.port, job.cell, job.graph, rank, ranks, self._threads, number, split
+            )
             self._say(rank, sys.path)
             self._say(rank, start)
 
@@ -136,6 +141,18 @@ class Leader(Part):
         """Process ids of the other ranks."""
         return [process.pid for process, _ in self._ranks]
 
+    def attach(self, stages: Stages) -> None:
+        """Copy rank 0's part of a split graph, while the others copy theirs."""
+        if self._split is None:
+            return
+        from gnnbench.stages.schedule.partitioned import Parts
+
+        try:
+            self.held = Parts(self._job, self._split, 0, self.ranks, stages)
+            self.told = self.held.told()
+        except BaseException as error:
+            self._give_up(error)
+
     def ready(self) -> None:
         """Wait until all ranks are built, and meet them. Raises what one could not be built for."""
         self._still()
@@ -171,7 +188,8 @@ class Leader(Part):
             own.start()
             super().epoch(epoch, batches, stages, own, until)
             own.stop()
-            found: list[Ran] = self._answers(SILENCE_S if until is Until.COMPUTE else None)
+            meet = until is Until.COMPUTE or (self.held is not None and self.held.meets)
+            found: list[Ran] = self._answers(SILENCE_S if meet else None)
         except BaseException as error:
             self._give_up(error)
         finally:
@@ -187,6 +205,18 @@ class Leader(Part):
             counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
         self._tell_of(spans)
         self.peak_bytes = sum(ran.peak_bytes for ran in found)
+
+    def compared(self, epoch: int, batches: Sequence[Tensor]) -> str:
+        """What is wrong with these batches as ranks draw and load them from their parts, or ""."""
+        if self.held is None:
+            return ""
+        self._still()
+        try:
+            self._tell(Compare(epoch, [batch.cpu() for batch in batches]))
+            found = [self.held.compare(epoch, batches), *self._answers(SILENCE_S)]
+        except BaseException as error:
+            self._give_up(error)
+        return next((f"rank {rank}: {fault}" for rank, fault in enumerate(found) if fault), "")
 
     def united(self, epoch: int, reason: str) -> United:
         """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""

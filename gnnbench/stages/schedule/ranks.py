@@ -24,6 +24,8 @@ from gnnbench.stages.schedule.united import Audited, Share
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
+    from gnnbench.stages.schedule.partitioned import Parts
+    from gnnbench.stages.schedule.split import Split
 
 HOST = "127.0.0.1"
 LOOPBACK = "lo"
@@ -43,6 +45,7 @@ class Start:
     ranks: int
     threads: int
     device: int | None
+    split: Split | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,14 @@ class Epoch:
 
     number: int
     looks: bool
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Draw and load batches of these seeds by the part, and hold them against the whole graph's."""
+
+    epoch: int
+    batches: list[Tensor]
 
 
 @dataclass(frozen=True)
@@ -198,10 +209,11 @@ def weights_of(model: nn.Module) -> str:
 class Part(Schedule):
     """One rank's part of each epoch, batch by batch and phase by phase.
 
-    ``group`` is there once all have met.
+    ``group`` is there once all have met, ``held`` where the graph is split over ranks.
     """
 
     group: Group | None = None
+    held: Parts | None = None
     _looks = False
 
     def __init__(self, rank: int, ranks: int) -> None:
@@ -215,15 +227,23 @@ class Part(Schedule):
     def meet(self, store: Any, job: Job, word: Join) -> None:
         """Meet the other ranks at a store of torch's; all are there on return."""
         self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
+        if self.held is not None:
+            self.held.agree()
 
     def look(self, looks: bool) -> None:
         """Whether the next epochs' edges are told with their shares."""
         self._looks = looks
 
     def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
-        """The rank's stretches that have seeds."""
-        own = (stretch(batch, self.rank, self.ranks) for batch in batches)
+        """The rank's seeds of the batches in which it has any."""
+        own = (self.seeds(batch) for batch in batches)
         return [seeds for seeds in own if seeds.numel()]
+
+    def seeds(self, batch: Tensor) -> Tensor:
+        """The rank's seeds of a batch: its stretch, or those that its part of the graph owns."""
+        if self.held is not None:
+            return self.held.seeds(batch)
+        return stretch(batch, self.rank, self.ranks)
 
     def epoch(
         self,
@@ -257,26 +277,32 @@ class Part(Schedule):
         until: Until,
     ) -> None:
         lane = f"rank {self.rank}"
-        sampler, store, trainer = stages.sampler, stages.store, self._trainer
+        held, trainer = self.held, self._trainer
+        draws: Any = held or stages.sampler
+        loads: Any = held or stages.store
         for number, whole in enumerate(batches):
-            seeds = stretch(whole, self.rank, self.ranks)
-            if not seeds.numel():
+            seeds = self.seeds(whole)
+            batch = rows = None
+            # Where ranks ask each other one without seeds is asked, too.
+            if seeds.numel() or (held is not None and held.asks):
+                with timeline.span("sample", number, lane):
+                    batch = draws.sample(seeds, epoch, number)
+            fetches = held is not None and held.fetches
+            if until > Until.SAMPLE and (seeds.numel() or fetches):
+                with timeline.span("memory_io", number, lane):
+                    rows = loads.load(batch)
+            if batch is None or not seeds.numel():
                 if trainer is not None:
                     with timeline.span("compute", number, lane):
                         trainer.losses.append(trainer.step_of_nothing())
                 continue
-            with timeline.span("sample", number, lane):
-                batch = sampler.sample(seeds, epoch, number)
-            rows = None
-            if until > Until.SAMPLE:
-                assert store is not None
-                with timeline.span("memory_io", number, lane):
-                    rows = store.load(batch)
             if trainer is not None:
                 with timeline.span("compute", number, lane):
                     trainer.step(batch, rows)
             stages.keep(batch, rows)
             self._shares.append(Share.of(batch, self._looks))
+        if held is not None and self.group is not None:
+            held.tell(self.group.counts)
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``

@@ -8,6 +8,7 @@ from multiprocessing import Pipe
 import pytest
 import torch
 from compose import counted, make, run
+from rank_groups import SMALL, trained
 from two_processes import alive
 
 from gnnbench.cell import Until
@@ -23,46 +24,6 @@ from gnnbench.stages.schedule.ranks import stretch
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-
-SMALL = {"batch_size": 64, "fanouts": (3, 2)}  # four batches of 200 seeds, the last one of 8
-
-
-@pytest.fixture
-def group(small_graph):
-    """Makes a system of some ranks; one at a time, ended with the test."""
-    made = []
-
-    def end():
-        for system in made:
-            system.close()
-            assert not any(map(alive, system._schedule.pids))
-        made.clear()
-
-    def build(ranks, settings=None, **changes):
-        end()
-        asked = {"schedule": "data-parallel", "schedule.ranks": ranks, **(settings or {})}
-        made.append(make(small_graph, settings=asked, **{**SMALL, **changes}))
-        return made[-1]
-
-    yield build
-    end()
-
-
-def trained(system, epochs=3):
-    """By epoch: the loss of every batch, what was drawn, and the parameters."""
-    found = []
-    for epoch in range(epochs):
-        timeline = Timeline.on("cpu")
-        timeline.start()
-        system.run_epoch(epoch, timeline)
-        timeline.stop()
-        losses = torch.stack(system.trainer.losses)
-        report = system.audit(epoch)
-        assert report.ok, report.reason
-        weights = torch.cat([p.detach().flatten() for p in system.trainer.model.parameters()])
-        facts = (report.batches, report.seeds, report.sampled_edges, report.unique_nodes)
-        found.append((losses, facts, weights))
-    return found
 
 
 def test_a_batch_is_cut_into_contiguous_stretches():
