@@ -63,7 +63,7 @@ class Factored(ScheduleSpec):
         return self.trainers if fixed else 0
 
     def check_split(
-        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
     ) -> None:
         """Raise ``UnsupportedError`` where several samplers would not draw what one draws, or
         batches are run in an order of their own."""

@@ -74,7 +74,11 @@ def stores(ranks, dtype=torch.float32, width=5, spec=None, foot=None):
     def build(peers, own):
         cell = Cell("e", "s", "t", "", batch_size=8, seed=5)
         made = resolved.build(Job(cell, graph, Counts(), held=2, peers=peers))
-        made.prepare(own)
+        try:
+            made.prepare(own)
+        except GnnbenchError:
+            made.close()
+            raise
         return made
 
     pairs = zip(peers_of(ranks), feet, strict=True)
@@ -292,4 +296,4 @@ def test_what_ranks_cannot_cache_is_refused():
     assert not refused()
     assert "no oracle" in refused(**{"features.policy": "optimal"})
     auto = {"features.ratio": "auto", "features.memory_gib": 1}
-    assert "ratio=auto is derived for one alone" in refused(**auto)
+    assert "features.ratio a number" in refused(**auto)
