@@ -117,7 +117,10 @@ class Composed(System):
             assert self.recipe.aggregate is not None
             step = self.recipe.schedule.step
             self.trainer = Trainer(self.job, self.recipe.aggregate.build(), step == GRAPH)
-            self.stages.trainer = trainer_by(step, self.job, self.trainer)
+            assert self.stages.store is not None
+            self.stages.trainer = trainer_by(
+                step, self.job, self.trainer, self.stages.store.reserve
+            )
 
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.

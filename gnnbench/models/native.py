@@ -18,6 +18,7 @@ from gnnbench.models.weights import (
     LinearWeights,
     MlpWeights,
 )
+from gnnbench.ops.bias_relu import bias_relu
 
 
 class Aggregate(Protocol):
@@ -51,8 +52,9 @@ class Attend(Protocol):
 class NativeLayer(nn.Module):
     """GCN and GraphSAGE, by the aggregation's mode and the weights that there are.
 
-    W goes before the aggregation where it narrows the rows; ``fewest_bytes``: not where rows that
-    need no gradient are then moved more often (:func:`moves_less_aggregated_first`).
+    W goes before the aggregation where it narrows the rows. ``fewest_bytes``: not where rows that
+    need no gradient are then moved more often (:func:`moves_less_aggregated_first`); and a bias and
+    the ReLU behind it are one operator (:func:`gnnbench.ops.bias_relu.bias_relu`).
     """
 
     def __init__(
@@ -76,9 +78,26 @@ class NativeLayer(nn.Module):
         own: Tensor = self.bias
         if self.weight_self is not None:
             own = torch.addmm(self.bias, x[: block.num_dst], self.weight_self.t())
+        return self._with_neighbours(own, block, x, edge_weight)
+
+    def forward_relu(self, block: Block, x: Tensor) -> Tensor:
+        """The larger of those rows and 0."""
+        if not self._fewest_bytes:
+            return torch.relu(self(block, x))
+        own = None
+        if self.weight_self is not None:
+            own = x[: block.num_dst] @ self.weight_self.t()
+        return bias_relu(self._with_neighbours(own, block, x, None), self.bias)
+
+    def _with_neighbours(
+        self, own: Tensor | None, block: Block, x: Tensor, edge_weight: Tensor | None
+    ) -> Tensor:
+        """The rows that the neighbours give, beside ``own`` (None: nothing)."""
         if self._narrows and not self._aggregates_first(block, x):
-            return own + self._aggregate(block, x @ self.weight.t(), self._mode, edge_weight)
-        return torch.addmm(own, self._aggregate(block, x, self._mode, edge_weight), self.weight.t())
+            rows = self._aggregate(block, x @ self.weight.t(), self._mode, edge_weight)
+            return rows if own is None else own + rows
+        sums = self._aggregate(block, x, self._mode, edge_weight)
+        return sums @ self.weight.t() if own is None else torch.addmm(own, sums, self.weight.t())
 
     def _aggregates_first(self, block: Block, x: Tensor) -> bool:
         if not self._fewest_bytes or x.requires_grad or not torch.is_grad_enabled():

@@ -33,10 +33,12 @@ class Stack(nn.Module):
 
     def layer(self, number: int, block: Any, x: Tensor) -> Tensor:
         """Rows ``[num_dst, out]`` that one layer gives the next, or the model's last."""
-        x = self.layers[number](block, x)
+        layer = self.layers[number]
         if number == len(self.layers) - 1:
-            return x
-        x = torch.relu(x)
+            return layer(block, x)
+        # A layer may have a way of its own.
+        with_relu = getattr(layer, "forward_relu", None)
+        x = torch.relu(layer(block, x)) if with_relu is None else with_relu(block, x)
         return nn.functional.normalize(x) if self._unit_rows else x
 
 

@@ -94,6 +94,29 @@ def test_a_batch_that_does_not_fit_is_captured_anew(schedule, small_graph, monke
     ours.close()
 
 
+@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
+@pytest.mark.parametrize("features", ["gpu", "cache", "uva"])
+def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_graph, one_thread):
+    """A graph for each of the store's buffers, all captured before the first epoch; rows of a store
+    without buffers are copied."""
+    settings = graph(features=features, schedule=schedule)
+    eager = make(small_graph, settings={"features": features}, **SMALL)
+    ours = make(small_graph, settings=settings, **SMALL)
+    trainer, store = ours.stages.trainer, ours.stages.store
+    room = trainer._memory.shape.nodes[0]
+    buffers = {b.data_ptr() for b in store.reserve(room)}
+    assert len(buffers) == (0 if features == "uva" else ours.job.held)
+    for epoch in range(4):
+        right, _ = losses(eager, epoch)
+        found, report = losses(ours, epoch)
+        assert found == pytest.approx(right, rel=1e-3)
+        assert counted(report)["schedule", "recaptures", ""] == 0
+    assert (set(trainer._graphs) == buffers) is (features != "uva")
+    assert (trainer._memory._own is None) is (features != "uva")
+    eager.close()
+    ours.close()
+
+
 def test_capturing_leaves_the_model_as_it_was_and_is_told(small_graph):
     eager, ours = (make(small_graph, settings=s, **SMALL) for s in ({}, graph()))
     states = [

@@ -37,6 +37,25 @@ def test_graphsage_by_hand():
     assert layer(OUTER, X).tolist() == [[4.0 + 10.0], [20.0]]
 
 
+@pytest.mark.parametrize("kind,weights", [(GCN, ONE), (GRAPHSAGE, WITH_SELF)])
+def test_bias_and_relu_in_one_are_those_apart(kind, weights):
+    """Values by hand, a bias below them and one above; a layer that moves fewest bytes alone."""
+    weights = LinearWeights(weights.neighbour, weights.self_, torch.full((1,), -2.5))
+    made = [Native(reference, None, fewest) for fewest in (False, True)]
+    layers = [one.layer(kind, weights).double() for one in made]
+    values = layers[0](OUTER, X.double())
+    assert (values > 0).tolist() == ([[True], [False]] if kind is GCN else [[True], [True]])
+    found = []
+    for layer in layers:
+        x = X.double().requires_grad_()
+        rows = layer.forward_relu(OUTER, x)
+        assert torch.equal(rows, values.clamp(min=0))
+        (rows * torch.tensor([[2.0], [3.0]])).sum().backward()
+        found.append([x.grad, *(p.grad for p in layer.parameters())])
+    for apart, together in zip(*found, strict=True):
+        torch.testing.assert_close(together, apart)
+
+
 @pytest.mark.parametrize(
     ("kind", "weights", "expected"),
     [

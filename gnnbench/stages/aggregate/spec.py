@@ -49,7 +49,8 @@ class OwnOrder(AggregateSpec):
 
     linear: str = option(
         NARROWING, "when W is multiplied: before the aggregation where it narrows the rows, as by"
-        " DGL's layers (narrowing), or whenever training then moves fewer bytes (fewest-bytes)",
+        " DGL's layers (narrowing), or whenever training then moves fewer bytes, a bias and ReLU in"
+        " one pass, too (fewest-bytes)",
         (NARROWING, FEWEST_BYTES),
     )  # fmt: skip
 

@@ -57,6 +57,14 @@ class FeatureStore(ABC):
         call enqueues.
         """
 
+    def reserve(self, rows: int) -> list[Tensor]:
+        """Make room for results of up to so many rows: the buffers, on the compute device, at whose
+        beginnings ``load`` then leaves them; none where they are elsewhere each time.
+
+        What is behind a result in its buffer are rows of the table or 0.
+        """
+        return []
+
     def forget(self) -> None:  # noqa: B027
         """An epoch begins: no row that a batch of an earlier one left behind may be reused.
 

@@ -112,6 +112,10 @@ class CacheStore(Over, RowStore):
         self.served(slots[hit], ids[missed], fetched)
         return rows
 
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers."""
+        return self._ring.reserve(rows)
+
     @abstractmethod
     def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
         """Hear which slots a batch found, int32 ``[hits]``, and which ids it missed, ``[n]``, with

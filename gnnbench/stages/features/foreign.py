@@ -33,6 +33,10 @@ class DeviceSelect(DeviceGather):
         """``table[ids]``, by torch's kernel."""
         return torch.index_select(table, 0, ids)
 
+    def reserve(self, rows: int) -> list[Tensor]:
+        """None: torch allocates each result."""
+        return []
+
 
 class PinnedSelect(FeatureStore):
     """``index_select`` into pinned memory, then a copy that nobody waits for.

@@ -8,6 +8,7 @@ from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.memory import taking
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 
 
@@ -20,6 +21,7 @@ class DeviceGather(FeatureStore):
         instead = "give -o SYSTEM.features=cache, or leave the table on the host"
         with taking("the feature table", table.numel() * table.element_size(), instead):
             self._table: Tensor | None = table.to(job.device)
+        self._ring = RowRing(job, job.device)
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
@@ -30,8 +32,13 @@ class DeviceGather(FeatureStore):
 
     def rows(self, table: Tensor, ids: Tensor) -> Tensor:
         """``table[ids]``, by our kernel."""
-        return gather(table, ids)
+        return gather(table, ids, out=self._ring.rows(ids.numel()))
+
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers."""
+        return self._ring.reserve(rows)
 
     def close(self) -> None:
-        """Free the table."""
+        """Free the table and the buffers."""
         self._table = None
+        del self._ring

@@ -27,6 +27,10 @@ class HostGather(RowStore):
         self.count(n, "host")
         return gather(self._table, ids, out=self._ring.rows(n))
 
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers."""
+        return self._ring.reserve(rows)
+
 
 class StagedGather(RowStore):
     """Host gather into locked memory and asynchronous copies to the device, chunk by chunk.

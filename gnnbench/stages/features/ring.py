@@ -22,7 +22,16 @@ class RowRing:
         self._turn = 0
 
     def _new(self, rows: int) -> Tensor:
-        return torch.empty((rows, *self._row), dtype=self._dtype, device=self._device)
+        return torch.zeros((rows, *self._row), dtype=self._dtype, device=self._device)
+
+    def reserve(self, rows: int) -> list[Tensor]:
+        """All buffers, each with room for so many rows at least. They are what ``rows`` gives views
+        of as long as nobody asks for more; what was never written is 0."""
+        made = [b if b.shape[0] >= rows else self._new(rows) for b in self._buffers]
+        if made and made[0].is_cuda:  # cleared before another stream writes there
+            torch.cuda.current_stream(made[0].device).synchronize()
+        self._buffers = made
+        return list(made)
 
     def rows(self, n: int) -> Tensor:
         """Rows ``[n, feature_dim]`` to write to, a view of the next buffer."""

@@ -6,12 +6,15 @@ Graphs replay what was launched, with the sizes and addresses of then; so batche
 
 from __future__ import annotations
 
+import time
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import EAGER, GRAPH, Learner, Trainer
-from gnnbench.stages.schedule.padded import PaddedStep, Shape
+from gnnbench.stages.schedule.padded import PaddedStep, Reserve, Shape
 
 WARM_UPS = 3  # as torch advises: libraries and autograd set themselves up in them
 
@@ -19,19 +22,26 @@ WARM_UPS = 3  # as torch advises: libraries and autograd set themselves up in th
 class CapturedStep(PaddedStep):
     """Replays the step that was captured for the shape; a larger shape is captured anew.
 
-    Nothing of it waits for the GPU but capturing. The update is Adam's with the number of updates
-    on the GPU, so losses are those of other steps within rounding.
+    A graph for each place where feature rows may lie; they run one after the other, out of one pool
+    of memory. Nothing of it waits for the GPU but capturing. The update is Adam's with the number
+    of updates on the GPU, so losses are those of other steps within rounding.
     """
 
-    def __init__(self, job: Job, learner: Learner) -> None:
-        super().__init__(job, learner)
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._loss: Tensor | None = None
+    def __init__(self, job: Job, learner: Learner, reserve: Reserve = lambda rows: []) -> None:
+        super().__init__(job, learner, reserve)
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}  # by the rows' address
+        self._pool: Any = None
 
-    def _make(self, need: Shape) -> None:
+    def _make(self, room: Shape) -> None:
         """Memory of the shape, and the step on it captured; the model is as it was."""
-        self._graph = self._loss = None
-        super()._make(need)
+        self._graphs.clear()
+        self._pool = torch.cuda.graph_pool_handle()
+        super()._make(room)
+        assert self._memory is not None
+        for rows in self._memory.homes:
+            self._capture(rows)
+
+    def _capture(self, rows: Tensor) -> None:
         device = self._job.device
         kept = self._learner.kept()
         with torch.cuda.device(device):
@@ -39,24 +49,30 @@ class CapturedStep(PaddedStep):
             side.wait_stream(current)
             with torch.cuda.stream(side):
                 for _ in range(WARM_UPS):
-                    super()._run()
+                    super()._run(rows)
             current.wait_stream(side)
             self._learner.restore(kept)
             graph = torch.cuda.CUDAGraph()
             # Threads of other phases may allocate and wait meanwhile.
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._loss = super()._run()
-        self._graph = graph
+            with torch.cuda.graph(graph, self._pool, capture_error_mode="thread_local"):
+                loss = super()._run(rows)
+        self._graphs[rows.data_ptr()] = graph, loss
 
-    def _run(self) -> Tensor:
+    def _run(self, rows: Tensor) -> Tensor:
         """One step on the batch that was written; its loss, which the next one writes over."""
-        assert self._graph is not None and self._loss is not None
-        self._graph.replay()
-        return self._loss.clone()
+        if rows.data_ptr() not in self._graphs:  # copied: they were in none of the store's buffers
+            begin = time.perf_counter()
+            self._capture(rows)
+            self._wait()
+            self._padding.made_anew(time.perf_counter() - begin)
+        graph, loss = self._graphs[rows.data_ptr()]
+        graph.replay()
+        return loss.clone()
 
 
-def trainer_by(step: str, job: Job, learner: Learner) -> Trainer:
-    """What trains in steps of a kind (``ScheduleSpec.step``)."""
+def trainer_by(step: str, job: Job, learner: Learner, reserve: Reserve) -> Trainer:
+    """What trains in steps of a kind (``ScheduleSpec.step``) on rows of the store that reserves."""
     if step == EAGER:
         return learner
-    return CapturedStep(job, learner) if step == GRAPH else PaddedStep(job, learner)
+    made = CapturedStep if step == GRAPH else PaddedStep
+    return made(job, learner, reserve)

@@ -1,9 +1,9 @@
 """A training step on batches that are padded to one shape, as a CUDA graph wants them.
 
 A batch is copied into memory of its own, in which each layer has room for more rows and edges than
-it needs::
+it needs. Feature rows are no copies where the store leaves them in buffers with as much room::
 
-    rows of a layer   | the batch's                | padded: what an earlier batch left       |
+    rows of a layer   | the batch's                | padded: what an earlier batch left, or 0 |
     offsets           | the batch's                | the padded edges, by padded rows alone   |
     edges             | the batch's                | padded: ids that an earlier batch left   |
     labels            | the batch's                | -1                                       |
@@ -17,8 +17,9 @@ the batch, but for the order in which products add up rows.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -38,9 +39,14 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Learner
 
-# What there is room for, over what a batch needs that does not fit. Sizes of batches of as many
-# seeds differ by a few percent; what is padded is computed for nothing.
+# Batches of as many seeds differ in size by a percent or so, the more the fewer seeds they have;
+# what is padded is computed for nothing. Room is for the largest batch seen and SPREADS times what
+# those seen differ by; where that is not known, for ROOM times the batch.
 ROOM = 1.125
+SPREADS = 3
+ENOUGH = 4  # batches that tell by how much they differ
+
+Reserve = Callable[[int], list[Tensor]]  # FeatureStore.reserve
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,21 @@ class Shape:
         nodes, edges = (tuple(int(n * ROOM) + 1 for n in s) for s in (self.nodes, self.edges))
         return Shape(nodes, edges, self.weighted)
 
+    @classmethod
+    def for_batches_like(cls, seen: Sequence[Shape]) -> Shape:
+        """What holds batches like those seen, of which there is one at least."""
+        full = [one for one in seen if one.nodes[-1] == max(s.nodes[-1] for s in seen)]
+        if len(full) < ENOUGH:
+            return reduce(Shape.over, seen).with_room()
+
+        def room(sizes: Sequence[int]) -> int:
+            most = max(sizes)
+            return most + 1 + SPREADS * (most - min(sizes))
+
+        nodes = tuple(map(room, zip(*(one.nodes for one in full), strict=True)))
+        edges = tuple(map(room, zip(*(one.edges for one in full), strict=True)))
+        return Shape(nodes, edges, seen[0].weighted)
+
     def over(self, other: Shape) -> Shape:
         """The larger of both in each place."""
         nodes = tuple(map(max, self.nodes, other.nodes))
@@ -83,14 +104,22 @@ class Shape:
 class PaddedMemory:
     """Blocks, rows and labels of one shape, whatever batch is written there.
 
-    ``rows`` float32 ``[nodes, width]``, ``labels`` int64 ``[seeds]``. At first it holds a sound
-    batch that is padding throughout, its rows 0 and its seeds of class 0.
+    ``labels`` int64 ``[seeds]``; rows are float32 ``[nodes, width]``, in one of the store's
+    ``buffers`` or in memory of its own, which is taken when it is first needed. At first it holds
+    a sound batch that is padding throughout, its seeds of class 0.
     """
 
-    def __init__(self, shape: Shape, width: int, device: torch.device) -> None:
-        self.shape, self._device = shape, device
+    def __init__(
+        self, shape: Shape, width: int, device: torch.device, buffers: Sequence[Tensor] = ()
+    ) -> None:
+        self.shape, self._device, self._width = shape, device, width
         self._no_id = self._int32(1)
-        self.rows = torch.zeros(shape.nodes[0], width, device=device)
+        self._homes = {
+            buffer.data_ptr(): buffer[: shape.nodes[0]]
+            for buffer in buffers
+            if buffer.dtype == torch.float32 and buffer.shape[0] >= shape.nodes[0]
+        }
+        self._own: Tensor | None = None
         self.labels = torch.zeros(shape.nodes[-1], dtype=torch.int64, device=device)
         self._indptr = [self._int32(n + 1) for n in shape.nodes[1:]]
         self._indices = [self._int32(n) for n in shape.edges]
@@ -114,9 +143,25 @@ class PaddedMemory:
             for indptr, indices, weights, src, dst in parts
         ]
 
-    def write(self, blocks: Sequence[Block], rows: Tensor, labels: Tensor) -> None:
-        """Put a batch that the shape holds in the place of the last one; nothing waits."""
-        self.rows[: rows.shape[0]].copy_(rows)
+    @property
+    def homes(self) -> list[Tensor]:
+        """Where rows may lie, float32 ``[nodes, width]``: in the store's buffers, else here."""
+        return list(self._homes.values()) or [self._rows_here()]
+
+    def _rows_here(self) -> Tensor:
+        if self._own is None:
+            self._own = torch.zeros(self.shape.nodes[0], self._width, device=self._device)
+        return self._own
+
+    def write(self, blocks: Sequence[Block], rows: Tensor, labels: Tensor) -> Tensor:
+        """Put a batch that the shape holds in the place of the last one; nothing waits.
+
+        Returns its rows and those behind them, float32 ``[nodes, width]``.
+        """
+        home = self._homes.get(rows.data_ptr())
+        if home is None:
+            home = self._rows_here()
+            home[: rows.shape[0]].copy_(rows)
         self.labels[: labels.numel()].copy_(labels)
         self.labels[labels.numel() :].fill_(-1)
         parts = zip(blocks, self._indptr, self._indices, self._weights, strict=True)
@@ -126,6 +171,7 @@ class PaddedMemory:
             indices[: block.num_edges].copy_(block.indices)
             if weights is not None and block.weights is not None:
                 weights[: block.num_edges].copy_(block.weights)
+        return home
 
 
 def _spread(indptr: Tensor, rows: int, edges: int, room: int) -> None:
@@ -183,12 +229,12 @@ class Padding:
 class PaddedStep:
     """Trains on padded batches, kernel by kernel: what padding costs without a graph.
 
-    The shape is the largest of the first batches' with room (``ROOM``); a batch that does not fit
-    makes another one with as much room, in the epoch that it comes in.
+    The shape is that of the first batches, with room (``Shape.for_batches_like``); a batch that
+    does not fit makes another one, in the epoch that it comes in.
     """
 
-    def __init__(self, job: Job, learner: Learner) -> None:
-        self._job, self._learner = job, learner
+    def __init__(self, job: Job, learner: Learner, reserve: Reserve = lambda rows: []) -> None:
+        self._job, self._learner, self._reserve = job, learner, reserve
         self._memory: PaddedMemory | None = None
         self._padding = Padding(job.counts)
 
@@ -196,13 +242,10 @@ class PaddedStep:
         """Make the shape; the time includes that of drawing the batches."""
         self._wait()
         begin = time.perf_counter()
-        need: Shape | None = None
-        for batch in batches:
-            shape = Shape.of(batch.blocks)
-            need = shape if need is None else need.over(shape)
-        if need is None:
+        seen = [Shape.of(batch.blocks) for batch in batches]
+        if not seen:
             return {}
-        self._make(need)
+        self._make(Shape.for_batches_like(seen))
         self._wait()
         return {CAPTURE_TIME: time.perf_counter() - begin}
 
@@ -213,27 +256,26 @@ class PaddedStep:
         if self._memory is None or not self._memory.shape.holds(need):
             self._wait()
             begin = time.perf_counter()
-            self._make(need)
+            self._make(need.with_room())
             self._wait()
             self._padding.made_anew(time.perf_counter() - begin)
         assert self._memory is not None
-        self._memory.write(blocks, rows, self._learner.labels_of(batch))
-        self._learner.losses.append(self._run())
+        there = self._memory.write(blocks, rows, self._learner.labels_of(batch))
+        self._learner.losses.append(self._run(there))
         self._padding.add(need, self._memory.shape)
 
-    def _make(self, need: Shape) -> None:
-        """Memory of a shape that holds such a batch, and all that the last one held."""
-        room = need.with_room()
+    def _make(self, room: Shape) -> None:
+        """Memory of the shape, and for all that the last one held."""
         if self._memory is not None:
             room = room.over(self._memory.shape)
         self._memory = None  # its memory is there for the next one
-        self._memory = PaddedMemory(room, self._job.graph.feature_dim, self._job.device)
+        graph, buffers = self._job.graph, self._reserve(room.nodes[0])
+        self._memory = PaddedMemory(room, graph.feature_dim, self._job.device, buffers)
 
-    def _run(self) -> Tensor:
-        """One step on the batch that was written; its loss."""
+    def _run(self, rows: Tensor) -> Tensor:
+        """One step on the batch that was written, whose rows are there; its loss."""
         assert self._memory is not None
-        memory = self._memory
-        return self._learner.learn(memory.blocks(), memory.rows, memory.labels)
+        return self._learner.learn(self._memory.blocks(), rows, self._memory.labels)
 
     def _wait(self) -> None:
         if self._job.device.type == "cuda":

@@ -143,14 +143,14 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
       "int generation, bool remember, Tensor ids, Tensor(c!) hits, int page_bytes, int blocks, "
       "int depth) -> Tensor");
 
-  // Rows of a table that is dealt out over several GPUs: place p is row p / count of shard p % count
-  // (one to 64 of one dtype and shape of rows, readable by the device of the ids, which holds shard
-  // `own`); CUDA only. places int32 [num_nodes]: an id's place, -1 where no shard has its row;
-  // without it an id is its own place. Such rows are read out of `table` in locked memory, as
+  // Rows of a table that is dealt out over several GPUs: place p is row p / count of shard p %
+  // count (one to 64 of one dtype and shape of rows, readable by the device of the ids, which holds
+  // shard `own`); CUDA only. places int32 [num_nodes]: an id's place, -1 where no shard has its
+  // row; without it an id is its own place. Such rows are read out of `table` in locked memory, as
   // gather_page_ordered does by so many readers, or, with page_bytes 0, in the order of the ids.
-  // counts int64 [3] is raised by the rows of the own shard, of others, of the table. blocks: of 256
-  // threads that read shards at a time, 0 for no cap; depth (1, 2 or 4) rows at once by the lanes of
-  // a row.
+  // counts int64 [3] is raised by the rows of the own shard, of others, of the table. blocks: of
+  // 256 threads that read shards at a time, 0 for no cap; depth (1, 2 or 4) rows at once by the
+  // lanes of a row.
   m.def(
       "gather_sharded(Tensor[] shards, int own, Tensor? places, Tensor? table, Tensor ids, "
       "Tensor(a!) counts, int blocks, int depth, int page_bytes, int readers) -> Tensor");
@@ -228,6 +228,11 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   // Softmax over each destination's edges, head by head; all float32|float64 [num_edges, heads].
   m.def("edge_softmax(Tensor indptr, Tensor scores) -> Tensor");
   m.def("edge_softmax_backward(Tensor indptr, Tensor softmax, Tensor grad) -> Tensor");
+
+  // Between two layers, float32|float64: x [rows, dim] becomes max(x + bias [dim], 0) in its place.
+  // The way back from the gradient of that result, y -> those of x and of bias.
+  m.def("bias_relu_(Tensor(a!) x, Tensor bias) -> ()");
+  m.def("bias_relu_backward(Tensor grad, Tensor y) -> (Tensor grad_x, Tensor grad_bias)");
 
   // Other ways to sum a block's rows on a GPU; CUDA only. tuned: as aggregate, a group of lanes
   // takes `rows` (1 to 7) of them. memory_aware: FastGL's, blocks of `targets` rows and `dims`

@@ -29,6 +29,18 @@ def test_a_buffer_is_handed_out_again_when_all_others_were():
     assert ring.rows(0).shape == (0, 3)
 
 
+def test_room_that_is_reserved_stays_where_it_is():
+    """What is large enough is left alone, rows in it, too; what is new is 0."""
+    table = torch.zeros(9, 3)
+    ring = RowRing(job(SimpleNamespace(name="t", features=table), 2), "cpu")
+    kept = ring.rows(8).fill_(7)
+    buffers = ring.reserve(9)
+    assert buffers[0].data_ptr() == kept.data_ptr() and bool((kept == 7).all())
+    assert [b.shape[0] for b in buffers] == [10, 9] and not buffers[1].any()
+    assert [ring.rows(n).data_ptr() for n in (9, 3)] == [buffers[n].data_ptr() for n in (1, 0)]
+    assert [b.data_ptr() for b in ring.reserve(4)] == [b.data_ptr() for b in buffers]
+
+
 @pytest.mark.parametrize("held", [1, 2, 5])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
 def test_as_many_results_stay_valid_as_the_job_holds(spec, held, small_graph):

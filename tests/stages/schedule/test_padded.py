@@ -55,6 +55,18 @@ def test_a_shape_is_every_layer_s_rows_and_edges():
     assert found.over(Shape((1, 9, 1), (7, 0))) == Shape((4, 9, 1), (7, 1))
 
 
+def test_room_is_by_what_batches_of_as_many_seeds_differ_by():
+    """Those of fewer seeds, an epoch's last, do not count; too few tell nothing."""
+    seen = [Shape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
+    assert Shape.for_batches_like(seen) == Shape((104 + 1 + 12, 21, 5), (312 + 1 + 36, 10))
+    last = Shape((30, 8, 2), (40, 3))
+    assert Shape.for_batches_like([*seen, last]) == Shape.for_batches_like(seen)
+    few = [*seen[:3], last]
+    assert Shape.for_batches_like(few) == Shape((104, 20, 4), (312, 9)).with_room()
+    weighted = [replace(one, weighted=True) for one in seen]
+    assert Shape.for_batches_like(weighted).weighted
+
+
 @pytest.mark.parametrize(
     "shape,held",
     [
@@ -76,22 +88,60 @@ def test_where_a_batch_lies_and_what_is_beside_it():
     assert first.indptr.tolist() == [0, 2, 4, 6, 8] and memory.labels.tolist() == [0] * 4
     assert first.indices.tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
     rows = torch.arange(8.0).view(4, 2)
-    memory.write([SMALL], rows, torch.tensor([7, -1]))
+    there = memory.write([SMALL], rows, torch.tensor([7, -1]))
     (written,) = memory.blocks()
     assert written.indptr.tolist() == [0, 2, 3, 6, 8]
     assert written.indices.tolist() == [2, 3, 1, 3, 4, 5, 0, 1]
     assert written.weights is None and written.transposed is None
     assert memory.labels.tolist() == [7, -1, -1, -1]
-    assert memory.rows.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    assert there.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
     # A smaller batch leaves what the one before it had; another address would break a graph.
-    memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
+    at = memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
     (again,) = memory.blocks()
     assert again.indptr.tolist() == [0, 1, 4, 7, 8]
     assert again.indices.tolist() == [1, 3, 1, 3, 4, 5, 0, 1]
-    assert memory.rows.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    assert at.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    assert at.data_ptr() == there.data_ptr() == memory.homes[0].data_ptr()
     assert memory.labels.tolist() == [5, -1, -1, -1]
     assert again.indptr.data_ptr() == first.indptr.data_ptr()
     assert again.indices.data_ptr() == first.indices.data_ptr()
+
+
+def test_rows_in_a_buffer_of_the_store_stay_there():
+    """The batch's rows first; what is too small or of another dtype is no place for them."""
+    shape, labels = Shape((6, 4), (8,)), torch.zeros(2, dtype=torch.int64)
+    sizes = [(7, torch.float32), (6, torch.float32), (5, torch.float32), (9, torch.float16)]
+    buffers = [torch.full((n, 2), float(n), dtype=dtype) for n, dtype in sizes]
+    memory = PaddedMemory(shape, 2, CPU, buffers)
+    assert [home.data_ptr() for home in memory.homes] == [b.data_ptr() for b in buffers[:2]]
+    for buffer in buffers[:2]:
+        home = memory.write([SMALL], buffer[:4], labels)
+        assert home.data_ptr() == buffer.data_ptr() and home.shape == (6, 2)
+    assert memory._own is None
+    # Elsewhere, and within a buffer but not at its beginning: copied.
+    for rows in (torch.ones(4, 2), buffers[3][:4], buffers[0][1:5]):
+        home = memory.write([SMALL], rows, labels)
+        assert home.data_ptr() == memory._own.data_ptr()
+        assert torch.equal(home[:4], rows.float()) and not home[4:].any()
+    assert all(bool((b == n).all()) for b, (n, _) in zip(buffers, sizes, strict=True))
+
+
+@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
+@pytest.mark.parametrize("features", ["host", "cache"])
+def test_steps_read_rows_where_the_store_leaves_them(schedule, features, small_graph, monkeypatch):
+    read, right = [], PaddedMemory.write
+
+    def write(memory, blocks, rows, labels):
+        home = right(memory, blocks, rows, labels)
+        read.append(home.data_ptr() == rows.data_ptr())
+        return home
+
+    monkeypatch.setattr(PaddedMemory, "write", write)
+    settings = {"schedule": schedule, "features": features, "schedule.step": "padded"}
+    system = make(small_graph, settings=settings)
+    assert all(run(system, epoch).ok for epoch in range(3))
+    assert len(read) > 3 and all(read)
+    system.close()
 
 
 def test_without_padded_edges_padded_rows_have_none():
@@ -141,11 +191,11 @@ def test_gradients_are_those_without_padding(model, aggregate, small_graph):
     for batch in (large, small):
         rows, labels = system.stages.store.load(batch), system.trainer.labels_of(batch)
         labels[0] = -1
-        memory.write(batch.blocks, rows, labels)
+        there = memory.write(batch.blocks, rows, labels)
         blocks = memory.blocks()
         for one in blocks:
             one.weights = None if one.weights is None else one.weights.double()
-        found = gradients(system, blocks, memory.rows, memory.labels)
+        found = gradients(system, blocks, there, memory.labels)
         expected = gradients(system, batch.blocks, rows, labels)
         assert any(bool(e.abs().max() > 1e-3) for e in expected[1:])
         for own, right in zip(found, expected, strict=True):
@@ -271,9 +321,9 @@ def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_grap
     right = PaddedMemory.write
 
     def write(memory, blocks, rows, labels):
-        right(memory, blocks, rows, labels)
-        wrong = {"labels": memory.labels, "rows": memory.rows, "edges": memory._indices[0]}[broken]
-        wrong.fill_(value)
+        there = right(memory, blocks, rows, labels).clone()  # the store's are left alone
+        {"labels": memory.labels, "rows": there, "edges": memory._indices[0]}[broken].fill_(value)
+        return there
 
     monkeypatch.setattr(PaddedMemory, "write", write)
     report = system.check()

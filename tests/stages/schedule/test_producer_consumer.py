@@ -273,7 +273,7 @@ run(system, 1)
 
 def test_a_consumer_that_is_killed_leaves_nothing():
     here = Path(__file__)
-    path = [str(here.parent), str(here.parents[2])]
+    path = [str(here.parents[2]), str(here.parent)]  # the conftest of all tests
     with subprocess.Popen(
         [sys.executable, "-c", CONSUMER.format(path=path)], stdin=subprocess.PIPE,
         stdout=subprocess.PIPE, text=True,

@@ -1,0 +1,41 @@
+#include <tuple>
+
+#include "bindings/cpu/block_args.h"
+#include "bindings/layer_args.h"
+#include "cpu/layers/bias_relu.h"
+
+namespace gnnbench {
+namespace {
+
+void bias_relu_cpu(Tensor x, Tensor bias) {
+  check_biased(x, bias);
+  check_cpu(x, "x");
+  check_cpu(bias, "bias");
+  by_sum_dtype(x, [&](auto* type) {
+    using S = std::remove_pointer_t<decltype(type)>;
+    bias_relu(data<const S>(bias), x.size(0), x.size(1), data<S>(x));
+  });
+}
+
+std::tuple<Tensor, Tensor> bias_relu_backward_cpu(Tensor grad, Tensor y) {
+  check_back(grad, y);
+  check_cpu(y, "y");
+  check_cpu(grad, "grad");
+  Tensor grad_x = empty_rows({y.size(0), y.size(1)}, y.scalar_type());
+  Tensor grad_bias = empty_rows({y.size(1)}, y.scalar_type());
+  by_sum_dtype(y, [&](auto* type) {
+    using S = std::remove_pointer_t<decltype(type)>;
+    bias_relu_backward(data<const S>(grad), data<const S>(y), y.size(0), y.size(1), data<S>(grad_x),
+                       data<S>(grad_bias));
+  });
+  return {grad_x, grad_bias};
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
+  m.impl("bias_relu_", TORCH_BOX(&bias_relu_cpu));
+  m.impl("bias_relu_backward", TORCH_BOX(&bias_relu_backward_cpu));
+}
+
+}  // namespace gnnbench

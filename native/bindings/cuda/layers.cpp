@@ -1,0 +1,43 @@
+#include <tuple>
+
+#include "bindings/cuda/block_args.h"
+#include "bindings/layer_args.h"
+#include "cuda/layers/bias_relu.h"
+
+namespace gnnbench::cuda {
+namespace {
+
+void bias_relu_cuda(Tensor x, Tensor bias) {
+  check_biased(x, bias);
+  check_cuda({{x, "x"}, {bias, "bias"}});
+  const OnDevice on(x, "bias_relu_");
+  by_sum_dtype(x, [&](auto* type) {
+    using S = std::remove_pointer_t<decltype(type)>;
+    bias_relu(on.launch(), data<const S>(bias), x.size(0), x.size(1), data<S>(x));
+  });
+}
+
+std::tuple<Tensor, Tensor> bias_relu_backward_cuda(Tensor grad, Tensor y) {
+  check_back(grad, y);
+  check_cuda({{y, "y"}, {grad, "grad"}});
+  const OnDevice on(y, "bias_relu_backward");
+  const int64_t rows = y.size(0), dim = y.size(1);
+  Tensor grad_x = on.empty({rows, dim}, y.scalar_type());
+  Tensor grad_bias = on.empty({dim}, y.scalar_type());
+  Tensor parts = on.empty({bias_relu_parts(rows), dim}, y.scalar_type());
+  by_sum_dtype(y, [&](auto* type) {
+    using S = std::remove_pointer_t<decltype(type)>;
+    bias_relu_backward(on.launch(), data<const S>(grad), data<const S>(y), rows, dim,
+                       data<S>(parts), data<S>(grad_x), data<S>(grad_bias));
+  });
+  return {grad_x, grad_bias};
+}
+
+}  // namespace
+
+STABLE_TORCH_LIBRARY_IMPL(gnnbench, CUDA, m) {
+  m.impl("bias_relu_", TORCH_BOX(&bias_relu_cuda));
+  m.impl("bias_relu_backward", TORCH_BOX(&bias_relu_backward_cuda));
+}
+
+}  // namespace gnnbench::cuda
