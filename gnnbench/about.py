@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gnnbench import experiment as definitions
-from gnnbench import manual
+from gnnbench import manual, registry
 from gnnbench.doctor import settings
 from gnnbench.experiment import Experiment
 from gnnbench.runner import available
@@ -16,7 +16,8 @@ Entry = dict[str, Any]
 
 def about(name_or_path: str, profile: str = "") -> Entry:
     """``name``, ``title``, ``profile``, ``profiles``, ``axes`` (with the values of ``profile``, the
-    default one for ""), ``systems``, ``figures``, ``sources``. Raises ``UsageError``."""
+    default one for ""), ``systems`` (of that profile), ``others`` (registered ones that it may be
+    asked for), ``figures``, ``sources``. Raises ``UsageError``."""
     loaded = definitions.load(name_or_path)
     resolved = definitions.resolve(loaded, profile)
     return {
@@ -32,6 +33,7 @@ def about(name_or_path: str, profile: str = "") -> Entry:
         ],
         "axes": _axes(resolved),
         "systems": [_system(name) for name in resolved.axis("system")],
+        "others": sorted(set(registry.known(registry.SYSTEM)) - set(resolved.axis("system"))),
         "figures": loaded.figures,
         "sources": loaded.sources,
     }  # fmt: skip

@@ -122,6 +122,9 @@ def _one(experiment: str, profile: str, json: bool) -> None:
     print_table(f"axes (-o AXIS=VALUE), values{of}", axes, ("values", "legal", "meaning"))
     title = "systems (--systems NAME), settings (-o SYSTEM.SETTING=VALUE)"
     print_table(title, found["systems"], INFO)
+    if found["others"]:
+        _wrapped(f"other systems: {', '.join(found['others'])}")
+        print()
     print(f"figures: {', '.join(found['figures'])}")
     if found["sources"]:
         print(f"after: {', '.join(found['sources'])}")

@@ -8,7 +8,8 @@ anything was built.
 
 The peak is that of an epoch as the schedule runs it. ``other`` is what no component explains of it:
 batches that are run ahead, the last one, which is kept for the audit; on a CPU what libraries
-allocate by themselves. Components and ``other`` add up to the peak.
+allocate by themselves. Components and ``other`` add up to the peak. Buffers for rows that padded
+steps reserve are booked on training, which asks for them.
 """
 
 from __future__ import annotations

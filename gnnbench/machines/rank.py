@@ -121,7 +121,8 @@ def _epoch(rank: Rank, timed: _Timed, trainer: Trainer, number: int) -> Row:
     """One epoch between two barriers, whose few bytes are in the link's count."""
     traffic = rank.exchange.traffic
     timed.forget()
-    before = {key: Counter(value) for key, value in vars(traffic).items()}
+    counts = {key: value for key, value in vars(traffic).items() if isinstance(value, Counter)}
+    before = {key: value.copy() for key, value in counts.items()}
     dist.barrier()
     link = counters()
     begun = time.perf_counter()
@@ -129,7 +130,7 @@ def _epoch(rank: Rank, timed: _Timed, trainer: Trainer, number: int) -> Row:
     wall = time.perf_counter() - begun
     dist.barrier()
     sent, received = (now - then for now, then in zip(counters(), link, strict=True))
-    grown = {key: value - before[key] for key, value in vars(traffic).items()}
+    grown = {key: value - before[key] for key, value in counts.items()}
     return {
         "rank": rank.rank,
         "epoch": number,

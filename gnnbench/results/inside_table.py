@@ -11,6 +11,7 @@ from gnnbench.results.units import significant, time
 
 Row = dict[str, Any]
 
+LONGEST = 40  # name of a kernel; cuBLAS's have 120 characters
 WHOLE = "batch"
 STAGES = tuple(name for name in STAGE_NAMES if name != WHOLE)
 
@@ -73,8 +74,9 @@ def _known(value: Any) -> str:
 
 
 def _short(name: str) -> str:
-    """A kernel's name without its arguments and template."""
+    """A kernel's name without its arguments and template; the beginning of a very long one."""
     head = name.removeprefix("void ").replace("(anonymous namespace)::", "")
     for mark in ("<", "("):
         head = head.partition(mark)[0] or head
-    return head.rpartition("::")[2] or head
+    name = head.rpartition("::")[2] or head
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}..."

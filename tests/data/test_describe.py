@@ -120,7 +120,7 @@ def test_files_of_nodes_from_the_command_line(
         "split: source",
         "edges listed: 2; stored: 2, of 4 nodes",
         "no edge has its reverse: if the graph is undirected and lists each edge once, import it"
-        " with --symmetric",
+        " again with --symmetric --replace",
     ]
     words = ("data", "import", "edges.txt", "--name", "b", "--features", "64")
     code, out, err = call(monkeypatch, capfd, *words)

@@ -156,6 +156,12 @@ def test_kernels_say_what_is_unknown():
     assert "pick_kernel " in text and text.count("unknown") == 2 and "int const" not in text
 
 
+def test_names_of_kernels_leave_room_for_the_numbers():
+    row = {**KERNELS[0], "kernel": f"void sm80_xmma_gemm_{'f32f32_' * 20}execute(int const*)"}
+    text = show([inside_table.kernels_table([row])])
+    assert "sm80_xmma_gemm_f32f32_f32f32_f32f32_f..." in text
+
+
 def test_couples_are_sentences_with_what_varies():
     couple = {
         "first": "dgl", "second": "baseline sampler=fused-map", "dataset": "d", "fanouts": "2/2",

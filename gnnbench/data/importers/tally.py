@@ -30,7 +30,7 @@ def tally(lines: int, indptr: np.ndarray, indices: np.ndarray, options: ImportOp
         which = "no edge has" if looked == stored else f"of {looked:,} edges looked at none has"
         found.append(
             f"{which} its reverse: if the graph is undirected and lists each edge once, import it"
-            " with --symmetric"
+            " again with --symmetric --replace"
         )
     return found
 

@@ -2,8 +2,8 @@
 //
 // The link to the host is fast, the translation of its addresses is not: rows of a large table come
 // several times faster when those of one page (2 MiB) are read together. A batch is brought into
-// such an order by a radix sort of its ids' high bits alone. On an H200, 1.26 M rows of 512 B out of
-// 48 GiB, of 55 GB/s that a copy has: 14 as they come, 39 in order but dealt out to warps
+// such an order by a radix sort of its ids' high bits alone. On an H200, 1.26 M rows of 512 B out
+// of 48 GiB, of 55 GB/s that a copy has: 14 as they come, 39 in order but dealt out to warps
 // beforehand, 43.5 where warps draw tickets (as many as of ids that are in order already).
 //
 //   keys   uint64 [n]   | id : 32 | place of its row in out : 32 |     kNowhere: nothing to read

@@ -1,11 +1,10 @@
-#include "cuda/features/sharded.h"
-
 #include <algorithm>
 #include <type_traits>
 
 #include "cuda/common/device_assert.h"
 #include "cuda/features/page_order.h"
 #include "cuda/features/rows.cuh"
+#include "cuda/features/sharded.h"
 
 namespace gnnbench::cuda {
 namespace {
@@ -50,8 +49,8 @@ __global__ void __launch_bounds__(kThreads)
         ++paths[2];
       }
       if (keys != nullptr && lane == 0) {
-        keys[k] = place >= 0 ? kNowhere
-                             : static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(k);
+        keys[k] =
+            place >= 0 ? kNowhere : static_cast<uint64_t>(id) << 32 | static_cast<uint32_t>(k);
       }
     }
     for (int32_t u = lane; u < shape.units; u += lanes) {

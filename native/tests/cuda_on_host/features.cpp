@@ -1,6 +1,5 @@
 // The launcher of native/cuda/features/sharded.cu under a name that Python can call.
 #include "cuda/features/sharded.h"
-
 #include "tests/cuda_on_host/device.h"
 
 using namespace gnnbench::cuda;

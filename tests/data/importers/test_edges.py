@@ -149,7 +149,7 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
                 "edges that repeat another: 2, kept as parallel edges (--symmetric merges)",
                 "edges from a node to itself: 1, kept",
                 "no edge has its reverse: if the graph is undirected and lists each edge once,"
-                " import it with --symmetric",
+                " import it again with --symmetric --replace",
             ],
         ),
         (
