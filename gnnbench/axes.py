@@ -39,7 +39,9 @@ AXES: dict[str, Any] = {
     "learning_rate": Annotated[float, Field(gt=0, description="of Adam")],
     "seed": Annotated[Natural, Field(description="of sampling, order and weights")],
     "threads": Annotated[Natural, Field(description="of each worker; 0: all usable cores")],
-    "gpus": Annotated[Positive, Field(description="GPUs that train; more than 1 is not built yet")],
+    "gpus": Annotated[
+        Positive, Field(description="GPUs of a process; several train by schedule.ranks")
+    ],
     "evaluate": Annotated[
         Literal["sampled", "all"],
         Field(description="neighbours over which the model is evaluated after each epoch"),

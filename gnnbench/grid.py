@@ -203,7 +203,10 @@ def _gpus_fault(cell: Cell) -> str:
     """Why a cell cannot have as many GPUs as it asks for, or ""."""
     if cell.gpus == 1:
         return ""
-    return f"gpus={cell.gpus}: training on several GPUs is not built yet; give gpus=1"
+    return (
+        f"gpus={cell.gpus}: several GPUs are ranks of a schedule; leave gpus=1, and give -o"
+        f" {cell.system}.schedule=data-parallel -o {cell.system}.schedule.ranks={cell.gpus}"
+    )
 
 
 def _evaluation_fault(cell: Cell) -> str:

@@ -148,7 +148,7 @@ def _show_dry_run(request: Any, json: bool) -> None:
             "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
             **{axis: text for axis, text in named.values(r).items() if axis in OWN},
             "status": r["status"] if r["status"] != "planned" else "",
-            "time": seconds(r["estimated_time_s"]),
+            "comparison": seconds(r["estimated_time_s"]),
             "memory": binary(r["estimated_bytes"]),
             "reason": r["reason"],
         })  # fmt: skip

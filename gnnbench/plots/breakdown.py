@@ -18,7 +18,7 @@ from gnnbench.results import metrics as m
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.reader import Run
-from gnnbench.results.units import plural
+from gnnbench.results.units import plural, times
 
 Row = dict[str, Any]
 PANEL = ("dataset", "model")
@@ -89,7 +89,7 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
             style.failure(ax, x, row["status"])
     ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_xlim(-0.6, len(rows) - 0.4)
-    ax.set_ylim(0, top * 1.2)
+    ax.set_ylim(0, top * 1.25)
     ax.tick_params(axis="y", labelsize=8)
     if not any(_measured(r) for r in rows):
         style.nothing(ax)
@@ -145,8 +145,10 @@ def _caption(row: Row) -> str:
     if row["work_class"] == "different":
         lines.append("different work")
     elif row["ratio"] is not None:
-        lines.append(f"{row['ratio']:.2f}x")
-        lines += ["equivalent"] if row["work_class"] == "equivalent" else []
+        # Bars are times of their own rounds: only the ratio's interval tells two of them apart.
+        lines.append(times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]))
+        words = [row["verdict"], "equivalent" if row["work_class"] == "equivalent" else ""]
+        lines += [", ".join(filter(None, words))] if any(words) else []
     return "\n".join(lines)
 
 
@@ -168,7 +170,8 @@ def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
     if any(r["ratio"] is not None for r in rows):
         reference = style.common(rows, "reference")
         words = ", ".join(dict.fromkeys(judged.of(r["until"]).words for r in rows))
-        handles.append(Line2D([], [], lw=0, label=f"1.00x: {words} of {reference} / its own"))
+        label = f"ratio: {words} of {reference} / its own, 95 % interval"
+        handles.append(Line2D([], [], lw=0, label=label))
     if any(r["work_class"] == "different" for r in told):
         handles.append(
             Patch(facecolor="white", edgecolor="black", linestyle=(0, (3, 2)),

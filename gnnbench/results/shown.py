@@ -25,8 +25,9 @@ SHARED = ("dataset", "model", "device", "batch_size", "fanouts", "hidden")
 # Plain numbers, times in seconds; ratios are of the reference's time over the row's own.
 NUMBERS = (
     "judged", "judged_s", "ci_low_s", "ci_high_s", "sample_time_s", "memory_io_time_s",
-    "compute_time_s", "epoch_wall_s", "reference", "reference_s", "ratio", "ratio_ci_low",
-    "ratio_ci_high", "pairs", "work_class", "verdict", "doubtful", "reason",
+    "compute_time_s", "epoch_wall_s", "batches", "epoch_batches", "reference", "reference_s",
+    "ratio", "ratio_ci_low", "ratio_ci_high", "pairs", "work_class", "verdict", "doubtful",
+    "reason",
 )  # fmt: skip
 RATIO = (
     "speed-up: the reference's time over the row's own, round by round in pairs of fresh processes,"

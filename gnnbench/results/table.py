@@ -337,7 +337,10 @@ def _cut(rows: Sequence[Row]) -> list[str]:
     }
     short = ", ".join(f"{plural(n, 'batch')} of {name}" for name, n in whole.items())
     beside = f"; whole epochs: {short}" if short else ""
-    return [f"epochs were cut to their first batches (max_batches){beside}"]
+    kept = {(r["batches"], r["epoch_batches"]) for r in cut}
+    few, all_of_them = next(iter(kept))
+    first = f"{few} of {plural(all_of_them, 'batch')}" if len(kept) == 1 else "batches"
+    return [f"epochs were cut to their first {first} (max_batches){beside}"]
 
 
 def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:

@@ -60,15 +60,18 @@ def _sentence(reference: Row | None, rows: Sequence[Row], named: Labels) -> str:
 def _compared(beside: str, rows: Sequence[Row], named: Labels) -> str:
     best = max(rows, key=lambda r: (r.get("verdict") == "faster", r["ratio"]))
     words = f"of {len(rows) + 1} compared by {judged.of(best['until']).words}"
-    ratio = times(best["ratio"], best.get("ratio_ci_low"), best.get("ratio_ci_high"))
+    ratio, _, interval = times(
+        best["ratio"], best.get("ratio_ci_low"), best.get("ratio_ci_high")
+    ).partition(" ")
+    interval = f" {interval}" if interval else ""
     name = named.system(best)
     if best.get("verdict") == "faster":
         close = [named.system(r) for r in rows if r is not best and _close(r, best)]
-        told = f"fastest {words}: {name}, {ratio} as fast as {beside}"
+        told = f"fastest {words}: {name}, {ratio} as fast as {beside}{interval}"
         return told + (f"; not told apart from it: {_several(close)}" if close else "")
     if all(r.get("verdict") == "slower" for r in rows):
-        return f"fastest {words}: {beside}; next is {name}, {ratio} as fast"
-    return f"no winner {words}: {name} is {ratio} as fast as {beside}, {_why(best)}"
+        return f"fastest {words}: {beside}; next is {name}, {ratio} as fast{interval}"
+    return f"no winner {words}: {name} is {ratio} as fast as {beside}{interval}, {_why(best)}"
 
 
 def _apart(row: Row, reference: Row, named: Labels) -> str:

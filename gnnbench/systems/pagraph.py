@@ -2,7 +2,7 @@
 
 The cache holds the nodes of the highest out-degree; ``features.ratio=auto`` derives its size from
 what an epoch without it leaves of the memory, as the paper does. Partitions of the training nodes
-over several GPUs are not built yet.
+over several GPUs are not built.
 """
 
 from __future__ import annotations

@@ -39,26 +39,26 @@ OTHER = "different"
     [
         (
             [held("fast", 2.0, "faster"), held("wild", 9.0, "unclear"), held("slow", 0.5)],
-            "fastest of 4 compared by wall time: fast, 2.00x [1.75, 2.25] as fast as baseline; not"
+            "fastest of 4 compared by wall time: fast, 2.00x as fast as baseline [1.75, 2.25]; not"
             " told apart from it: wild",
         ),
         (
             [held("a", 0.5, "slower"), held("b", 0.75, "slower")],
-            "fastest of 3 compared by wall time: baseline; next is b, 0.75x [0.50, 1.00] as fast",
+            "fastest of 3 compared by wall time: baseline; next is b, 0.75x as fast [0.50, 1.00]",
         ),
         (
             [held("a", 1.5, pairs=2), held("b", 0.5, "slower")],
-            "no winner of 3 compared by wall time: a is 1.50x [1.25, 1.75] as fast as baseline, too"
+            "no winner of 3 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], too"
             " few pairs for a verdict (2)",
         ),
         (
             [held("a", 1.5, doubtful="busy")],
-            "no winner of 2 compared by wall time: a is 1.50x [1.25, 1.75] as fast as baseline, in"
+            "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], in"
             " doubt",
         ),
         (
             [held("a", 2.0, "faster"), lost("x", status="oom_host"), lost("y", work_class=OTHER)],
-            "fastest of 2 compared by wall time: a, 2.00x [1.75, 2.25] as fast as baseline; not"
+            "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
             " compared: x (oom_host), y (different work)",
         ),
         (
@@ -91,7 +91,7 @@ def test_references_of_one_system_are_told_apart():
     assert winners([first, own, pyg]) == [
         "no winner: nothing could be compared with baseline: baseline, frontier new (different"
         " work)",
-        f"fastest of 2 compared by wall time: {name}; next is pyg, 0.50x [0.25, 0.75] as fast",
+        f"fastest of 2 compared by wall time: {name}; next is pyg, 0.50x as fast [0.25, 0.75]",
     ]
 
 

@@ -42,7 +42,10 @@ def test_points_are_measured_once_and_several_gpus_refused(tmp_path, observer):
     assert [(r["batch_size"], r["gpus"], r["status"]) for r in run.cells] == [
         (16, None, "ok"), (4, None, "ok"), (16, 2, "unsupported"),
     ]  # fmt: skip
-    assert two["reason"] == "gpus=2: training on several GPUs is not built yet; give gpus=1"
+    assert two["reason"] == (
+        "gpus=2: several GPUs are ranks of a schedule; leave gpus=1, and give"
+        " -o baseline.schedule=data-parallel -o baseline.schedule.ranks=2"
+    )
     ids = {r["batch_size"]: r["id"] for r in (centre, small)}
     assert run.record["sweeps"] == {
         "batch_size": [

@@ -117,7 +117,13 @@ CELLS: tuple[Column, ...] = (
     Column("batches", "int", "", "batches of a measured epoch"),
     Column("epoch_batches", "int", "", "batches that a whole epoch has"),
     Column("seeds", "int", "", "seeds of a measured epoch"),
-    Column("sampled_edges", "int", "", "edges drawn in a measured epoch, median"),
+    Column(
+        "sampled_edges",
+        "int",
+        "",
+        "edges drawn in a measured epoch, median; of systems that drew the same a little more or"
+        " less where they measured other numbers of epochs",
+    ),
     Column("unique_nodes", "int", "", "input nodes of all batches of an epoch, median"),
     *(
         Column(
