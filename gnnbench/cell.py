@@ -48,10 +48,9 @@ class Cell:
     ``until`` leaves out; of a system with an epoch loop of its own (``composed`` is false) its
     options. ``max_batches`` limits an epoch to its first batches (0: the whole epoch); a row says
     so. ``replica`` tells equal cells apart that are to be measured against one another. ``env``
-    names the Python environment that the worker runs in, "" the run's own. ``gpus``: of one process;
-    several are ranks of a schedule, and the grid refuses them. ``evaluate``: after each
-    epoch the model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at
-    all.
+    names the Python environment that the worker runs in, "" the run's own. ``gpus``: of a process;
+    several are ranks of a schedule, and the grid refuses them. ``evaluate``: after each epoch the
+    model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at all.
     """
 
     experiment: str
