@@ -35,6 +35,7 @@ from gnnbench.stages.counts import Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import GRAPH, Schedule, Stages
 from gnnbench.stages.schedule.captured import trainer_by
+from gnnbench.stages.schedule.padded import nowhere
 
 if TYPE_CHECKING:
     from gnnbench.roofline.bench import Bench
@@ -117,10 +118,10 @@ class Composed(System):
             assert self.recipe.aggregate is not None
             step = self.recipe.schedule.step
             self.trainer = Trainer(self.job, self.recipe.aggregate.build(), step == GRAPH)
-            assert self.stages.store is not None
-            self.stages.trainer = trainer_by(
-                step, self.job, self.trainer, self.stages.store.reserve
-            )
+            store = self.stages.store
+            assert store is not None
+            reserve = store.reserve if self.recipe.schedule.fetches else nowhere
+            self.stages.trainer = trainer_by(step, self.job, self.trainer, reserve)
 
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.

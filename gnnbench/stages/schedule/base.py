@@ -181,10 +181,11 @@ class ScheduleSpec(Spec):
 
     ``step``: ``eager`` launches a training step's kernels one by one; ``padded`` does on batches
     padded to one shape, ``graph`` replays a CUDA graph of that (``gnnbench.stages.schedule.padded``
-    and ``captured``).
+    and ``captured``). ``fetches``: whether rows are what the store of the trainer's process loads.
     """
 
     kind: ClassVar[str] = "schedule"
+    fetches: ClassVar[bool] = True
 
     step: str = option(
         EAGER, "a training step: its kernels launched one by one (eager), on batches padded to one"

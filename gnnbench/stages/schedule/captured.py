@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import EAGER, GRAPH, Learner, Trainer
-from gnnbench.stages.schedule.padded import PaddedStep, Reserve, Shape
+from gnnbench.stages.schedule.padded import PaddedStep, Reserve, Shape, nowhere
 
 WARM_UPS = 3  # as torch advises: libraries and autograd set themselves up in them
 
@@ -27,7 +27,7 @@ class CapturedStep(PaddedStep):
     of updates on the GPU, so losses are those of other steps within rounding.
     """
 
-    def __init__(self, job: Job, learner: Learner, reserve: Reserve = lambda rows: []) -> None:
+    def __init__(self, job: Job, learner: Learner, reserve: Reserve = nowhere) -> None:
         super().__init__(job, learner, reserve)
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}  # by the rows' address
         self._pool: Any = None

@@ -49,6 +49,11 @@ ENOUGH = 4  # batches that tell by how much they differ
 Reserve = Callable[[int], list[Tensor]]  # FeatureStore.reserve
 
 
+def nowhere(rows: int) -> list[Tensor]:
+    """Rows lie elsewhere each time."""
+    return []
+
+
 @dataclass(frozen=True)
 class Shape:
     """``nodes``: the sources of each block, the input's first, then the seeds; ``edges`` of each
@@ -233,7 +238,7 @@ class PaddedStep:
     does not fit makes another one, in the epoch that it comes in.
     """
 
-    def __init__(self, job: Job, learner: Learner, reserve: Reserve = lambda rows: []) -> None:
+    def __init__(self, job: Job, learner: Learner, reserve: Reserve = nowhere) -> None:
         self._job, self._learner, self._reserve = job, learner, reserve
         self._memory: PaddedMemory | None = None
         self._padding = Padding(job.counts)

@@ -36,6 +36,7 @@ class ProducerConsumer(ScheduleSpec):
         "a second process samples and fetches into shared buffers (PyTorch-Direct); sampler and"
         " store are held twice"
     )
+    fetches: ClassVar[bool] = False
     buffers: int = option(2, "batches in memory that the processes share", range(1, 65))
     share: int = option(
         100,
