@@ -85,7 +85,7 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
     ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
-    assert ends == [7.5] and ax.get_ylim()[1] == pytest.approx(9.0)  # 2 and 2.4 bars high
+    assert ends == [7.5] and ax.get_ylim()[1] == pytest.approx(9.375)  # 2 and 2.5 bars high
     assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
 
 
@@ -95,7 +95,7 @@ def test_a_doubtful_interval_stretches_no_axis(tmp_path):
     metrics = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").write_text("7.0".join(metrics.rsplit("4.5", 1)))
     (ax,) = breakdown.figure(reader.read(folder)).axes
-    assert ax.get_ylim()[1] == pytest.approx(4.5 * 1.2)  # of the first row, which is in no doubt
+    assert ax.get_ylim()[1] == pytest.approx(4.5 * 1.25)  # of the first row, which is in no doubt
     ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
     assert ends == [4.5]
 
