@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Batch, Block
+from gnnbench.ops.padding import pad_blocks
 from gnnbench.stages.counts import (
     CAPTURE_TIME,
     EDGE_PADDING,
@@ -128,21 +129,35 @@ class PaddedMemory:
         self.labels = torch.zeros(shape.nodes[-1], dtype=torch.int64, device=device)
         self._indptr = [self._int32(n + 1) for n in shape.nodes[1:]]
         self._indices = [self._int32(n) for n in shape.edges]
-        self._weights = [
-            torch.ones(n, device=device) if shape.weighted else None for n in shape.edges
-        ]
-        for indptr, edges in zip(self._indptr, shape.edges, strict=True):
-            _spread(indptr, 0, 0, edges)
+        self._weights = [torch.ones(n, device=device) for n in shape.edges if shape.weighted]
+        self._put(  # a batch of nothing
+            [self._int32(1) for _ in shape.edges],
+            [self._int32(0) for _ in shape.edges],
+            [weights[:0] for weights in self._weights],
+            self.labels[:0],
+        )
+        self.labels.zero_()
         for indices, sources in zip(self._indices, shape.nodes, strict=False):
             torch.arange(indices.numel(), out=indices).remainder_(sources)
 
     def _int32(self, size: int) -> Tensor:
         return torch.zeros(size, dtype=torch.int32, device=self._device)
 
+    def _put(
+        self,
+        indptrs: Sequence[Tensor],
+        indices: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        labels: Tensor,
+    ) -> None:
+        room = self._indptr, self._indices, self._weights, self.labels
+        pad_blocks(indptrs, indices, weights, labels, *room)
+
     def blocks(self) -> list[Block]:
         """The blocks, whose transposes are yet to be made; their nodes have no ids."""
         nodes = self.shape.nodes
-        parts = zip(self._indptr, self._indices, self._weights, nodes, nodes[1:], strict=False)
+        weighted: Sequence[Tensor | None] = self._weights or [None] * len(self._indices)
+        parts = zip(self._indptr, self._indices, weighted, nodes, nodes[1:], strict=False)
         return [
             Block(indptr, indices, self._no_id.expand(src), dst, weights=weights)
             for indptr, indices, weights, src, dst in parts
@@ -167,28 +182,14 @@ class PaddedMemory:
         if home is None:
             home = self._rows_here()
             home[: rows.shape[0]].copy_(rows)
-        self.labels[: labels.numel()].copy_(labels)
-        self.labels[labels.numel() :].fill_(-1)
-        parts = zip(blocks, self._indptr, self._indices, self._weights, strict=True)
-        for block, indptr, indices, weights in parts:
-            indptr[: block.num_dst + 1].copy_(block.indptr)
-            _spread(indptr, block.num_dst, block.num_edges, indices.numel())
-            indices[: block.num_edges].copy_(block.indices)
-            if weights is not None and block.weights is not None:
-                weights[: block.num_edges].copy_(block.weights)
+        device = self._device  # a batch may be the host's
+        self._put(
+            [block.indptr.to(device) for block in blocks],
+            [block.indices.to(device) for block in blocks],
+            [b.weights.to(device) for b in blocks if b.weights is not None and self._weights],
+            labels,
+        )
         return home
-
-
-def _spread(indptr: Tensor, rows: int, edges: int, room: int) -> None:
-    """Offsets of the padded rows: edges ``edges`` to ``room`` evenly from row ``rows`` on."""
-    tail = indptr[rows + 1 :]
-    each = -(-(room - edges) // tail.numel())
-    if each == 0:
-        tail.fill_(room)
-        return
-    first = edges + each
-    torch.arange(first, first + each * tail.numel(), each, out=tail)
-    tail.clamp_(max=room)
 
 
 class Padding:

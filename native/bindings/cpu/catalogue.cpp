@@ -229,6 +229,13 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("edge_softmax(Tensor indptr, Tensor scores) -> Tensor");
   m.def("edge_softmax_backward(Tensor indptr, Tensor softmax, Tensor grad) -> Tensor");
 
+  // A batch's blocks and labels put into memory of one shape, as bindings/pad_args.h draws it:
+  // indptrs and indices int32, weights float32 or none at all, labels int64.
+  m.def(
+      "pad_blocks(Tensor[] indptrs, Tensor[] indices, Tensor[] weights, Tensor labels, "
+      "Tensor(a!)[] room_indptrs, Tensor(b!)[] room_indices, Tensor(c!)[] room_weights, "
+      "Tensor(d!) room_labels) -> ()");
+
   // Between two layers, float32|float64: x [rows, dim] becomes max(x + bias [dim], 0) in its place.
   // The way back from the gradient of that result, y -> those of x and of bias.
   m.def("bias_relu_(Tensor(a!) x, Tensor bias) -> ()");

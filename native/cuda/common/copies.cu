@@ -32,6 +32,13 @@ __device__ void copy_words(const Copy& copy, int64_t begin, int64_t end) {
   }
 }
 
+__device__ void write_numbers(const Copy& copy, int64_t begin, int64_t end) {
+  auto* to = static_cast<int32_t*>(copy.to);
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    to[i] = static_cast<int32_t>(min(copy.begin + i * copy.step, copy.most));
+  }
+}
+
 __global__ void __launch_bounds__(kThreads) copy_kernel(const __grid_constant__ Copies all) {
   int which = 0;
 #pragma unroll
@@ -39,6 +46,7 @@ __global__ void __launch_bounds__(kThreads) copy_kernel(const __grid_constant__ 
   const Copy& copy = all.copies[which];
   const int64_t begin = static_cast<int64_t>(blockIdx.x - all.first[which]) * kBlockBytes;
   const int64_t end = min(copy.bytes, begin + kBlockBytes);
+  if (copy.from == nullptr) return write_numbers(copy, begin / 4, end / 4);
   const auto addresses =
       reinterpret_cast<uintptr_t>(copy.from) | reinterpret_cast<uintptr_t>(copy.to);
   if (addresses % 16 != 0) return copy_words<uint32_t>(copy, begin / 4, end / 4);

@@ -1,0 +1,82 @@
+// A batch's blocks and labels, and memory of one shape in which they are put.
+#pragma once
+
+#include <vector>
+
+#include "bindings/checks.h"
+
+namespace gnnbench {
+
+// Words of 4 bytes that are written one behind the other: copies, or without `from` numbers, the
+// i-th of them min(begin + i * step, most).
+struct PadPiece {
+  const Tensor* from;
+  const Tensor* to;
+  int64_t at, words;  // in `to`, in words
+  int64_t begin = 0, step = 0, most = 0;
+};
+
+// What padding a batch writes, memory by memory::
+//
+//     indptr    the batch's offsets   | the edges behind the batch's, evenly, by the rows behind
+//     indices   the batch's           | left as they are
+//     weights   the batch's           | left as they are
+//     labels    the batch's           | -1
+struct PadArgs {
+  std::vector<Tensor> indptrs, indices, weights;
+  Tensor labels;
+};
+
+inline void check_pad(const Tensor& from, const Tensor& to, const char* name, ScalarType type) {
+  check_layout(from, name, 1);
+  check_layout(to, name, 1);
+  check_dtype(from, name, type);
+  check_dtype(to, name, type);
+  if (from.numel() > to.numel()) {
+    fail(name, " must fit into ", to.numel(), " elements, they are ", from.numel());
+  }
+}
+
+inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& room) {
+  const size_t layers = batch.indptrs.size();
+  const auto alike = [&](const PadArgs& args, const char* name) {
+    if (args.indptrs.size() != layers || args.indices.size() != layers ||
+        (!args.weights.empty() && args.weights.size() != layers)) {
+      fail(name, " must have offsets and ids of each of the ", layers, " layers");
+    }
+  };
+  alike(batch, "a batch");
+  alike(room, "its room");
+  if (batch.weights.size() != room.weights.size()) {
+    fail("weights must be there in a batch and its room, or in neither");
+  }
+  std::vector<PadPiece> pieces;
+  for (size_t l = 0; l < layers; ++l) {
+    const Tensor &indptr = batch.indptrs[l], &indices = batch.indices[l];
+    check_pad(indptr, room.indptrs[l], "indptrs", ScalarType::Int);
+    check_pad(indices, room.indices[l], "indices", ScalarType::Int);
+    const int64_t edges = indices.numel(), all_edges = room.indices[l].numel();
+    const int64_t begun = indptr.numel(), behind = room.indptrs[l].numel() - begun;
+    if (begun < 1 || (behind == 0 && all_edges > edges)) {
+      fail("indptrs must leave a row behind the batch's to have the edges behind them");
+    }
+    pieces.push_back({&indptr, &room.indptrs[l], 0, begun});
+    if (behind > 0) {
+      const int64_t each = (all_edges - edges + behind - 1) / behind;
+      pieces.push_back({nullptr, &room.indptrs[l], begun, behind, edges + each, each, all_edges});
+    }
+    pieces.push_back({&indices, &room.indices[l], 0, edges});
+    if (!batch.weights.empty()) {
+      check_pad(batch.weights[l], room.weights[l], "weights", ScalarType::Float);
+      if (batch.weights[l].numel() != edges) fail("weights must be one for each edge");
+      pieces.push_back({&batch.weights[l], &room.weights[l], 0, edges});
+    }
+  }
+  check_pad(batch.labels, room.labels, "labels", ScalarType::Long);
+  const int64_t labels = 2 * batch.labels.numel();
+  pieces.push_back({&batch.labels, &room.labels, 0, labels});
+  pieces.push_back({nullptr, &room.labels, labels, 2 * room.labels.numel() - labels, -1, 0, -1});
+  return pieces;
+}
+
+}  // namespace gnnbench
