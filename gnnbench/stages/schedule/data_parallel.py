@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 # Of each rank alone; they give rows of any batch, in any order.
 OWN_STORES = ("host", "uva", "gpu", "cache")
-STORES = (*OWN_STORES, "sharded")
+STORES = (*OWN_STORES, "match", "window", "sharded")
 ORDERS = ("as-drawn",)
+AGREED = (*ORDERS, "greedy")  # all ranks take rank 0's
 SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
 DEFAULT, METIS = "default", "metis"
 
@@ -120,10 +121,11 @@ class DataParallel(ScheduleSpec):
             )
         if features is not None:
             check_cache(self.name, features)
-        if order.name not in ORDERS:
+        orders = AGREED if self.partition == NONE else ORDERS
+        if order.name not in orders:
             raise UnsupportedError(
-                f"schedule '{self.name}' needs all ranks to run batches in one order; take"
-                f" order=as-drawn instead of '{order.name}'"
+                f"schedule '{self.name}' needs all ranks to run batches in one order; instead of"
+                f" '{order.name}' take order={' or '.join(orders)}"
             )
 
         self._check_partition(sampler, features, device)

@@ -24,6 +24,7 @@ from gnnbench.stages.schedule.united import Audited, Share
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
+    from gnnbench.minibatch import Batch
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
 
@@ -279,30 +280,61 @@ class Part(Schedule):
         lane = f"rank {self.rank}"
         held, trainer = self.held, self._trainer
         draws: Any = held or stages.sampler
-        loads: Any = held or stages.store
-        for number, whole in enumerate(batches):
-            seeds = self.seeds(whole)
-            batch = rows = None
-            # Where ranks ask each other one without seeds is asked, too.
-            if seeds.numel() or (held is not None and held.asks):
-                with timeline.span("sample", number, lane):
-                    batch = draws.sample(seeds, epoch, number)
-            fetches = held is not None and held.fetches
-            if until > Until.SAMPLE and (seeds.numel() or fetches):
-                with timeline.span("memory_io", number, lane):
-                    rows = loads.load(batch)
-            if batch is None or not seeds.numel():
+        ahead = 1 if held is not None or until is Until.SAMPLE else stages.ahead
+        last: Batch | None = None
+        for first in range(0, len(batches), ahead):
+            group: list[Batch | None] = []
+            for number, whole in enumerate(batches[first : first + ahead], first):
+                seeds = self.seeds(whole)
+                batch = None
+                # Where ranks ask each other one without seeds is asked, too.
+                if seeds.numel() or (held is not None and held.asks):
+                    with timeline.span("sample", number, lane):
+                        batch = draws.sample(seeds, epoch, number)
+                group.append(batch)
+            if ahead > 1:
+                with timeline.span("memory_io", first, lane):
+                    group = self._arranged(group, first, stages, last)
+            drawn = [batch for batch in group if batch is not None]
+            last = drawn[-1] if drawn else last
+            nth = 0
+            for number, batch in enumerate(group, first):
+                rows = None
+                some = batch is not None and batch.seeds.numel() > 0
+                if until > Until.SAMPLE and (some or (held is not None and held.fetches)):
+                    with timeline.span("memory_io", number, lane):
+                        rows = held.load(batch) if held is not None else stages.load(drawn, nth)
+                if batch is None or not some:
+                    if trainer is not None:
+                        with timeline.span("compute", number, lane):
+                            trainer.losses.append(trainer.step_of_nothing())
+                    continue
+                nth += 1
                 if trainer is not None:
                     with timeline.span("compute", number, lane):
-                        trainer.losses.append(trainer.step_of_nothing())
-                continue
-            if trainer is not None:
-                with timeline.span("compute", number, lane):
-                    trainer.step(batch, rows)
-            stages.keep(batch, rows)
-            self._shares.append(Share.of(batch, self._looks))
+                        trainer.step(batch, rows)
+                stages.keep(batch, rows)
+                self._shares.append(Share.of(batch, self._looks))
         if held is not None and self.group is not None:
             held.tell(self.group.counts)
+
+    def _arranged(
+        self, group: list[Batch | None], first: int, stages: Stages, last: Batch | None
+    ) -> list[Batch | None]:
+        """A group's batches in the order in which rank 0 runs them, by what it drew of them.
+
+        The host waits for that order. Rank 0 has seeds of every batch.
+        """
+        if stages.order is None or stages.order.window == 1:
+            return group
+        assert self.group is not None
+        order = torch.arange(first, first + len(group), device=self.group.device)
+        if self.rank == 0:
+            own = [batch for batch in group if batch is not None]
+            told = [batch.number for batch in stages.arranged(own, last)]
+            order.copy_(torch.tensor(told))
+        dist.broadcast(order, 0)
+        return [group[number - first] for number in order.tolist()]
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``

@@ -88,6 +88,36 @@ def test_each_rank_has_a_cache_of_its_own(group, small_graph):
     assert counted(run(ranks, 5))["features", "feature_bytes", "cache"] > 0
 
 
+@pytest.mark.parametrize(
+    "settings", [{}, {"features": "window", "features.window": 3}, {"order": "as-drawn"}]
+)
+@pytest.mark.parametrize("changes", [{}, {"batch_size": 199}, {"batch_size": 2, "max_batches": 5}])
+def test_ranks_reorder_alike_and_reuse_rows(group, small_graph, settings, changes):
+    sizes = {**SMALL, "batch_size": 24, **changes}  # nine batches: two windows, the last one short
+    plain = make(small_graph, "fastgl", {**settings, "schedule": "serial"}, **sizes)
+    ranks = group(3, settings, system="fastgl", **sizes)
+    assert ranks.check().ok
+    for (_, facts, _), (_, united, _) in zip(trained(plain), trained(ranks), strict=True):
+        assert united == facts  # weights of all ranks were equal, bit for bit
+    report = run(ranks, 5)
+    assert report.ok, report.reason
+    if not changes:
+        found = counted(report)
+        assert found["features", "feature_bytes", "reused"] > 0
+        assert (found.get(("order", "reordered", ""), 0) > 0) == ("order" not in settings)
+
+
+def test_an_order_of_its_own_trains_to_the_same_losses_in_any_number_of_ranks(group, small_graph):
+    """Where the first rank's stretch of a batch is all of it the order is one process's."""
+    sizes = {"batch_size": 1, "fanouts": (3, 2), "max_batches": 12}
+    plain = make(small_graph, "fastgl", {"schedule": "serial"}, **sizes)
+    for (one, facts, _), (other, united, _) in zip(
+        trained(plain), trained(group(2, system="fastgl", **sizes)), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
 def test_without_a_model_they_draw_and_fetch(group, small_graph, until):
     plain = run(make(small_graph, until=until, **SMALL))
@@ -164,8 +194,10 @@ def test_what_ranks_cannot_run_is_refused():
     assert "random numbers of its own" in refused("dgl", until="sample")
     assert "frontier=cumulative" in refused(**{"sampler.frontier": "new"})
     assert "random numbers of its own" in refused("dgl")
-    assert "order=as-drawn" in refused(order="greedy")
-    assert "features 'match'" in refused(features="match")
+    parts = {"schedule.partition": "seeds", "schedule.method": "random"}
+    assert not refused("fastgl")  # Match and Greedy Reorder
+    assert "take order=as-drawn" in refused(order="greedy", **parts)
+    assert "features 'wholegraph'" in refused(features="wholegraph")
     assert "step=eager" in refused(**{"schedule.step": "padded"})
     assert not refused("tsota")
     assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
