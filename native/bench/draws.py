@@ -2,8 +2,10 @@
 
 ``fused_map``: PGSampler's point, batch 2048 and 10/10/10, by the reservoirs and Floyd's pick, after
 checking that they draw the CPU's edges; ``fused_map asked``: batches asked ahead, eight of them in
-flight, 15/10/5, which is what they take sustained. Medians and means as ``operators.py`` has them;
-JSON goes to --out. Exit code 1 where edges differ from the CPU's.
+flight, 15/10/5, which is what they take sustained; ``pgsampler``: the same point by PGSampler, long
+rows shared by all workers or not, workers of a warp or of a block as in the paper, and what memory
+it takes at most beside the graph, over that of its blocks; ``hop_by_hop`` beside. Medians and means
+as ``operators.py`` has them; JSON goes to --out. Exit code 1 where edges differ from the CPU's.
 
     python native/bench/draws.py --out draws.json
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +23,16 @@ import torch
 from operators import KEY, WARMUP, Report, device_time, require_equal, rmat, time_each, time_run
 from torch import Tensor
 
+from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.fused import HighWater, fused_map
 from gnnbench.ops.fused_asked import AskedFusedMap, AskedState
 from gnnbench.ops.library import load_native
+from gnnbench.ops.pgsampler import pgsampler
 from gnnbench.ops.picks import PickSpec
+from gnnbench.ops.sampler import hop_by_hop
 
 IN_FLIGHT = 8
+WORKERS = (("split", "warp"), ("whole", "warp"), ("whole", "block"))  # PGSampler's
 Graph = tuple[Tensor, Tensor]
 
 
@@ -119,6 +126,59 @@ def bench_asked(options: argparse.Namespace, graph: Graph, out: Report) -> None:
         out.add({**row, "edges": call.edges, **times})
 
 
+def peak_over_blocks(call: Callable[[int], MiniBatch]) -> tuple[int, float]:
+    """Bytes that a batch takes at most, and that over the bytes of its blocks."""
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    blocks = call(0).blocks
+    torch.cuda.synchronize()
+    peak = torch.cuda.max_memory_allocated() - before
+    kept = {t.data_ptr(): t.nbytes for b in blocks for t in (b.dst_nodes, b.src_nodes, b.indptr,
+                                                             b.indices)}  # fmt: skip
+    return peak, peak / sum(kept.values())
+
+
+def bench_pgsampler(options: argparse.Namespace, graph: Graph, out: Report) -> None:
+    """PGSampler's point, hubs split or whole, by warps or blocks, and hop by hop."""
+    seeds, fanouts = seeds_of(graph, 2048, options), [10, 10, 10]
+    how: dict[str, Any] = {"pick": "reservoir", "key": KEY}
+    whole = {**how, "frontier": "cumulative"}
+    right = hop_by_hop(*(t.cpu() for t in graph), seeds[0].cpu(), fanouts, batch=0, **whole)
+
+    def by_hop(i: int) -> MiniBatch:
+        return hop_by_hop(*graph, seeds[i % len(seeds)], fanouts, batch=i, **whole)
+
+    calls: dict[tuple[str, str], Callable[[int], MiniBatch]] = {("", ""): by_hop}
+    for hubs, worker in WORKERS:
+        given = {**how, "hubs": hubs, "worker": worker}
+        took = [
+            pgsampler(*graph, seeds[i], fanouts, batch=i, **given)[1].capacity for i in range(3)
+        ]
+        room = [most + most // 8 for most in map(max, zip(*took, strict=True))]
+
+        def call(i: int, given: dict[str, Any] = given, room: Sequence[int] = room) -> MiniBatch:
+            nth = seeds[i % len(seeds)]
+            return pgsampler(*graph, nth, fanouts, batch=i, capacity=room, **given)[0]
+
+        calls[hubs, worker] = call
+    for (hubs, worker), call in calls.items():
+        found = call(0)
+        if found.sampled_edges != right.sampled_edges:
+            raise AssertionError(f"pgsampler {hubs} {worker}: other edges than the CPU's")
+        for own, its in zip(found.blocks, right.blocks, strict=True):
+            require_equal([own.dst_nodes.long().sort().values],
+                          [its.dst_nodes.long().sort().values], "pgsampler")  # fmt: skip
+        del found, own
+        peak, over = peak_over_blocks(call)
+        row = {"name": "pgsampler" if hubs else "hop_by_hop", "batch": 2048, "fanouts": "10/10/10",
+               "pick": "reservoir", "hubs": hubs, "worker": worker,
+               "edges": right.sampled_edges}  # fmt: skip
+        times = time_each(call, options.batches)
+        times["device_ms"] = device_time(call, options.repeats)
+        out.add({**row, **times, "peak_bytes": peak, "peak_over_blocks": over})
+
+
 def main() -> None:
     """Check and time everything."""
     options = arguments()
@@ -132,6 +192,7 @@ def main() -> None:
     out = Report(options.out, facts)
     bench_picks(options, graph, out)
     bench_asked(options, graph, out)
+    bench_pgsampler(options, graph, out)
 
 
 if __name__ == "__main__":
