@@ -294,6 +294,24 @@ def attention(device: torch.device) -> Any:
     )  # fmt: skip
 
 
+@call_of("bias_relu_", "bias_relu_backward")
+def bias_and_relu(device: torch.device) -> Any:
+    # Small whole numbers: their sums are exact in any order.
+    x = (torch.arange(500 * 24, device=device) % 16).float().view(500, 24) - 8
+    ops().bias_relu_(x, torch.ones(24, device=device))
+    return x, *ops().bias_relu_backward(x, x)
+
+
+@call_of("pad_blocks")
+def padded(device: torch.device) -> Any:
+    indptr = torch.arange(0, 31, 10, dtype=torch.int32, device=device)
+    indices = torch.arange(30, dtype=torch.int32, device=device)
+    labels = torch.arange(3, device=device)
+    room = indptr.new_zeros(6), indices.new_zeros(34), labels.new_zeros(5)
+    ops().pad_blocks([indptr], [indices], [], labels, [room[0]], [room[1]], [], room[2])
+    return room
+
+
 @call_of("ceiling_copy", "ceiling_read", "ceiling_rows", "ceiling_mark")
 def ceilings_of_memory(device: torch.device) -> list[Tensor]:
     words = torch.arange(1 << 12, dtype=torch.int32, device=device)

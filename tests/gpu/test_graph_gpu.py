@@ -105,14 +105,15 @@ def test_rows_are_read_where_the_store_leaves_them(features, schedule, small_gra
     trainer, store = ours.stages.trainer, ours.stages.store
     room = trainer._memory.shape.nodes[0]
     buffers = {b.data_ptr() for b in store.reserve(room)}
-    assert len(buffers) == (0 if features == "uva" else ours.job.held)
+    buffered = features == "gpu"  # one pass over a cache gives rows in memory of their own
+    assert len(buffers) == (ours.job.held if buffered else 0)
     for epoch in range(4):
         right, _ = losses(eager, epoch)
         found, report = losses(ours, epoch)
         assert found == pytest.approx(right, rel=1e-3)
         assert counted(report)["schedule", "recaptures", ""] == 0
-    assert (set(trainer._graphs) == buffers) is (features != "uva")
-    assert (trainer._memory._own is None) is (features != "uva")
+    assert (set(trainer._graphs) == buffers) is buffered
+    assert (trainer._memory._own is None) is buffered
     eager.close()
     ours.close()
 

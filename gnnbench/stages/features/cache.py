@@ -209,6 +209,10 @@ class StaticCache(CacheStore):
         ids = ids.to(self._cache.device)
         return self._over.rows(self._cache, self._lookup, ids, remember=False)
 
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers; none where one pass gives rows in memory of their own."""
+        return super().reserve(rows) if self._over is None else []
+
     def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
         """What a static cache holds stays as it is."""
 

@@ -97,9 +97,15 @@ class Shape:
             most = max(sizes)
             return most + 1 + SPREADS * (most - min(sizes))
 
-        nodes = tuple(map(room, zip(*(one.nodes for one in full), strict=True)))
-        edges = tuple(map(room, zip(*(one.edges for one in full), strict=True)))
-        return Shape(nodes, edges, seen[0].weighted)
+        by_nodes = list(zip(*(one.nodes for one in full), strict=True))
+        by_edges = list(zip(*(one.edges for one in full), strict=True))
+        nodes, edges = list(map(room, by_nodes)), tuple(map(room, by_edges))
+        # As many padded rows as leave them no longer than the batch's: lanes share long rows badly.
+        for layer, (of_edges, of_rows) in enumerate(zip(by_edges, by_nodes[1:], strict=True)):
+            each = max(max(of_edges) // max(of_rows), 1)
+            padded = -(-(edges[layer] - min(of_edges)) // each)
+            nodes[layer + 1] = max(nodes[layer + 1], max(of_rows) + padded)
+        return Shape(tuple(nodes), edges, seen[0].weighted)
 
     def over(self, other: Shape) -> Shape:
         """The larger of both in each place."""

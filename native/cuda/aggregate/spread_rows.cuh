@@ -10,6 +10,7 @@ namespace gnnbench::cuda {
 
 constexpr int kSpreadThreads = 256;
 constexpr int kManyPieces = 32;  // more of a row are added up by a block
+constexpr int kParts = kSpreadThreads / 32;
 
 // Items asked for at once: at most 40 registers of a lane.
 template <class T, int kWidth, int kPacks>
@@ -214,8 +215,8 @@ __global__ void __launch_bounds__(kSpreadThreads, (kSpreadBlocks<T, kWidth, kPac
   assert(sound && "gnnbench aggregate: an index is outside the block");
 }
 
-// A group for a row that is cut; of more than kManyPieces the groups of the block add up a part
-// each.
+// A group for a row that is cut; of more than kManyPieces kParts groups of the block add up a part
+// each: as many whatever lanes a group has, so that sums do not depend on how x is aligned.
 template <class T, int kWidth, int kPacks>
 __global__ void __launch_bounds__(kSpreadThreads)
     join_pieces_kernel(const RowSums<T> a, const RowPieces<T> pieces, int64_t chunks, int64_t items,
@@ -252,8 +253,8 @@ __global__ void __launch_bounds__(kSpreadThreads)
     const int64_t begun = block_chunk + owner, reached = last_chunk(hub) - begun;
     RowSum<Real, kWidth, kPacks> sum;
     if (number == 0) sum.add_kept(own, pieces.begun, begun);
-    const int64_t end = begun + 1 + reached * (number + 1) / groups;
-    for (int64_t c = begun + 1 + reached * number / groups; c < end; ++c) {
+    const int64_t end = number < kParts ? begun + 1 + reached * (number + 1) / kParts : 0;
+    for (int64_t c = begun + 1 + reached * number / kParts; c < end; ++c) {
       sum.add_kept(own, pieces.reached, c);
     }
 #pragma unroll
@@ -261,7 +262,7 @@ __global__ void __launch_bounds__(kSpreadThreads)
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) shared[threadIdx.x * kWidth + i] = sum.value[j][i];
       __syncthreads();
-      for (int g = 1; number == 0 && g < groups; ++g) {
+      for (int g = 1; number == 0 && g < kParts; ++g) {
 #pragma unroll
         for (int i = 0; i < kWidth; ++i) {
           sum.value[j][i] += shared[(g * group.lanes + group.lane) * kWidth + i];
