@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import threading
+import time
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
@@ -52,10 +54,11 @@ from gnnbench.stages.schedule.split import Split
 from gnnbench.stages.schedule.united import United, unite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 10.0
+WATCH_S = 0.2  # between looks at whether all ranks are alive
 # In errors of a rank that lost another.
 BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection", LostError.__name__)
 
@@ -185,9 +188,10 @@ class Leader(Part):
         torch.set_num_threads(self._threads)
         try:
             self._tell(Epoch(epoch, self._looks))
-            own.start()
-            super().epoch(epoch, batches, stages, own, until)
-            own.stop()
+            with self._watching():
+                own.start()
+                super().epoch(epoch, batches, stages, own, until)
+                own.stop()
             meet = until is Until.COMPUTE or (self.held is not None and self.held.meets)
             found: list[Ran] = self._answers(SILENCE_S if meet else None)
         except BaseException as error:
@@ -205,6 +209,37 @@ class Leader(Part):
             counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
         self._tell_of(spans)
         self.peak_bytes = sum(ran.peak_bytes for ran in found)
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        """On GPUs the host begins collectives and goes on, to wait for all of them at the end: end
+        them where a rank that should come has ended, or does nothing."""
+        group = self.group
+        if group is None or self._job.device.type != "cuda":
+            yield
+            return
+        over = threading.Event()
+        self.began = time.monotonic()
+
+        def watch() -> None:
+            while not over.wait(WATCH_S):
+                if self._silent() or any(process.poll() is not None for process, _ in self._ranks):
+                    group.abort()
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+        if group.aborted:
+            raise RuntimeError("NCCL timed out: a rank did not come")
+
+    def _silent(self) -> bool:
+        """Whether no batch was begun for too long."""
+        return time.monotonic() - self.began > SILENCE_S
 
     def compared(self, epoch: int, batches: Sequence[Tensor]) -> str:
         """What is wrong with these batches as ranks draw and load them from their parts, or ""."""
@@ -298,7 +333,7 @@ class Leader(Part):
             process.kill()
             process.wait()
             connection.close()
-        with suppress(Exception):
+        with suppress(Exception):  # on GPUs what waits for them is ended first
             super().close()
         if isinstance(cause, Exception):
             self._failed = cause

@@ -105,6 +105,8 @@ class Shape:
             each = max(max(of_edges) // max(of_rows), 1)
             padded = -(-(edges[layer] - min(of_edges)) // each)
             nodes[layer + 1] = max(nodes[layer + 1], max(of_rows) + padded)
+        for layer in reversed(range(len(edges))):  # a block's destinations are sources, too
+            nodes[layer] = max(nodes[layer], nodes[layer + 1])
         return Shape(tuple(nodes), edges, seen[0].weighted)
 
     def over(self, other: Shape) -> Shape:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -116,8 +117,10 @@ class Group:
 
     ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
 
-    NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective that others
-    do not come to within ``SILENCE_S`` raises, and at once where one of them has ended.
+    NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective of Gloo that
+    others do not come to within ``SILENCE_S`` raises, and at once where one of them has ended. One
+    of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the others, and
+    to ``abort`` (``Leader``).
     """
 
     rank: int
@@ -127,11 +130,18 @@ class Group:
     counts: Counts
     teams: tuple[int, ...] = ()
     place: str = field(init=False)
+    aborted: bool = field(default=False, init=False)
     _team: Any = field(default=None, init=False)  # None: all ranks
 
     def __post_init__(self) -> None:
         self.place, self._size = str(self.rank), self.ranks
-        backend = "nccl" if self.device.type == "cuda" else "gloo"
+        self._aborting = threading.Lock()
+        self._reduced: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self.counts.settled_by(self._settle)
+        on_gpu = self.device.type == "cuda"
+        backend = "nccl" if on_gpu else "gloo"
+        if on_gpu:  # else torch ends the process where another rank does
+            os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
         asked = os.environ.get(INTERFACE)
         os.environ[INTERFACE] = LOOPBACK
         try:
@@ -143,7 +153,7 @@ class Group:
                 size: dist.new_group(list(range(size)), timeout=timedelta(seconds=SILENCE_S))
                 for size in self.teams
             }
-            dist.barrier()
+            dist.barrier(device_ids=[self.device.index or 0] if on_gpu else None)
         finally:
             if asked is None:
                 del os.environ[INTERFACE]
@@ -173,7 +183,7 @@ class Group:
         gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
         rank without seeds adds nothing.
         """
-        began = time.perf_counter()
+        began, marks = time.perf_counter(), self._marks()
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
         flat = torch.where(labelled > 0, flat * labelled, 0.0)
@@ -183,19 +193,49 @@ class Group:
         for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
             own.grad = mean.view_as(own)
         self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
-        self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
+        if marks is None:
+            self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
+        else:
+            marks[1].record()
+            self._reduced.append(marks)
         return flat[-2]
+
+    def _marks(self) -> tuple[torch.cuda.Event, torch.cuda.Event] | None:
+        """On a GPU two events, of which the first is now."""
+        if self.device.type != "cuda":
+            return None
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        return begin, end
+
+    def _settle(self) -> None:
+        """Tell the times that a GPU took."""
+        marked, self._reduced = self._reduced, []
+        for begin, end in marked:
+            end.synchronize()
+            took = begin.elapsed_time(end) / 1e3
+            self.counts.add("schedule", REDUCE_TIME, took, self.place)
 
     def abort(self) -> None:
         """End what waits on a GPU for ranks that do not come; the group is of no use afterwards."""
-        groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
-        for group in groups:
-            with suppress(Exception):  # not every team has this rank
-                group.abort()
+        with self._aborting:
+            if self.aborted:
+                return
+            self.aborted = True
+            groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
+            for group in groups:
+                with suppress(Exception):  # not every team has this rank
+                    group.abort()
 
     def close(self) -> None:
-        """Leave the group."""
-        if dist.is_initialized():
+        """Leave the group. On GPUs nobody waits for ranks that have ended before."""
+        if not dist.is_initialized():
+            return
+        if self.device.type != "cuda":
+            dist.destroy_process_group()
+            return
+        self.abort()
+        with suppress(Exception):
             dist.destroy_process_group()
 
 
@@ -215,6 +255,7 @@ class Part(Schedule):
 
     group: Group | None = None
     held: Parts | None = None
+    began = 0.0  # when the host began the last group of batches, seconds of a clock
     _looks = False
 
     def __init__(self, rank: int, ranks: int) -> None:
@@ -283,6 +324,7 @@ class Part(Schedule):
         ahead = 1 if held is not None or until is Until.SAMPLE else stages.ahead
         last: Batch | None = None
         for first in range(0, len(batches), ahead):
+            self.began = time.monotonic()
             group: list[Batch | None] = []
             for number, whole in enumerate(batches[first : first + ahead], first):
                 seeds = self.seeds(whole)

@@ -68,6 +68,13 @@ def test_room_is_by_what_batches_of_as_many_seeds_differ_by():
     assert Shape.for_batches_like(weighted).weighted
 
 
+def test_sources_are_as_many_as_destinations_at_least():
+    """Where the input layer has nearly all nodes, and so differs less than the next one."""
+    seen = [Shape((200, n, 4), (600, 9)) for n in (170, 180, 190, 195)]
+    room = Shape.for_batches_like(seen).nodes
+    assert room == (271, 271, 5)
+
+
 @pytest.mark.parametrize(
     "shape,held",
     [
