@@ -182,8 +182,7 @@ def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) 
     import pylibwholegraph.torch as wgth
 
     size = (rank, options.gpus, rank, options.gpus)
-    wgth.init_torch_env_and_create_wm_comm(*size, wm_log_level="warn")
-    comm = wgth.get_local_device_communicator()
+    _, comm = wgth.init_torch_env_and_create_wm_comm(*size, wm_log_level="warn")
     columns = options.row_bytes // 4
     ids = sets_of_ids(options, rank, list(range(options.gpus)))
     found = []
@@ -201,6 +200,8 @@ def of_wholegraph(rank: int, options: argparse.Namespace, port: int, told: Any) 
         ms = timed(gathers_of(table, ids), options)
         own = part.shape[0]
         peers = int(((ids[0] < first) | (ids[0] >= first + own)).sum())
+        if own == options.rows and options.gpus > 1:
+            raise AssertionError(f"rank {rank}: WholeGraph's {memory} memory is no shared table")
         found.append({"case": f"wholegraph {memory}", "ms": ms, "peer_rows": peers})
         dist.barrier()
         wgth.destroy_wholememory_tensor(table)
