@@ -5,6 +5,8 @@ After FastGL's Fig. 14.
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ Row = dict[str, Any]
 
 MARKERS = "osD^vPX*"
 LOGARITHMIC = 8  # where the largest value of an axis is so many times the smallest
+LONG = 30  # names of systems of which four do not stand side by side
 ABSENT = ("missing_dep", "missing_data")
 
 
@@ -37,19 +40,20 @@ class Point:
 
 
 def figure(run: Run) -> Figure | None:
-    """Seeds a second of the judged time with its 95 % interval; None where nothing was swept.
+    """Seeds a second of the judged time with its 95 % interval; None where nothing was swept, nor
+    measured by several numbers of ranks.
 
     What the machine lacks is left out; any other failure is a cross at the top with its status.
     Where the work is other than the reference's markers are hollow.
     """
-    sweeps: Mapping[str, Sequence[Row]] = run.record.get("sweeps", {})
     rows = [r for r in run.cells if r["status"] not in ABSENT]
+    sweeps: Mapping[str, Sequence[Row]] = run.record.get("sweeps") or _by_ranks(rows)
     found = {name: points for name, told in sweeps.items() if (points := _points(told, rows))}
     if not found:
         return None
     named = labels(rows)
     drawn = [r for points in found.values() for p in points for r in p.rows]
-    systems = list(dict.fromkeys(named.system(r) for r in drawn))
+    systems = list(dict.fromkeys(_line_of(r, named) for r in drawn))
     result, axes = style.panels(len(found), 4.0)
     for ax, (name, points) in zip(axes, found.items(), strict=True):
         _panel(ax, points, systems, named)
@@ -64,9 +68,25 @@ def figure(run: Run) -> Figure | None:
     result.legend(
         handles=[*_legend(drawn, systems), *style.cut_off(axes), *style.doubts(drawn)],
         loc="outside lower center",
-        ncols=4, fontsize=8, frameon=False,
+        ncols=4 if max(map(len, systems)) < LONG else 2, fontsize=8, frameon=False,
     )  # fmt: skip
     return result
+
+
+def _line_of(row: Row, named: Labels) -> str:
+    """What a line is named: a system at any number of ranks."""
+    return re.sub(r" schedule\.ranks=\d+", "", named.system(row))
+
+
+def _by_ranks(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Rows by the processes that train together, as a sweep is told; nothing of one number."""
+    found: dict[int, list[str]] = {}
+    for row in rows:
+        ranks = json.loads(row["recipe"] or "{}").get("schedule", {}).get("ranks", 1)
+        found.setdefault(ranks, []).append(row["id"])
+    if len(found) < 2:
+        return {}
+    return {"ranks": [{"values": {"ranks": n}, "cells": found[n]} for n in sorted(found)]}
 
 
 def _points(told: Sequence[Row], rows: Sequence[Row]) -> list[Point]:
@@ -123,7 +143,7 @@ def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Lab
     low, high = (min(rates), max(rates)) if rates else (1.0, 1.0)
     ends = (low / style.REACH, high * style.REACH)
     for number, system in enumerate(systems):
-        own = [(p.x, r) for p in points for r in p.rows if named.system(r) == system]
+        own = [(p.x, r) for p in points for r in p.rows if _line_of(r, named) == system]
         _line(ax, [(x, r) for x, r in own if _measured(r)], number, ends)
         for x, row in own:
             if not _measured(row):

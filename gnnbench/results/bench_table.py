@@ -47,7 +47,10 @@ def _draws(found: Row) -> tuple[str, Part]:
     lines = []
     for result in found["results"]:
         line = {key: str(result[key]) for key in keys}
-        line["ms, in a row"] = f"{result['run_ms']:.3f}"
+        line["hubs"], line["workers"] = result.get("hubs", ""), result.get("worker", "")
+        over = result.get("peak_over_blocks")
+        line["peak over blocks"] = "" if over is None else f"{over:.2f}"
+        line["ms, in a row"] = f"{result['run_ms']:.3f}" if "run_ms" in result else ""
         line["device ms"] = f"{result['device_ms']:.3f}"
         line["ms, one by one"] = f"{result['wall_ms']:.3f}" if "wall_ms" in result else ""
         lines.append(line)
@@ -55,7 +58,8 @@ def _draws(found: Row) -> tuple[str, Part]:
         f"{found['device']}, torch {found['torch']}; R-MAT graph of {found['nodes']} nodes and"
         f" {found['edges']} edges, {found['batches']} batches."
     )
-    return about, Part((*keys, "ms, in a row", "device ms", "ms, one by one"), lines)
+    heads = (*keys, "hubs", "workers", "ms, in a row", "device ms", "ms, one by one")
+    return about, Part((*heads, "peak over blocks"), lines)
 
 
 def _twins(found: list[Row]) -> tuple[str, Part]:
@@ -148,6 +152,7 @@ def _sharded(found: Row) -> tuple[str, Part]:
     )
     if copy is not None:
         about += f" A peer copy, all GPUs at once: {copy:.1f} GB/s into each."
+    about += "".join(f" {note[0].upper()}{note[1:]}." for note in found.get("notes", ()))
     heads = ("case", "ms", "GB/s", "from peers GB/s", "of a peer copy", "best shape")
     return about, Part((*heads, "slowest GB/s"), lines)
 

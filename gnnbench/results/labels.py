@@ -155,7 +155,11 @@ def axis_value(row: Row, axis: str) -> str:
     if axis == "max_batches":
         return f"at most {plural(value, 'batch')}" if value else "whole epochs"
     if axis == "gpus" and value is not None:
-        return f"{value} GPUs" if value > 1 else "one GPU" * (row.get("device") == "cuda")
+        if value > 1:
+            return f"{value} GPUs"
+        several = {"schedule.ranks", "schedule.trainers"} & set(paths_of(row))
+        one = "one GPU a process" if several else "one GPU"
+        return one * (row.get("device") == "cuda")
     if value == 0 and axis in ZERO:
         return ZERO[axis]
     if isinstance(value, list | tuple):

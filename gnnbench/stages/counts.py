@@ -162,7 +162,7 @@ IMBALANCE = measure(
 )
 REDUCE_BYTES = measure("reduce_bytes", "B", "bytes of gradients given to all-reduces by all ranks")
 REDUCE_TIME = measure(
-    "reduce_time_s", "s", "a rank's time in all-reduces (a GPU's on a GPU), waiting for the others in it"
+    "reduce_time_s", "s", "a rank's time in all-reduces, waiting for the others in it"
 )
 AGAIN_EDGES = measure("again_edges", "", "edges that more than one rank drew, but for the first")
 AGAIN_NODES = measure("again_nodes", "", "rows that more than one rank fetched, but for the first")

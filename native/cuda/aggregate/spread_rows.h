@@ -30,8 +30,8 @@ namespace gnnbench::cuda {
 // has 0.116 GB from memory and 0.270 GB through L2 at 64 columns, 0.227 and 0.541 GB at 128; at
 // the 5.5 TB/s that the forward has through L2 0.049 and 0.098 ms. Of a block drawn alike 23 % of
 // the sources have no edge, 44 % one, 0.6 % more than 64 (those have 23 % of the edges), one 2,705.
-// Measured on an H200 (chunks of 128): 0.123 and 0.178 ms, 0.271 at 256 columns (0.197 by L2's
-// rate) and 1.53 at 602, whose rows are no whole sectors.
+// Measured on an H200 (chunks of 128): 0.122 and 0.177 ms, 0.270 at 256 columns (0.197 by L2's
+// rate), 0.85 at 604, and 1.26 at 602, whose packs are of 8 bytes.
 constexpr int64_t kSpreadItems = 128;
 constexpr int64_t kSpreadChunks = 16384;  // at most
 constexpr int64_t kSpreadGroups = 4096;   // about as many as a GPU has at once
