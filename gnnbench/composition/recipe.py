@@ -180,6 +180,7 @@ class Recipe:
         here = self.on(device)
         made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
         recipe: Recipe = replace(here, **made)
+        recipe = replace(recipe, schedule=recipe.schedule.beside(recipe.features))
         recipe.schedule.check_split(
             recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order, device
         )

@@ -185,8 +185,8 @@ def test_where_only_samples_are_drawn_it_is_serial(small_graph, one_thread):
 class OneUnion(WindowStore):
     """Writes every window's rows to the same memory, and hands out views of it."""
 
-    def _fetched(self, batches):
-        right = super()._fetched(batches)
+    def _fetched(self, batches, announced):
+        right = super()._fetched(batches, announced)
         rows = torch.cat([right.rows(nth) for nth in range(len(batches))])
         if not hasattr(self, "_one"):
             self._one = rows.new_empty((8 * len(rows), rows.shape[1]))

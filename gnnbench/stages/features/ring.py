@@ -9,16 +9,17 @@ from gnnbench.stages.job import Job
 
 
 class RowRing:
-    """``job.held`` buffers for rows of the job's table on ``device``.
+    """``job.held`` buffers, or ``buffers`` of them, for rows of the job's table on ``device``.
 
     A call gets the buffer that was handed out longest ago: what was written to it is valid until
-    ``job.held`` calls later. A buffer grows by a quarter beyond the largest batch that it has seen.
+    as many calls later as there are buffers. A buffer grows by a quarter beyond the largest batch
+    that it has seen.
     """
 
-    def __init__(self, job: Job, device: torch.device | str) -> None:
+    def __init__(self, job: Job, device: torch.device | str, buffers: int = 0) -> None:
         table = job.graph.features
         self._row, self._dtype, self._device = table.shape[1:], table.dtype, device
-        self._buffers = [self._new(0) for _ in range(job.held)]
+        self._buffers = [self._new(0) for _ in range(buffers or job.held)]
         self._turn = 0
 
     def _new(self, rows: int) -> Tensor:

@@ -64,8 +64,8 @@ class WindowStore(Over):
     batch's rows are copied out of it; on a GPU the host then waits once a window, for the size of
     the union. A batch that was not announced is a window by itself.
 
-    Rows of batches lie in buffers that take turns window by window, as many as results must stay
-    valid (``RowRing``).
+    Rows of batches lie in buffers that take turns window by window: as many as the windows are of
+    which results must stay valid. Those of a batch that was not announced lie apart.
     """
 
     overlaps = True
@@ -82,7 +82,8 @@ class WindowStore(Over):
             assert isinstance(under, ZeroCopyGather) and under.access == PAGE_ORDERED
             self._once = under
             self._distinct = torch.zeros(1, dtype=torch.int64, device=job.device)
-            self._ring = RowRing(job, job.device)
+            # The last of a window's results is to outlive job.held - 1 others.
+            self._ring = RowRing(job, job.device, 1 + -(-(job.held - 1) // window))
         job.counts.settled_by(self._settle)
 
     def forget(self) -> None:
@@ -105,20 +106,21 @@ class WindowStore(Over):
 
     def load(self, batch: Batch) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""
-        if not any(batch is one for one in self._waiting):
-            self.announce([batch])
+        announced = any(batch is one for one in self._waiting)
+        if not announced:
+            self._expect([batch])
         if self._held is None:
             ids = [one.input_nodes.to(self.job.device) for one in self._waiting]
-            self._held = self._fetched(ids)
+            self._held = self._fetched(ids, announced)
             self._most = max(self._most, self._held.nbytes)
         nth = next(nth for nth, one in enumerate(self._waiting) if one is batch)
         return self._held.rows(nth)
 
-    def _fetched(self, batches: Sequence[Tensor]) -> Held:
+    def _fetched(self, batches: Sequence[Tensor], announced: bool) -> Held:
         asked = sum(ids.numel() for ids in batches)
         if self._once is not None:
             assert self._ring is not None
-            rows = self._ring.rows(asked)
+            rows = self._ring.rows(asked) if announced else self._apart(asked)
             once = self._once
             gather_once(once.table, batches, self._distinct, rows, once.blocks)
             self._asked += asked
@@ -127,6 +129,10 @@ class WindowStore(Over):
         union = union_ids(batches, self.job.graph.num_nodes)
         self.count(asked - union.ids.numel(), "reused")
         return UnionRows(union, self._under.fetch(union.ids), batches)
+
+    def _apart(self, rows: int) -> Tensor:
+        table = self.job.graph.features
+        return table.new_empty((rows, *table.shape[1:]), device=self.job.device)
 
     def _settle(self) -> None:
         if self._calls:

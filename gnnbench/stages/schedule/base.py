@@ -218,6 +218,10 @@ class ScheduleSpec(Spec):
         """Results of the feature store that it holds at a time, the one being loaded included."""
         return 1
 
+    def beside(self, features: StoreSpec | None) -> Self:
+        """The same with the defaults put in that depend on the feature store."""
+        return self
+
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """Raise ``UnsupportedError`` where it cannot run with the other stages."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench.cell import Until
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
     from gnnbench.measure.timeline import Timeline
     from gnnbench.minibatch import Batch
+    from gnnbench.stages.features.spec import StoreSpec
     from gnnbench.stages.sampler.base import SamplerStage
     from gnnbench.stages.schedule.lanes import Lane
+
+
+AUTO, MOST = 0, 64  # depth
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,16 @@ class Prefetch(DirectSchedule):
 
     On a GPU each has a stream of its own. Rows are fetched up to ``depth`` batches before the one
     that trains, batches sampled up to ``depth`` before the one that is fetched; where the stages
-    want batches drawn ahead, those come on top.
+    want batches drawn ahead, those come on top. Rows that come window by window want a window's
+    depth: with less the link is idle until a window is nearly trained on.
     """
 
     name: ClassVar[str] = "prefetch"
     summary: ClassVar[str] = "batches sampled and their rows fetched beside the one that trains"
     depth: int = option(
-        1, "batches fetched before the one that trains, and sampled before those", range(1, 65)
-    )
+        AUTO, "batches fetched before the one that trains, and sampled before those; 0: one, or as"
+        " many as a window of the feature store has", range(MOST + 1),
+    )  # fmt: skip
     sms: int = option(
         0, "multiprocessors of a GPU that memory IO's kernels may run on; 0: all", range(1025)
     )
@@ -56,10 +62,16 @@ class Prefetch(DirectSchedule):
             )
         return super().resolved(device)
 
+    def beside(self, features: StoreSpec | None) -> Self:
+        """The same with the depth that a store wants."""
+        if self.depth != AUTO:
+            return self
+        return replace(self, depth=min(getattr(features, "window", 1), MOST))
+
     @property
     def held(self) -> int:
         """The rows that are trained on, and those ahead."""
-        return self.depth + 1
+        return (self.depth or 1) + 1
 
     def epoch(
         self,
@@ -92,7 +104,7 @@ class Prefetch(DirectSchedule):
 
         Returns the one that was run last where the stages want batches drawn ahead.
         """
-        running = _Epoch(self, epoch, batches, stages, timeline, begin, last)
+        running = _Epoch(self.beside(None), epoch, batches, stages, timeline, begin, last)
         running.run()
         return running.last
 

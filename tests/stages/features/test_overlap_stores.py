@@ -221,16 +221,23 @@ def test_a_window_that_holds_the_rows_of_its_batches(reads_itself):
     store.close()
 
 
-def test_rows_of_as_many_windows_as_are_held_stay(reads_itself):
+@pytest.mark.parametrize("held,windows", [(1, 1), (3, 2), (4, 3), (6, 4)])
+def test_rows_of_as_many_windows_as_are_held_stay(reads_itself, held, windows):
+    """Not one buffer more than that takes; rows that were not announced lie apart."""
     features = table(torch.float32, 4)
-    store = reads_itself(features, 2, held=3)
+    store = reads_itself(features, 2, held=held)
+    assert len(store._ring.reserve(0)) == windows
     served = []
     for ids in [[1, 2], [3]], [[4], [5, 1]], [[6, 7, 8], []], [[9], [0]]:
         batches = [batch(one) for one in ids]
         store.announce(batches)
         for one in batches:
             served.append((store.load(one), features[one.input_nodes.long()]))
-            assert all(same(*pair) for pair in served[-3:])
+            assert all(same(*pair) for pair in served[-held:])
+    kept = served[-1]
+    for _ in range(held):
+        store.load(batch([2, 3]))
+    assert same(*kept)
     store.close()
 
 

@@ -10,6 +10,7 @@ import torch
 from compose import assert_no_thread_is_left
 
 from gnnbench.cell import Cell, Until
+from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.counts import Counts
@@ -336,9 +337,14 @@ def test_a_buffer_written_again_too_early_shows(depth, one_thread):
 def test_what_may_be_asked_for():
     assert Prefetch().held == 2 and Prefetch(depth=5).held == 6 and Serial().held == 1
     told = {"name": "prefetch", "depth": 1, "sms": 16, "first": "link"}
-    assert Prefetch(sms=16).resolved("cuda").plain() == told
+    assert Prefetch(sms=16).resolved("cuda").beside(Host()).plain() == told
+    for store, depth in ((None, 1), (Match(), 1), (Window(window=5), 5), (Window(window=99), 64)):
+        assert Prefetch().beside(store).depth == depth
+        assert Prefetch(depth=2).beside(store).depth == 2
+    asked = {"features": "window", "features.window": 3, "schedule": "prefetch"}
+    assert find("baseline").resolved(asked, "cpu", Until.COMPUTE).recipe["schedule"]["depth"] == 3
     with pytest.raises(UnsupportedError, match=r"schedule.sms=16 shares out a GPU's multiproc"):
         Prefetch(sms=16).resolved("cpu")
-    for wrong in ({"depth": 0}, {"depth": 65}, {"sms": -1}, {"first": "it"}):
+    for wrong in ({"depth": -1}, {"depth": 65}, {"sms": -1}, {"first": "it"}):
         with pytest.raises(UsageError, match="schedule 'prefetch'"):
             Prefetch(**wrong)
