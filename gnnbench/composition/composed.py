@@ -189,8 +189,11 @@ class Composed(System):
         self._peak = self._peak_bytes()
         report = gates.check(self)
         if report.ok:
-            report.reason = self._schedule.compared(0, gate_seeds(self.order.batches(0)))
+            seeds = gate_seeds(self.order.batches(0, self.job.device))
+            report.reason = self._schedule.compared(0, seeds)
             report.ok = not report.reason
+            if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
+                report.edges_per_seed, report.nodes_per_seed = drawn
         if self.job.device.type == "cuda":  # what five batches at a time take is no epoch's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""

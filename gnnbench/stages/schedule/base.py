@@ -157,6 +157,13 @@ class Schedule(ABC):
         the stages that the gate looks at, or ""."""
         return ""
 
+    def drawn_apart(
+        self, sampler: SamplerStage, batches: Sequence[Tensor]
+    ) -> tuple[float, float] | None:
+        """Edges and nodes a seed, of batches of these seeds, where its processes together draw
+        others than one process would."""
+        return None
+
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Of each rank alone; they give rows of any batch, in any order.
 OWN_STORES = ("host", "uva", "gpu", "cache")
-STORES = (*OWN_STORES, "match", "window", "sharded")
+STORES = (*OWN_STORES, "match", "window", "sharded", "dgl", "pyg")
 ORDERS = ("as-drawn",)
 AGREED = (*ORDERS, "greedy")  # all ranks take rank 0's
 SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
@@ -105,11 +105,8 @@ class DataParallel(ScheduleSpec):
         """Raise ``UnsupportedError`` where ranks would not draw what one rank draws, or would run
         batches in orders of their own."""
         if not (sampler.mini_batches and sampler.repeats):
-            raise UnsupportedError(
-                f"schedule '{self.name}' needs draws that know no rank, and sampler"
-                f" '{sampler.name}' has random numbers of its own; take one of gnnbench's samplers"
-            )
-        if sampler.frontier != "cumulative":
+            self._check_own_numbers(sampler)
+        elif sampler.frontier != "cumulative":
             raise UnsupportedError(
                 f"schedule '{self.name}' needs frontier=cumulative: with '{sampler.frontier}' the"
                 " hop at which a node is first met depends on a batch's other seeds"
@@ -129,6 +126,20 @@ class DataParallel(ScheduleSpec):
             )
 
         self._check_partition(sampler, features, device)
+
+    def _check_own_numbers(self, sampler: SamplerSpec) -> None:
+        """Each rank draws for its stretch; what all draw together is no one rank's batch."""
+        told = f"sampler '{sampler.name}' has random numbers of its own"
+        if self.partition != NONE:
+            raise UnsupportedError(
+                f"schedule.partition={self.partition} needs draws that know no rank, and {told};"
+                " take partition=none, or one of gnnbench's samplers"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"schedule '{self.name}' counts what ranks draw together, which no law tells of"
+                f" random walks, and {told}; take another pick, or one of gnnbench's samplers"
+            )
 
     def _check_partition(
         self, sampler: SamplerSpec, features: StoreSpec | None, device: str

@@ -21,11 +21,12 @@ from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import Schedule, Stages
-from gnnbench.stages.schedule.united import Audited, Share
+from gnnbench.stages.schedule.united import Audited, Share, unite
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
     from gnnbench.minibatch import Batch
+    from gnnbench.stages.sampler.base import SamplerStage
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
 
@@ -262,6 +263,7 @@ class Part(Schedule):
         self.rank, self.ranks = rank, ranks
         self._shares: list[Share] = []
         self._trainer: Any = None
+        self._sampler: Any = None
 
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Take the sockets that the process was given beside its own: numbers by name."""
@@ -275,6 +277,22 @@ class Part(Schedule):
     def look(self, looks: bool) -> None:
         """Whether the next epochs' edges are told with their shares."""
         self._looks = looks
+
+    def drawn_apart(
+        self, sampler: SamplerStage, batches: Sequence[Tensor]
+    ) -> tuple[float, float] | None:
+        """With random numbers of its own each rank draws other edges for a node that two have."""
+        if sampler.exact or self.ranks == 1:
+            return None
+        fanouts, law = sampler.job.cell.fanouts, sampler.law
+        shares: list[Share] = []
+        for number, batch in enumerate(batches):
+            for rank in range(self.ranks):
+                if (seeds := stretch(batch, rank, self.ranks)).numel():
+                    drawn = sampler.sample(seeds, 0, number)
+                    shares.append(Share.of(drawn, False, exact=False).on_host(fanouts, law))
+        whole = unite([Audited(shares, "", "")])
+        return whole.edges / whole.seeds, whole.nodes / whole.seeds
 
     def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """The rank's seeds of the batches in which it has any."""
@@ -299,7 +317,7 @@ class Part(Schedule):
         self._shares = []
         assert self.group is not None
         trainer: Any = stages.trainer
-        self._trainer = trainer
+        self._trainer, self._sampler = trainer, stages.sampler
         if trainer is None:
             self._run(epoch, batches, stages, timeline, until)
             return
@@ -356,7 +374,7 @@ class Part(Schedule):
                     with timeline.span("compute", number, lane):
                         trainer.step(batch, rows)
                 stages.keep(batch, rows)
-                self._shares.append(Share.of(batch, self._looks))
+                self._shares.append(Share.of(batch, self._looks, self._sampler.exact))
         if held is not None and self.group is not None:
             held.tell(self.group.counts)
 
@@ -382,8 +400,10 @@ class Part(Schedule):
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``
         the digests of the batches that were looked at."""
         shares, self._shares = self._shares, []
+        sampler = self._sampler
+        fanouts, law = sampler.job.cell.fanouts, None if sampler.exact else sampler.law
         weights = "" if self._trainer is None else weights_of(self._trainer.model)
-        return Audited([share.on_host() for share in shares], reason, weights)
+        return Audited([share.on_host(fanouts, law) for share in shares], reason, weights)
 
     def close(self) -> None:
         """Leave the group."""

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Batch
+
+if TYPE_CHECKING:
+    from gnnbench.check.law import Law
 
 Drawn = list[tuple[Tensor, Tensor, Tensor]]  # by hop: destinations, numbers of edges, neighbours
 
@@ -19,19 +23,26 @@ class Share:
     """What a rank drew of batch ``number``.
 
     ``seeds`` their number; ``inputs`` global ids ``[n]``; ``hops`` from the seeds outwards:
-    destinations ``[d]`` and offsets of their edges ``[d + 1]``; ``edges`` where they were looked
-    at: of each hop the neighbours ``[e]`` in that order.
+    destinations ``[d]`` and offsets of their edges ``[d + 1]``, None where their numbers follow
+    from the sampler's law; ``edges`` where they were looked at: of each hop the neighbours ``[e]``
+    in that order.
     """
 
     number: int
     seeds: int
     inputs: Tensor
-    hops: list[tuple[Tensor, Tensor]]
+    hops: list[tuple[Tensor, Tensor | None]]
     edges: list[Tensor] | None = None
 
     @classmethod
-    def of(cls, batch: Batch, looks: bool) -> Share:
-        """Ids and offsets are the batch's own tensors: nothing is copied while a clock runs."""
+    def of(cls, batch: Batch, looks: bool, exact: bool) -> Share:
+        """Ids and offsets are the batch's own tensors: nothing is copied while a clock runs.
+
+        ``exact``: every rank draws the same edges of a node, so that they are worth a look.
+        """
+        if not exact:
+            own: list[tuple[Tensor, Tensor | None]] = [(d, None) for d, _ in batch.sizes().hops]
+            return cls(batch.number, batch.seeds.numel(), batch.input_nodes, own)
         blocks = list(reversed(batch.blocks))
         return cls(
             batch.number,
@@ -41,9 +52,17 @@ class Share:
             [b.src_nodes.long()[b.indices.long()].cpu() for b in blocks] if looks else None,
         )
 
-    def on_host(self) -> Share:
-        """The same on the host, in memory of its own, to be sent."""
-        hops = [(dst.cpu().clone(), offsets.cpu().clone()) for dst, offsets in self.hops]
+    def on_host(self, fanouts: Sequence[int], law: Law | None) -> Share:
+        """The same on the host, in memory of its own, to be sent; offsets by the law (of the host)
+        where there are none."""
+        hops: list[tuple[Tensor, Tensor | None]] = []
+        for (dst, offsets), fanout in zip(self.hops, fanouts, strict=True):
+            there = dst.cpu().clone()
+            if offsets is None:
+                assert law is not None
+                _, numbers = law.bounds(there.long(), fanout)
+                offsets = torch.cat([numbers.new_zeros(1), numbers.cumsum(0)])
+            hops.append((there, offsets.cpu().clone()))
         return Share(self.number, self.seeds, self.inputs.cpu().clone(), hops, self.edges)
 
 
@@ -113,7 +132,7 @@ def unite(ranks: Sequence[Audited]) -> United:
 def _hop(shares: Sequence[Share], hop: int) -> tuple[tuple[Tensor, Tensor, Tensor], int, str]:
     """One hop's unique destinations, in order, with their edges; edges of all ranks; a fault."""
     dst = torch.cat([s.hops[hop][0].long() for s in shares])
-    counts = torch.cat([s.hops[hop][1].long().diff() for s in shares])
+    counts = torch.cat([_offsets(s, hop).long().diff() for s in shares])
     ids, place = dst.unique(return_inverse=True)
     first = torch.full_like(ids, dst.numel()).scatter_reduce(
         0, place, torch.arange(dst.numel()), "amin"
@@ -129,6 +148,12 @@ def _hop(shares: Sequence[Share], hop: int) -> tuple[tuple[Tensor, Tensor, Tenso
             fault = "ranks drew different edges for one node"
         neighbours = _rows(all_of, starts[first], counts[first])
     return (ids, counts[first], neighbours), int(counts.sum()), fault
+
+
+def _offsets(share: Share, hop: int) -> Tensor:
+    offsets = share.hops[hop][1]
+    assert offsets is not None
+    return offsets
 
 
 def _rows(values: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:

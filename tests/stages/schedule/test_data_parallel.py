@@ -88,6 +88,32 @@ def test_each_rank_has_a_cache_of_its_own(group, small_graph):
     assert counted(run(ranks, 5))["features", "feature_bytes", "cache"] > 0
 
 
+@pytest.mark.parametrize("system", ["dgl", "pyg", "pgsampler"])
+def test_peers_train_in_ranks_by_random_numbers_of_their_own(group, small_graph, system):
+    """Seeds and what the first hop has are one process's; what is deeper is by chance."""
+    if missing := find("baseline" if system == "pgsampler" else system).missing("cpu"):
+        pytest.skip(missing.reason)
+    settings = {"sampler": "pgsampler"} if system == "pgsampler" else {}
+    system = "baseline" if settings else system
+    sizes = {**SMALL, "fanouts": (3, 2)}
+    plain = make(small_graph, system, {**settings, "schedule": "serial"}, **sizes)
+    ranks = group(2, settings, system=system, **sizes)
+    found, right = ranks.check(), plain.check()
+    assert found.ok, found.reason
+    # The gate tells what ranks draw together: of `new` a node's edges at every hop that one has it.
+    more = found.edges_per_seed / right.edges_per_seed
+    assert more > 1.02 if system == "pyg" else more == pytest.approx(1, rel=0.1)
+    for (one, (batches, seeds, edges, nodes), _), (other, facts, _) in zip(
+        trained(plain, 6), trained(ranks, 6), strict=True
+    ):
+        assert facts[:2] == (batches, seeds)
+        assert facts[2] == pytest.approx(edges, rel=0.2)
+        assert facts[3] == pytest.approx(nodes, rel=0.2)
+        assert float(other.mean()) == pytest.approx(float(one.mean()), rel=0.2)
+    again = counted(run(ranks, 7))
+    assert again["schedule", "again_nodes", ""] > 0 < again["schedule", "again_edges", ""]
+
+
 @pytest.mark.parametrize(
     "settings", [{}, {"features": "window", "features.window": 3}, {"order": "as-drawn"}]
 )
@@ -191,10 +217,11 @@ def test_what_ranks_cannot_run_is_refused():
         return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
 
     assert not refused()
-    assert "random numbers of its own" in refused("dgl", until="sample")
     assert "frontier=cumulative" in refused(**{"sampler.frontier": "new"})
-    assert "random numbers of its own" in refused("dgl")
     parts = {"schedule.partition": "seeds", "schedule.method": "random"}
+    assert "partition=none" in refused("dgl", **parts)
+    walks = {"sampler": "pgsampler", "sampler.pick": "random_walk"}
+    assert "no law tells" in refused(**walks) or "no pick" in refused(**walks)
     assert not refused("fastgl")  # Match and Greedy Reorder
     assert "take order=as-drawn" in refused(order="greedy", **parts)
     assert "features 'wholegraph'" in refused(features="wholegraph")
@@ -239,6 +266,6 @@ def test_a_share_keeps_the_batchs_own_tensors(small_graph):
         small_graph.train_idx[:5], 0, 0
     )
     assert isinstance(batch, MiniBatch)
-    found = Share.of(batch, looks=True)
+    found = Share.of(batch, looks=True, exact=True)
     assert found.inputs.data_ptr() == batch.input_nodes.data_ptr()
     assert [e.numel() for e in found.edges] == [b.num_edges for b in reversed(batch.blocks)]
