@@ -41,13 +41,17 @@ def with_paths(raw: Raw) -> Raw:
 
 
 def merge(base: Raw, over: Raw) -> Raw:
-    """``base`` with ``over`` laid on it: tables merged, anything else replaced."""
+    """``base`` with ``over`` laid on it: tables merged, anything else replaced.
+
+    A sweep is replaced whole too: its axes move together, so its lists have one length.
+    """
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
-        result[key] = (
-            merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-        )
+        if not (isinstance(old, dict) and isinstance(value, dict)):
+            result[key] = value
+        else:
+            result[key] = {**old, **value} if key == "sweeps" else merge(old, value)
     return result
 
 

@@ -53,6 +53,19 @@ def test_a_profile_has_sweeps_of_its_own_and_an_option_moves_the_centre(tmp_path
     assert load(tmp_path, text).sweeps == {}
 
 
+def test_a_sweep_of_a_name_replaces_the_one_of_that_name(tmp_path):
+    """Its axes move together: half of another's lists beside its own would have other lengths."""
+    text = SMALL + "batch_size = [8]\nfanouts = [[15, 10]]\n"
+    text += "[sweeps.size]\nbatch_size = [2, 4]\n"
+    text += "[profiles.p.sweeps.size]\nfanouts = [[5], [4], [3]]\n"
+    assert load(tmp_path, text, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
+    write(tmp_path, text, "base.toml")
+    heir = "schema_version = 2\nextends = 'base'\n[sweeps.size]\nthreads = [1, 2, 3, 4]\n"
+    found = ex.load(write(tmp_path, heir, "heir.toml"))
+    assert ex.resolve(found).sweeps == {"size": {"threads": [1, 2, 3, 4]}}
+    assert ex.resolve(found, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
+
+
 def test_several_gpus_are_an_axis_and_refused(tmp_path):
     grid = expand(load(tmp_path, SMALL + "gpus = [1, 2]\n"), resolve)
     one, two = ([c for c in grid.cells if c.gpus == n] for n in (1, 2))
@@ -67,23 +80,30 @@ AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "thr
 
 
 @pytest.mark.parametrize(
-    ("profile", "systems", "points", "sweeps"),
-    [("smoke", 2, 7, AROUND), ("laptop", 3, 15, AROUND), ("gpu", 4, 17, AROUND),
-     ("gpus", 1, 4, ["gpus"])],
-)  # fmt: skip
-def test_the_scalability_definition(profile, systems, points, sweeps):
+    ("profile", "systems", "points"), [("smoke", 2, 7), ("laptop", 3, 15), ("gpu", 4, 17)]
+)
+def test_the_scalability_definition(profile, systems, points):
     """Every sweep holds the centre, so that it is on every line, and no other axis moves."""
     resolved = ex.resolve(ex.load("scalability"), profile)
     grid = expand(resolved, resolve)
-    assert len(grid.cells) == systems * points and list(grid.sweeps) == sweeps
+    assert len(grid.cells) == systems * points and list(grid.sweeps) == AROUND
     centre = grid.asked[:systems]
     for name, told in grid.sweeps.items():
         assert centre in [point["cells"] for point in told], name
         assert len({tuple(point["values"]) for point in told}) == 1
     if profile in ("laptop", "gpu"):
         assert resolved.sweeps["batch_size"] == {"batch_size": [8, 64, 512, 4000, 16000]}
-    refused = {c.gpus for c in grid.cells if c.id in grid.unsupported}
-    assert refused == ({2, 4, 8} if profile == "gpus" else set())
+
+
+@pytest.mark.parametrize(
+    ("profile", "swept", "ranks"),
+    [("ranks", ["fastsample"], [1, 2]), ("ranks-gpus", ["best", "fastgl"], [1, 2, 4])],
+)
+def test_ranks_of_the_scalability_definition_are_a_sweep(profile, swept, ranks):
+    grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
+    told = [point["values"] for point in grid.sweeps.pop("ranks")]
+    assert told == [{f"{system}.schedule.ranks": n for system in swept} for n in ranks]
+    assert not grid.sweeps and not grid.unsupported
 
 
 @pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 10), ("gpu", 26)])
