@@ -17,16 +17,16 @@ void run_workers(int64_t workers, void (*fn)(void*, int64_t), void* ctx) {
   std::vector<std::thread> threads;
   std::exception_ptr thrown;
   std::mutex one;
-  for (int64_t w = 0; w < workers; ++w) {
-    threads.emplace_back([&, w] {
-      try {
-        fn(ctx, w);
-      } catch (...) {
-        const std::lock_guard lock(one);
-        thrown = std::current_exception();
-      }
-    });
-  }
+  const auto work = [&](int64_t w) {
+    try {
+      fn(ctx, w);
+    } catch (...) {
+      const std::lock_guard lock(one);
+      thrown = std::current_exception();
+    }
+  };
+  for (int64_t w = 1; w < workers; ++w) threads.emplace_back(work, w);
+  if (workers > 0) work(0);
   for (std::thread& thread : threads) thread.join();
   if (thrown) std::rethrow_exception(thrown);
 }

@@ -14,6 +14,7 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
     ("source", "parts", "line"),
     [
         ("test_arena.cpp", ["arena.cpp"], "ok   a large piece takes the room of others"),
+        ("test_team.cpp", ["team.cpp"], "ok   a step ends when all of its workers do"),
         (
             "test_gather.cpp",
             ["gather.cpp", "stream.cpp"],

@@ -14,7 +14,7 @@ struct DenseMaps {
 
 template <class Id>
 std::vector<Tensor> run(BatchTask& task, const Tensor& dense_map) {
-  DenseMaps<Id> maps{{data<int32_t>(dense_map)}};
+  DenseMaps<Id> maps{{data<int32_t>(dense_map), owns_lines()}};
   return run_fused<Id>(task, maps);
 }
 
@@ -32,8 +32,10 @@ std::vector<Tensor> fastsample_cpu(
     fail("dense_map must have one entry per node, ", indptr.numel() - 1, ", it has ",
          dense_map.numel());
   }
-  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, dense_map)
-                                                  : run<int64_t>(task, dense_map);
+  return with_team(task, [&] {
+    return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, dense_map)
+                                                    : run<int64_t>(task, dense_map);
+  });
 }
 
 }  // namespace

@@ -40,7 +40,9 @@ std::vector<Tensor> fused_map_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                                   std::vector<int64_t> /*capacity: sizes are known here in time*/) {
   BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk, frontier, key,
                               batch, with_positions);
-  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task) : run<int64_t>(task);
+  return with_team(task, [&] {
+    return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task) : run<int64_t>(task);
+  });
 }
 
 }  // namespace

@@ -60,8 +60,10 @@ std::vector<Tensor> gnnlab_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                               batch, with_positions);
   check_cpu(table, "table");
   check_versioned(table, version, indptr.numel() - 1);
-  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, table, version)
-                                                  : run<int64_t>(task, table, version);
+  return with_team(task, [&] {
+    return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, table, version)
+                                                    : run<int64_t>(task, table, version);
+  });
 }
 
 }  // namespace

@@ -38,8 +38,10 @@ std::vector<Tensor> hop_by_hop_cpu(Tensor indptr, Tensor indices, Tensor seeds,
   const bool fused = fused_from_name(id_map);
   const BatchTask task = batch_task(indptr, indices, seeds, fanouts, pick, tables, walk, frontier,
                                     key, batch, with_positions);
-  return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, fused)
-                                                  : run<int64_t>(task, fused);
+  return with_team(task, [&] {
+    return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, fused)
+                                                    : run<int64_t>(task, fused);
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bindings/cpu/hop.h"
+#include "cpu/common/team.h"
 
 namespace gnnbench {
 
@@ -112,6 +113,23 @@ inline BatchTask batch_task(const Tensor& indptr, const Tensor& indices, const T
           seeds,         fanouts_of(fanouts, draws.spec.pick),
           draws,         new_frontier_from_name(frontier),
           with_positions};
+}
+
+// Calls body(), a batch's answer, with a team for its passes. Not where a batch can only be small:
+// a thread would be woken for less than its waking takes.
+template <class F>
+std::vector<Tensor> with_team(const BatchTask& task, const F& body) {
+  constexpr int64_t kSmall = 16 * 1024;  // edges
+  int64_t rows = task.seeds.numel(), edges = 0;
+  for (size_t h = 0; h < task.fanouts.size() && edges < kSmall; ++h) {
+    const int64_t most = rows * std::min(task.fanouts[h], kSmall);
+    rows += most;
+    edges += most;
+  }
+  std::vector<Tensor> out;
+  if (edges < kSmall) return body();
+  with_team([&] { out = body(); });
+  return out;
 }
 
 }  // namespace gnnbench

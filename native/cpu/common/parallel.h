@@ -12,7 +12,8 @@ namespace gnnbench {
 // Threads that a parallel region may use now (torch.get_num_threads()).
 int64_t num_threads();
 
-// Calls fn(ctx, w) once for every w in [0, workers), concurrently where threads are free.
+// Calls fn(ctx, w) once for every w in [0, workers), concurrently where threads are free, w = 0 on
+// the calling thread.
 void run_workers(int64_t workers, void (*fn)(void* ctx, int64_t worker), void* ctx);
 
 // Calls f(chunk, begin, end) for consecutive chunks of [0, n). The chunks depend on n and

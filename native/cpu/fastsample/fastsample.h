@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "cpu/common/prefetch.h"
 #include "cpu/fastsample/claims.h"
 #include "cpu/fastsample/look_up.h"
 #include "cpu/hop/hop.h"
@@ -96,16 +97,6 @@ FaultAt fused_settle(const Map& map, const FusedHop<Id>& hop, const FusedNext<Id
 // Closes up local ids: those from known + dense on become what `bases` says.
 void settle_ids(const int32_t* bases, int64_t known, int64_t dense, int32_t* indices, int64_t n);
 
-// Asks for a line that another worker may hold, to write to it. The instruction is not in the
-// compilers' least x86-64, and nothing where a processor does not know it.
-inline void prefetch_to_own(const void* line) {
-#if defined(__x86_64__)
-  asm volatile("prefetchw %0" ::"m"(*static_cast<const char*>(line)));
-#else
-  __builtin_prefetch(line, 1);
-#endif
-}
-
 // FastSample's map: entry v is node v's local id or kUnclaimed.
 template <class Id>
 struct DenseMap {
@@ -113,6 +104,7 @@ struct DenseMap {
   static constexpr bool kClears = true;
 
   int32_t* ids;  // [num_nodes]
+  bool to_own;   // lines of what is looked up
 
   void prefetch(Id node) const { prefetch_to_own(ids + node); }
   void clear(Id node) const { ids[node] = kUnclaimed; }
@@ -128,7 +120,7 @@ struct DenseMap {
       return (yes & mask) | (no & ~mask);
     };
     int32_t unknown[kClaimBlock + kLookUpWide];
-    const int64_t count = look_up(map, keys, n, out, unknown);
+    const int64_t count = look_up(map, keys, n, out, unknown, to_own);
     int64_t claimed = 0;
     for (int64_t i = 0; i < count; ++i) {
       const Id key = keys[unknown[i]];

@@ -42,7 +42,7 @@ class FusedMap {
         shift_(64 - std::countr_zero(static_cast<uint64_t>(slots))),
         mask_(static_cast<uint64_t>(slots) - 1) {}
 
-  void prefetch(Id node) const { __builtin_prefetch(keys_ + slot(node), 1); }
+  void prefetch(Id node) const { prefetch_entry(keys_ + slot(node), to_own_); }
 
   template <bool kShared>
   int64_t claim(const Id* keys, int64_t n, int32_t first, Id* fresh, int32_t* out) const {
@@ -128,6 +128,7 @@ class FusedMap {
   int32_t* ids_ = nullptr;  // of int64 keys
   int shift_ = 0;
   uint64_t mask_ = 0;
+  bool to_own_ = owns_lines();
 };
 
 // Empties a map's memory, in parallel, and puts `known` nodes in, whose ids are their places.

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "cpu/common/prefetch.h"
+
 namespace gnnbench {
 namespace {
 
@@ -27,16 +29,18 @@ inline Inserted insert(const VersionedTable& table, int64_t vertex) {
 }
 
 template <class Id>
-inline void prefetch(const VersionedTable& table, const Id* keys, int64_t i, int64_t end) {
-  if (i + kAhead < end) __builtin_prefetch(table.entries + table.home(keys[i + kAhead]), 1);
+inline void prefetch(const VersionedTable& table, const Id* keys, int64_t i, int64_t end,
+                     bool to_own) {
+  if (i + kAhead < end) prefetch_entry(table.entries + table.home(keys[i + kAhead]), to_own);
 }
 
 }  // namespace
 
 template <class Id>
 int64_t versioned_seeds(const VersionedTable& table, const Id* seeds, int64_t n) {
+  const bool to_own = owns_lines();
   for (int64_t i = 0; i < n; ++i) {
-    prefetch(table, seeds, i, n);
+    prefetch(table, seeds, i, n, to_own);
     const Inserted r = insert(table, seeds[i]);
     if (!r.fresh) return i;
     table.ids[r.slot] = static_cast<int32_t>(i);
@@ -46,10 +50,11 @@ int64_t versioned_seeds(const VersionedTable& table, const Id* seeds, int64_t n)
 
 template <class Id>
 int64_t versioned_insert(const VersionedHop<Id>& hop) {
+  const bool to_own = owns_lines();
   parallel_chunks(hop.n, kVersionedChunk, [&](int64_t chunk, int64_t begin, int64_t end) {
     int64_t fresh = 0;
     for (int64_t e = begin; e < end; ++e) {
-      prefetch(hop.table, hop.neighbors, e, end);
+      prefetch(hop.table, hop.neighbors, e, end, to_own);
       const Inserted r = insert(hop.table, hop.neighbors[e]);
       hop.local[e] = static_cast<int32_t>(r.slot);
       hop.first[e] = r.fresh;

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "cpu/common/parallel.h"
+#include "cpu/common/prefetch.h"
 
 namespace gnnbench {
 namespace {
@@ -112,8 +112,9 @@ int64_t insert_all(const IdMapTask<Id>& t) {
     std::memset(static_cast<char*>(t.table) + begin, 0xFF, static_cast<size_t>(end - begin));
   });
 
+  const bool to_own = owns_lines();
   const auto prefetch = [&](const Id* keys, int64_t i, int64_t end) {
-    if (i + kAhead < end) __builtin_prefetch(table.entries + table.slot(keys[i + kAhead]), 1);
+    if (i + kAhead < end) prefetch_entry(table.entries + table.slot(keys[i + kAhead]), to_own);
   };
   std::atomic<bool> unique{true};
   parallel_chunks(t.num_dst, kKeyChunk, [&](int64_t, int64_t begin, int64_t end) {
