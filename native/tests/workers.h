@@ -25,7 +25,12 @@ void run_workers(int64_t workers, void (*fn)(void*, int64_t), void* ctx) {
       thrown = std::current_exception();
     }
   };
-  for (int64_t w = 1; w < workers; ++w) threads.emplace_back(work, w);
+  try {
+    for (int64_t w = 1; w < workers; ++w) threads.emplace_back(work, w);
+  } catch (...) {  // no memory for a thread: those that are there end first
+    const std::lock_guard lock(one);
+    thrown = std::current_exception();
+  }
   if (workers > 0) work(0);
   for (std::thread& thread : threads) thread.join();
   if (thrown) std::rethrow_exception(thrown);
