@@ -1,6 +1,7 @@
 #include "cpu/common/team.h"
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 namespace gnnbench {
@@ -10,15 +11,18 @@ constexpr int kBits = 20;
 constexpr uint64_t kMost = (uint64_t{1} << kBits) - 1;  // workers of a step
 constexpr uint64_t kDismissed = ~uint64_t{0};
 // How long a thread waits awake: longer than what a leader does alone between two steps, shorter
-// than what sleeping and waking cost together.
+// than what sleeping and waking cost together. After some rests it lets others go first each time:
+// who is waited for may want this very core.
 constexpr std::chrono::microseconds kAwake{50};
+constexpr int kRests = 64;
 
 thread_local Team* led = nullptr;
 
 uint64_t claimed_of(uint64_t word) { return word & kMost; }
 uint64_t workers_of(uint64_t word) { return word >> kBits & kMost; }
 
-void rest() {
+void rest(int times) {
+  if (times > kRests) return std::this_thread::yield();
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -30,8 +34,8 @@ void rest() {
 template <class T>
 T changed(const std::atomic<T>& word, T old) {
   const auto until = std::chrono::steady_clock::now() + kAwake;
-  for (T now; std::chrono::steady_clock::now() < until; rest()) {
-    if ((now = word.load(std::memory_order_acquire)) != old) return now;
+  for (int times = 0; std::chrono::steady_clock::now() < until; rest(++times)) {
+    if (const T now = word.load(std::memory_order_acquire); now != old) return now;
   }
   word.wait(old, std::memory_order_acquire);
   return word.load(std::memory_order_acquire);
