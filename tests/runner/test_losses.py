@@ -152,6 +152,27 @@ def test_steps_after_the_first_epoch_are_what_chance_makes_of_them(pair):
     assert "moved the parameters" in losses_fault(one, one[:1] + twice[1:], "equivalent")
 
 
+# Losses of seven epochs of four batches each: DGL by its own sampler and by FastSample's draws.
+QUICK = (
+    (3.8104, 3.0915, 2.2474, 1.5552, 1.0193, 0.6434, 0.4165),
+    (3.8581, 3.1595, 2.3843, 1.7015, 1.1481, 0.7753, 0.5195),
+)
+
+
+def test_where_much_is_learned_draws_lead_a_quarter_of_an_epoch_apart():
+    one, other = map(life, QUICK)
+    assert losses_fault(one, other, "equivalent") == losses_fault(other, one, "equivalent") == ""
+    assert losses_fault(one[:3], other[:3], "equivalent") == ""  # the last has nothing after it
+    # Half of the updates left out: behind by half an epoch, one, one and a half ...
+    half = [QUICK[0][0], (3.8104 + 3.0915) / 2, 3.0915, (3.0915 + 2.2474) / 2, 2.2474]
+    assert "epoch 2 of its process has a loss of" in losses_fault(one, life(half), "equivalent")
+    ahead = [QUICK[0][0], *QUICK[0][2:]]
+    assert "has a loss of 2.247 where" in losses_fault(one, life(ahead), "equivalent")
+    # Where nothing is learned it is as strict as before.
+    flat = life((4.0,) * 4)
+    assert losses_fault(flat, life((4.0, 4.0, 4.13, 4.0)), "equivalent") != ""
+
+
 def test_nodes_agree():
     many, fewer = life(nodes=100_000), life(nodes=98_000)
     assert losses_fault(many, fewer, "equivalent") == ""
