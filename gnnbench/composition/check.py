@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 from typing import Protocol
 
 import torch
@@ -132,15 +133,18 @@ def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
         batch, rows = held.popleft()
         gate.check_features(system.job.graph, batch.input_nodes, rows)
 
-    assert system.stages.store is not None
-    system.stages.store.forget()
-    most = system.job.held
-    for _ in range(-(-(most - 1) // len(batches)) + 1):  # so that a window, too, ends meanwhile
-        for nth, batch in enumerate(batches):
-            if len(held) == most:
-                look()
-            held.append((batch, system.stages.load(batches, nth)))
-        batches = batches[::-1]  # else the same rows would be written to the same place
+    store, most = system.stages.store, system.job.held
+    assert store is not None
+    store.forget()
+    # As an epoch loads them, its last window alone a short one, for so long that the first buffer
+    # is written again; by chance, so that what is written there then is something else.
+    count = min(len(system.order.batches(0)), len(batches) + most + store.window)
+    further = Random(count).choices(batches, k=max(count - len(batches), 0))
+    epoch = [*batches, *further]
+    for nth, batch in enumerate(epoch):
+        if len(held) == most:
+            look()
+        held.append((batch, system.stages.load(epoch, nth)))
     while held:
         look()
 

@@ -108,7 +108,7 @@ def _around(reference: Life, nth: int) -> list[float | None]:
 
 
 def _beside(reference: Life, nth: int) -> list[float | None]:
-    """The reference's loss of an epoch, and what it was ``PACE`` of one before and will be after."""
+    """The reference's loss of an epoch, and what it was ``PACE`` of one before and is after it."""
     before, now = reference[nth - 1]["loss"], reference[nth]["loss"]
     if before is None or now is None:
         return [now]

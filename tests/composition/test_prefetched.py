@@ -9,6 +9,7 @@ from compose import SYSTEMS, assert_no_thread_is_left, lives, make, run, timed
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.window import BatchRows, WindowStore
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
@@ -182,22 +183,31 @@ def test_where_only_samples_are_drawn_it_is_serial(small_graph, one_thread):
     assert timed(systems[1], 2).overlap == 0
 
 
-class OneUnion(WindowStore):
-    """Writes every window's rows to the same memory, and hands out views of it."""
+class Turns(WindowStore):
+    """Windows' rows in buffers that take turns, as where a GPU reads them; batches see views."""
+
+    def __init__(self, job, window, buffers):
+        super().__init__(job, HostGather(replace(job, held=1)), window)
+        self._turns = RowRing(job, "cpu", buffers)
+        self._turns.reserve(window * job.graph.num_nodes)  # a larger one would be other memory
 
     def _fetched(self, batches, announced):
         right = super()._fetched(batches, announced)
         rows = torch.cat([right.rows(nth) for nth in range(len(batches))])
-        if not hasattr(self, "_one"):
-            self._one = rows.new_empty((8 * len(rows), rows.shape[1]))
-        self._one[: len(rows)] = rows
-        return BatchRows(self._one[: len(rows)], batches)
+        return BatchRows(self._turns.rows(len(rows)).copy_(rows), batches)
 
 
-def test_memory_of_a_window_is_not_the_next_ones_while_its_rows_are_held(small_graph, one_thread):
-    settings = prefetch(**{"features": "window", "features.window": 8})
+@pytest.mark.parametrize(
+    "window,depth,buffers", [(8, 0, 2), (8, 1, 2), (3, 3, 2), (3, 4, 3), (2, 5, 4), (1, 3, 4)]
+)
+def test_memory_of_a_window_is_not_anothers_while_its_rows_are_held(
+    window, depth, buffers, small_graph, one_thread
+):
+    """With as many buffers as an epoch needs all is well, its last window a short one or not."""
+    settings = prefetch(depth, **{"features": "window", "features.window": window})
     system = make(small_graph, settings=settings, **SMALL)
     assert system.check().ok
-    under = HostGather(replace(system.job, held=1))
-    system.stages.store = OneUnion(system.job, under, 8)
+    system.stages.store = Turns(system.job, window, buffers)
+    assert system.check().ok
+    system.stages.store = Turns(system.job, window, buffers - 1)
     assert "feature rows differ" in system.check().reason
