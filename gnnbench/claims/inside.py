@@ -5,6 +5,7 @@ Every one is of a table beside ``cells.csv``; one that a run does not have gives
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from gnnbench.stages.counts import (
     MEMORY_BYTES,
     ROUNDS,
 )
+
+PIECE = 2**21  # bytes; what a driver takes of a GPU's memory at least
 
 Row = dict[str, Any]
 Number = Callable[[Opened, Row], Estimate]
@@ -46,9 +49,20 @@ def hot_similarity(opened: Opened, row: Row) -> Estimate:
 
 
 def mapping_share(opened: Opened, row: Row) -> Estimate:
-    """GPU memory that mapping a table took over its bytes: exact of that table."""
-    found = opened.metrics.value(row["id"], "features", MAPPING_SHARE)
-    return NOTHING if found is None else exact(found)
+    """GPU memory that mapping a table took over its bytes, by what the driver had free.
+
+    That is the GPU's, and what the life beside mapped or made meanwhile is in it: the least of the
+    run's cells over the same table is this one's own. The driver takes memory by pieces, one more
+    or less of them is the interval.
+    """
+    beside = [one["id"] for one in opened.run.cells if one["dataset"] == row["dataset"]]
+    told = [opened.metrics.value(ident, "features", MAPPING_SHARE) for ident in beside]
+    found = [share for share in told if share]  # 0: out of a piece that the driver had
+    if not found or opened.metrics.value(row["id"], "features", MAPPING_SHARE) is None:
+        return NOTHING
+    width = 4 if json.loads(row["recipe"]).get("dtype", "float32") == "float32" else 2
+    piece = PIECE / (row["nodes"] * row["feature_dim"] * width)
+    return Estimate(min(found), min(found) - piece, min(found) + piece, len(found))
 
 
 def launches(opened: Opened, row: Row) -> Estimate:

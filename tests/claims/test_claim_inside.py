@@ -61,6 +61,26 @@ def test_means_over_seeds_of_two_graphs_are_held_against_one_another(tmp_path):
     assert [r["id"] for r in finding.rows] == ["a0", "b0"]
 
 
+def test_what_mapping_took_is_the_least_that_the_run_has_seen(tmp_path):
+    """A table of 256 GB takes half a GB; beside another life that maps one, twice that."""
+    table = {"dataset": "rows@500Mx128", "nodes": 500_000_000, "feature_dim": 128, "device": "cuda"}
+    shares = {"a": 1 / 256, "b": 1 / 512, "c": 0.0, "d": 0.01}
+    cells = [cell(i, "baseline", {"features": {"name": "uva"}}, **table) for i in shares]
+    cells[3] |= {"dataset": "rows@1Mx128", "nodes": 1_000_000}
+    told = [metric(i, "features", "mapping_share", s, n=None) for i, s in shares.items()]
+    asked = claim(
+        measure="mapping_share", of="baseline features=uva", device="cuda", number=1 / 512,
+        tolerance=0.0002, rows={"nodes": 500_000_000},
+    )  # fmt: skip
+    found = verdict_of(asked, write_run(tmp_path / "run", cells, metrics=told))
+    assert found.verdict == "holds"
+    for finding in found.findings:
+        assert finding.estimate.value == 1 / 512
+        assert finding.estimate.high - 1 / 512 == pytest.approx(2**21 / 256e9)
+    small = asked.model_copy(update={"rows": {"nodes": 1_000_000}, "number": 0.01})
+    assert verdict_of(small, tmp_path / "run").verdict == "unclear"  # 0.01 by pieces of 0.004
+
+
 def stages(ident, name, *hops, looks=5):
     """Rows of stages.csv, a hop's device time with ends a tenth away."""
     return [
