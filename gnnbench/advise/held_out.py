@@ -29,8 +29,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Judged:
-    """Of one graph: times are seconds of an epoch as it was measured, which may be of fewer batches
-    than the graph has; None where a choice has no result. ``expected_s`` is of as many.
+    """Of one graph: ``advised_over`` and ``fastest_over`` are a choice's time over the reference's,
+    which ran beside it; None where it has no result. ``advised_s`` and ``expected_s`` are seconds
+    of an epoch as it was measured, which may be of fewer batches than the graph has.
 
     ``reason``: why there is nothing to be judged, or "".
     """
@@ -39,16 +40,17 @@ class Judged:
     advised: dict[str, Any]
     expected_s: float
     advised_s: float | None
-    fastest_s: float | None
+    advised_over: float | None
+    fastest_over: float | None
     fastest: dict[str, Any]
     reason: str = ""
 
     @property
     def ok(self) -> bool:
         """Whether the advised choice came near enough to the fastest."""
-        if self.advised_s is None or self.fastest_s is None or self.reason:
+        if self.advised_over is None or self.fastest_over is None or self.reason:
             return False
-        return self.advised_s <= WITHIN * self.fastest_s
+        return self.advised_over <= WITHIN * self.fastest_over
 
 
 def write(profile: str, path: Path) -> dict[str, Any]:
@@ -110,9 +112,9 @@ def judge(told: Mapping[str, Any], rows: Sequence[Row], started: str) -> list[Ju
 def _judged(dataset: str, advice: Mapping[str, Any], rows: Sequence[Row]) -> Judged:
     ranking = advice["ranking"]
     cells = [_row(dataset, choice["settings"], rows) for choice in ranking]
-    times = [None if row is None else float(row["judged_s"]) for row in cells]
+    times = [None if row is None else _over(row) for row in cells]
     measured = [(t, choice["settings"]) for t, choice in zip(times, ranking, strict=True) if t]
-    fastest_s, fastest = min(measured, key=lambda m: m[0], default=(None, {}))
+    fastest_over, fastest = min(measured, key=lambda m: m[0], default=(None, {}))
     reason = ""
     if len(ranking) > MOST:
         reason = f"{len(ranking)} choices, more than {MOST}"
@@ -120,7 +122,18 @@ def _judged(dataset: str, advice: Mapping[str, Any], rows: Sequence[Row]) -> Jud
         reason = f"{len(ranking) - len(measured)} of {len(ranking)} choices have no result"
     best, batches = ranking[0], 0 if cells[0] is None else cells[0]["batches"]
     expected_s = best["batch_s"] * batches + best["first_s"]
-    return Judged(dataset, best["settings"], expected_s, times[0], fastest_s, fastest, reason)
+    advised_s = None if cells[0] is None else float(cells[0]["judged_s"])
+    return Judged(
+        dataset, best["settings"], expected_s, advised_s, times[0], fastest_over, fastest, reason
+    )
+
+
+def _over(row: Row) -> float | None:
+    """A choice's time over the reference's in their pairs: seconds of different pairs are those of
+    a machine at different hours."""
+    if row["id"] == row["reference_id"]:
+        return 1.0
+    return 1 / float(row["ratio"]) if row["ratio"] else None
 
 
 def _row(dataset: str, wanted: Mapping[str, Any], rows: Sequence[Row]) -> Row | None:
@@ -147,12 +160,12 @@ def lines(found: Sequence[Judged]) -> list[str]:
 
     told = []
     for one in found:
-        if one.reason or one.advised_s is None or one.fastest_s is None:
+        if one.reason or not (one.advised_s and one.advised_over and one.fastest_over):
             told.append(f"{one.dataset}: not judged: {one.reason or 'no result'}")
             continue
         settings = " ".join(f"{path}={value}" for path, value in one.advised.items())
         told.append(
-            f"{one.dataset}: {times(one.advised_s / one.fastest_s)} of the fastest; expected"
+            f"{one.dataset}: {times(one.advised_over / one.fastest_over)} of the fastest; expected"
             f" {seconds(one.expected_s)}, took {seconds(one.advised_s)}; {settings}"
         )
     near = sum(one.ok for one in found)

@@ -3,7 +3,7 @@
 Everything it knows of a graph is in ``Facts``, of a machine in ``Rates``; nothing is fitted. With n
 rows of R bytes and e edges a batch, on the device that computes:
 
-- a row that is there: read at random and written, ``R / rows + R / copy``
+- a row that is there: read at random and written, ``R / there``
 - a row that is not: ``R / fetch``; of a window's union ``R / fetch_union``
 - a look-up of an id: ``LOOKUPS`` random reads of 4 bytes
 - sampling: ``e / sample``, a step ``1 / step``, Greedy Reorder ``n / order``
@@ -141,8 +141,7 @@ def _fetching(store: Store, facts: Facts, rates: Rates) -> list[Term]:
     fetch = rates.fetch_union if store.name == "window" else rates.fetch
     found = [
         Term(MEMORY_IO, ways, lacking * size, "B", fetch),
-        Term(MEMORY_IO, "rows read where they are", there * size, "B", rates.rows),
-        Term(MEMORY_IO, "these rows written", there * size, "B", rates.copy),
+        Term(MEMORY_IO, "rows read where they are", there * size, "B", rates.there),
     ]
     if store.name in LOOKUPS:
         reads = LOOKUPS[store.name] * facts.rows

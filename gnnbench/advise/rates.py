@@ -28,16 +28,15 @@ UNION_BYTES = 1 << 30  # of rows that are fetched at once to see what a union is
 
 @dataclass(frozen=True)
 class Rates:
-    """All per second. Of the memory of the device that computes: ``copy`` (B read and written) and
-    ``rows`` (B of feature rows read at random), both ceilings, ``words`` (random reads of 4 bytes).
-    ``fetch``: B of rows of this graph's table on their way to a batch, on a CPU gathered by the
-    cores, on a GPU read by it out of locked host memory; ``fetch_union`` those of the union of some
-    batches. ``sample``: edges by sampler; ``order``: ids that Greedy Reorder looks at; ``step``:
-    batches that the model is trained on.
+    """All per second. Of the memory of the device that computes: ``there`` (B of feature rows read
+    at random and written again), ``words`` (random reads of 4 bytes). ``fetch``: B of rows of this
+    graph's table on their way to a batch, on a CPU gathered by the cores, on a GPU read by it out
+    of locked host memory; ``fetch_union`` those of the union of some batches. ``sample``: edges by
+    sampler; ``order``: ids that Greedy Reorder looks at; ``step``: batches that the model is
+    trained on.
     """
 
-    copy: float
-    rows: float
+    there: float
     words: float
     fetch: float
     fetch_union: float
@@ -47,7 +46,7 @@ class Rates:
 
 
 def ceilings(device: torch.device, row_bytes: int) -> dict[str, float]:
-    """``copy``, ``rows`` and ``words`` of :class:`Rates`."""
+    """``there`` and ``words`` of :class:`Rates`, at most: rows read, then copied."""
     made = Ceilings(device, [row_bytes])
     wanted = {(COPY, 0): "copy", (ROWS, row_bytes): "rows", (ROWS, WORD): "words"}
     found: dict[str, float] = {}
@@ -63,10 +62,8 @@ def ceilings(device: torch.device, row_bytes: int) -> dict[str, float]:
             amount = one.amount(result)
             seconds.append(spent)
         found[name] = amount / statistics.median(seconds)
-    found["words"] /= WORD
-    if row_bytes == WORD:
-        found["rows"] = found["words"] * WORD
-    return found
+    read = found["words"] if row_bytes == WORD else found["rows"]
+    return {"there": 1 / (1 / read + 1 / found["copy"]), "words": found["words"] / WORD}
 
 
 def sampling(system: Composed) -> float:

@@ -95,8 +95,7 @@ def _facts(f: Facts, device: str) -> Iterator[tuple[str, str]]:
 
 
 def _rates(r: Rates) -> Iterator[tuple[str, str]]:
-    yield "copy (read + written)", number(r.copy, "B") + "/s"
-    yield "rows read at random", number(r.rows, "B") + "/s"
+    yield "rows read where they are", number(r.there, "B") + "/s"
     yield "words read at random", number(r.words, "reads") + "/s"
     yield "rows fetched", number(r.fetch, "B") + "/s"
     yield "rows of a union fetched", number(r.fetch_union, "B") + "/s"

@@ -29,6 +29,30 @@ def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
     return out
 
 
+def gather_over_out(
+    table: Tensor,
+    kept: Tensor,
+    slots: Tensor,
+    generations: Tensor,
+    generation: int,
+    ids: Tensor,
+    out: Tensor,
+    remember: bool = False,
+) -> int:
+    """Rows out of those that are kept, the others out of the table; all in the host's memory.
+
+    ``table``, ``ids`` and ``out`` as in :func:`gather`, ``out`` apart from ``kept`` ``[k, ...]``;
+    the rest as in :func:`gather_over`. Returns the number of rows that were kept. Raises
+    ``UsageError`` as :func:`gather`; what is remembered is then undefined, as ``out`` is.
+    """
+    load_native()
+    with native_errors():
+        hits: int = torch.ops.gnnbench.gather_over_out(
+            table, kept, slots, generations, generation, remember, ids, out
+        )
+    return hits
+
+
 def gather_zero_copy(
     table: Tensor,
     ids: Tensor,

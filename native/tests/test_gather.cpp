@@ -1,4 +1,5 @@
 // Host-only test of the gather: every way to write that this machine has gives the same bytes.
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
@@ -9,6 +10,8 @@
 #include "workers.h"
 
 using gnnbench::gather_rows;
+using gnnbench::gather_rows_over;
+using gnnbench::Kept;
 using gnnbench::Stores;
 
 namespace {
@@ -37,6 +40,41 @@ bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937
   return wrong == -1 && memory == expected;
 }
 
+// Half of the rows are kept, with bytes of their own; whether rows, hits and what is remembered are
+// right.
+template <class Id>
+bool over(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
+  std::vector<char> table(kRows * bytes), kept(kRows / 2 * bytes);
+  for (char& byte : table) byte = static_cast<char>(random());
+  for (char& byte : kept) byte = static_cast<char>(random());
+  std::vector<int32_t> slots(kRows), generations(kRows);
+  std::vector<Id> ids(kRows);
+  for (int64_t r = 0; r < kRows; ++r) {
+    ids[r] = static_cast<Id>(r);
+    slots[r] = static_cast<int32_t>(r / 2);
+    generations[r] = r % 2 == 0 ? 5 : 4;
+  }
+  std::shuffle(ids.begin(), ids.end(), random);
+  std::vector<char> out(n * bytes), expected(n * bytes);
+  int64_t known = 0, hits = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const bool there = ids[i] % 2 == 0;
+    known += there;
+    const char* row = there ? &kept[ids[i] / 2 * bytes] : &table[ids[i] * bytes];
+    if (bytes > 0) std::memcpy(&expected[i * bytes], row, bytes);
+  }
+  const Kept before{kept.data(), kRows / 2, slots.data(), generations.data(), 5, true};
+  bool ok = gather_rows_over(table.data(), kRows, bytes, before, ids.data(), n, out.data(), &hits,
+                             stores) == -1;
+  ok &= out == expected && hits == known;
+  for (int64_t i = 0; i < kRows; ++i) {
+    const auto id = static_cast<int64_t>(ids[i]);
+    const int32_t slot = i < n ? static_cast<int32_t>(i) : static_cast<int32_t>(id / 2);
+    ok &= slots[id] == slot && generations[id] == (i < n ? 6 : id % 2 == 0 ? 5 : 4);
+  }
+  return ok;
+}
+
 // The first of several wrong ids, in chunks that several threads take.
 template <class Id>
 bool tells_the_first(Stores stores, int64_t bytes, int64_t n) {
@@ -55,12 +93,14 @@ bool tells_the_first(Stores stores, int64_t bytes, int64_t n) {
 
 void all(Stores stores, const std::string& name) {
   std::mt19937 random(1);
-  bool widths = true, places = true;
+  bool widths = true, places = true, kept = true;
   for (const int64_t bytes :
        {0, 1, 2, 4, 7, 60, 64, 68, 100, 128, 192, 400, 512, 2408, 4096, 5000}) {
     for (const int64_t n : {0, 1, 2, 65, 700}) {
       widths &= right<int32_t>(stores, bytes, n, 0, random);
       widths &= right<int64_t>(stores, bytes, n, 4, random);
+      kept &= bytes == 0 || over<int32_t>(stores, bytes, n, random);
+      kept &= bytes == 0 || over<int64_t>(stores, bytes, n, random);
     }
   }
   for (int64_t offset = 0; offset < gnnbench::kLine; ++offset) {
@@ -69,6 +109,7 @@ void all(Stores stores, const std::string& name) {
     places &= right<int64_t>(stores, 400, 3000, offset, random);
   }
   expect(widths, (name + ": rows of any width").c_str());
+  expect(kept, (name + ": rows that are kept, of any width").c_str());
   expect(places, (name + ": results at any address, and nothing beside them").c_str());
   const bool told =
       tells_the_first<int32_t>(stores, 512, 5000) && tells_the_first<int64_t>(stores, 100, 50000);

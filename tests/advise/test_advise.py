@@ -61,8 +61,8 @@ def test_every_number_is_printed(advise):
     assert "advised for system 'best'; an epoch should take" in text
     for words in (
         "in-degree: mean, most, none", "a mean batch", "match degree, all pairs",
-        "hits of degree at 0.1", "hits of presc#1 at 0.5", "copy (read + written)",
-        "rows read at random", "rows fetched", "sampling, fastsample", "phases by themselves",
+        "hits of degree at 0.1", "hits of presc#1 at 0.5", "rows read where they are",
+        "words read at random", "rows fetched", "sampling, fastsample", "phases by themselves",
         "the next of 24 choices",
     ):  # fmt: skip
         assert words in text, words

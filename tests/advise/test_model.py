@@ -22,7 +22,7 @@ def fetching(store, facts=FACTS, rates=RATES):
     [
         (Store("host"), 1.0),
         (Store("uva"), 1.0),
-        (Store("gpu"), 0.1 + 0.05),
+        (Store("gpu"), 0.15),
         # hits read and written there, the rest fetched, two words an id
         (Store("cache", policy="degree"), 0.6 * 0.15 + 0.4 * 1.0 + 0.02),
         (Store("cache", policy="presc#1"), 0.8 * 0.15 + 0.2 * 1.0 + 0.02),
@@ -81,7 +81,7 @@ def first(facts, rates, device, threads=0, cores=2):
 
 
 def test_the_cores_gather_and_the_plainer_of_equals_is_advised():
-    rates = replace(RATES, rows=1.2e8, copy=2.4e8)  # a row here takes what fetching one does
+    rates = replace(RATES, there=1e8)  # on a CPU a row here takes what fetching one does
     assert first(FACTS, rates, "cpu") == Choice("fused-map", Store("host"), "serial")
     assert first(FACTS, rates, "cpu", threads=1) == Choice("fused-map", Store("host"), "prefetch")
     faster = replace(rates, sample={**rates.sample, "fastsample": 6e6})

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from gnnbench.stages.features.base import Over, RowStore
-from gnnbench.stages.features.over import in_one_pass
+from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.over import OverKept, OverLast, in_one_pass
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
@@ -18,8 +19,8 @@ class MatchStore(Over, RowStore):
 
     The last batch's rows stay on the device as they were served: nobody may write to them. Two
     batches of rows are held at a time, as where each is fetched whole while the last is still in
-    use. Where a GPU reads the table itself, page by page, kernels do it in one pass (``OverKept``);
-    else the numbers of hits and of misses are read by the host.
+    use. Where a GPU reads the table itself, page by page, kernels do it in one pass (``OverKept``),
+    and so does a CPU (``OverLast``); else the host reads the numbers of hits and of misses.
     """
 
     overlaps = True
@@ -28,7 +29,9 @@ class MatchStore(Over, RowStore):
         super().__init__(job, under)
         self._lookup = IdLookup(job.graph.num_nodes, job.device)
         self._last: Tensor | None = None
-        self._over = in_one_pass(self, under, "reused")
+        self._over: OverKept | OverLast | None = in_one_pass(self, under, "reused")
+        if type(under) is HostGather:
+            self._over = OverLast(self, under)
 
     def forget(self) -> None:
         """The next batch finds nothing to reuse."""
@@ -74,5 +77,5 @@ class MatchStore(Over, RowStore):
 
     def close(self) -> None:
         """Free the rows and the look-up, and what the store below took."""
-        self._last = None
+        self._last = self._over = None
         super().close()

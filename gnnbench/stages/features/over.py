@@ -1,4 +1,4 @@
-"""Rows of a batch over those that are kept on the device, in one pass that no host waits for."""
+"""Rows of a batch over those that are kept on the device, in one pass."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import torch
 from torch import Tensor
 
 from gnnbench.ops.access import PAGE_ORDERED
-from gnnbench.ops.features import gather_over
+from gnnbench.ops.features import gather_over, gather_over_out
 from gnnbench.stages.features.base import FeatureStore
+from gnnbench.stages.features.host import HostGather
+from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.uva import ZeroCopyGather
 from gnnbench.stages.lookup import IdLookup
 
@@ -21,7 +23,8 @@ def in_one_pass(store: FeatureStore, under: FeatureStore, where: str) -> OverKep
 
 
 class OverKept:
-    """Serves ``store``'s rows: what is not kept is read page by page out of ``under``'s table.
+    """Serves ``store``'s rows: what is not kept is read page by page out of ``under``'s table, and
+    no host waits for it.
 
     How many rows were kept is known to the device alone; the store's counts (``where`` kept rows
     are, and ``zero_copy``) are settled when they are read.
@@ -54,3 +57,31 @@ class OverKept:
             self._store.count(hits, self._where, self._calls)
             self._store.count(self._asked - hits, "zero_copy", self._calls)
             self._asked = self._calls = 0
+
+
+class OverLast:
+    """Serves rows on a CPU: those that the last result has out of it, others as ``under`` gathers.
+
+    Results lie in buffers that take turns, one of which the next call reads.
+    """
+
+    def __init__(self, store: FeatureStore, under: HostGather) -> None:
+        self._store, self._under = store, under
+        job = store.job
+        self._ring = RowRing(job, job.device, max(job.held, 2))
+
+    def rows(self, kept: Tensor, lookup: IdLookup, ids: Tensor, remember: bool) -> Tensor:
+        """As ``OverKept``'s."""
+        if remember and lookup.last:
+            lookup.forget()
+        rows = self._ring.rows(ids.numel())
+        hits = gather_over_out(
+            self._store.job.graph.features, kept, lookup.slots, lookup.generations,
+            lookup.generation, ids, rows, remember,
+        )  # fmt: skip
+        if remember:
+            lookup.remembered()
+        self._store.count(hits, "reused")
+        if hits < ids.numel():
+            self._under.count(ids.numel() - hits, "host")
+        return rows

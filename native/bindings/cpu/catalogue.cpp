@@ -119,9 +119,13 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("ceiling_shared(Tensor like, int steps) -> Tensor");
   m.def("ceiling_mark(Tensor like) -> ()");
 
-  // Rows of a table of any dtype and shape [n, ...]; ids int32|int64.
+  // Rows of a table of any dtype and shape [n, ...]; ids int32|int64. Over: as gather_over below, of
+  // a table and rows in the host's memory -> the number of rows that were kept; CPU only.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
+  m.def(
+      "gather_over_out(Tensor table, Tensor kept, Tensor(a!) slots, Tensor(b!) generations, "
+      "int generation, bool remember, Tensor ids, Tensor(c!) out) -> int");
 
   // Rows of a host table in locked memory, read by the device of the ids; CUDA only. aligned: whole
   // 128-byte lines are asked for. Page by page: rows of page_bytes together, by so many blocks of

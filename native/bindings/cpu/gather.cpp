@@ -7,19 +7,21 @@
 namespace gnnbench {
 namespace {
 
-void gather_into(const Tensor& table, const Tensor& ids, Tensor& out) {
-  const int64_t rows = table.size(0);
-  const int64_t row_bytes = row_bytes_of(table);
-  const char* from = data<const char>(table);
-  char* to = data<char>(out);
-  const int64_t n = ids.numel();
+// `run` is told the ids; what it gives is the first position of a wrong one, or -1.
+template <class Run>
+void with_right_ids(const Tensor& table, const Tensor& ids, const Run& run) {
   const bool narrow = ids.scalar_type() == ScalarType::Int;
-  const int64_t bad = narrow ? gather_rows(from, rows, row_bytes, data<const int32_t>(ids), n, to)
-                             : gather_rows(from, rows, row_bytes, data<const int64_t>(ids), n, to);
-  if (bad >= 0) {
-    const int64_t id = narrow ? data<const int32_t>(ids)[bad] : data<const int64_t>(ids)[bad];
-    fail("ids holds ", id, " at position ", bad, ", the table has the rows 0 to ", rows - 1);
-  }
+  const int64_t bad = narrow ? run(data<const int32_t>(ids)) : run(data<const int64_t>(ids));
+  if (bad < 0) return;
+  const int64_t id = narrow ? data<const int32_t>(ids)[bad] : data<const int64_t>(ids)[bad];
+  fail("ids holds ", id, " at position ", bad, ", the table has the rows 0 to ", table.size(0) - 1);
+}
+
+void gather_into(const Tensor& table, const Tensor& ids, Tensor& out) {
+  with_right_ids(table, ids, [&](const auto* which) {
+    return gather_rows(data<const char>(table), table.size(0), row_bytes_of(table), which,
+                       ids.numel(), data<char>(out));
+  });
 }
 
 void check(const Tensor& table, const Tensor& ids) {
@@ -28,6 +30,14 @@ void check(const Tensor& table, const Tensor& ids) {
   check_ids(ids, "ids");
   check_cpu(table, "table");
   check_cpu(ids, "ids");
+}
+
+// int32, one entry for each of the table's rows.
+void check_entries(const Tensor& t, const char* name, int64_t rows) {
+  check_layout(t, name, 1);
+  check_dtype(t, name, ScalarType::Int);
+  check_cpu(t, name);
+  if (t.numel() != rows) fail(name, " must have one entry for each of the table's rows");
 }
 
 Tensor gather_cpu(Tensor table, Tensor ids) {
@@ -39,15 +49,44 @@ Tensor gather_cpu(Tensor table, Tensor ids) {
   return out;
 }
 
-void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
-  check(table, ids);
+void check_out(const Tensor& table, const Tensor& ids, const Tensor& out) {
   check_layout(out, "out", table.dim());
   check_dtype(out, "out", table.scalar_type());
   check_cpu(out, "out");
   bool same = out.size(0) == ids.numel();
   for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
   if (!same) fail("out must have one row of the table's shape for each of the ids");
+}
+
+void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
+  check(table, ids);
+  check_out(table, ids, out);
   gather_into(table, ids, out);
+}
+
+int64_t gather_over_out_cpu(Tensor table, Tensor kept, Tensor slots, Tensor generations,
+                            int64_t generation, bool remember, Tensor ids, Tensor out) {
+  check(table, ids);
+  check_out(table, ids, out);
+  check_layout(kept, "kept", table.dim());
+  check_dtype(kept, "kept", table.scalar_type());
+  check_cpu(kept, "kept");
+  if (row_bytes_of(kept) != row_bytes_of(table)) fail("kept must have rows of the table's shape");
+  check_entries(slots, "slots", table.size(0));
+  check_entries(generations, "generations", table.size(0));
+  const Kept rows{data<const char>(kept),
+                  kept.size(0),
+                  data<int32_t>(slots),
+                  data<int32_t>(generations),
+                  static_cast<int32_t>(generation),
+                  remember};
+  int64_t hits = 0;
+  with_right_ids(table, ids, [&](const auto* which) {
+    return gather_rows_over(data<const char>(table), table.size(0), row_bytes_of(table), rows,
+                            which, ids.numel(), data<char>(out), &hits,
+                            best_stores(ids.numel(), row_bytes_of(table)));
+  });
+  return hits;
 }
 
 }  // namespace
@@ -55,6 +94,7 @@ void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
 STABLE_TORCH_LIBRARY_IMPL(gnnbench, CPU, m) {
   m.impl("gather", TORCH_BOX(&gather_cpu));
   m.impl("gather_out", TORCH_BOX(&gather_out_cpu));
+  m.impl("gather_over_out", TORCH_BOX(&gather_over_out_cpu));
 }
 
 }  // namespace gnnbench

@@ -12,11 +12,55 @@ namespace {
 constexpr int64_t kChunkBytes = 1 << 18;
 constexpr int64_t kAheadBytes = 1 << 15;  // rows are asked for this far ahead of their copy
 
+// Where rows are: find() is false for what is no row; soon() asks for what it will read; served()
+// hears of each row once it is copied.
+struct InTable {
+  const char* rows;
+  uint64_t count;
+  int64_t bytes;
+
+  [[gnu::always_inline]] bool find(int64_t id, const char*& row) const {
+    const auto at = static_cast<uint64_t>(id);
+    row = rows + static_cast<int64_t>(at) * bytes;
+    return at < count;
+  }
+  void soon(int64_t) const {}
+  void served(int64_t, int64_t) const {}
+};
+
+struct InKept {
+  InTable table;
+  Kept kept;
+  int64_t hits = 0;
+
+  [[gnu::always_inline]] bool known(int64_t id) const {
+    return kept.generations[id] == kept.generation &&
+           static_cast<uint64_t>(static_cast<int64_t>(kept.slots[id])) <
+               static_cast<uint64_t>(kept.count);
+  }
+  [[gnu::always_inline]] bool find(int64_t id, const char*& row) const {
+    if (!table.find(id, row)) return false;
+    if (known(id)) row = kept.rows + kept.slots[id] * table.bytes;
+    return true;
+  }
+  [[gnu::always_inline]] void soon(int64_t id) const {
+    if (static_cast<uint64_t>(id) >= table.count) return;
+    __builtin_prefetch(kept.generations + id);
+    __builtin_prefetch(kept.slots + id);
+  }
+  [[gnu::always_inline]] void served(int64_t id, int64_t place) {
+    hits += known(id);
+    if (!kept.remember) return;
+    kept.slots[id] = static_cast<int32_t>(place);
+    kept.generations[id] = kept.generation + 1;
+  }
+};
+
 // The rows of ids[begin, end), in their order.
-template <class Id>
+template <class Id, class Source>
 struct Rows {
-  const char* table;
-  int64_t rows, bytes;
+  Source* source;
+  int64_t bytes;
   const Id* ids;
   int64_t begin, end;
 
@@ -25,36 +69,43 @@ struct Rows {
   // before it that have the low bits of its address.
   template <class Append>
   [[gnu::always_inline]] int64_t each(Append append) const {
-    const char* const from = table;
+    Source from = *source;
     const int64_t width = bytes;
-    const auto count = static_cast<uint64_t>(rows);
     const Id* const last = ids + end;
     const Id* id = ids + begin;
     const Id* next = id;
+    const Id* soon = id;
     // Into the second cache: the first has too few requests to hide the memory behind. Inlined by
     // force: GCC takes a function that only prefetches for one that does nothing.
     const auto ask = [&]() __attribute__((always_inline)) {
-      const auto asked = static_cast<uint64_t>(*next++);
-      if (asked >= count) return;
-      const char* line = from + static_cast<int64_t>(asked) * width;
+      const char* line;
+      if (!from.find(*next++, line)) return;
       const char* const stop = line + width;
       line -= reinterpret_cast<uintptr_t>(line) % kLine;
       for (; line < stop; line += kLine) __builtin_prefetch(line, 0, 2);
     };
     const int64_t ahead = std::clamp<int64_t>(kAheadBytes / std::max<int64_t>(width, 1), 1, 64);
+    while (soon < last && soon < id + 2 * ahead) from.soon(*soon++);
     while (next < last && next < id + ahead) ask();
+    int64_t wrong = -1;
     for (; id < last; ++id) {
+      if (soon < last) from.soon(*soon++);
       if (next < last) ask();
-      const auto now = static_cast<uint64_t>(*id);
-      if (now >= count) return id - ids;
-      append(from + static_cast<int64_t>(now) * width);
+      const char* row;
+      if (!from.find(*id, row)) {
+        wrong = id - ids;
+        break;
+      }
+      append(row);
+      from.served(*id, id - ids);
     }
-    return -1;
+    *source = from;
+    return wrong;
   }
 };
 
-template <class Id>
-int64_t cached(const Rows<Id>& rows, char* to) {
+template <class Id, class Source>
+int64_t cached(const Rows<Id, Source>& rows, char* to) {
   const int64_t bytes = rows.bytes;
   return rows.each([=](const char* row) mutable {
     if (bytes > 0) std::memcpy(to, row, static_cast<size_t>(bytes));  // an empty table may be null
@@ -64,8 +115,8 @@ int64_t cached(const Rows<Id>& rows, char* to) {
 
 #ifdef GNNBENCH_X86
 // Rows of whole lines, to where a line begins.
-template <class Line, class Id>
-[[gnu::always_inline]] inline int64_t lines(const Rows<Id>& rows, char* to) {
+template <class Line, class Id, class Source>
+[[gnu::always_inline]] inline int64_t lines(const Rows<Id, Source>& rows, char* to) {
   const int64_t bytes = rows.bytes;
   return rows.each([=](const char* row) mutable __attribute__((always_inline)) {
     for (int64_t b = 0; b < bytes; b += kLine) Line()(to + b, row + b);
@@ -73,18 +124,18 @@ template <class Line, class Id>
   });
 }
 
-template <class Id>
-GNNBENCH_AVX512 int64_t lines_avx512(const Rows<Id>& rows, char* to) {
+template <class Id, class Source>
+GNNBENCH_AVX512 int64_t lines_avx512(const Rows<Id, Source>& rows, char* to) {
   return lines<LineAvx512>(rows, to);
 }
 
-template <class Id>
-GNNBENCH_AVX2 int64_t lines_avx2(const Rows<Id>& rows, char* to) {
+template <class Id, class Source>
+GNNBENCH_AVX2 int64_t lines_avx2(const Rows<Id, Source>& rows, char* to) {
   return lines<LineAvx2>(rows, to);
 }
 
-template <class Id>
-int64_t streamed(const Rows<Id>& rows, char* to, Stores stores) {
+template <class Id, class Source>
+int64_t streamed(const Rows<Id, Source>& rows, char* to, Stores stores) {
   int64_t wrong;
   if (rows.bytes % kLine == 0 && reinterpret_cast<uintptr_t>(to) % kLine == 0) {
     wrong = stores == Stores::kAvx512 ? lines_avx512(rows, to) : lines_avx2(rows, to);
@@ -97,23 +148,24 @@ int64_t streamed(const Rows<Id>& rows, char* to, Stores stores) {
   return wrong;
 }
 #else
-template <class Id>
-int64_t streamed(const Rows<Id>& rows, char* to, Stores) {
+template <class Id, class Source>
+int64_t streamed(const Rows<Id, Source>& rows, char* to, Stores) {
   return cached(rows, to);
 }
 #endif
 
-}  // namespace
-
-template <class Id>
-int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id* ids, int64_t n,
-                    char* out, Stores stores) {
+// Copies all rows; `done(source)` hears of each chunk's source once it is through.
+template <class Id, class Source, class Done>
+int64_t copy_rows(const Source& source, int64_t row_bytes, const Id* ids, int64_t n, char* out,
+                  Stores stores, const Done& done) {
   std::atomic<int64_t> bad{INT64_MAX};
   const int64_t chunk = std::max<int64_t>(kChunkBytes / std::max<int64_t>(row_bytes, 1), 16);
   parallel_chunks(n, chunk, [&](int64_t, int64_t begin, int64_t end) {
-    const Rows<Id> from{table, rows, row_bytes, ids, begin, end};
+    Source mine = source;
+    const Rows<Id, Source> from{&mine, row_bytes, ids, begin, end};
     char* const to = out + begin * row_bytes;
     const int64_t wrong = stores == Stores::kCached ? cached(from, to) : streamed(from, to, stores);
+    done(mine);
     int64_t seen = bad.load(std::memory_order_relaxed);
     while (wrong >= 0 && wrong < seen && !bad.compare_exchange_weak(seen, wrong)) {
     }
@@ -121,7 +173,31 @@ int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id
   return bad.load() == INT64_MAX ? -1 : bad.load();
 }
 
+}  // namespace
+
+template <class Id>
+int64_t gather_rows(const char* table, int64_t rows, int64_t row_bytes, const Id* ids, int64_t n,
+                    char* out, Stores stores) {
+  const InTable source{table, static_cast<uint64_t>(rows), row_bytes};
+  return copy_rows(source, row_bytes, ids, n, out, stores, [](const InTable&) {});
+}
+
+template <class Id>
+int64_t gather_rows_over(const char* table, int64_t rows, int64_t row_bytes, const Kept& kept,
+                         const Id* ids, int64_t n, char* out, int64_t* hits, Stores stores) {
+  const InKept source{{table, static_cast<uint64_t>(rows), row_bytes}, kept};
+  std::atomic<int64_t> found{0};
+  const int64_t bad = copy_rows(source, row_bytes, ids, n, out, stores,
+                                [&](const InKept& mine) { found.fetch_add(mine.hits); });
+  *hits += found.load();
+  return bad;
+}
+
 template int64_t gather_rows(const char*, int64_t, int64_t, const int32_t*, int64_t, char*, Stores);
 template int64_t gather_rows(const char*, int64_t, int64_t, const int64_t*, int64_t, char*, Stores);
+template int64_t gather_rows_over(const char*, int64_t, int64_t, const Kept&, const int32_t*,
+                                  int64_t, char*, int64_t*, Stores);
+template int64_t gather_rows_over(const char*, int64_t, int64_t, const Kept&, const int64_t*,
+                                  int64_t, char*, int64_t*, Stores);
 
 }  // namespace gnnbench

@@ -13,7 +13,7 @@ from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.ops.access import PAGE_ORDERED, READERS
 from gnnbench.reference import features as reference
 from gnnbench.stages.counts import LOCK_TIME, Counts
-from gnnbench.stages.features import Match, Uva, Window, window
+from gnnbench.stages.features import Cache, Match, Uva, Window, window
 from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.job import Job
 
@@ -54,14 +54,23 @@ def same(rows, right):
 def test_the_papers_example():
     """FastGL Fig. 6: of the second batch only nodes 10 and 12 are loaded."""
     store, counted = made(Match(), table())
-    store.load(batch([0, 1, 2, 3, 4, 5]))
+    store.load(batch([0, 1, 2, 3, 4, 5])).fill_(7)  # to tell the rows that are kept
     assert counted() == {"host": 6, "reused": 0}
+    rows = store.load(batch([0, 3, 4, 10, 12]))
+    assert (rows[:3] == 7).all() and same(rows[3:], table()[[10, 12]])
+    assert counted() == {"host": 8, "reused": 3}
+
+
+def test_over_another_store_that_one_is_asked_for_no_others():
+    store, counted = made(Match(table=Cache(policy="random", ratio=0.5)), table())
+    store.prepare(lambda epoch: iter([]))
     asked = []
     below = store._under.fetch
     store._under.fetch = lambda ids: asked.append(ids.tolist()) or below(ids)
-    assert same(store.load(batch([0, 3, 4, 10, 12])), table()[[0, 3, 4, 10, 12]])
-    assert asked == [[10, 12]]
-    assert counted() == {"host": 8, "reused": 3}
+    for ids in [0, 1, 2, 3, 4, 5], [0, 3, 4, 10, 12]:
+        assert same(store.load(batch(ids)), table()[ids])
+    assert asked == [[0, 1, 2, 3, 4, 5], [10, 12]]
+    assert counted()["reused"] == 3
 
 
 @pytest.mark.parametrize("ids", [torch.int32, torch.int64])
