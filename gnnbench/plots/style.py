@@ -32,6 +32,7 @@ LABELS = {
 
 Row = dict[str, Any]
 LETTER = 0.078  # width of a letter of a title; inches
+WIDEST = 42.0  # of panels beside one another; inches
 DOUBT = " (?)"
 PALE = 0.35  # opacity
 # Of few lives an interval may be many times what is measured: bars are to be read beside it.
@@ -45,8 +46,9 @@ def common(rows: Sequence[Row], key: str) -> str:
 
 
 def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]:
-    """A row of panels, wrapped after ``most``; without pyplot's global state."""
-    columns = min(count, most)
+    """A row of panels, wrapped after ``most``, or where it would be too wide to be looked at;
+    without pyplot's global state."""
+    columns = min(count, most, max(int(WIDEST // width), 1))
     lines = -(-count // columns)
     figure = Figure(figsize=(max(width * columns, 5.0), 3.6 * lines + 0.6), layout="constrained")
     axes = [figure.add_subplot(lines, columns, i + 1) for i in range(count)]

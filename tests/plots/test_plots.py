@@ -228,3 +228,14 @@ def test_epochs_are_counted_in_whole_numbers(tmp_path):
     figure = loss.figure(reader.read(write(tmp_path, [row], [("baseline", 1, [3.0, 2.0, 1.0])])))
     ticks = figure.axes[0].get_xticks()
     assert all(tick == int(tick) for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    "count,width,most,columns",
+    [(5, 4.0, 3, 3), (2, 4.0, 3, 2), (5, 20.0, 3, 2), (5, 40.0, 3, 1), (5, 90.0, 3, 1)],
+)
+def test_panels_are_no_wider_together_than_can_be_looked_at(count, width, most, columns):
+    figure, axes = style.panels(count, width, most)
+    assert len(axes) == count
+    assert axes[0].get_subplotspec().get_gridspec().ncols == columns
+    assert figure.get_size_inches()[0] == pytest.approx(width * columns)

@@ -25,7 +25,8 @@ def test_another_result_is_another_document(tmp_path):
     text = report(tmp_path)
     assert text.count("\n## ") == 1 and "## a/machine" in text
     cells = tmp_path / "results" / "a" / "machine" / "cells.csv"
-    cells.write_text(cells.read_text().replace("baseline", "changed"))
+    lines = cells.read_text().splitlines()
+    cells.write_text("\n".join(lines[:-1]) + "\n")  # a row less
     assert report(tmp_path) != text
 
 
