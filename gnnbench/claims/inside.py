@@ -55,14 +55,22 @@ def mapping_share(opened: Opened, row: Row) -> Estimate:
     run's cells over the same table is this one's own. The driver takes memory by pieces, one more
     or less of them is the interval.
     """
-    beside = [one["id"] for one in opened.run.cells if one["dataset"] == row["dataset"]]
-    told = [opened.metrics.value(ident, "features", MAPPING_SHARE) for ident in beside]
-    found = [share for share in told if share]  # 0: out of a piece that the driver had
-    if not found or opened.metrics.value(row["id"], "features", MAPPING_SHARE) is None:
+    told = {
+        one["id"]: opened.metrics.value(one["id"], "features", MAPPING_SHARE)
+        for one in opened.run.cells
+        if (one["dataset"], _dtype(one)) == (row["dataset"], _dtype(row))
+    }
+    # 0: out of a piece that the driver had; below: another process gave memory back meanwhile
+    found = [share for share in told.values() if share is not None and share > 0]
+    if not found or told[row["id"]] is None:
         return NOTHING
-    width = 4 if json.loads(row["recipe"]).get("dtype", "float32") == "float32" else 2
-    piece = PIECE / (row["nodes"] * row["feature_dim"] * width)
+    piece = PIECE / (row["nodes"] * row["feature_dim"] * (4 if _dtype(row) == "float32" else 2))
     return Estimate(min(found), min(found) - piece, min(found) + piece, len(found))
+
+
+def _dtype(row: Row) -> str:
+    """Of the feature rows that a cell's table has."""
+    return str(json.loads(row["recipe"]).get("dtype", "float32"))
 
 
 def launches(opened: Opened, row: Row) -> Estimate:

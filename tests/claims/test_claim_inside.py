@@ -64,9 +64,12 @@ def test_means_over_seeds_of_two_graphs_are_held_against_one_another(tmp_path):
 def test_what_mapping_took_is_the_least_that_the_run_has_seen(tmp_path):
     """A table of 256 GB takes half a GB; beside another life that maps one, twice that."""
     table = {"dataset": "rows@500Mx128", "nodes": 500_000_000, "feature_dim": 128, "device": "cuda"}
-    shares = {"a": 1 / 256, "b": 1 / 512, "c": 0.0, "d": 0.01}
-    cells = [cell(i, "baseline", {"features": {"name": "uva"}}, **table) for i in shares]
-    cells[3] |= {"dataset": "rows@1Mx128", "nodes": 1_000_000}
+    shares = {"a": 1 / 256, "b": 1 / 512, "c": 0.0, "e": -0.3, "half": 1e-4, "d": 0.01}
+    recipe = {"features": {"name": "uva"}}
+    recipes = {i: {**recipe, "dtype": "float16" if i == "half" else "float32"} for i in shares}
+    cells = [cell(i, "baseline", recipes[i], **table) for i in shares]
+    cells[4] |= {"nodes": 7}  # none of the claim's rows, and no other's table
+    cells[5] |= {"dataset": "rows@1Mx128", "nodes": 1_000_000}
     told = [metric(i, "features", "mapping_share", s, n=None) for i, s in shares.items()]
     asked = claim(
         measure="mapping_share", of="baseline features=uva", device="cuda", number=1 / 512,
