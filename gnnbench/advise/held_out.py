@@ -65,6 +65,17 @@ def write(profile: str, path: Path) -> dict[str, Any]:
     return told
 
 
+def _written(path: Path) -> dict[str, Any]:
+    """What ``write`` has left there. Raises ``UsageError`` for anything else."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        told = None
+    if not isinstance(told, dict) or not {"written", "advice"} <= told.keys():
+        raise UsageError(f"'{path}' holds no advice; give a file that 'write' has made, whole")
+    return told
+
+
 def settings(profile: str) -> list[Any]:
     """What each graph of a profile is to be advised on, by the definition's own axes."""
     from gnnbench import experiment
@@ -184,8 +195,7 @@ def main(words: Sequence[str]) -> int:
             from gnnbench.results.reader import read
 
             run = read(Path(folder))
-            told = json.loads(Path(file).read_text(encoding="utf-8"))
-            found = judge(told, run.cells, run.record["started"])
+            found = judge(_written(Path(file)), run.cells, run.record["started"])
             print("\n".join(lines(found)))
             return EXIT_OK if passed(found) else EXIT_REGRESSION
     raise UsageError("give write PROFILE FILE, or judge FILE RUN")

@@ -1,6 +1,7 @@
 """Held-out graphs: the experiment measures what the advice chose from, and the judge is strict."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from hand_made import CACHED, FACTS
@@ -128,6 +129,22 @@ def test_what_was_written_is_not_written_again(tmp_path):
 def test_words_that_are_none():
     with pytest.raises(UsageError, match="give write PROFILE FILE, or judge FILE RUN"):
         main(["guess"])
+
+
+@pytest.mark.parametrize("text", [None, '{"written": "2026', "[]", '{"written": ""}'])
+def test_a_file_that_holds_no_advice(tmp_path, text, monkeypatch):
+    from gnnbench.results import reader
+
+    monkeypatch.setattr(
+        reader, "read", lambda folder: SimpleNamespace(cells=[], record={"started": ""})
+    )
+    path = tmp_path / "advice.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(
+        UsageError, match=r"advice\.json' holds no advice; give a file that 'write'"
+    ):
+        main(["judge", str(path), str(tmp_path)])
 
 
 def test_a_profile_is_written_down(tmp_path, monkeypatch):
