@@ -14,6 +14,7 @@ from gnnbench import rng
 from gnnbench.errors import UsageError
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
+    import torch
     from torch import Tensor
 
     from gnnbench.data.graph import Graph
@@ -56,31 +57,37 @@ class Policy:
         return range(PRESAMPLED, PRESAMPLED + self.epochs)
 
 
-def out_degrees(graph: Graph) -> Tensor:
-    """In how many nodes' in-neighbours each node stands, int64 ``[num_nodes]``.
+def out_degrees(graph: Graph, place: torch.device | None = None) -> Tensor:
+    """In how many nodes' in-neighbours each node stands, int64 ``[num_nodes]`` at ``place``, by
+    itself the host.
 
     A parallel edge counts each time. Sampling walks from a node to its in-neighbours, so a node of
     high out-degree is the one met often: what GNNLab's "Degree" and PaGraph rank by.
     """
     import torch
 
-    found = torch.zeros(graph.num_nodes, dtype=torch.int64)
+    found = torch.zeros(graph.num_nodes, dtype=torch.int64, device=place)
+    if found.is_cuda:
+        for edges in graph.indices.split(CHUNK):
+            found.index_add_(0, edges.to(found.device), found.new_ones(edges.numel()))
+        return found
     # Each count goes through all nodes: by fewer edges at a time that would be most of the work.
     for edges in graph.indices.split(max(CHUNK, graph.num_nodes)):
         found += torch.bincount(edges, minlength=graph.num_nodes)
     return found
 
 
-def visits(num_nodes: int, batches: Iterable[Tensor]) -> Tensor:
-    """How many of ``batches`` each node is an input node of, int64 ``[num_nodes]`` on the host.
+def visits(num_nodes: int, batches: Iterable[Tensor], place: torch.device | None = None) -> Tensor:
+    """How many of ``batches`` each node is an input node of, int64 ``[num_nodes]`` at ``place``, by
+    itself the host.
 
     ``batches`` are ids on any device, distinct in each.
     """
     import torch
 
-    found = torch.zeros(num_nodes, dtype=torch.int64)
+    found = torch.zeros(num_nodes, dtype=torch.int64, device=place)
     for ids in batches:
-        here = ids.cpu().long()
+        here = ids.to(found.device).long()
         found.index_add_(0, here, torch.ones_like(here))
     return found
 
@@ -88,7 +95,8 @@ def visits(num_nodes: int, batches: Iterable[Tensor]) -> Tensor:
 def ranked(hotness: Tensor) -> Tensor:
     """Nodes by falling hotness, int64 ``[num_nodes]``; of equals the lower id comes first.
 
-    ``hotness`` is at least 0. Nodes that are not hot at all are not sorted: most of a large graph.
+    It is where ``hotness`` is, which is at least 0. Nodes that are not hot at all are not sorted:
+    most of a large graph.
     """
     import torch
 
@@ -98,9 +106,13 @@ def ranked(hotness: Tensor) -> Tensor:
 
 
 def hotness(
-    policy: Policy, graph: Graph, footprint: Footprint, epochs: Iterable[int] = ()
+    policy: Policy,
+    graph: Graph,
+    footprint: Footprint,
+    epochs: Iterable[int] = (),
+    place: torch.device | None = None,
 ) -> Tensor | None:
-    """What a policy ranks by, int64 ``[num_nodes]``; None of ``random``.
+    """What a policy ranks by, int64 ``[num_nodes]`` at ``place``; None of ``random``.
 
     ``presc#K`` counts visits in K epochs of its own (GNNLab, EuroSys 2022, section 6.3);
     ``optimal`` those in ``epochs``, the very ones that are measured.
@@ -108,18 +120,18 @@ def hotness(
     if policy.name == RANDOM:
         return None
     if policy.name == DEGREE:
-        return out_degrees(graph)
+        return out_degrees(graph, place)
     numbers = epochs if policy.name == OPTIMAL else policy.presampled
-    return visits(graph.num_nodes, (ids for epoch in numbers for ids in footprint(epoch)))
+    return visits(graph.num_nodes, (i for epoch in numbers for i in footprint(epoch)), place)
 
 
 def ranking(counted: Tensor | None, num_nodes: int, seed: int) -> Tensor:
-    """All nodes in the order in which a policy caches them, int64 ``[num_nodes]``.
+    """All nodes in the order in which a policy caches them, int64 ``[num_nodes]`` on the host.
 
     ``counted`` is the policy's hotness; without one ``seed`` decides (``random``).
     """
     if counted is not None:
-        return ranked(counted)
+        return ranked(counted).cpu()
     return rng.permutation(num_nodes, rng.key(seed, 0, "cache"))
 
 

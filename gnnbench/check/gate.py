@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.check.hops import Hop, frontier_fault, structural_fault
+from gnnbench.check.hops import Hop, distinct, frontier_fault, structural_fault
 from gnnbench.check.law import Law
 from gnnbench.check.same import same_work
 from gnnbench.data.graph import Graph
@@ -63,7 +63,7 @@ def check_inputs(seeds: Tensor, hops: Sequence[Hop], input_nodes: Tensor) -> Non
     """Raise ``Fault`` unless a batch asks for the rows of its seeds and of what was drawn, each
     once."""
     ids = np.sort(host_ids(input_nodes))
-    right = np.unique(np.concatenate([host_ids(seeds), *(hop.edge_src for hop in hops)]))
+    right = distinct(np.concatenate([host_ids(seeds), *(hop.edge_src for hop in hops)]))
     if not np.array_equal(ids, right):
         raise Fault(
             f"the rows of {ids.size} nodes are asked for, which are not the {right.size} drawn"

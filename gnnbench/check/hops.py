@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,14 @@ def _repeats(hop: Hop) -> bool:
     return bool(((dst[1:] == dst[:-1]) & (src[1:] == src[:-1])).any())
 
 
+def distinct(ids: Ids) -> Ids:
+    """Each id once, in order; ``np.unique`` takes ten times as long for millions of them."""
+    ordered = np.sort(ids)
+    first = np.ones(ordered.size, dtype=bool)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
+
+
 def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None:
     """First hop whose destinations are not the frontier's, as a sentence, or None."""
     known = seeds
@@ -73,8 +82,10 @@ def frontier_fault(hops: Sequence[Hop], seeds: Ids, frontier: str) -> str | None
     for number, hop in enumerate(hops):
         if not np.array_equal(np.sort(hop.dst), np.sort(dst)):
             return f"the destinations of hop {number + 1} are not the '{frontier}' frontier"
-        seen = np.union1d(known, hop.edge_src)
-        dst = seen if frontier == "cumulative" else np.setdiff1d(seen, known)
+        seen = distinct(np.concatenate([known, hop.edge_src]))
+        dst = seen
+        if frontier == "new":
+            dst = seen[~np.isin(seen, known, assume_unique=True, kind="sort")]
         known = seen
     return None
 
@@ -85,15 +96,20 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
     Of random walks it is that of (destination, neighbour, visits).
     """
     sha = hashlib.sha256()
-    for hops in batches:
-        for hop in hops:
-            if hop.positions is not None:  # a destination's are one stretch of them
-                what, order = hop.positions, np.argsort(hop.positions)
-            else:
-                what, order = hop.edge_src, np.lexsort((hop.edge_src, hop.edge_dst))
-            sha.update(np.int64(order.size).tobytes())
-            sha.update(hop.edge_dst[order].astype("<i8").tobytes())
-            sha.update(what[order].astype("<i8").tobytes())
-            if hop.visits is not None:
-                sha.update(hop.visits[order].astype("<f4").tobytes())
+    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
+        for columns in threads.map(_ordered, (hop for hops in batches for hop in hops)):
+            for column in columns:
+                sha.update(column.data)
     return sha.hexdigest()
+
+
+def _ordered(hop: Hop) -> list[npt.NDArray[np.generic]]:
+    """What the digest is of: the number of edges, then their columns in one order."""
+    if hop.positions is not None:  # a destination's are one stretch of them
+        what, order = hop.positions, np.argsort(hop.positions)
+    else:
+        what, order = hop.edge_src, np.lexsort((hop.edge_src, hop.edge_dst))
+    columns = [hop.edge_dst[order].astype("<i8"), what[order].astype("<i8")]
+    if hop.visits is not None:
+        columns.append(hop.visits[order].astype("<f4"))
+    return [np.array([order.size], dtype="<i8"), *columns]

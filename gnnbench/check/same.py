@@ -124,9 +124,13 @@ def _sorted_edges(block: Block) -> list[Array]:
     if block.weights is not None:
         weights = _numpy(block.weights)
         columns.append(weights.view(f"u{weights.itemsize}"))
-    # A position has one neighbour only: a third key would cost time and decide nothing.
-    keys = columns[:2] if block.positions is not None else columns
-    order = np.lexsort(keys[::-1])
+    if block.positions is None:
+        order = np.lexsort(columns[::-1])
+    else:  # one neighbour each and, where each comes once, one destination
+        order = np.argsort(columns[1])
+        ordered = columns[1][order]
+        if (ordered[1:] == ordered[:-1]).any():
+            order = np.lexsort(columns[1::-1])
     return [column[order] for column in columns]
 
 

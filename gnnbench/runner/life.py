@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -62,7 +63,7 @@ class Life:
 
     def __post_init__(self) -> None:
         """The first life is looked at whole: all batches of an epoch, its phases one by one."""
-        self._gate_s = 0.0  # of whole gates: no later life has one
+        self._spent: dict[str, float] = {}  # s, by what was looked at
         self.thorough = not self.ledger.lives(self.pair) or secrets.randbelow(THOROUGH) == 0
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
@@ -81,12 +82,13 @@ class Life:
                 self._left_behind(cell, worker)
             start_s = time.monotonic() - began
             warm = [self._round(nth, True, workers) for nth in range(self.measure.warmup_epochs)]
-            life_s = time.monotonic() - began - self._gate_s
+            life_s = time.monotonic() - began - self._spent["gate"]  # no later life has one
             count = rounds(life_s, warm[-1] if warm else start_s)
             secret = secrets.randbelow(count)
             for nth in range(count):
                 if nth == secret and self.thorough:
-                    self._verify(workers)
+                    with self._told("verify"):
+                        self._verify(workers)
                 self.step(self.pair.system, f"pair {self.number + 1}, round {nth + 1}", nth / count)
                 self._round(nth, False, workers)
             self._audit(workers)
@@ -100,7 +102,7 @@ class Life:
         doubt = pair_doubt(self._samples(), max(machine.usable_cores() - threads, 0))
         self.ledger.record(
             "life", pair=self.pair.id, life=self.number, start_s=start_s,
-            seconds=time.monotonic() - began, rounds=count, doubt=doubt,
+            seconds=time.monotonic() - began, looks_s=self._spent, rounds=count, doubt=doubt,
             void=bool(doubt) and self.measure.rule.gives_verdicts
             and not (last is not None and last["void"]),
             load=machine.load(), gpus=machine.gpus(),
@@ -123,8 +125,8 @@ class Life:
             self._each(
                 found, "setting up", lambda w: w.send("setup"), lambda answer: {"setup": answer}
             )
-            for cell, worker in found:
-                self._gate(cell, worker)
+            with self._told("gate"):
+                self._gate(found)
             self._glance(found)
         except BaseException:
             for _, worker in found:
@@ -152,18 +154,45 @@ class Life:
                 self.ledger.record("report", cell=cell.id, report=found)
         return answers
 
-    def _gate(self, cell: Cell, worker: WorkerProcess) -> None:
-        """The whole gate, once a cell."""
-        known = self.ledger.reports[cell.id].get("check")
-        if known is not None and known["ok"]:
-            return
-        self.step(cell, "checking", 0.0)
+    def _untimed(
+        self, workers: list[tuple[Cell, WorkerProcess]], op: str, **arguments: Any
+    ) -> Iterator[tuple[Cell, WorkerProcess, dict[str, Any]]]:
+        """Answers to a command that is in no statistic.
+
+        All at once where systems run on GPUs: what takes long then are looks by some of the host's
+        cores. In turn on a CPU: threads that spin for work would take the other's cores.
+        """
+        at_once = all(cell.device == "cuda" for cell, _ in workers)
+        if at_once:
+            for cell, worker in workers:
+                self._ask(cell, lambda w=worker: w.send(op, **arguments))  # type: ignore[misc]
+        for cell, worker in workers:
+
+            def answer(worker: WorkerProcess = worker) -> dict[str, Any]:
+                return worker.receive(op) if at_once else worker.call(op, **arguments)
+
+            yield cell, worker, self._ask(cell, answer)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """The life's record says what it took."""
         began = time.monotonic()
-        check = self._ask(cell, lambda: worker.call("check"))
-        self._gate_s += time.monotonic() - began
-        self.ledger.record("report", cell=cell.id, report={"check": check})
-        if not check["ok"]:
-            self._fail(cell, Failure("incorrect", check["reason"]))
+        yield
+        self._spent[what] = self._spent.get(what, 0.0) + time.monotonic() - began
+
+    def _gate(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
+        """The whole gate, once a cell."""
+
+        def passed(cell: Cell) -> bool:
+            return bool(self.ledger.reports[cell.id].get("check", {"ok": False})["ok"])
+
+        new = [(cell, worker) for cell, worker in workers if not passed(cell)]
+        for cell, _ in new:
+            self.step(cell, "checking", 0.0)
+        for cell, _, check in self._untimed(new, "check"):
+            self.ledger.record("report", cell=cell.id, report={"check": check})
+            if not check["ok"]:
+                self._fail(cell, Failure("incorrect", check["reason"]))
 
     def _glance(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """The gate's first seeds in every life: their edges must be the first life's."""
@@ -267,21 +296,22 @@ class Life:
         """Hold what was measured against what is known, and check each worker again."""
         own = self._samples()
         by_cell = {c.id: [s for s in own if s["id"] == c.id] for c, _ in workers}
-        for cell, worker in workers:
-            samples = by_cell[cell.id]
-            fault = clocks.parent_fault(samples)
-            fault = fault or clocks.quiet_fault(samples) or audit.loss_fault(samples)
-            if not fault and self.thorough:
-                fault = self._probe(cell, worker, samples)
-            if not fault:
-                epoch = secrets.randbelow(EPOCHS)
-                fault = self._ask(
-                    cell,
-                    lambda w=worker, e=epoch: w.call("recheck", epoch=e, brief=not self.thorough),  # type: ignore[misc]
-                )["reason"]
-                fault = fault and f"after timing: {fault}"
-            if fault:
-                self._fail(cell, Failure("incorrect", fault))
+        with self._told("probe"):
+            for cell, worker in workers:
+                samples = by_cell[cell.id]
+                fault = clocks.parent_fault(samples)
+                fault = fault or clocks.quiet_fault(samples) or audit.loss_fault(samples)
+                if not fault and self.thorough:
+                    fault = self._probe(cell, worker, samples)
+                if fault:
+                    self._fail(cell, Failure("incorrect", fault))
+        with self._told("recheck"):
+            brief = not self.thorough
+            again = self._untimed(workers, "recheck", epoch=secrets.randbelow(EPOCHS), brief=brief)
+            for cell, _, answer in again:
+                if answer["reason"]:
+                    fault = f"after timing: {answer['reason']}"
+                    self._fail(cell, Failure("incorrect", fault))
         if self.pair.reference is not None:
             cells = (self.pair.reference, self.pair.system)
             checks = [self.ledger.reports[c.id]["check"] for c in cells]
@@ -338,7 +368,7 @@ class Life:
         digests = {}
         for cell, worker in workers:
             self._foresee(cell, worker, epoch)
-            report = self._ask(cell, lambda w=worker: w.call("verify", epoch=epoch))  # type: ignore[misc]
+        for cell, worker, report in self._untimed(workers, "verify", epoch=epoch):
             self.ledger.record("verified", cell=cell.id, worker=worker.pid, **report)
             if not report["ok"]:
                 fault = f"when every batch was looked at: {report['reason']}"

@@ -50,6 +50,17 @@ def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
     system.close()
 
 
+@pytest.mark.parametrize("policy", ["degree", "presc#2", "optimal"])
+def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(small_graph, policy):
+    found = []
+    for device in ("cuda", "cpu"):
+        system = cached(small_graph, policy, 0.3, "uva", device=device)
+        system.foresee(7)
+        found.append(system.stages.store.ranking)
+        system.close()
+    assert not found[0].is_cuda and torch.equal(*found)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("width", [1, 3, 120])
 @pytest.mark.parametrize("table", MISSES)

@@ -20,8 +20,6 @@ from gnnbench.cache.policy import (
     Footprint,
     Policy,
     cached_rows,
-    hotness,
-    ranking,
 )
 from gnnbench.cache.size import AUTO, fitting_rows
 from gnnbench.cache.trace import RATIOS, Trace
@@ -31,15 +29,14 @@ from gnnbench.stages.counts import (
     CACHE_RATIO,
     CACHE_ROWS,
     FILL_TIME,
-    HOTNESS_TIME,
     PEAK_TIME,
     PEAK_WITHOUT,
-    RANK_TIME,
     Measure,
 )
 from gnnbench.stages.features.base import Over, Point, RowStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
+from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
@@ -179,20 +176,11 @@ class StaticCache(CacheStore):
         return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
+        self.ranking, seconds = ranked_for(self.job, self._policy, footprint, epochs)
         begin = time.perf_counter()
-        graph, seed = self.job.graph, self.job.cell.seed
-        counted = hotness(self._policy, graph, footprint, epochs)
-        known = time.perf_counter()
-        self.ranking = ranking(counted, graph.num_nodes, seed)
-        ranked = time.perf_counter()
         self._fill(self.ranking[: self._cache.shape[0]])
-        filled = time.perf_counter()
-        return {
-            HOTNESS_TIME: known - begin,
-            RANK_TIME: ranked - known,
-            FILL_TIME: filled - ranked,
-            CACHE_ROWS: self._cache.shape[0],
-        }
+        filled = time.perf_counter() - begin
+        return {**seconds, FILL_TIME: filled, CACHE_ROWS: self._cache.shape[0]}
 
     def _fill(self, nodes: Tensor) -> None:
         rows = max(1, CHUNK_BYTES // max(1, self._row_bytes))

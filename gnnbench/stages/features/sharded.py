@@ -12,13 +12,14 @@ import time
 import torch
 from torch import Tensor
 
-from gnnbench.cache.policy import Footprint, Policy, cached_rows, hotness, ranking
+from gnnbench.cache.policy import Footprint, Policy, cached_rows
 from gnnbench.ops.access import NAIVE, PAGE_BYTES, PAGE_ORDERED, READERS
 from gnnbench.ops.features import gather
 from gnnbench.ops.sharded import gather_sharded
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import Over, RowStore
 from gnnbench.stages.features.cache import CHUNK_BYTES
+from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.shards import Shards
 from gnnbench.stages.features.uva import ZeroCopyGather
@@ -60,29 +61,21 @@ class ShardedRows(Over, RowStore):
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Rank, fill the own shard, and wait for those of the others; the seconds of each part."""
         below = super().prepare(footprint)
-        begin = time.perf_counter()
         graph, what = self.job.graph, "all rows"
-        known = ranked = begin
-        if self._whole:
-            held = torch.arange(graph.num_nodes)
-        else:
-            counted = hotness(self._policy, graph, footprint)
-            known = time.perf_counter()
-            held = ranking(counted, graph.num_nodes, self.job.cell.seed)[: self._rows]
+        seconds = {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
+        held = torch.arange(graph.num_nodes)
+        if not self._whole:
+            order, seconds = ranked_for(self.job, self._policy, footprint)
+            held = order[: self._rows]
             places = torch.full((graph.num_nodes,), -1, dtype=torch.int32)
             places[held] = torch.arange(self._rows, dtype=torch.int32)
             self._places = places.to(self.job.device)
             what = hashlib.sha256(held.numpy().tobytes()).hexdigest()
-            ranked = time.perf_counter()
+        begin = time.perf_counter()
         self._fill(held[self._shards.rank :: self._shards.ranks].contiguous())
         self._shards.share(what)
-        return {
-            **below,
-            HOTNESS_TIME: known - begin,
-            RANK_TIME: ranked - known,
-            FILL_TIME: time.perf_counter() - ranked,
-            CACHE_ROWS: self._shards.own.shape[0],
-        }
+        filled = time.perf_counter() - begin
+        return {**below, **seconds, FILL_TIME: filled, CACHE_ROWS: self._shards.own.shape[0]}
 
     def _fill(self, nodes: Tensor) -> None:
         own, rows = self._shards.own, max(1, CHUNK_BYTES // max(1, self._row_bytes))

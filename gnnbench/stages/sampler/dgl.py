@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
+PIECE = 1 << 24  # ids sent to a device at a time
 
 
 @dataclass(frozen=True)
@@ -81,14 +82,14 @@ class DglStage(SamplerStage):
         id_type, graph = ID_TYPES[spec.id_type], job.graph
         if id_type is torch.int32 and graph.num_edges >= 2**31:
             raise UnsupportedError("a graph of 2^31 edges or more needs sampler.id_type=int64")
-        # What is locked must be memory of its own, not a mapped file.
-        own = spec.topology == "uva"
-        csc = (*(t.to(id_type, copy=own) for t in (graph.indptr, graph.indices)),
-               torch.empty(0, dtype=id_type))  # fmt: skip
-        self._graph = dgl.graph(("csc", csc), num_nodes=graph.num_nodes).formats(["csc"])
+        own, no_ids = spec.topology == "uva", torch.empty(0, dtype=graph.indices.dtype)
+        arrays = (graph.indptr, graph.indices, no_ids)
         if spec.topology == "gpu":
-            self._graph = self._graph.to(job.device)
-        elif own:
+            csc = tuple(_on_device(t, id_type, job.device) for t in arrays)
+        else:  # what is locked must be memory of its own, not a mapped file
+            csc = tuple(t.to(id_type, copy=own) for t in arrays)
+        self._graph = dgl.graph(("csc", csc), num_nodes=graph.num_nodes).formats(["csc"])
+        if own:
             self._graph.create_formats_()
             self._graph.pin_memory_()
         self._id_type, self._topology = id_type, spec.topology
@@ -122,6 +123,14 @@ class DglStage(SamplerStage):
         """Unlock the topology."""
         if self._topology == "uva":
             self._graph.unpin_memory_()
+
+
+def _on_device(ids: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """``ids`` on a device, sent as they are: of DGL's width they are twice the bytes."""
+    found = torch.empty(ids.shape, dtype=dtype, device=device)
+    for there, here in zip(found.split(PIECE), ids.split(PIECE), strict=True):
+        there.copy_(here.to(device))
+    return found
 
 
 class DglBatch(Batch):
