@@ -22,7 +22,9 @@ from gnnbench.errors import EXIT_OK, EXIT_REGRESSION, GnnbenchError, UsageError
 EXPERIMENT = "advise"
 WITHIN = 1.1  # times the fastest choice's time
 MOST = 24  # choices a graph
-SPARED = 1  # graphs on which the advice may be worse
+SPARED = 1  # graphs on which the advice may be worse, of at least so many:
+GRAPHS = 5
+ASKED = ("dataset", "model", "hidden", "batch_size", "fanouts", "device", "seed")
 STAMP = "%Y%m%dT%H%M%SZ"
 Row = Mapping[str, Any]
 
@@ -71,7 +73,8 @@ def _written(path: Path) -> dict[str, Any]:
         told = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         told = None
-    if not isinstance(told, dict) or not {"written", "advice"} <= told.keys():
+    whole = isinstance(told, dict) and {"written", "advice"} <= told.keys() and told["advice"]
+    if not whole:
         raise UsageError(f"'{path}' holds no advice; give a file that 'write' has made, whole")
     return told
 
@@ -122,7 +125,7 @@ def judge(told: Mapping[str, Any], rows: Sequence[Row], started: str) -> list[Ju
 
 def _judged(dataset: str, advice: Mapping[str, Any], rows: Sequence[Row]) -> Judged:
     ranking = advice["ranking"]
-    cells = [_row(dataset, choice["settings"], rows) for choice in ranking]
+    cells = [_row(advice["setting"], choice["settings"], rows) for choice in ranking]
     times = [None if row is None else _over(row) for row in cells]
     measured = [(t, choice["settings"]) for t, choice in zip(times, ranking, strict=True) if t]
     fastest_over, fastest = min(measured, key=lambda m: m[0], default=(None, {}))
@@ -147,10 +150,13 @@ def _over(row: Row) -> float | None:
     return 1 / float(row["ratio"]) if row["ratio"] else None
 
 
-def _row(dataset: str, wanted: Mapping[str, Any], rows: Sequence[Row]) -> Row | None:
-    """Of the cell that is a choice: all its settings, and no cache below the store unsaid."""
+def _row(asked_of: Mapping[str, Any], wanted: Mapping[str, Any], rows: Sequence[Row]) -> Row | None:
+    """Of the cell that is a choice: what was asked, all its settings, no cache below the store
+    unsaid. One in doubt is none."""
     for row in rows:
-        if row["dataset"] != dataset or row["status"] != "ok" or not row["judged_s"]:
+        if row["status"] != "ok" or row["doubtful"] or not row["judged_s"]:
+            continue
+        if any(row[key] != _as_told(asked_of[key]) for key in ASKED):
             continue
         recipe = flat(json.loads(row["recipe"]))
         cached = "cache" in (recipe.get("features"), recipe.get("features.table"))
@@ -160,9 +166,15 @@ def _row(dataset: str, wanted: Mapping[str, Any], rows: Sequence[Row]) -> Row | 
     return None
 
 
+def _as_told(value: Any) -> Any:
+    """A setting as a table of results has it."""
+    return "/".join(map(str, value)) if isinstance(value, (list, tuple)) else value
+
+
 def passed(found: Sequence[Judged]) -> bool:
-    """Whether the advice held on all graphs but ``SPARED``."""
-    return sum(one.ok for one in found) >= len(found) - SPARED
+    """Whether the advice held on all graphs, of ``GRAPHS`` or more on all but ``SPARED``."""
+    spared = SPARED if len(found) >= GRAPHS else 0
+    return bool(found) and sum(one.ok for one in found) >= len(found) - spared
 
 
 def lines(found: Sequence[Judged]) -> list[str]:

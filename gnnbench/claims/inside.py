@@ -51,21 +51,22 @@ def hot_similarity(opened: Opened, row: Row) -> Estimate:
 def mapping_share(opened: Opened, row: Row) -> Estimate:
     """GPU memory that mapping a table took over its bytes, by what the driver had free.
 
-    That is the GPU's, and what the life beside mapped or made meanwhile is in it: the least of the
-    run's cells over the same table is this one's own. The driver takes memory by pieces, one more
-    or less of them is the interval.
+    That is the GPU's, and what the life beside mapped, made or gave back meanwhile is in it: told
+    is the least share that two of the run's cells over the same table agree in. The driver takes
+    memory by pieces, one more or less of them is the interval.
     """
     told = {
         one["id"]: opened.metrics.value(one["id"], "features", MAPPING_SHARE)
         for one in opened.run.cells
         if (one["dataset"], _dtype(one)) == (row["dataset"], _dtype(row))
     }
-    # 0: out of a piece that the driver had; below: another process gave memory back meanwhile
-    found = [share for share in told.values() if share is not None and share > 0]
-    if not found or told[row["id"]] is None:
-        return NOTHING
     piece = PIECE / (row["nodes"] * row["feature_dim"] * (4 if _dtype(row) == "float32" else 2))
-    return Estimate(min(found), min(found) - piece, min(found) + piece, len(found))
+    # 0: out of a piece that the driver had
+    found = sorted(share for share in told.values() if share is not None and share > 0)
+    agreed = [low for low, high in pairwise(found) if high - low <= piece]
+    if not agreed or told[row["id"]] is None:
+        return NOTHING
+    return Estimate(agreed[0], agreed[0] - piece, agreed[0] + piece, len(found))
 
 
 def _dtype(row: Row) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from random import Random
 from typing import Protocol
 
@@ -127,26 +128,29 @@ def _check_rows(system: Gated, batches: Sequence[Batch]) -> None:
 
     Each is looked at as late as a schedule may use it: when as many are valid as it holds.
     """
-    held: deque[tuple[Batch, Tensor]] = deque()
-
-    def look() -> None:
-        batch, rows = held.popleft()
-        gate.check_features(system.job.graph, batch.input_nodes, rows)
-
     store, most = system.stages.store, system.job.held
     assert store is not None
-    store.forget()
-    # As an epoch loads them, its last window alone a short one, for so long that the first buffer
-    # is written again; by chance, so that what is written there then is something else.
-    count = min(len(system.order.batches(0)), len(batches) + most + store.window)
-    further = Random(count).choices(batches, k=max(count - len(batches), 0))
-    epoch = [*batches, *further]
-    for nth, batch in enumerate(epoch):
-        if len(held) == most:
-            look()
-        held.append((batch, system.stages.load(epoch, nth)))
-    while held:
-        look()
+    held: deque[tuple[Batch, Tensor]] = deque()
+
+    def look(least: int) -> None:
+        while len(held) > least:
+            batch, rows = held.popleft()
+            gate.check_features(system.job.graph, batch.input_nodes, rows)
+
+    # As epochs load them, none of more batches than an epoch has, the last window alone a short
+    # one; for so long that all of a buffer is written again, by chance, so that what is written
+    # there then is something else. Copies: a window knows its batches by which object they are.
+    an_epoch = len(system.order.batches(0))
+    count = max(min(an_epoch, len(batches) + most + 2 * store.window) - len(batches), 0)
+    further = [copy(batch) for batch in Random(count).choices(batches, k=count)]
+    loaded = [*batches, *further]
+    for start in range(0, len(loaded), an_epoch):
+        epoch = loaded[start : start + an_epoch]
+        store.forget()
+        for nth, batch in enumerate(epoch):
+            look(most - 1)
+            held.append((batch, system.stages.load(epoch, nth)))
+        look(0)
 
 
 def _check_step(system: Gated, batch: Batch) -> float:

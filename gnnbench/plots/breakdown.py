@@ -23,13 +23,16 @@ from gnnbench.results.units import plural, times
 Row = dict[str, Any]
 PANEL = ("dataset", "model")
 WHOLE = "whole"
+WRAP = 38  # letters of a line of a bar's name
+CUT = 8.0  # times a bar of the longer half, where longer ones are cut off: all are to be seen
+ROOM = 1.7  # of a panel's width, in that of its longest bar: what is said stands behind bars
 PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
 def figure(run: Run) -> Figure | None:
-    """Phases alone, overlap and idle time, stacked; a marker for the measured wall time.
+    """Phases alone, overlap and idle time, in a row; a marker for the measured wall time.
 
-    The marker has the 95 % interval.
+    The marker has the 95 % interval. A bar many times as long as the others is cut off.
     A bar of which no phase is told is plain. A cell without a time has its status alone, a panel
     without any no scale; a bar of different work than the reference's is marked, and so is one in
     doubt. Groups of which nothing could run are named above the legend, which has only what is
@@ -40,12 +43,11 @@ def figure(run: Run) -> Figure | None:
     named, known = labels(run.cells), Metrics(run.metrics)
     found = style.groups(run.cells, PANEL)
     drawn = {k: rows for k, rows in found.items() if not _absent(rows)} or found
-    widest = max(len(rows) for rows in drawn.values())
-    slot = style.slot(_label(r, named) for rows in drawn.values() for r in rows)
-    result, axes = style.panels(len(drawn), 1.4 + slot * widest)
+    names = [_label(r, named) for rows in drawn.values() for r in rows]
+    result, axes = style.lying_panels([len(rows) for rows in drawn.values()], names)
     for ax, (key, rows) in zip(axes, drawn.items(), strict=True):
         ax.set_title(", ".join(filter(None, key)), fontsize=9)
-        ax.set_ylabel("time per epoch [s]" + _cut(rows), fontsize=8)
+        ax.set_xlabel("time per epoch [s]" + _cut(rows), fontsize=8)
         _panel(ax, rows, named, known)
     style.head(result, "Epoch time by phase", named, PANEL)
     absent = "; ".join(", ".join(filter(None, key)) for key in found if key not in drawn)
@@ -72,27 +74,36 @@ def _absent(rows: Sequence[Row]) -> bool:
 def _cut(rows: Sequence[Row]) -> str:
     batches = {(r["batches"], r["epoch_batches"]) for r in rows if r.get("batches")}
     cut = {b for b, whole in batches if whole and b < whole}
-    return f"\n(first {plural(max(cut), 'batch')})" if cut else ""
+    return f", first {plural(max(cut), 'batch')}" if cut else ""
 
 
 def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None:
     told = [r for r in rows if _measured(r)]
-    tallest = max((r["epoch_wall_s"] for r in told), default=0.0)
-    sure = [r for r in told if r["status"] == "ok"]  # a doubtful interval stretches no axis
-    top = max((_interval(r, known)[1] for r in sure), default=tallest) or 1.0
-    top = max(top, tallest)
-    top = min(top, style.REACH * tallest or top)
-    for x, row in enumerate(rows):
+    longest = _longest([r["epoch_wall_s"] for r in told])
+    whole = [r for r in told if r["epoch_wall_s"] <= longest]
+    sure = [r for r in whole if r["status"] == "ok"]  # a doubtful interval stretches no axis
+    top = max((_interval(r, known)[1] for r in sure), default=longest) or 1.0
+    top = min(max(top, longest), style.REACH * longest or top)
+    for y, row in enumerate(rows):
         if _measured(row):
-            _bar(ax, x, row, known, top)
+            _bar(ax, y, row, known, top)
         else:
-            style.failure(ax, x, row["status"])
-    ax.set_xticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
-    ax.set_xlim(-0.6, len(rows) - 0.4)
-    ax.set_ylim(0, top * 1.25)
-    ax.tick_params(axis="y", labelsize=8)
-    if not any(_measured(r) for r in rows):
-        style.nothing(ax)
+            style.failure(ax, y, row["status"], lying=True)
+    ax.set_yticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
+    ax.set_ylim(len(rows) - 0.4, -0.6)  # the first on top
+    ax.set_xlim(0, top * ROOM)
+    ax.tick_params(axis="x", labelsize=8)
+    if not told:
+        style.nothing(ax, lying=True)
+
+
+def _longest(walls: Sequence[float]) -> float:
+    """The longest of the bars that are drawn whole, at least half of them."""
+    ordered = sorted(walls)
+    for nth in range((len(ordered) + 1) // 2, len(ordered)):
+        if ordered[nth] > CUT * ordered[nth - 1]:
+            return ordered[nth - 1]
+    return ordered[-1] if ordered else 0.0
 
 
 def _measured(row: Row) -> bool:
@@ -100,8 +111,8 @@ def _measured(row: Row) -> bool:
 
 
 def _label(row: Row, named: Labels) -> str:
-    name = named.system(row, "\n").replace("-native-", "-native-\n") + style.doubt(row)
-    return "\n".join([name, *named.varying(row, PANEL).values()])
+    told = [named.system(row) + style.doubt(row), ", ".join(named.varying(row, PANEL).values())]
+    return "\n".join(line for part in told for line in textwrap.wrap(part, WRAP))
 
 
 def _parts(row: Row, known: Metrics) -> dict[str, float]:
@@ -121,35 +132,39 @@ def _interval(row: Row, known: Metrics) -> tuple[float, float]:
     return (wall, wall) if low is None or high is None else (low, high)
 
 
-def _bar(ax: Axes, x: int, row: Row, known: Metrics, top: float) -> None:
-    bottom = 0.0
-    different = row["work_class"] == "different"
-    for part, height in _parts(row, known).items():
-        ax.bar(
-            x, height, 0.66, bottom=bottom, color=style.PHASE_COLOURS[part],
+def _bar(ax: Axes, y: int, row: Row, known: Metrics, top: float) -> None:
+    end, different = 0.0, row["work_class"] == "different"
+    for part, width in _parts(row, known).items():
+        width = max(min(width, top - end), 0.0)
+        ax.barh(
+            y, width, 0.66, left=end, color=style.PHASE_COLOURS[part],
             edgecolor="black" if different else "white", linewidth=0.8 if different else 0.4,
             linestyle=(0, (3, 2)) if different else "-", alpha=style.paleness(row),
         )  # fmt: skip
-        bottom += height
-    end = style.interval(ax, x, row["epoch_wall_s"], *_interval(row, known), top)
+        end += width
+    wall = row["epoch_wall_s"]
+    if wall > top:
+        style.arrow(ax, y, top, "bar", lying=True)
+    else:
+        end = max(end, style.interval(ax, y, wall, *_interval(row, known), top, lying=True))
     ax.annotate(
-        _caption(row), (x, max(bottom, end)), xytext=(0, 4), textcoords="offset points",
-        ha="center", va="bottom", fontsize=7,
+        _caption(row, wall > top), (end, y), xytext=(7, 0), textcoords="offset points",
+        ha="left", va="center", fontsize=7,
     )  # fmt: skip
 
 
-def _caption(row: Row) -> str:
-    lines = []
+def _caption(row: Row, cut: bool) -> str:
+    words = [f"{row['epoch_wall_s']:.3g} s"] if cut else []
     if row["status"] != "ok":
-        lines.append(row["status"])
+        words.append(row["status"])
     if row["work_class"] == "different":
-        lines.append("different work")
+        words.append("different work")
     elif row["ratio"] is not None:
         # Bars are times of their own rounds: only the ratio's interval tells two of them apart.
-        lines.append(times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]))
-        words = [row["verdict"], "equivalent" if row["work_class"] == "equivalent" else ""]
-        lines += [", ".join(filter(None, words))] if any(words) else []
-    return "\n".join(lines)
+        words.append(times(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"]))
+        words.append(row["verdict"] or "")
+        words.append("equivalent" if row["work_class"] == "equivalent" else "")
+    return ", ".join(filter(None, words))
 
 
 def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
@@ -175,6 +190,6 @@ def _legend(rows: Sequence[Row], known: Metrics) -> list[Any]:
     if any(r["work_class"] == "different" for r in told):
         handles.append(
             Patch(facecolor="white", edgecolor="black", linestyle=(0, (3, 2)),
-                  label="different work: do not compare heights")
+                  label="different work: do not compare lengths")
         )  # fmt: skip
     return handles

@@ -27,7 +27,10 @@ def figure(run: Run) -> Figure:
     top = max(ax.get_ylim()[1] for ax in axes[: len(found)])
     for ax in axes[: len(found)]:
         ax.set_ylim(0, top)
-    axes[0].set_ylabel(f"{across.steps_of(found)}, slowest rank (s)")
+    for ax in axes[: len(found)]:
+        place = ax.get_subplotspec()
+        if place is not None and place.is_first_col():
+            ax.set_ylabel(f"{across.steps_of(found)}, slowest rank (s)")
     axes[0].legend(fontsize=8, frameon=False)
     _bytes(axes[-1], found)
     first = found[0]

@@ -33,6 +33,7 @@ LABELS = {
 Row = dict[str, Any]
 LETTER = 0.078  # width of a letter of a title; inches
 WIDEST = 42.0  # of panels beside one another; inches
+LYING = 6.5, 0.16, 0.22, 0.9  # a panel of bars that lie: width, a line, a row, a panel; inches
 DOUBT = " (?)"
 PALE = 0.35  # opacity
 # Of few lives an interval may be many times what is measured: bars are to be read beside it.
@@ -48,13 +49,33 @@ def common(rows: Sequence[Row], key: str) -> str:
 def panels(count: int, width: float, most: int = 3) -> tuple[Figure, list[Axes]]:
     """A row of panels, wrapped after ``most``, or where it would be too wide to be looked at;
     without pyplot's global state."""
-    columns = min(count, most, max(int(WIDEST // width), 1))
+    width = min(width, WIDEST)
+    columns = min(count, most, int(WIDEST // width))
     lines = -(-count // columns)
     figure = Figure(figsize=(max(width * columns, 5.0), 3.6 * lines + 0.6), layout="constrained")
     axes = [figure.add_subplot(lines, columns, i + 1) for i in range(count)]
     for ax in axes:
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(axis="y", linewidth=0.4, alpha=0.5)
+        ax.set_axisbelow(True)
+    return figure, axes
+
+
+def lying_panels(rows: Sequence[int], labels: Collection[str]) -> tuple[Figure, list[Axes]]:
+    """Panels for bars that lie, each of so many, their names of one or several lines on the left:
+    one below the other, in two columns from the fourth on."""
+    width, line, row, rest = LYING
+    columns = 2 if len(rows) > 3 else 1
+    width += LETTER * max(len(part) for label in labels for part in label.split("\n"))
+    slot = row + line * max(label.count("\n") + 1 for label in labels)
+    most = [max(rows[i : i + columns]) for i in range(0, len(rows), columns)]
+    heights = [rest + slot * count for count in most]
+    figure = Figure(figsize=(width * columns, sum(heights) + 0.9), layout="constrained")
+    grid = figure.add_gridspec(len(most), columns, height_ratios=heights)
+    axes = [figure.add_subplot(grid[i // columns, i % columns]) for i in range(len(rows))]
+    for ax in axes:
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.grid(axis="x", linewidth=0.4, alpha=0.5)
         ax.set_axisbelow(True)
     return figure, axes
 
@@ -136,35 +157,61 @@ def groups(rows: Sequence[Row], axes: Collection[str]) -> dict[tuple[str, ...], 
     return found
 
 
-def interval(ax: Axes, x: float, at: float, low: float, high: float, top: float) -> float:
+def interval(
+    ax: Axes, place: float, at: float, low: float, high: float, top: float, lying: bool = False
+) -> float:
     """A marker with its interval, cut off at ``top`` with an arrow; returns where it ends."""
     end = max(at, min(high, top))
+    x, y = (at, place) if lying else (place, at)
+    ends = [[max(at - low, 0.0)], [end - at]]
     ax.errorbar(
-        x, at, yerr=[[max(at - low, 0.0)], [end - at]], fmt="D", color="black", markersize=3.5,
-        capsize=0 if high > end else 3, lw=1,
+        x, y, xerr=ends if lying else None, yerr=None if lying else ends, fmt="D", color="black",
+        markersize=3.5, capsize=0 if high > end else 3, lw=1,
     )  # fmt: skip
     if high > end:
-        ax.plot([x], [end], color="black", marker="^", markersize=6, gid="cut off")
+        arrow(ax, place, end, "cut off", lying)
     return end
 
 
-def failure(ax: Axes, x: float, status: str) -> None:
+def arrow(ax: Axes, place: float, end: float, what: str, lying: bool = False) -> None:
+    """What goes on beyond the panel: ``what``, the key of a legend's words."""
+    x, y, marker = (end, place, ">") if lying else (place, end, "^")
+    ax.plot([x], [y], color="black", marker=marker, markersize=6, gid=what)
+
+
+def failure(ax: Axes, place: float, status: str, lying: bool = False) -> None:
     """A status in place of a bar: in words alone, so that it is no result by its looks."""
+    turned: dict[str, Any] = {
+        "x": place, "y": 0.03, "rotation": 90, "ha": "center", "va": "bottom",
+        "transform": ax.get_xaxis_transform(),
+    }  # fmt: skip
+    if lying:
+        turned = {
+            "x": 0.01, "y": place, "ha": "left", "va": "center",
+            "transform": ax.get_yaxis_transform(),
+        }  # fmt: skip
     ax.text(
-        x, 0.03, f"no result: {status}", rotation=90, ha="center", va="bottom", fontsize=8,
-        color="#666666", style="italic", transform=ax.get_xaxis_transform(), gid="no result",
+        s=f"no result: {status}", fontsize=8, color="#666666", style="italic", gid="no result",
+        **turned,
     )  # fmt: skip
 
 
-def nothing(ax: Axes) -> None:
+def nothing(ax: Axes, lying: bool = False) -> None:
     """A panel in which nothing was measured has no scale."""
-    ax.set_ylim(0, 1)
-    ax.set_yticks([])
-    ax.set_ylabel("")
+    if lying:
+        ax.set(xlim=(0, 1), xticks=[], xlabel="")
+    else:
+        ax.set(ylim=(0, 1), yticks=[], ylabel="")
+
+
+ARROWS = {"cut off": "the interval goes on", "bar": "the bar goes on: its time stands beside it"}
 
 
 def cut_off(axes: Iterable[Axes]) -> list[Line2D]:
     """What a legend says of arrows, where there are any."""
-    if not any(line.get_gid() == "cut off" for ax in axes for line in ax.lines):
-        return []
-    return [Line2D([], [], color="black", marker="^", lw=0, label="the interval goes on")]
+    drawn = {str(line.get_gid()): line for ax in axes for line in ax.lines}
+    return [
+        Line2D([], [], color="black", marker=drawn[what].get_marker(), lw=0, label=words)
+        for what, words in ARROWS.items()
+        if what in drawn
+    ]

@@ -47,6 +47,12 @@ def test_what_is_asked_is_the_experiments_own():
     }
 
 
+SETTING = {
+    "model": "gcn", "hidden": 64, "batch_size": 1024, "fanouts": [15, 10, 5], "device": "cpu",
+    "threads": 0, "seed": 0,
+}  # fmt: skip
+
+
 def choice(sampler, **more):
     settings = {"sampler": sampler, "features": "host", "order": "as-drawn", **more}
     return {"settings": settings, "batch_s": 0.1, "first_s": 0.2}
@@ -58,6 +64,7 @@ def row(dataset, sampler, over, status="ok", features="host", ref="b", **more):
     recipe = {"sampler": {"name": sampler}, "features": {"name": features, **more}}
     recipe["order"] = {"name": "as-drawn"}
     return {
+        **SETTING, "fanouts": "15/10/5", "threads": 2, "doubtful": "",
         "dataset": dataset, "status": status, "batches": 8, "recipe": json.dumps(recipe),
         "judged_s": over and (over if sampler == "a" else 10 * over), "id": sampler,
         "reference_id": ref, "ratio": (over and sampler != ref and 1 / over) or None,
@@ -65,7 +72,10 @@ def row(dataset, sampler, over, status="ok", features="host", ref="b", **more):
 
 
 def told(*datasets):
-    advice = {name: {"ranking": [choice("a"), choice("b")]} for name in datasets}
+    advice = {
+        name: {"setting": {**SETTING, "dataset": name}, "ranking": [choice("a"), choice("b")]}
+        for name in datasets
+    }
     return {"profile": "cpu", "written": "20260101T000000Z", "advice": advice}
 
 
@@ -83,6 +93,32 @@ def test_a_tenth_is_near_and_more_is_not():
     text = "\n".join(lines([near, far]))
     assert "g: 1.10x of the fastest; expected 1 s, took 1.1 s; sampler=a" in text
     assert "within 10% of the fastest on 1 of 2 graphs" in text
+
+
+OTHER = {
+    "model": "gat", "hidden": 8, "batch_size": 64, "fanouts": "2/2", "device": "cuda", "seed": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_rows_of_another_setting_are_none_of_the_advice(key):
+    rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), key: OTHER[key]}]
+    (found,) = judge(told("g"), rows, LATER)
+    assert not found.ok and found.reason == "1 of 2 choices have no result"
+
+
+def test_a_row_in_doubt_is_no_result():
+    rows = [row("g", "a", 1.0), {**row("g", "b", 2.0), "doubtful": "other programs ran"}]
+    (found,) = judge(told("g"), rows, LATER)
+    assert not found.ok and found.reason == "1 of 2 choices have no result"
+
+
+def test_a_graph_is_spared_of_five_alone():
+    rows = [row(g, "a", 1.11 if g == "far" else 1.0) for g in ("g", "far")]
+    rows += [row(g, "b", 1.0) for g in ("g", "far")]
+    near, far = judge(told("g", "far"), rows, LATER)
+    assert passed([near] * 4) and passed([near])
+    assert not passed([near] * 3 + [far]) and not passed([far]) and not passed([])
 
 
 @pytest.mark.parametrize("lacking", [row("g", "b", None), row("g", "b", 1.0, "incorrect")])
@@ -131,7 +167,9 @@ def test_words_that_are_none():
         main(["guess"])
 
 
-@pytest.mark.parametrize("text", [None, '{"written": "2026', "[]", '{"written": ""}'])
+@pytest.mark.parametrize(
+    "text", [None, '{"written": "2026', "[]", '{"written": ""}', '{"written": "", "advice": {}}']
+)
 def test_a_file_that_holds_no_advice(tmp_path, text, monkeypatch):
     from gnnbench.results import reader
 

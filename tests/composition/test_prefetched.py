@@ -13,6 +13,7 @@ from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.window import BatchRows, WindowStore
 
 SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
+TWENTY = {**SMALL, "batch_size": 10}
 STAGES = {
     "host": {},
     "cache": {"features": "cache", "features.policy": "degree", "features.ratio": 0.3},
@@ -205,9 +206,46 @@ def test_memory_of_a_window_is_not_anothers_while_its_rows_are_held(
 ):
     """With as many buffers as an epoch needs all is well, its last window a short one or not."""
     settings = prefetch(depth, **{"features": "window", "features.window": window})
-    system = make(small_graph, settings=settings, **SMALL)
+    system = make(small_graph, settings=settings, **TWENTY)
     assert system.check().ok
     system.stages.store = Turns(system.job, window, buffers)
     assert system.check().ok
     system.stages.store = Turns(system.job, window, buffers - 1)
     assert "feature rows differ" in system.check().reason
+
+
+class Places(WindowStore):
+    """Right rows of a window's first batches, others of those behind."""
+
+    def __init__(self, job, window, right):
+        super().__init__(job, HostGather(job), window)
+        self._right = right
+        self.windows = []
+
+    def _fetched(self, batches, announced):
+        found = super()._fetched(batches, announced)
+        self.windows.append(len(batches))
+        parts = [found.rows(nth) + (nth >= self._right) for nth in range(len(batches))]
+        return BatchRows(torch.cat(parts), batches)
+
+
+@pytest.mark.parametrize("depth", [None, 0, 2])
+@pytest.mark.parametrize("right", range(9))
+def test_the_gate_looks_at_every_place_of_a_window(right, depth, small_graph, one_thread):
+    settings = {"features": "window", "features.window": 8}
+    settings = settings if depth is None else prefetch(depth, **settings)
+    system = make(small_graph, settings=settings, **TWENTY)
+    system.stages.store = Places(system.job, 8, right)
+    report = system.check()
+    assert report.ok == (right == 8) and ("feature rows differ" in report.reason) == (right < 8)
+
+
+@pytest.mark.parametrize("size,epochs", [(100, [2, 2, 1]), (200, [1] * 5), (50, [4, 1])])
+def test_of_a_short_epoch_the_gate_asks_for_no_longer_window(size, epochs, small_graph, one_thread):
+    """Five batches of few, which an epoch's are gone through again for."""
+    settings = {"features": "window", "features.window": 8}
+    system = make(small_graph, settings=settings, batch_size=size, fanouts=(3, 2))
+    system.stages.store = Places(system.job, 8, 8)
+    system.stages.store.windows = windows = []
+    assert system.check().ok
+    assert windows[: len(epochs)] == epochs

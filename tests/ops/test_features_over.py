@@ -10,6 +10,7 @@ from gnnbench.errors import UsageError
 from gnnbench.ops.features import gather_over_out
 
 NODES = 900
+SHARED = torch.zeros(3, 2)
 
 
 def entries(nodes=NODES):
@@ -97,6 +98,19 @@ def test_a_slot_behind_the_rows_that_are_kept_is_none():
         ({"ids": torch.tensor([-1, 0])}, "ids holds -1 at position 0"),
         ({"kept": torch.zeros(1, 3)}, "kept must have rows of the table's shape"),
         ({"kept": torch.zeros(1, 2).int()}, "kept must be float32"),
+        (
+            {
+                "table": torch.zeros(4, 2, 3),
+                "out": torch.zeros(2, 2, 3),
+                "kept": torch.zeros(1, 3, 2),
+            },
+            "kept must have rows of the table's shape",
+        ),
+        ({"kept": SHARED[1:], "out": SHARED[:2]}, "out must not overlap kept"),
+        ({"kept": SHARED[:2], "out": SHARED[:2]}, "out must not overlap kept"),
+        ({"generation": -1}, "generation is -1, it must be at least 0"),
+        ({"generation": 2**31 - 1}, "generation is 2147483647"),
+        ({"generation": 2**32 + 1}, "generation is 4294967297"),
         ({"slots": torch.zeros(3).int()}, "slots must have one entry for each of the table's rows"),
         ({"generations": torch.zeros(4)}, "generations must be int32"),
         ({"out": torch.zeros(1, 2)}, "out must have one row"),
@@ -111,3 +125,13 @@ def test_bad_arguments(change, message):
     }  # fmt: skip
     with pytest.raises(UsageError, match=message):
         gather_over_out(**given_)
+
+
+def test_rows_beside_one_another_in_memory_do_not_overlap():
+    table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
+    both = torch.zeros(4, 2)
+    assert (
+        gather_over_out(table, both[:2], slots, generations, 1, torch.tensor([1, 3]), both[2:]) == 0
+    )
+    assert both[2:].tolist() == [[2, 3], [6, 7]]
+    assert gather_over_out(table, both[1:1], slots, generations, 1, torch.arange(4), both) == 0

@@ -64,13 +64,14 @@ def test_breakdown_shows_bars_failures_and_marks(folder):
     (ax,) = figure.axes
     bars = ax.patches
     assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle; none of a failure
-    assert [b.get_height() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
-    assert [b.get_y() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
+    assert [b.get_width() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
+    assert [b.get_x() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
     texts = [t.get_text() for t in ax.texts]
     assert {f"no result: {s}" for s in ("missing_dep", "incorrect", "oom_host")} <= set(texts)
-    assert "0.81x\nequivalent" in texts
+    assert "0.81x, equivalent" in texts
     assert any("different work" in t for t in texts)
-    assert "[s]" in ax.get_ylabel() and "first 4 batches" in ax.get_ylabel()
+    assert ax.get_xlabel() == "time per epoch [s], first 4 batches"
+    assert ax.yaxis_inverted()  # the first row on top
     assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
     (legend,) = figure.legends
     assert legend.get_title().get_text() == "not here: elsewhere, gcn"
@@ -84,9 +85,41 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
     (folder / "metrics.csv").write_text(metrics.replace("4.5", "37.5", 1))
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
-    ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
-    assert ends == [7.5] and ax.get_ylim()[1] == pytest.approx(9.375)  # 2 and 2.5 bars high
+    ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ends == [7.5] and ax.get_xlim()[1] == pytest.approx(7.5 * 1.7)  # 2 bars, and words
     assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
+
+
+def drawn_as(tmp_path, walls):
+    """The panel of bars of these times, and its legend's words."""
+    rows = [
+        cell(f"s{n}", **{**TIMES, "id": f"s{n}", "epoch_wall_s": w}) for n, w in enumerate(walls)
+    ]
+    folder = write(tmp_path, rows, [])
+    (folder / "metrics.csv").unlink()  # plain bars
+    figure = breakdown.figure(reader.read(folder))
+    return figure.axes[0], legend_of(figure)
+
+
+@pytest.mark.parametrize("walls,longest", [([1.0, 0.5, 20.0], 1.0), ([30.0, 1.0, 0.5, 20.0], 1.0)])
+def test_a_bar_that_would_hide_the_others_is_cut_off_and_its_time_told(tmp_path, walls, longest):
+    ax, words = drawn_as(tmp_path, walls)
+    assert [b.get_width() for b in ax.patches] == [min(w, longest) for w in walls]
+    cut = [w for w in walls if w > longest]
+    arrows = [line for line in ax.lines if line.get_gid() == "bar"]
+    assert [line.get_xdata()[0] for line in arrows] == [longest] * len(cut)
+    assert [t.get_text().split(",")[0] for t in ax.texts if " s" in t.get_text()] == [
+        f"{w:.3g} s" for w in cut
+    ]
+    assert words[-1].startswith("the bar goes on")
+
+
+@pytest.mark.parametrize("walls", [[1.0, 20.0], [1.0, 3.0, 9.0], [20.0], [1.0, 20.0, 20.0]])
+def test_half_of_the_bars_at_least_and_those_not_far_apart_are_drawn_whole(tmp_path, walls):
+    ax, words = drawn_as(tmp_path, walls)
+    cut = walls == [1.0, 20.0]
+    assert [b.get_width() for b in ax.patches] == ([1.0, 1.0] if cut else walls)
+    assert ("the bar goes on" in words[-1]) == cut
 
 
 def test_a_doubtful_interval_stretches_no_axis(tmp_path):
@@ -95,8 +128,8 @@ def test_a_doubtful_interval_stretches_no_axis(tmp_path):
     metrics = (folder / "metrics.csv").read_text()
     (folder / "metrics.csv").write_text("7.0".join(metrics.rsplit("4.5", 1)))
     (ax,) = breakdown.figure(reader.read(folder)).axes
-    assert ax.get_ylim()[1] == pytest.approx(4.5 * 1.25)  # of the first row, which is in no doubt
-    ends = [line.get_ydata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ax.get_xlim()[1] == pytest.approx(4.5 * 1.7)  # of the first row, which is in no doubt
+    ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
     assert ends == [4.5]
 
 
@@ -119,7 +152,7 @@ def test_cells_that_differ_have_bars_and_curves_of_their_own(tmp_path, axis, oth
     assert list(curves.values()) == [[3.0, 2.0], [5.0, 4.0]]
     assert list(curves)[1] == f"s, {words}" and not ax.collections
     (ax,) = breakdown.figure(run).axes
-    labels = [t.get_text() for t in ax.get_xticklabels()]
+    labels = [t.get_text() for t in ax.get_yticklabels()]
     assert labels[1] == f"s\n{words}" and labels[0] != labels[1]
 
 
@@ -161,7 +194,7 @@ def legend_of(figure):
 
 def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
     figure = breakdown.figure(reader.read(folder))
-    labels = [t.get_text() for t in figure.axes[0].get_xticklabels()]
+    labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
     assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
     assert legend_of(figure)[-1].startswith("(?), pale: in doubt")
 
@@ -172,14 +205,14 @@ def test_bars_of_a_time_in_doubt_are_pale_and_others_are_not(tmp_path, values):
     figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
     (ax,) = figure.axes
     assert [b.get_alpha() for b in ax.patches] == [None] * 5 + [style.PALE] * 5
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["baseline", "dgl (?)"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["baseline", "dgl (?)"]
     assert "(?), pale: in doubt; the table says why" in legend_of(figure)
 
 
 def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
     figure = breakdown.figure(reader.read(write(tmp_path, [ROWS[2], ROWS[5]], [])))
     (ax,) = figure.axes
-    assert not ax.patches and not ax.lines and not ax.get_yticks().size and not ax.get_ylabel()
+    assert not ax.patches and not ax.lines and not ax.get_xticks().size and not ax.get_xlabel()
     assert [t.get_text() for t in ax.texts] == ["no result: missing_dep", "no result: oom_host"]
     assert legend_of(figure) == []
 
@@ -189,7 +222,7 @@ def test_a_time_whose_phases_nobody_told_has_a_bar_below_its_marker(tmp_path):
     (folder / "metrics.csv").unlink()
     figure = breakdown.figure(reader.read(folder))
     (bar,) = figure.axes[0].patches
-    assert bar.get_height() == 3.75 and legend_of(figure)[0] == "phases not told apart"
+    assert bar.get_width() == 3.75 and legend_of(figure)[0] == "phases not told apart"
 
 
 def test_the_legend_has_only_the_phases_that_are_drawn(tmp_path):

@@ -51,7 +51,12 @@ class MatchStore(Over, RowStore):
         ids = ids.to(self.job.device)
         if self._over is not None:
             kept = self._nothing if self._last is None else self._last
-            self._last = self._over.rows(kept, self._lookup, ids, remember=True)
+            try:
+                self._last = self._over.rows(kept, self._lookup, ids, remember=True)
+            except BaseException:  # of some ids the places are told, and the rows are not there
+                self._lookup.remembered()
+                self.forget()
+                raise
             return self._last
         self._last = self._assembled(ids, self._lookup.find(ids), self._last)
         self._lookup.remember(ids)

@@ -1,5 +1,6 @@
 #include "cpu/features/gather.h"
 
+#include <limits>
 #include <vector>
 
 #include "bindings/cpu/memory.h"
@@ -49,13 +50,25 @@ Tensor gather_cpu(Tensor table, Tensor ids) {
   return out;
 }
 
+// Rows of the table's shape and type, however many.
+bool like_rows(const Tensor& table, const Tensor& rows, const char* name) {
+  check_layout(rows, name, table.dim());
+  check_dtype(rows, name, table.scalar_type());
+  check_cpu(rows, name);
+  bool same = true;
+  for (int64_t d = 1; d < table.dim(); ++d) same = same && rows.size(d) == table.size(d);
+  return same;
+}
+
 void check_out(const Tensor& table, const Tensor& ids, const Tensor& out) {
-  check_layout(out, "out", table.dim());
-  check_dtype(out, "out", table.scalar_type());
-  check_cpu(out, "out");
-  bool same = out.size(0) == ids.numel();
-  for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
+  const bool same = like_rows(table, out, "out") && out.size(0) == ids.numel();
   if (!same) fail("out must have one row of the table's shape for each of the ids");
+}
+
+bool overlap(const Tensor& one, const Tensor& other) {
+  if (one.numel() == 0 || other.numel() == 0) return false;
+  const char *a = data<const char>(one), *b = data<const char>(other);
+  return a < b + other.size(0) * row_bytes_of(other) && b < a + one.size(0) * row_bytes_of(one);
 }
 
 void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
@@ -68,10 +81,10 @@ int64_t gather_over_out_cpu(Tensor table, Tensor kept, Tensor slots, Tensor gene
                             int64_t generation, bool remember, Tensor ids, Tensor out) {
   check(table, ids);
   check_out(table, ids, out);
-  check_layout(kept, "kept", table.dim());
-  check_dtype(kept, "kept", table.scalar_type());
-  check_cpu(kept, "kept");
-  if (row_bytes_of(kept) != row_bytes_of(table)) fail("kept must have rows of the table's shape");
+  if (!like_rows(table, kept, "kept")) fail("kept must have rows of the table's shape");
+  if (overlap(kept, out)) fail("out must not overlap kept, which is read meanwhile");
+  if (generation < 0 || generation >= std::numeric_limits<int32_t>::max())
+    fail("generation is ", generation, ", it must be at least 0 and below 2^31 - 1");
   check_entries(slots, "slots", table.size(0));
   check_entries(generations, "generations", table.size(0));
   const Kept rows{data<const char>(kept),

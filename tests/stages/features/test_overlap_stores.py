@@ -61,6 +61,17 @@ def test_the_papers_example():
     assert counted() == {"host": 8, "reused": 3}
 
 
+def test_match_serves_right_rows_after_a_batch_that_it_refused():
+    """Places that the refused batch told of are not those of any rows."""
+    store, _ = made(Match(), torch.arange(60.0)[:, None].repeat(1, 3))
+    for ids in ([0, 1, 2, 3], [10, 11, 2, 60], [5, 6, 3, 2], [10, 11, 7, 8], [7, 10, 0, 5]):
+        if 60 in ids:
+            with pytest.raises(UsageError, match="ids holds 60 at position 3"):
+                store.load(batch(ids))
+        else:
+            assert store.load(batch(ids))[:, 0].tolist() == ids
+
+
 def test_over_another_store_that_one_is_asked_for_no_others():
     store, counted = made(Match(table=Cache(policy="random", ratio=0.5)), table())
     store.prepare(lambda epoch: iter([]))
