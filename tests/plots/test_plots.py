@@ -271,4 +271,4 @@ def test_panels_are_no_wider_together_than_can_be_looked_at(count, width, most, 
     figure, axes = style.panels(count, width, most)
     assert len(axes) == count
     assert axes[0].get_subplotspec().get_gridspec().ncols == columns
-    assert figure.get_size_inches()[0] == pytest.approx(width * columns)
+    assert figure.get_size_inches()[0] == pytest.approx(min(width, 42.0) * columns)
