@@ -89,7 +89,7 @@ def _run(run: Run, results: Path) -> list[str]:
     lines += [f"`{command(run.record)}`, {revision(run.record)} ({links});"]
     lines += [f"{table.heading(run.cells)}.", ""]
     if run.record.get("finished") is False:
-        lines += ["The run was ended before all of its cells were measured.", ""]
+        lines += ["The run was ended before its end: cells or comparisons may be missing.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
     overlap = overlap_table.overlap_table(run.cells, run.metrics)

@@ -12,6 +12,7 @@ from typing import Any
 Row = dict[str, Any]
 Ends = tuple[str, str]
 
+SMALL = 0.05  # a ratio of which two digits behind the point would be one that counts
 VAST = 10  # times the value: an interval that wide tells nothing but that
 
 
@@ -122,14 +123,18 @@ def milliseconds(value: float | None, digits: int = 3) -> str:
 
 
 def times(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """A ratio with its interval: ``1.32x [1.29, 1.36]``."""
+    """A ratio with its interval: ``1.32x [1.29, 1.36]``; a small one to two digits that count."""
     if value is None:
         return ""
+    small = 0 < value < SMALL
+
+    def told(number: float) -> str:
+        return f"{number:.2g}" if small and number < SMALL else f"{number:.2f}"
+
     interval = ""
     if low is not None and high is not None:
-        vast = high > VAST * value
-        interval = f" [{low:.2f}, {'...' if vast else f'{high:.2f}'}]"
-    return f"{value:.2f}x{interval}"
+        interval = f" [{told(low)}, {'...' if high > VAST * value else told(high)}]"
+    return f"{told(value)}x{interval}"
 
 
 def percent(value: float | None) -> str:
