@@ -92,10 +92,10 @@ def test_a_delay_that_the_kernel_cannot_make_is_told(monkeypatch):
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_run_leaves_nothing(sign):
     run = subprocess.Popen([*COMMAND, "run", "--name", NAME, "--", "sleep", "1000"])
-    until = time.monotonic() + 30
-    while not all(network.processes(f"{NAME}-{i}") for i in (1, 2)) and time.monotonic() < until:
+    until, inside = time.monotonic() + 30, []
+    while len(inside) != 2 and time.monotonic() < until:  # more while they are being started
         time.sleep(0.05)
-    inside = [p for i in (1, 2) for p in network.processes(f"{NAME}-{i}")]
+        inside = [p for i in (1, 2) for p in network.processes(f"{NAME}-{i}")]
     assert len(inside) == 2
     run.send_signal(sign)
     run.wait(30)
