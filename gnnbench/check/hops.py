@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from gnnbench.check.law import Law
+from gnnbench.data.generators.making import ahead
 from gnnbench.minibatch import Hop, Ids
 
 
@@ -96,10 +97,10 @@ def digest(batches: Iterable[Sequence[Hop]]) -> str:
     Of random walks it is that of (destination, neighbour, visits).
     """
     sha = hashlib.sha256()
-    with ThreadPoolExecutor(torch.get_num_threads()) as threads:
-        for columns in threads.map(_ordered, (hop for hops in batches for hop in hops)):
-            for column in columns:
-                sha.update(column.data)
+    makers = (partial(_ordered, hop) for hops in batches for hop in hops)
+    for columns in ahead(makers, torch.get_num_threads()):
+        for column in columns:
+            sha.update(column.data)
     return sha.hexdigest()
 
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from gnnbench.cache.policy import Footprint, Policy, hotness, ranking
+from gnnbench.cache.policy import CHUNK, OPTIMAL, Footprint, Policy, hotness, ranking
 from gnnbench.stages.counts import HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.job import Job
 
-# Bytes a node that counting and sorting take of a GPU, twice over: a process beside may rank, too.
-BYTES = 160
+# What counting and sorting take of a GPU, twice over: a process beside may rank, too.
+NODE_BYTES, EDGE_BYTES = 160, 32
 
 
 def ranked_for(
@@ -24,7 +24,7 @@ def ranked_for(
 
     ``epochs`` are those that ``optimal`` foresees. A ranking is the same wherever it is made.
     """
-    graph, place = job.graph, _place(job.device, job.graph.num_nodes)
+    graph, place = job.graph, _place(job)
     begin = time.perf_counter()
     counted = hotness(policy, graph, footprint, epochs, place)
     if place.type == "cuda":
@@ -34,13 +34,16 @@ def ranked_for(
     seconds = {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
     del counted
     if place.type == "cuda":  # what is told of the device's memory is what the store keeps of it
-        torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(place)
+        if policy.name != OPTIMAL:  # a timed epoch comes next, which is to find its memory there
+            torch.cuda.empty_cache()
     return found, seconds
 
 
-def _place(device: torch.device, nodes: int) -> torch.device:
+def _place(job: Job) -> torch.device:
     """The GPU, many times as fast, where it has room for that."""
-    if device.type == "cuda" and torch.cuda.mem_get_info(device)[0] > BYTES * nodes:
-        return device
-    return torch.device("cpu")
+    graph, host = job.graph, torch.device("cpu")
+    if job.device.type == "cpu":
+        return host
+    needs = NODE_BYTES * graph.num_nodes + EDGE_BYTES * min(graph.num_edges, CHUNK)
+    return job.device if torch.cuda.mem_get_info(job.device)[0] > needs else host
