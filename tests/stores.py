@@ -118,7 +118,7 @@ def stress(spec, dtype, width, device="cpu", path="host"):
     features = table(dtype, width)
     graph = SimpleNamespace(
         name="t", features=features, num_nodes=NODES, train_idx=torch.arange(NODES),
-        indices=torch.arange(200, dtype=torch.int32) % 53,
+        indices=torch.arange(200, dtype=torch.int32) % 53, num_edges=200,
     )  # fmt: skip
     job = Job(Cell("e", "s", "t", "", batch_size=8, seed=5, device=device), graph, Counts(), HELD)
     store = spec.resolved(device).build(job)

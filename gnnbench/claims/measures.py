@@ -86,7 +86,12 @@ def peak_memory(opened: Opened, row: Row) -> Estimate:
 
 
 def stored_bytes(opened: Opened, row: Row) -> Estimate:
-    """Bytes of samples that wait in an epoch until they are trained on, the most at a time."""
+    """Bytes of samples that wait in an epoch until they are trained on, the most at a time.
+
+    ``NOTHING`` of an epoch that was cut to its first batches: those of a whole one are more.
+    """
+    if row["batches"] != row["epoch_batches"]:
+        return NOTHING
     values: dict[int, float] = {}
     for epoch in opened.epochs.get(row["id"], []):
         for _, name, _, value in epoch["counts"]:

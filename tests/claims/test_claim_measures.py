@@ -91,10 +91,13 @@ def test_stored_samples_are_the_most_at_a_time(tmp_path):
             ["schedule", "stored_bytes", "", 5000],
             ["schedule", "stored_most_bytes", "", size],
         ]
-    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples)
+    whole = cell("a", "baseline", batches=3, epoch_batches=3)
+    folder = write_run(tmp_path / "run", [whole], samples)
     asked = claim(measure="stored_bytes", of="baseline", number=1000.0, tolerance=300.0, unit="B")
     found = verdict_of(asked, folder)
     assert found.verdict == "holds" and found.findings[0].estimate.value == 1000.0
+    cut = write_run(tmp_path / "cut", [{**whole, "epoch_batches": 9}], samples)
+    assert verdict_of(asked, cut).verdict == "not measured"
 
 
 def test_steps_go_along_a_column_among_rows_alike(tmp_path):
