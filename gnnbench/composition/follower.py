@@ -16,7 +16,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -43,6 +42,7 @@ from gnnbench.stages.schedule.ranks import (
     Part,
     Ran,
     Start,
+    own_bytes,
 )
 from gnnbench.stages.schedule.serial import Serial
 
@@ -56,9 +56,11 @@ class Follower:
             torch.cuda.set_device(start.device)
         system = find(start.cell.system).build(start.cell, start.graph)
         assert isinstance(system, Composed)
-        part = system.recipe.schedule.part(start.rank, start.ranks)
+        recipe = system.recipe
+        part = recipe.schedule.part(start.rank, start.ranks)
         assert isinstance(part, Part)
-        system.recipe = replace(system.recipe, schedule=Serial())
+        sampler = recipe.schedule.sampler_of(start.rank, recipe.sampler)
+        system.recipe = replace(recipe, schedule=Serial(), sampler=sampler)
         system.job = replace(
             system.job, peers=Peers.another(start.rank, start.ranks, start.peers_port)
         )
@@ -127,7 +129,7 @@ class Follower:
         system._verifier = None
         counts = system.counts.rows()
         system.counts.clear()
-        return Ran(counts, timeline.spans(), self._peak_bytes())
+        return Ran(counts, timeline.spans(), own_bytes(system.job.device, system.stages))
 
     def audit(self, word: Audit) -> Any:
         """Look at the rank's part of the last epoch again."""
@@ -137,16 +139,6 @@ class Follower:
     def close(self) -> None:
         """Give back what the system holds."""
         self._system.close()
-
-    def _peak_bytes(self) -> int:
-        """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
-        mapped from a file nor shared."""
-        if self._system.job.device.type == "cuda":
-            store = self._system.stages.store
-            apart = store.bytes_apart if store is not None else 0
-            return int(torch.cuda.max_memory_allocated(self._system.job.device)) + apart
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
 def serve(connection: Connection, more: Mapping[str, int]) -> None:

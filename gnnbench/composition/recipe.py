@@ -228,8 +228,11 @@ class Recipe:
 
     def shared(self, device: str) -> tuple[str, ...]:
         """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
-        specs: Iterable[Spec] = filter(None, (getattr(self.on(device), kind) for kind in NEEDED))
-        return tuple(dict.fromkeys(name for spec in specs for name in spec.shared(device)))
+        here = self.on(device)
+        specs: list[Spec | None] = [getattr(here, kind) for kind in NEEDED]
+        specs.append(here.schedule.sampler_of(1, here.sampler))
+        asked = (name for spec in specs if spec is not None for name in spec.shared(device))
+        return tuple(dict.fromkeys(asked))
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -167,6 +167,11 @@ REDUCE_TIME = measure(
 AGAIN_EDGES = measure("again_edges", "", "edges that more than one rank drew, but for the first")
 AGAIN_NODES = measure("again_nodes", "", "rows that more than one rank fetched, but for the first")
 RANK_IDLE = measure("rank_idle_s", "s", "time of one rank in no phase, in an epoch")
+RANK_PEAK = measure(
+    "rank_peak_bytes", "B",
+    "memory of one rank's process: of a GPU its allocator's peak so far, of the host what is"
+    " neither mapped from a file nor shared, after an epoch",
+)  # fmt: skip
 # Of ranks that sample or train (``schedule=factored``); ``where`` is the rank.
 RANK_DRAWN = measure("rank_drawn", "", "batches that a rank drew for others to train on")
 RANK_TRAINED = measure("rank_trained", "", "batches that a rank trained on")

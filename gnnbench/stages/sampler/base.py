@@ -82,6 +82,11 @@ class SamplerSpec(Spec):
             )
         return asked
 
+    def lean(self) -> Self:
+        """The same draws by a stage that keeps no topology in a GPU's memory, where there is one;
+        ``self`` is resolved."""
+        return self
+
     @abstractmethod
     def build(self, job: Job) -> SamplerStage:
         """The stage of a cell; ``self`` is resolved."""

@@ -85,6 +85,10 @@ class NativeSampler(SamplerSpec):
             spec = replace(spec, topology="cpu" if device == "cpu" else "gpu")
         return spec
 
+    def lean(self) -> Self:
+        """Read out of locked host memory what a copy on the GPU was for."""
+        return replace(self, topology="uva") if self.topology == "gpu" else self
+
     def shared(self, device: str) -> tuple[str, ...]:
         """The topology, where a GPU reads it out of host memory."""
         return ("indptr", "indices") if self.topology == "uva" else ()

@@ -250,6 +250,10 @@ class ScheduleSpec(Spec):
                 f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
             )
 
+    def sampler_of(self, rank: int, sampler: SamplerSpec) -> SamplerSpec:
+        """What a rank above 0 draws by, where its part of an epoch needs no draws of its own."""
+        return sampler
+
     def part(self, rank: int, ranks: int) -> Schedule:
         """What a rank above 0 runs of an epoch, where several processes do."""
         raise NotImplementedError(f"schedule '{self.name}' has one process")

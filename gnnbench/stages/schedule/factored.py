@@ -93,6 +93,12 @@ class Factored(ScheduleSpec):
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
 
+    def sampler_of(self, rank: int, sampler: SamplerSpec) -> SamplerSpec:
+        """Of a rank that is known to train: GNNLab's Trainers hold no topology. What ranks its
+        cache and what audits it draws out of the host's memory."""
+        trains = self.allocation == GIVEN and 0 < rank < self.trainers
+        return sampler.lean() if trains else sampler
+
     def part(self, rank: int, ranks: int) -> Part:
         """A rank whose role is told when all meet."""
         from gnnbench.stages.schedule.executor import Executor

@@ -31,6 +31,7 @@ from gnnbench.stages.counts import (
     MEASURES,
     RANK_BUSY,
     RANK_IDLE,
+    RANK_PEAK,
     Counts,
 )
 from gnnbench.stages.job import Job
@@ -49,6 +50,7 @@ from gnnbench.stages.schedule.ranks import (
     Part,
     Ran,
     Start,
+    own_bytes,
 )
 from gnnbench.stages.schedule.split import Split
 from gnnbench.stages.schedule.united import United, unite
@@ -207,8 +209,11 @@ class Leader(Part):
                 counts.add(stage, MEASURES[name], value, where)
         for rank, some in enumerate(spans):
             counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
+        held = [own_bytes(self._job.device, stages), *(ran.peak_bytes for ran in found)]
+        for rank, size in enumerate(held):
+            counts.add("schedule", RANK_PEAK, size, str(rank))
         self._tell_of(spans)
-        self.peak_bytes = sum(ran.peak_bytes for ran in found)
+        self.peak_bytes = sum(held[1:])
 
     @contextmanager
     def _watching(self) -> Iterator[None]:

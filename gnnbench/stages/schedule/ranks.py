@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -246,6 +247,16 @@ def weights_of(model: nn.Module) -> str:
     for parameter in model.parameters():
         digest.update(parameter.detach().cpu().numpy().tobytes())
     return digest.hexdigest()
+
+
+def own_bytes(device: torch.device, stages: Stages) -> int:
+    """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
+    mapped from a file nor shared."""
+    if device.type == "cuda":
+        apart = stages.store.bytes_apart if stages.store is not None else 0
+        return int(torch.cuda.max_memory_allocated(device)) + apart
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
 
 
 class Part(Schedule):

@@ -19,6 +19,7 @@ from gnnbench.models.adam import Adam
 from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
 from gnnbench.stages.schedule.executor import Trained, Worked
 from gnnbench.stages.schedule.ranks import Measured
+from gnnbench.systems.gnnlab import GNNLAB
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -310,12 +311,39 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
         assert ("schedule", "rank_sample_s", rank) not in found
     for rank in "012":
         assert 0 < found["schedule", "rank_idle_s", rank] < timeline.wall_s
+        assert found["schedule", "rank_peak_bytes", rank] > 1 << 20
     assert found["schedule", "rank_drawn", "2"] == 7
     assert found["schedule", "samplers", ""] == 1 and found["schedule", "trainers", ""] == 2
     assert found["schedule", "handed_bytes", ""] > 0
     parameters = sum(p.numel() for p in system.trainer.model.parameters())
     assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
     assert found["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "lean"),
+    [
+        ({"schedule.trainers": 1}, []),
+        ({"schedule.trainers": 2}, [1]),
+        ({"schedule.trainers": 3, "schedule.standby": True}, [1, 2]),
+        ({"schedule.trainers": 3, "schedule.allocation": "auto"}, []),
+    ],
+)
+def test_trainers_but_the_worker_hold_no_topology_on_their_gpus(settings, lean):
+    """The worker draws for the gate and the probe; which ranks train, ``auto`` finds out later."""
+    recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
+    sampler, schedule = recipe.sampler, recipe.schedule
+    assert sampler.topology == "gpu"
+    found = [schedule.sampler_of(rank, sampler).topology for rank in range(4)]
+    assert found == ["uva" if rank in lean else "gpu" for rank in range(4)]
+    held = {"indptr", "indices"} & set(recipe.shared("cuda"))
+    assert held == ({"indptr", "indices"} if lean else set())
+
+
+def test_on_a_cpu_every_rank_maps_the_one_topology():
+    recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
+    recipe = recipe.resolved("cpu")
+    assert recipe.schedule.sampler_of(1, recipe.sampler) == recipe.sampler
 
 
 def test_what_cannot_be_factored_is_refused():
