@@ -244,5 +244,5 @@ def test_dgls_ids_are_the_narrowest_that_are_right(device, topology, edges, ids)
 
 
 def test_dgls_ids_that_do_not_fit_are_refused():
-    with pytest.raises(UnsupportedError, match="needs sampler[.]id_type=int64"):
+    with pytest.raises(UnsupportedError, match=r"needs sampler\.id_type=int64"):
         DglSampler(id_type="int32").resolved("cuda").ids_of(2**31)
