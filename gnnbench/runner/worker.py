@@ -88,7 +88,7 @@ class Worker:
 
         Returns their addresses by array, and what they are like.
         """
-        from gnnbench.data.store.reader import stamp
+        from gnnbench.data.store.seal import stamp
         from gnnbench.runner.hold import address_of, array_holder, told
 
         folder = Path(command["folder"])

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from gnnbench.data.prepare import prepare
-from gnnbench.data.store.reader import open_graph, stamp
+from gnnbench.data.store.reader import open_graph
+from gnnbench.data.store.seal import stamp
 from gnnbench.errors import DataError
 from gnnbench.overrides import Overrides
 from gnnbench.results.reader import read_csv
