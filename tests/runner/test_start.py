@@ -38,7 +38,7 @@ def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
     assert keeper.prepare(cell) is None
     code = (
         "import json, sys;"
-        " from gnnbench.runner.worker import Worker; w = Worker(lambda: None);"
+        " from gnnbench.runner.worker import Worker; w = Worker(lambda: None, lambda _: None);"
         " c = json.load(sys.stdin);"
         " w.open(c); w.setup({}); print(*sys.modules)"
     )
