@@ -91,8 +91,12 @@ class Verifier:
             raise gate.Fault(f"{len(blocks)} blocks where {len(self._fanouts)} hops are asked for")
         asked = batch.input_nodes
         wanted, done_dst, done_edges = batch.seeds.to(asked.device).long(), 0, 0
+        inner: Block | None = None
         for hop, (block, fanout) in enumerate(zip(blocks, self._fanouts, strict=True), start=1):
-            if fault := _form_fault(block, wanted, self._graph.num_nodes):
+            fault = _form_fault(block, wanted, self._graph.num_nodes)
+            if inner is not None and not fault:
+                fault = _prefix_fault(inner, block)
+            if fault:
                 raise gate.Fault(f"hop {hop}: {fault}")
             counts = block.indptr.long().diff()
             nodes = block.src_nodes.long()
@@ -105,7 +109,7 @@ class Verifier:
                 raise gate.Fault(f"hop {hop}: {fault}")
             wanted = nodes
             if self._frontier == "new":
-                done_dst, done_edges = block.num_dst, block.num_edges
+                done_dst, done_edges, inner = block.num_dst, block.num_edges, block
         if not torch.equal(asked.long(), wanted):
             raise gate.Fault("the rows asked for are not those of all nodes known, in their order")
         if not blocks:  # there are no edges to tell batches apart by
@@ -195,7 +199,19 @@ def _form_fault(block: Block, wanted: Tensor, nodes: int) -> str:
         return f"a node lies outside the graph's {nodes}"
     if not torch.equal(block.dst_nodes.long(), wanted):
         return "the destinations are not the nodes known before, in their order"
+    ordered = block.src_nodes.sort().values
+    if bool((ordered[1:] == ordered[:-1]).any()):
+        return "a source node is listed twice"
     return ""
+
+
+def _prefix_fault(inner: Block, outer: Block) -> str:
+    """Whether the rows of the hop before stand first, with all of their edges."""
+    rows, edges = inner.num_dst, inner.num_edges
+    same = torch.equal(outer.indptr[: rows + 1].long(), inner.indptr.long())
+    if same and torch.equal(outer.indices[:edges].long(), inner.indices.long()):
+        return ""
+    return "the block does not begin with the rows of the hop before"
 
 
 def _outside(ids: Tensor, end: int) -> bool:

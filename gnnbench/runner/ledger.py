@@ -61,7 +61,8 @@ class Ledger:
             for cell in event["cells"]:
                 self.failures.pop(cell, None)
                 self.profiles.pop(cell, None)
-                self.reports.get(cell, {}).pop("check", None)  # the whole gate again
+                for looked_at in ("check", "glance"):  # the whole gate again
+                    self.reports.get(cell, {}).pop(looked_at, None)
             for pair in event["pairs"]:
                 self.done.pop(pair, None)
                 self.rounds_of.pop(pair, None)

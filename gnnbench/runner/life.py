@@ -197,7 +197,10 @@ class Life:
     def _glance(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """The gate's first seeds in every life: their edges must be the first life's."""
         found = self._each(
-            workers, "checking", lambda w: w.send("glance"), lambda answer: {"glance": answer}
+            workers,
+            "checking",
+            lambda w: w.send("glance"),
+            lambda answer: {} if answer["reason"] else {"glance": answer},
         )
         for (cell, _), glance in zip(workers, found, strict=True):
             fault = glance["reason"]

@@ -74,8 +74,10 @@ class Pairing:
                 self.measure.time_budget_s, compares=pair.reference is not None,
             )  # fmt: skip
             doubted = sum(bool(r["doubt"]) for r in lives)
-            if rule.gives_verdicts and doubted > MOST_DOUBTED * rule.looks[-1]:
-                why = "doubt"  # each was void once already: no verdict can come of it
+            # Each was void once already: no verdict comes of one but in a calibration, of equals.
+            spared = MOST_DOUBTED * rule.looks[-1] if pair.system.replica else 0.0
+            if rule.gives_verdicts and doubted > spared:
+                why = "doubt"
             if why:
                 break
             number = self.ledger.next_life(pair)

@@ -59,6 +59,10 @@ def test_right_batches_pass():
         (batch(nodes=(1, 0, 2, 3)), "hop 1: the destinations are not the nodes known before"),
         (batch(local=(2, 4, 0, 0)), "hop 1: a local id lies outside the 4 nodes"),
         (batch(offsets=(0, 3, 2)), "hop 1: the offsets do not rise from 0 to the 4 edges"),
+        (  # a row for every edge: the same edges without an id map
+            batch((0, 2, 4), (2, 3, 4, 5), (0, 1, 2, 3, 0, 0)),
+            "hop 1: a source node is listed twice",
+        ),
     ],
 )
 def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
@@ -166,6 +170,23 @@ def test_only_new_destinations_count_with_the_new_frontier():
     twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
     verifier.look(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
     assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault
+
+
+@pytest.mark.parametrize("rows", [((0, 1, 3), (0, 0, 1)), ((0, 0, 2), (1, 0))])
+def test_a_layer_sums_over_the_rows_of_the_hop_before(rows):
+    """Seed 0 <- 1, then 1 <- 0, 0: with the new frontier the outer block begins with 0 <- 1."""
+    inner = Block(ints(0, 1), ints(1), ints(0, 1), 1)
+    looked = []
+    for offsets, local in (((0, 1, 3), (1, 0, 0)), rows):
+        outer = Block(ints(*offsets), ints(*local), ints(0, 1), 2)
+        law = Law.of("with_replacement", INDPTR)
+        verifier = Verifier(Graph(), law, (1, 2), "new")
+        verifier.look(MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"), None)
+        looked.append(verifier.fault)
+    assert looked == [
+        "",
+        "batch 1: hop 2: the block does not begin with the rows of the hop before",
+    ]
 
 
 def test_the_digest_knows_no_order_of_batches():

@@ -236,3 +236,15 @@ def test_a_ledger_read_back_knows_what_is_void(tmp_path):
     }
     assert counted == {("a-b", 2), ("b", 0)}  # life 3 was never finished
     back.close()
+
+
+def test_what_is_measured_again_passes_the_whole_gate_again(tmp_path):
+    """Its first seeds are held against those of no life that failed."""
+    ledger = Ledger(tmp_path)
+    for cell in "ab":
+        report = {"check": {"ok": True}, "glance": {"digest": "d"}, "facts": {}}
+        ledger.record("report", cell=cell, report=report)
+    ledger.retry(["b"], ["a-b"])
+    assert ledger.reports["a"].keys() == {"check", "glance", "facts"}
+    assert ledger.reports["b"].keys() == {"facts"}
+    ledger.close()
