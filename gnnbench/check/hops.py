@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from gnnbench.check.law import Law
+from gnnbench.check.law import WALK, Law
 from gnnbench.data.generators.making import ahead
 from gnnbench.minibatch import Hop, Ids
 
@@ -52,6 +52,8 @@ def structural_fault(
             return "an edge's source is not the neighbour stored at its position"
         if law.weighs is not None and not law.weighs.numpy()[hop.positions].all():
             return "an edge without weight was drawn"
+    elif law.name != WALK and hop.edge_dst.size:
+        return "its edges have no positions by which they could be found in the graph"
     if not law.repeats and _repeats(hop):
         return "an edge was drawn twice for one destination"
     if example:

@@ -99,3 +99,10 @@ def _resident(file: IO[bytes], tensor: Tensor) -> int:
         words = np.frombuffer(file.read(8 * min(ENTRIES, last - at)), np.uint64)
         present += int((words >> PRESENT & np.uint64(1)).sum())
     return min(present * PAGE, tensor.nbytes)
+
+
+def free_on(device: torch.device) -> int:
+    """Bytes that this process can still have of a GPU: what nobody holds, and what torch holds and
+    has not given out."""
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + unused

@@ -23,7 +23,7 @@ def quiet_since(start: float) -> float:
     as the epoch and half a second is no rest of the epoch: the runner sees it as use of the CPU
     while idle. Work behind a sleeping thread is not seen.
     """
-    _synchronize_devices()
+    synchronize_devices()
     returned = time.perf_counter()
     most = (returned - start) + GRACE_S
     begin, quiet = returned, 0
@@ -54,7 +54,8 @@ def _others_run() -> bool:
     return False
 
 
-def _synchronize_devices() -> None:
+def synchronize_devices() -> None:
+    """Wait for all work of this process on all GPUs, where it has used one."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_initialized():
         for device in range(torch.cuda.device_count()):

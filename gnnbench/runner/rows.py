@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 COUNTED = ("batches", "seeds", "sampled_edges", "unique_nodes")
 TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
+UNCOMPARED = "no gradient of its weights was compared: it keeps all in a form of its own"
 BY_CHANCE = "not deterministic: a training step may have other bits when it is computed again"
 
 Row = dict[str, Any]
@@ -83,8 +84,11 @@ def cell_rows(
             )
             if error := ledger.profiles.get(cell.id, {}).get("error"):
                 _remark(row, f"its samples could not be looked into: {error}")
-        if ledger.reports.get(cell.id, {}).get("check", {}).get("deterministic") is False:
+        check = ledger.reports.get(cell.id, {}).get("check", {})
+        if check.get("deterministic") is False:
             _remark(row, BY_CHANCE)
+        if check.get("details", {}).get("weight_gradients") == 0:
+            _remark(row, UNCOMPARED)
         row["status"] = failure.status if failure else "ok"
         row["reason"] = failure.reason if failure else ""
         rows.append(row)

@@ -29,7 +29,7 @@ from gnnbench.bootstrap import command as run_of
 from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError, HostMemoryError
-from gnnbench.runner.quiet import quiet_since
+from gnnbench.runner.quiet import quiet_since, synchronize_devices
 from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage, versions
 
 STOPPED = b"stopped\n"
@@ -253,6 +253,12 @@ def _settle(arguments: dict[str, Any]) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
+def _end_of_work() -> None:
+    """No kernel that a command launched runs on in the other system's turn."""
+    with contextlib.suppress(RuntimeError):  # a GPU that failed: what was asked has said so
+        synchronize_devices()
+
+
 def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     """Answer commands until ``close`` or the end of the stream."""
     asked, answering = threading.Event(), threading.Lock()
@@ -312,6 +318,7 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         except Exception as error:
             answer = failed(error)
             traceback.print_exc()
+        _end_of_work()
         with answering:
             asked.clear()
             answer_by(answer)

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from gnnbench.check.hops import digest, frontier_fault, structural_fault
+from gnnbench.check.law import Law
 from gnnbench.minibatch import Block, Hop, MiniBatch
 
 INDPTR = np.array([0, 3, 4, 4, 7])
@@ -45,6 +46,17 @@ def test_parallel_edges_are_distinct_by_position():
 def test_every_broken_law_is_named(edges, words):
     fault = structural_fault(INDPTR, INDICES, hop([0, 2, 3], edges), 2)
     assert fault is not None and words in fault
+
+
+def test_edges_without_positions_cannot_be_found():
+    """What random walks end in need not be a neighbour."""
+    right = hop([0, 2, 3], GOOD)
+    bare = Hop(right.dst, right.edge_dst, right.edge_src, None)
+    assert "no positions" in str(structural_fault(INDPTR, INDICES, bare, 2))
+    walk = Law.of("random_walk", torch.from_numpy(INDPTR), visits=4)
+    assert structural_fault(INDPTR, INDICES, hop([2], []), 2) is None
+    once = Hop(np.array([0]), np.array([0]), np.array([2]), None)
+    assert structural_fault(INDPTR, INDICES, once, 2, walk) is None
 
 
 def test_frontiers():

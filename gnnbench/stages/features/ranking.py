@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.cache.policy import CHUNK, OPTIMAL, Footprint, Policy, hotness, ranking
+from gnnbench.measure.allocated import free_on
 from gnnbench.stages.counts import HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.job import Job
 
@@ -35,7 +36,7 @@ def ranked_for(
     del counted
     if place.type == "cuda":  # what is told of the device's memory is what the store keeps of it
         torch.cuda.reset_peak_memory_stats(place)
-        if policy.name != OPTIMAL:  # a timed epoch comes next, which is to find its memory there
+        if policy.name != OPTIMAL:  # an oracle's timed epoch comes next: it finds its memory there
             torch.cuda.empty_cache()
     return found, seconds
 
@@ -46,4 +47,4 @@ def _place(job: Job) -> torch.device:
     if job.device.type == "cpu":
         return host
     needs = NODE_BYTES * graph.num_nodes + EDGE_BYTES * min(graph.num_edges, CHUNK)
-    return job.device if torch.cuda.mem_get_info(job.device)[0] > needs else host
+    return job.device if free_on(job.device) > needs else host

@@ -17,9 +17,9 @@ class SieveCache(CacheStore):
     """Rows that were missed are kept, in the place of those that SIEVE evicts.
 
     A batch is looked up whole, then what it misses is inserted by ascending id, each id once: the
-    order within a batch may be that of a sampler's threads. Empty at first; what a batch leaves
-    is there for the next one, of the next epoch as well. Batches must be loaded in the order in
-    which they are run.
+    order within a batch may be that of a sampler's threads. Empty when it is built; what a batch
+    leaves is there for the next one, of the next epoch as well, and what the gate loads for the
+    first. Batches must be loaded in the order in which they are run.
 
     The queue is kept by the host. On a GPU ids are looked up and rows are copied there, but the
     host reads which slots were found and which ids were missed, and so waits once a batch.

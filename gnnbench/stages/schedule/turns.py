@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.errors import GpuMemoryError, HostMemoryError
+from gnnbench.measure.allocated import free_on
 from gnnbench.measure.machine import free_memory_bytes
 from gnnbench.minibatch import Batch, MiniBatch
 from gnnbench.stages.counts import STORED_BYTES, STORED_MOST, Measure
@@ -139,6 +140,4 @@ class Turns(Schedule):
         """Bytes that samples may take where they are stored."""
         if self._on_host:
             return free_memory_bytes()
-        device = self._job.device
-        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + unused
+        return free_on(self._job.device)
