@@ -21,7 +21,7 @@ from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
-from gnnbench.runner.losses import losses_fault
+from gnnbench.runner.losses import losses_fault, trend_fault
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.probing import probe_fault, shared_by_ranks
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
@@ -327,8 +327,16 @@ class Life:
             # Other updates lead elsewhere: there is nothing to hold such losses against.
             if same_updates(*checks):
                 fault = fault or losses_fault(ours, theirs, work, reordered, followed)
+                fault = fault or trend_fault(self._lives(), work, reordered, followed)
             if fault:
                 self._fail(self.pair.system, Failure("incorrect", fault))
+
+    def _lives(self) -> list[tuple[list[Record], list[Record]]]:
+        """Samples of the reference and of the system: of all lives that count, this one last."""
+        assert self.pair.reference is not None
+        pair, one, other = self.pair, self.pair.reference, self.pair.system
+        numbers = [*(r["life"] for r in self.ledger.lives(pair)), self.number]
+        return [(self.ledger.life(pair, one, n), self.ledger.life(pair, other, n)) for n in numbers]
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
         """The phases one by one, and again where one looks wrong: it may be other programs."""
