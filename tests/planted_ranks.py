@@ -10,23 +10,29 @@ from typing import ClassVar
 
 import torch
 
+from gnnbench.measure import signs
 from gnnbench.sampling.hop_by_hop import HopByHop
-from gnnbench.stages import pulse
 
-FAULT = "GNNBENCH_TEST_FAULT"  # "RANK DRAW WHAT"; rank 1 is any but the worker's, draw 0 the making
+# "RANK DRAW WHAT", or several parted by ";" of "FANOUTS RANK DRAW WHAT"; any rank but the worker's
+# is 1, draw 0 is the making.
+FAULT = "GNNBENCH_TEST_FAULT"
 SILENCE = "GNNBENCH_TEST_SILENCE"  # seconds, in place of those of a real run
 SAMPLER = "faulty=planted_ranks:Faulty"
 GIB = 1 << 30
 
 if SILENCE in os.environ:
-    pulse.SILENCE_S = float(os.environ[SILENCE])
+    signs.SILENCE_S = float(os.environ[SILENCE])
 
 
-def is_told(draw):
+def is_told(draw, fanouts):
     """What this process is to do at a draw; "" nothing."""
-    rank, number, what = os.environ.get(FAULT, "0 -1 nothing").split()
     own = "gnnbench.composition.follower" in sys.modules
-    return what if int(rank) == own and int(number) == draw else ""
+    for fault in filter(None, os.environ.get(FAULT, "").split(";")):
+        *of, rank, number, what = fault.split()
+        alike = not of or of == [",".join(map(str, fanouts))]
+        if alike and int(rank) == own and int(number) == draw:
+            return what
+    return ""
 
 
 def err(what):
@@ -51,9 +57,9 @@ class Faulty(HopByHop):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
-        err(is_told(0))
+        err(is_told(0, self.fanouts))
 
     def draw(self, seeds, **how):
         Faulty.draws += 1
-        err(is_told(Faulty.draws))
+        err(is_told(Faulty.draws, self.fanouts))
         return super().draw(seeds, **how)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+SILENCE_S = 45.0  # in which whoever is waited for does nothing: then it hangs
 SHARE = 0.05  # of a core: who uses less looks now and then whether others are done
 LEAST_S = 1.0  # over which that share is looked at; the kernel counts by hundredths
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch.distributed as dist
 
-from gnnbench.stages import pulse
+from gnnbench.measure import signs
 from gnnbench.stages.pulse import Pulse
 
 HOST = "127.0.0.1"
@@ -69,5 +69,5 @@ class Peers:
 
 def _store(ranks: int, port: int, **how: Any) -> Any:
     """Who asks waits ``SILENCE_S`` at most: no rank's work is in an answer."""
-    timeout = timedelta(seconds=pulse.SILENCE_S)
+    timeout = timedelta(seconds=signs.SILENCE_S)
     return dist.TCPStore(HOST, port, ranks, wait_for_workers=False, timeout=timeout, **how)

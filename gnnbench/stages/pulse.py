@@ -11,11 +11,10 @@ from contextlib import contextmanager
 
 from gnnbench.measure.timeline import Timeline
 
-SILENCE_S = 45.0  # in which a rank that others may wait for does nothing: then it hangs
 TICK_S = 0.2  # between looks
 NAME = "gnnbench:ranks"  # of the memory, as /proc shows it
 # What a rank does: it waits for a word; it works, by whatever the kernel counts of it; it runs
-# batches, each phase of one within ``SILENCE_S``.
+# batches, each phase of one within ``gnnbench.measure.signs.SILENCE_S``.
 RESTS, WORKS, RUNS = 0.0, 1.0, 2.0
 _DOES, _MOVED, _WAITS = range(3)
 _WIDTH = 3

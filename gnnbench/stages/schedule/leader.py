@@ -25,9 +25,9 @@ from gnnbench import bootstrap
 from gnnbench.cell import Until
 from gnnbench.errors import GnnbenchError, UnsupportedError
 from gnnbench.lost import LostError, is_late, is_lost
+from gnnbench.measure import signs
 from gnnbench.measure.machine import oom_kills
 from gnnbench.measure.timeline import Span, Timeline, sweep
-from gnnbench.stages import pulse
 from gnnbench.stages.counts import (
     AGAIN_EDGES,
     AGAIN_NODES,
@@ -394,7 +394,7 @@ class Leader(Part):
             return self._death(min(fallen))
         if any(map(is_late, lost)):
             return RankDiedError(
-                f"a rank did not come to the others within {pulse.SILENCE_S:g} s: it hangs; run"
+                f"a rank did not come to the others within {signs.SILENCE_S:g} s: it hangs; run"
                 " again"
             )
         return error

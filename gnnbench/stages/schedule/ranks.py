@@ -18,8 +18,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
+from gnnbench.measure import signs
 from gnnbench.measure.timeline import Span, Timeline
-from gnnbench.stages import pulse
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gnnbench.stages.schedule.split import Split
 
 LOOPBACK = "lo"
+MORE_S = 2.0
 INTERFACES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}  # by backend
 
 
@@ -119,9 +120,9 @@ class Group:
     ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
 
     NCCL where batches are on GPUs, else Gloo, over the loopback interface. A collective of Gloo
-    that others do not come to within ``SILENCE_S`` raises, and at once where one of them has ended.
-    One of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the others,
-    and to ``abort`` (``gnnbench.stages.schedule.watch``).
+    that others do not come to raises soon after ``SILENCE_S``, and at once where one of them has
+    ended. One of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the
+    others, and to ``abort`` (``gnnbench.stages.schedule.watch``).
     """
 
     rank: int
@@ -143,7 +144,9 @@ class Group:
 
     def meet(self, store: Any) -> None:
         """Meet at a store of torch's; all are there on return."""
-        on_gpu, patience = self.device.type == "cuda", timedelta(seconds=pulse.SILENCE_S)
+        on_gpu = self.device.type == "cuda"
+        # Gloo's; the watch of rank 0 is to say first who hangs.
+        patience = timedelta(seconds=signs.SILENCE_S + MORE_S)
         backend = "nccl" if on_gpu else "gloo"
         if on_gpu:  # else torch ends the process where another rank does
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")

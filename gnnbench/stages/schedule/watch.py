@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from gnnbench.measure import signs
 from gnnbench.measure.signs import Stillness
-from gnnbench.stages import pulse
 from gnnbench.stages.pulse import RESTS, RUNS, TICK_S, Board, Pulse
 
 NAME = "watch"  # of the thread
@@ -111,11 +111,11 @@ class Watch:
 
     def hung(self) -> Loss | None:
         """A rank that is stopped, or is the first of those that stand still."""
-        board, now, least = self._board, time.monotonic(), pulse.SILENCE_S
+        board, now, least = self._board, time.monotonic(), signs.SILENCE_S
         last: dict[int, float] = {}
         waiting = 0
-        for rank, signs in enumerate(self._signs):
-            still, stopped = signs.look()
+        for rank, own in enumerate(self._signs):
+            still, stopped = own.look()
             if stopped > least:
                 return Loss(rank, f"rank {rank} was stopped for {least:g} s: it hangs")
             if (does := board.does(rank)) == RESTS:

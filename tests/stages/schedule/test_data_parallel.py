@@ -13,9 +13,9 @@ from two_processes import alive
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError
+from gnnbench.measure import signs
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import MiniBatch
-from gnnbench.stages import pulse
 from gnnbench.stages.schedule.leader import RankDiedError
 from gnnbench.stages.schedule.ranks import stretch
 from gnnbench.stages.schedule.united import Audited, Share, unite
@@ -189,7 +189,7 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(group):
 
 
 def test_a_rank_that_hangs_is_not_waited_for(group, monkeypatch):
-    monkeypatch.setattr(pulse, "SILENCE_S", 2.0)
+    monkeypatch.setattr(signs, "SILENCE_S", 2.0)
     system = group(2)
     assert run(system).ok
     os.kill(system._schedule.pids[0], signal.SIGSTOP)

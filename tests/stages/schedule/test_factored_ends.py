@@ -9,7 +9,7 @@ from compose import run
 from factored_ranks import factored_systems, shared_memory
 from two_processes import alive
 
-from gnnbench.stages import pulse
+from gnnbench.measure import signs
 from gnnbench.stages.schedule.leader import RankDiedError
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -43,7 +43,7 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
 
 @pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
 def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
-    monkeypatch.setattr(pulse, "SILENCE_S", 2.0)
+    monkeypatch.setattr(signs, "SILENCE_S", 2.0)
     system = factored(1, 2, {"schedule.queue": 2})
     assert run(system).ok
     pids, step = system._schedule.pids, system.trainer.step

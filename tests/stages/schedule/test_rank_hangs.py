@@ -15,6 +15,7 @@ from torch.distributed.distributed_c10d import _world
 from two_processes import alive
 
 from gnnbench import registry
+from gnnbench.measure import signs
 from gnnbench.stages import pulse
 from gnnbench.stages.schedule import watch
 from gnnbench.stages.schedule.dispatcher import Dispatcher
@@ -36,7 +37,7 @@ def listening(*pids):
 def hurried(monkeypatch):
     """Has ranks taken for hung after a second, once it is called; looks at what they leave."""
     before = listening()
-    yield lambda: monkeypatch.setattr(pulse, "SILENCE_S", 1.0)
+    yield lambda: monkeypatch.setattr(signs, "SILENCE_S", 1.0)
     assert listening() == before
     _world.group_count = 0  # a group that was never met counts for torch, in this process alone
 

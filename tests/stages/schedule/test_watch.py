@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from gnnbench.lost import LostError
+from gnnbench.measure import signs
 from gnnbench.runner.process import CLOSE_TIMEOUT_S
 from gnnbench.stages import pulse
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
-from gnnbench.stages.schedule import leader, watch
+from gnnbench.stages.schedule import leader, ranks, watch
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.leader import Leader, RankDiedError
 from gnnbench.stages.schedule.producer import send
@@ -22,10 +23,10 @@ PROMISED_S = 60.0
 
 
 def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
-    seen = pulse.SILENCE_S + max(pulse.TICK_S + watch.LOOK_S, watch.SETTLE_S)
+    seen = signs.SILENCE_S + max(pulse.TICK_S + watch.LOOK_S, ranks.MORE_S) + watch.SETTLE_S
     # Rank 0 knows: it hears the others, asks how one ended, ends all; or it is ended itself.
     told = max(2 * watch.SETTLE_S, watch.GRACE_S + 2 * watch.SETTLE_S)
-    assert pulse.SILENCE_S == 45.0
+    assert signs.SILENCE_S == 45.0
     assert seen + told < PROMISED_S
     assert leader.END_S < CLOSE_TIMEOUT_S  # a worker that closes is not killed meanwhile
 
@@ -48,7 +49,7 @@ class Process:
 @pytest.fixture
 def watched(monkeypatch):
     """A watch over three ranks, their lines, and what the kernel counts of them."""
-    monkeypatch.setattr(pulse, "SILENCE_S", 10.0)
+    monkeypatch.setattr(signs, "SILENCE_S", 10.0)
     board = Board(3)
     lines = [Pulse(board, rank) for rank in range(3)]
     told = SimpleNamespace(lost=[], stuck=[], signs=[(0.0, 0.0)] * 3)
