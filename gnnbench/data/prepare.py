@@ -131,6 +131,20 @@ def is_prepared(ref: DatasetRef, root: Path, seed: int = 0) -> bool:
     return layout.intact(prepared_path(ref, root, seed), _identity(ref, seed))
 
 
+def prepared_folder(name: str, *, root: str | Path | None = None, seed: int = 0) -> Path | None:
+    """Where a dataset that is stored lies; None of one that is not prepared yet, and of a file.
+
+    Raises ``UsageError`` for an unknown name.
+    """
+    if Path(name).expanduser().is_file():
+        return None
+    ref, folder = resolve(name, root), data_root(root)
+    found = prepared_path(ref, folder, seed)
+    if ref.kind == "store" and not ref.sym:
+        return found
+    return found if is_prepared(ref, folder, seed) else None
+
+
 def expected(name: str, *, root: str | Path | None = None) -> Shape | None:
     """Counts of a dataset that is not prepared yet, at most; None of a real one that is not here.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gnnbench.cli.common import print_table
-from gnnbench.errors import GnnbenchError
+from gnnbench.errors import CellsFailedError, GnnbenchError
 from gnnbench.machines import link, network, start
 from gnnbench.machines.network import NAME, Network
 from gnnbench.partition.command import comma_list, numbers
@@ -105,12 +105,15 @@ def compare(
     hidden: Annotated[int, typer.Option(help="Width of hidden layers.")] = 256,
     seed: Annotated[int, typer.Option(help="Of partitions, draws, order and weights.")] = 0,
     peer: Annotated[bool, typer.Option(help="DistDGL beside.")] = True,
-    out: Annotated[Path, typer.Option(help="A folder that holds no run.")] = Path(
-        "results/machines"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="A folder that holds no run, or with --resume this one.")
+    ] = Path("results/machines"),
+    resume: Annotated[
+        bool, typer.Option(help="Go on: lives that are missing or failed are run.")
+    ] = False,
 ) -> None:
     """Hybrid and vanilla partitions and DistDGL in turn: epochs, bytes on the links, rounds."""
-    from gnnbench.machines.compare import Comparison, compare
+    from gnnbench.machines.compare import Comparison, compare, failed_lives
     from gnnbench.machines.shown import show
 
     what = Comparison(
@@ -129,7 +132,12 @@ def compare(
         warm_steps=warm_steps,
         peer=peer,
     )
-    show(compare(what, out))
+    show(compare(what, out, resume=resume))
+    if failed := failed_lives(out):
+        raise CellsFailedError(
+            f"{failed} of the lives failed, and the tables are of the others; rows say why, and"
+            " --resume runs them again"
+        )
 
 
 @app.command("show")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import resource
+import shutil
 import statistics
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -16,19 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import UsageError
-from gnnbench.files import Journal, ensure_folder, read_journal, write_json
-from gnnbench.machines import link, network, start
+from gnnbench.files import Journal, ensure_folder, plain, read_journal, write_json, write_text
+from gnnbench.machines import network, start
+from gnnbench.machines.distdgl import OWNERS
+from gnnbench.machines.life import DGL, OK, OURS, THEIRS, Turn, key_of_line, key_of_row, live
 from gnnbench.machines.network import Network
 from gnnbench.machines.plan import Plan
 from gnnbench.measure import machine
 from gnnbench.measure.stats import mean_interval, welch
+from gnnbench.results.reader import read_csv, read_record
 from gnnbench.results.schema import MACHINES
 from gnnbench.results.writer import write_csv
 
-OURS, THEIRS, DGL = "gnnbench", "distdgl", "dgl"
 SYSTEMS = ("vanilla", "hybrid", "hybrid-fused")
-LIFE_S = 180.0  # that a life may take before it is taken for hung
-COPY_S = 0.25
+PARTITIONS = "partitions"  # in the run's folder
 _FEW = 3  # fanout and steps where rounds of some hops are counted
 Row = dict[str, Any]
 Say = Callable[[str], None]
@@ -71,61 +71,121 @@ class Comparison:
             raise UsageError("lives and epochs must be 1 or more")
 
 
-def compare(what: Comparison, out: Path, say: Say = print) -> Path:
+def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False) -> Path:
     """Run it and write ``machines.csv``, ``samples.jsonl`` and ``run.json`` into ``out``.
 
     Programs take turns: in every life each setting has one life of each program, the one that was
-    first then last. Raises ``MissingError`` without root, ``CellsFailedError`` where a program
-    fails; what was measured before is on disk.
+    first then last. A life that fails is rows that say so, and the next one begins. With ``resume``
+    the run in ``out`` goes on: lives that are missing or failed are run.
+
+    Raises ``MissingError`` without root, ``UsageError`` where ``out`` holds a run that cannot go on
+    so, ``CellsFailedError`` where DGL does not make its partition.
     """
     network.need()
     for rate in what.rates:
         Network(max(what.machines), rate, what.delay, what.name)  # wrong values, before anything
     ensure_folder(out)
-    if (out / "machines.csv").exists():
-        raise UsageError(f"'{out}' holds a run already; give another folder with --out")
     record = _record(what)
+    done = _begun(out, record) if resume else []
+    if not resume and (out / "machines.csv").exists():
+        raise UsageError(
+            f"'{out}' holds a run already; go on with --resume, or give another folder with --out"
+        )
     write_json(out / "run.json", record)
-    rows: list[Row] = []
+    rows = {key: [r for r in done if key_of_row(r) == key] for key in map(key_of_row, done)}
+    _keep(out / "samples.jsonl", rows)
+    parts = out / PARTITIONS  # DistDGL's, until all lives have ended well
     with (
         closing(Journal(out / "samples.jsonl")) as journal,
         tempfile.TemporaryDirectory() as folder,
     ):
-        parts = _partitions(what, Path(folder)) if what.peer else {}
-        record["distdgl_partitions"] = {str(k): v for k, v in parts.items()}
-        for life, count, rate, program in _turns(what):
-            first = (program == OURS) == (life % 2 == 0)
-            say(f"life {life + 1} of {what.lives}, {count} machines, {rate:g} Gbit/s: {program}")
-            there = Network(count, rate, what.delay, what.name)
-            plan = _plan(what, program, life, there, Path(folder))
-            about = {"life": life, "first": first}
-            rows += _life(what, there, plan, program, about, journal, Path(folder))
-            write_csv(out / "machines.csv", MACHINES, rows)
-        for hops in what.hops:
-            say(f"rounds of {hops} hops")
-            there = Network(min(what.machines), max(what.rates), what.delay, what.name)
-            few = replace(what, fanouts=(_FEW,) * hops, hidden=16, batch_size=100)
-            epochs = [(system, 0) for system in SYSTEMS]
-            plan = replace(_plan(few, OURS, 0, there, Path(folder)), epochs=epochs, warm_steps=_FEW)
-            about = {"life": 0, "first": True}
-            rows += _life(few, there, plan, OURS, about, journal, Path(folder))
-            write_csv(out / "machines.csv", MACHINES, rows)
+        turns = list(_turns(what, parts))
+        if what.peer and any(turn.key not in rows for turn in turns):
+            _make_partitions(what, parts, record, out)
+        for turn in turns:
+            if turn.key in rows:
+                continue
+            say(turn.words)
+            rows[turn.key], lines = live(turn, Path(folder))
+            for line in lines:
+                journal.append(line)
+            _write(out, turns, rows)
+    _write(out, turns, rows)
     told = work(read_journal(out / "samples.jsonl"), what.fanouts)
     record |= {"finished": True, "ended": _stamp(), "work": told}
     write_json(out / "run.json", record)
+    if not failed_lives(out):
+        shutil.rmtree(parts, ignore_errors=True)
     return out
 
 
-def _turns(what: Comparison) -> Iterator[tuple[int, int, float, str]]:
+def failed_lives(out: Path) -> int:
+    """How many lives of a run failed."""
+    rows = read_csv(out / "machines.csv", MACHINES)
+    return len({key_of_row(row) for row in rows if row["status"] not in ("", OK)})
+
+
+def _write(out: Path, turns: Sequence[Turn], rows: dict[tuple[Any, ...], list[Row]]) -> None:
+    """The table, in the order in which lives take turns."""
+    known = (rows.get(turn.key, []) for turn in turns)
+    write_csv(out / "machines.csv", MACHINES, (row for some in known for row in some))
+
+
+def _begun(out: Path, record: Row) -> list[Row]:
+    """Rows of the lives of a run that ended well; ``record`` takes over what began with it.
+
+    Raises ``UsageError`` where there is none, or one of another definition, code or machine.
+    """
+    if not (out / "run.json").exists():
+        raise UsageError(f"there is no run in '{out}' to resume")
+    before = read_record(out)
+    ways = (("the code", "revision", "source_digest"), ("the machine", "machine_id", ""))
+    changed = [
+        word
+        for word, key, part in ways
+        if (before[key][part] != record[key][part] if part else before[key] != record[key])
+    ]
+    if before["versions"] != record["versions"]:
+        changed.append("a package's version")
+    then, now = (plain(r["definition"]) for r in (before, record))
+    changed += [f"{k} (was {then.get(k)}, is {v})" for k, v in now.items() if then.get(k) != v]
+    if changed:
+        raise UsageError(
+            f"{' and '.join(changed)} changed since the run in '{out}' was begun; give the same"
+            " options as then, or another folder with --out"
+        )
+    kept = ("started", "load_before", "distdgl_partitions")
+    record |= {name: before[name] for name in kept if name in before}
+    table = out / "machines.csv"
+    rows = read_csv(table, MACHINES) if table.exists() else []
+    return [row for row in rows if row["status"] in ("", OK)]
+
+
+def _keep(journal: Path, lives: Collection[tuple[Any, ...]]) -> None:
+    """Leave those lines in a journal that are of ``lives``: others are told again."""
+    lines = [line for line in read_journal(journal) if key_of_line(line) in lives]
+    write_text(journal, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def _turns(what: Comparison, parts: Path) -> Iterator[Turn]:
     for life in range(what.lives):
         for count in what.machines:
             for rate in what.rates:
+                there = Network(count, rate, what.delay, what.name)
                 for program in (OURS, THEIRS) if life % 2 == 0 else (THEIRS, OURS):
                     if program == OURS or what.peer:
-                        yield life, count, rate, program
+                        first = (program == OURS) == (life % 2 == 0)
+                        plan = _plan(what, program, life, there, parts)
+                        yield Turn(life, first, program, there, plan)
+    for hops in what.hops:
+        there = Network(min(what.machines), max(what.rates), what.delay, what.name)
+        few = replace(what, fanouts=(_FEW,) * hops, hidden=16, batch_size=100)
+        epochs = [(system, 0) for system in SYSTEMS]
+        plan = replace(_plan(few, OURS, 0, there, parts), epochs=epochs, warm_steps=_FEW)
+        yield Turn(0, True, OURS, there, plan)
 
 
-def _plan(what: Comparison, program: str, life: int, there: Network, folder: Path) -> Plan:
+def _plan(what: Comparison, program: str, life: int, there: Network, parts: Path) -> Plan:
     # Each of ours is in each place in turn.
     turned = [*SYSTEMS[life % len(SYSTEMS) :], *SYSTEMS[: life % len(SYSTEMS)]]
     systems = turned if program == OURS else [THEIRS]
@@ -141,96 +201,33 @@ def _plan(what: Comparison, program: str, life: int, there: Network, folder: Pat
         epochs=[(system, number) for number in range(what.epochs + 1) for system in systems],
         max_steps=what.max_steps,
         warm_steps=what.warm_steps,
-        folder=str(folder / f"parts-{there.machines}"),
+        folder=str(parts / f"parts-{there.machines}"),
         addresses=there.addresses,
     )
 
 
-def _partitions(what: Comparison, folder: Path) -> dict[int, Row]:
-    """DistDGL's, in a process of their own: DGL's METIS leaves threads and memory behind."""
-    found = {}
+def _make_partitions(what: Comparison, folder: Path, record: Row, out: Path) -> None:
+    """DistDGL's, in a process of their own: DGL's METIS leaves threads and memory behind.
+
+    Those that are there stay; ``record`` tells of each once it is whole. Raises ``UsageError``
+    where one is made again and comes out otherwise: lives of both would be compared.
+    """
+    known = record.setdefault("distdgl_partitions", {})
     for count in what.machines:
-        words = ["partition", what.dataset, str(count), str(folder / f"parts-{count}")]
-        words.append(str(what.seed))
+        place = folder / f"parts-{count}"
+        if str(count) in known and (place / OWNERS).exists():
+            continue
+        shutil.rmtree(place, ignore_errors=True)
+        words = ["partition", what.dataset, str(count), str(place), str(what.seed)]
         done = start.alone([sys.executable, "-m", "gnnbench.machines.distdgl", *words])
-        found[count] = json.loads(done.splitlines()[-1])
-    return found
-
-
-def _life(
-    what: Comparison,
-    there: Network,
-    plan: Plan,
-    program: str,
-    about: Row,
-    journal: Journal,
-    folder: Path,
-) -> list[Row]:
-    """One life on a network of its own; its rows."""
-    count = there.machines
-    path, outs = folder / "plan.json", [folder / f"out-{rank}.json" for rank in range(count)]
-    plan.write(path)
-    for out in outs:
-        out.unlink(missing_ok=True)
-    module = "gnnbench.machines.rank" if program == OURS else "gnnbench.machines.distdgl"
-    words = [sys.executable, "-m", module, *(() if program == OURS else ("host",))]
-    commands = [[*words, str(path), str(out)] for out in outs]
-    logs: list[Path | None] = [folder / f"{program}-{rank}.log" for rank in range(count)]
-    with network.made(there):
-        copied = link.measured(there, COPY_S)
-        begun, busy, own = time.monotonic(), machine.busy_seconds(), _own_seconds()
-        start.run(there, commands, logs, extra={"OMP_NUM_THREADS": "1"}, limit=LIFE_S)
-        taken = time.monotonic() - begun
-        others = (machine.busy_seconds() - busy - (_own_seconds() - own)) / taken
-    told = [row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))]
-    for row in told:
-        setting = {"machines": count, "rate_gbit_s": there.rate, "fanouts": plan.fanouts}
-        journal.append({**setting, **about, "program": program, **row})
-    common = {
-        **about,
-        "dataset": what.dataset,
-        "partition": what.method if program == OURS else DGL,
-        "machines": count,
-        "rate_gbit_s": there.rate,
-        "delay_s": there.delay / 1e3,
-        "fanouts": "/".join(map(str, plan.fanouts)),
-        "hops": len(plan.fanouts),
-        "batch_size": plan.batch_size,
-        "hidden": plan.hidden,
-        "copy_gbit_s": copied,
-        "others_cores": max(0.0, others),
-    }
-    return _rows(common, told)
-
-
-def _rows(common: Row, told: Sequence[Row]) -> list[Row]:
-    """Rows of ``machines.csv`` of a life's epochs, as the ranks told of them."""
-    columns = {c.name for c in MACHINES}
-    vanilla = {r["epoch"]: r["losses"] for r in told if r["system"] == "vanilla"}
-    last = max(r["epoch"] for r in told)
-    rows = []
-    for row in told:
-        losses = row["losses"]
-        beside = vanilla.get(row["epoch"]) if row["system"] != "vanilla" else None
-        rows.append(
-            {
-                **common,
-                **{key: value for key, value in row.items() if key in columns},
-                "order": row["place"],
-                # Of a single epoch nothing is timed: it is there for its counts.
-                "warmup": row["epoch"] == 0 or last == 0,
-                "sampled_edges": sum(row["edges"]),
-                "input_nodes": sum(row["nodes"]),
-                "first_loss": losses[0],
-                "last_loss": losses[-1],
-                "loss_gap": _gap(losses, beside) if beside else None,
-            }
-        )
-    return rows
-
-
-def _gap(losses: Sequence[float], others: Sequence[float]) -> float:
-    return max(abs(a - b) for a, b in zip(losses, others, strict=True))
+        made = json.loads(done.splitlines()[-1])
+        if made != known.get(str(count), made):
+            raise UsageError(
+                f"DGL's partition for {count} machines came out otherwise than when the run was"
+                " begun; give another folder with --out"
+            )
+        known[str(count)] = made
+        write_json(out / "run.json", record)
 
 
 def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
@@ -272,12 +269,6 @@ def work(lines: Sequence[Row], fanouts: Sequence[int]) -> list[Row]:
                 }
             )
     return rows
-
-
-def _own_seconds() -> float:
-    """CPU time of this process and of those below it that have ended."""
-    told = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(r.ru_utime + r.ru_stime for r in told)
 
 
 def _record(what: Comparison) -> Row:

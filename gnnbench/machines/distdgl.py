@@ -24,7 +24,7 @@ from gnnbench.machines.plan import Plan
 PORT = 30050
 NAME = "graph"
 OWNERS = "owners.npy"  # beside DGL's own files: the part of each node, int64 [num_nodes]
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 45.0
 _LEFT_S = 20.0  # how long a server may take to end once its trainers have
 Row = dict[str, Any]
 

@@ -77,20 +77,12 @@ def need() -> None:
 def make(network: Network) -> None:
     """Make it. Raises ``UsageError`` where one of its name is there, or the kernel refuses.
 
-    Made whole or not at all, also where this process is killed meanwhile.
+    Made whole or not at all, also where this process is killed meanwhile, or another one makes a
+    network of that name.
     """
-    need()
-    if existing := namespaces(network.name):
-        raise UsageError(
-            f"there is a network '{network.name}' of {len(existing)} namespaces already; remove it"
-            f" ('python -m gnnbench.machines remove --name {network.name}') or give another --name"
-        )
-    with _guard(network.name):
-        try:
-            _make(network)
-        except BaseException:
-            remove(network.name)
-            raise
+    with _taken(network.name) as taken:
+        _make(network)
+        taken.keep()
 
 
 def remove(name: str = NAME) -> int:
@@ -111,12 +103,9 @@ def remove(name: str = NAME) -> int:
 @contextmanager
 def made(network: Network) -> Iterator[Network]:
     """A network for the time of a block; removed at its end, also where this process is killed."""
-    make(network)
-    with _guard(network.name):
-        try:
-            yield network
-        finally:
-            remove(network.name)
+    with _taken(network.name):
+        _make(network)
+        yield network
 
 
 def namespaces(name: str = NAME) -> list[str]:
@@ -179,8 +168,8 @@ def counters(namespace: str = "") -> tuple[int, int]:
 
 
 def _make(network: Network) -> None:
-    switch = f"{network.name}-switch"
-    _ip("netns", "add", switch)
+    """All but the namespace of the switch, which is there."""
+    switch = _switch(network.name)
     _ip("-n", switch, "link", "add", "bridge", "type", "bridge")
     _ip("-n", switch, "link", "set", "bridge", "up")
     for i, (machine, address) in enumerate(zip(network.namespaces, network.addresses, strict=True)):
@@ -252,22 +241,75 @@ def _run(words: list[str]) -> str:
     return done.stdout
 
 
-@contextmanager
-def _guard(name: str) -> Iterator[None]:
-    """A shell that removes a network when this process ends before the block does.
+def _switch(name: str) -> str:
+    return f"{name}-switch"
 
-    It waits for a word on a pipe that only this process can write to: a killed one sends none.
+
+class _Taken:
+    """A name that is this process's alone, and the shell that holds it."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._kept = name, False
+        removal = [sys.executable, "-m", "gnnbench.machines", "remove", "--name", name]
+        self._shell = subprocess.Popen(
+            ["sh", "-c", _GUARD, "sh", _switch(name), *removal],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+        assert self._shell.stdout is not None
+        self.ours = self._shell.stdout.readline() == "taken\n"
+
+    def keep(self) -> None:
+        """Leave the network there."""
+        self._kept = True
+
+    def end(self) -> None:
+        """Remove the network where it is not to be kept."""
+        try:
+            if self.ours and not self._kept:
+                remove(self._name)
+        finally:
+            _, self.told = self._shell.communicate("done\n" if self.ours else None)
+
+
+# The shell itself makes the first namespace, which of several makers one can alone, and removes the
+# network once nobody is left who could write to it: there is no moment in which a killed maker
+# leaves anything, and none in which somebody else's network is removed.
+_GUARD = """
+trap "" INT TERM HUP PIPE
+ip netns add "$1" || exit 1
+shift
+echo taken
+read word
+[ "$word" = done ] || exec "$@" >/dev/null 2>&1
+"""
+
+
+@contextmanager
+def _taken(name: str) -> Iterator[_Taken]:
+    """A name for the time of a block, and its network removed at the end, unless it is kept.
+
+    Raises ``UsageError`` where there is a network of that name.
     """
-    again = 'trap "" INT TERM HUP; read word; [ "$word" = done ] || exec "$@"'
-    removal = [sys.executable, "-m", "gnnbench.machines", "remove", "--name", name]
-    shell = subprocess.Popen(
-        ["sh", "-c", again, "sh", *removal],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-        text=True,
-    )
+    need()
+    existing = namespaces(name)
+    taken = None if existing else _Taken(name)
+    if taken is None or not taken.ours:
+        if taken is not None:
+            taken.end()
+            if not (existing := namespaces(name)):
+                why = taken.told.strip() or "no reason given"
+                raise UsageError(
+                    f"no namespace can be made ({why}); it takes a kernel with network namespaces"
+                )
+        raise UsageError(
+            f"there is a network '{name}' of {len(existing)} namespaces already; remove it"
+            f" ('python -m gnnbench.machines remove --name {name}') or give another --name"
+        )
     try:
-        yield
+        yield taken
     finally:
-        shell.communicate("done\n")
+        taken.end()

@@ -28,7 +28,7 @@ from gnnbench.machines.plan import Plan
 from gnnbench.minibatch import MiniBatch
 from gnnbench.partition.places import Partition
 from gnnbench.partition.ranks import Fetches, Rank, Samples, join
-from gnnbench.partition.rendezvous import meeting
+from gnnbench.partition.rendezvous import contents, meeting
 from gnnbench.partition.stored import load_or_make
 from gnnbench.partition.train import Trainer
 
@@ -86,7 +86,9 @@ class _Few(Trainer):
 def live(plan: Plan) -> list[Row]:
     """All epochs of a life, as this rank saw them. Raises as ``meeting`` and ``join`` do."""
     torch.set_num_threads(1)
+    methods = () if plan.method == DGL else (plan.method,)
     definition = {k: v for k, v in asdict(plan).items() if k != "folder"}
+    definition |= contents(plan.dataset, methods, plan.seed)
     rows = []
     with meeting(definition) as (_, ranks):
         graph = gnnbench.load_dataset(plan.dataset)

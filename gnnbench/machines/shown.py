@@ -19,6 +19,8 @@ def show(folder: Path) -> None:
         print_part(part)
     for line in across.remarks(run):
         print(line)
+    if not across.timed(across.settings(run.machines)):
+        return  # nothing to draw
     figures = folder / "figures"
     ensure_folder(figures)
     for path in save(plot.figure(run), figures / "machines"):

@@ -10,11 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psutil
+
 from gnnbench.errors import CellsFailedError
-from gnnbench.machines.network import INTERFACE, Network, end_all
+from gnnbench.machines.network import INTERFACE, Network, counters, end_all
+from gnnbench.measure import signs
+from gnnbench.measure.machine import oom_kills
+from gnnbench.measure.signs import Stillness
 
 PORT = 29500
 POLL_S = 0.05
+LOOK_S = 5.0  # between looks at whether anybody does anything
 # A machine has shared memory of its own: programs that use it by fixed names would meet else.
 _OWN_MEMORY = 'mount -t tmpfs tmpfs /dev/shm && exec "$@"'
 
@@ -47,6 +53,14 @@ def filled(words: Sequence[str], network: Network, rank: int) -> list[str]:
     return found
 
 
+class LifeFailedError(CellsFailedError):
+    """The processes on the machines did not end well; ``status`` is as a cell's."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 def run(
     network: Network,
     commands: Sequence[Sequence[str]],
@@ -54,6 +68,7 @@ def run(
     *,
     extra: Mapping[str, str] | None = None,
     limit: float | None = None,
+    watched: bool = False,
 ) -> None:
     """Run ``commands[i]`` on machine i until all have ended well.
 
@@ -63,10 +78,13 @@ def run(
         logs: files of what each says; None: this process's own output.
         extra: variables of the environment, besides those of :func:`environment`.
         limit: seconds that all may take together.
+        watched: whether they must get on: a process that is stopped for ``SILENCE_S`` hangs, and
+            so do all where in that time no process works and no link carries anything.
 
     Raises:
-        CellsFailedError: one ended with an error, or the time is up; all are ended then.
+        LifeFailedError: one ended with an error, they hang, or the time is up; all are ended then.
     """
+    before = oom_kills()
     with ExitStack() as stack:
         running: dict[int, subprocess.Popen[bytes]] = {}
         stack.callback(lambda: [process.wait() for process in running.values()])
@@ -84,19 +102,69 @@ def run(
                 start_new_session=True,
             )
         until = None if limit is None else time.monotonic() + limit
+        vigil = _Vigil(network, [process.pid for process in running.values()])
+        looked = time.monotonic()
         while running:
             for rank, process in list(running.items()):
                 if process.poll() is None:
                     continue
                 del running[rank]
                 if process.returncode:
-                    raise CellsFailedError(_failed(rank, process.returncode, logs[rank]))
+                    status = "oom_host" if oom_kills() > before else "crash"
+                    raise LifeFailedError(status, _failed(rank, process.returncode, logs[rank]))
             if until and time.monotonic() > until:
                 late = ", ".join(str(rank + 1) for rank in running)
-                raise CellsFailedError(
-                    f"machine {late} did not end within {limit:g} s; all were ended"
+                raise LifeFailedError(
+                    "timeout", f"machine {late} did not end within {limit:g} s; all were ended"
                 )
+            if watched and time.monotonic() - looked > LOOK_S:
+                looked = time.monotonic()
+                if why := vigil.look():
+                    raise LifeFailedError("crash", f"{why}: it hangs; all were ended")
             time.sleep(POLL_S)
+
+
+class _Vigil:
+    """Looks whether the processes on the machines of a network get on."""
+
+    def __init__(self, network: Network, first: Sequence[int]) -> None:
+        self._network, self._first = network, first
+        self._known: dict[int, tuple[int, Stillness]] = {}  # by process: machine, signs
+        self._carried: list[tuple[int, int]] = []
+        self._moved = time.monotonic()
+
+    def look(self) -> str:
+        """Who hangs, or ""."""
+        silence, now = signs.SILENCE_S, time.monotonic()
+        found: dict[int, tuple[int, Stillness]] = {}
+        for machine, pid in enumerate(self._first):
+            for each in _family(pid):
+                found[each] = self._known.get(each) or (machine, Stillness(each))
+        self._known = found
+        still = []
+        for machine, one in found.values():
+            idle, stopped = one.look()
+            if stopped > silence:
+                return f"a process of machine {machine + 1} was stopped for {silence:g} s"
+            still.append(idle)
+        if min(still, default=0.0) < LOOK_S:
+            self._moved = now
+            return ""
+        # A slow link keeps everybody waiting, and carries bytes.
+        carried = [counters(namespace) for namespace in self._network.namespaces]
+        if carried != self._carried:
+            self._carried, self._moved = carried, now
+        if now - self._moved > silence:
+            return f"on no machine anything was done for {silence:g} s"
+        return ""
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all below it."""
+    try:
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+    except psutil.Error:
+        return []
 
 
 def _failed(rank: int, code: int, log: Path | None) -> str:

@@ -15,9 +15,11 @@ _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 class Signs(NamedTuple):
     """What a process has done so far. ``stopped``: by a signal, which a debugger is not;
-    ``disk``: pages and bytes from and to disks."""
+    ``wants``: its main thread runs or would, had it a core; ``disk``: pages and bytes from and to
+    disks."""
 
     stopped: bool
+    wants: bool
     cpu_s: float
     disk: int
 
@@ -37,7 +39,7 @@ def signs(pid: int) -> Signs | None:
     for name, value in zip(told[::2], told[1::2], strict=True):
         if name in ("read_bytes:", "write_bytes:"):
             disk += int(value)
-    return Signs(stat[0] == "T", (int(stat[11]) + int(stat[12])) * _TICK_S, disk)
+    return Signs(stat[0] == "T", stat[0] == "R", (int(stat[11]) + int(stat[12])) * _TICK_S, disk)
 
 
 class Stillness:
@@ -46,6 +48,7 @@ class Stillness:
     def __init__(self, pid: int) -> None:
         self._pid, self._last = pid, signs(pid)
         self._since = self._ran = time.monotonic()
+        self._wanted = False
 
     def look(self) -> tuple[float, float]:
         """Seconds for which it has done nothing, and for which it has been stopped; 0 of one that
@@ -57,6 +60,9 @@ class Stillness:
             self._ran = now
         length = now - self._since
         used = found.cpu_s - self._last.cpu_s
-        if found.disk != self._last.disk or (length >= LEAST_S and used >= SHARE * length):
+        # On a machine with more processes than cores who works may hardly get one.
+        wanted, self._wanted = self._wanted and found.wants, found.wants
+        works = length >= LEAST_S and (wanted or used >= SHARE * length)
+        if works or found.disk != self._last.disk:
             self._since, self._last = now, found
         return now - self._since, now - self._ran

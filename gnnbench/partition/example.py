@@ -28,13 +28,14 @@ def train(
     """
     import gnnbench
     from gnnbench.partition.ranks import join
-    from gnnbench.partition.rendezvous import meeting
+    from gnnbench.partition.rendezvous import contents, meeting
     from gnnbench.partition.stored import load_or_make
     from gnnbench.partition.train import Trainer
 
     definition = {
         "graph": dataset, "methods": methods, "modes": modes, "fanouts": fanouts,
         "batch size": batch_size, "hidden": hidden, "epochs": epochs, "seed": seed,
+        **contents(dataset, comma_list(methods), seed),
     }  # fmt: skip
     with meeting(definition, timeout=timeout) as (rank, ranks):
         graph = gnnbench.load_dataset(dataset)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
@@ -14,6 +14,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from gnnbench.errors import UsageError
+
+MOST = 16  # things that ranks agree on at a time: what they send has one size in every version
 
 
 @dataclass
@@ -104,15 +106,22 @@ class Exchange:
         self.traffic.reduces[purpose] += 1
         self.traffic.reduced_bytes[purpose] += tensor.nbytes
 
-    def agree(self, what: str, device: torch.device, *values: object) -> None:
-        """Raise ``UsageError`` on every rank unless ``values`` print the same on all."""
-        text = repr(values).encode()
-        digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
+    def agree(self, device: torch.device, values: Mapping[str, object]) -> None:
+        """Raise ``UsageError`` on every rank, naming what differs, unless all values print the same
+        on all; at most ``MOST`` of them, by names that all ranks have in one order."""
+        ends = torch.zeros(2, MOST, dtype=torch.int64)
+        for place, value in enumerate(values.values()):
+            text = repr(value).encode()
+            digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
+            ends[:, place] = torch.tensor([digest, -digest])
         # One maximum over both ends: that of x, and minus the minimum.
-        ends = torch.tensor([digest, -digest], device=device)
+        ends = ends.to(device)
         with self._waiting():
             dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)
         self.traffic.reduces["setup"] += 1
         self.traffic.reduced_bytes["setup"] += ends.nbytes
-        if int(ends[0]) != -int(ends[1]):
-            raise UsageError(f"the ranks differ in {what}; start all of them with the same")
+        most, least = ends.tolist()
+        if other := [n for n, x, y in zip(values, most, least, strict=False) if x != -y]:
+            raise UsageError(
+                f"the ranks differ in {' and in '.join(other)}; start all of them with the same"
+            )

@@ -110,12 +110,6 @@ def join(
             f"the partition has {partition.parts} parts for {exchange.ranks} ranks; make one with"
             f" {exchange.ranks}"
         )
-    exchange.agree(
-        "version, graph, partition or definition",
-        where,
-        *(__version__, _of_graph(graph), partition.digest(), mode, list(fanouts)),
-        *(sampler, pick, frontier, seed, with_positions, _of_weights(weights)),
-    )
     how: dict[str, Any] = {
         "pick": pick,
         "frontier": frontier,
@@ -123,6 +117,9 @@ def join(
         "weights": weights,
         "with_positions": with_positions,
     }
+    same = {"version": __version__, "graph": _of_graph(graph), "partition": partition.digest()}
+    same |= {"mode": mode, "fanouts": list(fanouts), "sampler": sampler, **how}
+    exchange.agree(where, {**same, "weights": _of_weights(weights)})
     draws: Samples = (
         VanillaSampler(graph, partition, fanouts, exchange, where, **how)
         if mode == "vanilla"

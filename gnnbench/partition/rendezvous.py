@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
+from gnnbench.data.prepare import prepared_folder
+from gnnbench.data.store.layout import read_meta
 from gnnbench.errors import CellsFailedError, UsageError
+from gnnbench.lost import is_lost
+from gnnbench.measure.machine import source_digest
+from gnnbench.partition.stored import known_digest
 from gnnbench.version import __version__
 
 TIMEOUT_S = 45.0
-_ALONE = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0"}
+# A call of NCCL's is then waited for by the host, no longer than the group's timeout, and raises;
+# else a thread of torch's ends the process.
+_WAITS = "TORCH_NCCL_BLOCKING_WAIT"
 
 
 @contextmanager
@@ -29,54 +36,89 @@ def meeting(
     ``timeout`` seconds, ends the others.
 
     Args:
-        definition: what must be the same on all ranks, by name: graph, fanouts, epochs ...;
-            versions of gnnbench, torch and Python are added.
-        backend: of ``torch.distributed``.
+        definition: what must be the same on all ranks, by name: graph, fanouts, epochs ...; None
+            is what a rank does not know, and no difference. Versions of gnnbench, torch and Python
+            are added, and a digest of gnnbench's Python sources.
+        backend: of ``torch.distributed``. With ``nccl`` the host waits for each call.
         timeout: seconds that any call waits for the other ranks, the first one, too.
 
     Raises:
         UsageError: the ranks differ; each rank is told who differs in what.
         CellsFailedError: another rank cannot be reached, ended, or did not answer in time.
     """
+    how: dict[str, Any] = {"timeout": timedelta(seconds=timeout)}
     if "RANK" not in os.environ:
-        os.environ |= _ALONE
+        how |= {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     try:
-        dist.init_process_group(backend, timeout=timedelta(seconds=timeout))
         try:
+            with _set(_WAITS, "1"):
+                dist.init_process_group(backend, **how)
             _agree(definition)
             yield dist.get_rank(), dist.get_world_size()
-        finally:
-            dist.destroy_process_group()
-    except (dist.DistError, RuntimeError) as error:
-        if not _is_of_group(error):
+        except BaseException:
+            if backend == "nccl":  # what waits for ranks that do not come is not waited for
+                whole: Any = dist.group.WORLD
+                with suppress(Exception):
+                    whole.abort()
             raise
-        where = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        finally:
+            if dist.is_initialized():
+                dist.destroy_process_group()
+    except Exception as error:
+        if not is_lost(error):
+            raise
+        told = {key: os.environ.get(key, "?") for key in ("RANK", "WORLD_SIZE")}
+        where = ":".join(os.environ.get(f"MASTER_{what}", "?") for what in ("ADDR", "PORT"))
         raise CellsFailedError(
-            f"rank {os.environ['RANK']} of {os.environ['WORLD_SIZE']} lost the others (they meet at"
-            f" {where}): one ended, was never started, or did not answer for {timeout:g} s; look"
-            " at what each of them says"
+            f"rank {told['RANK']} of {told['WORLD_SIZE']} lost the others (they meet at {where}):"
+            f" one ended, was never started, or did not answer for {timeout:g} s; look at what each"
+            " of them says"
         ) from error
+
+
+def contents(dataset: str, methods: Sequence[str], seed: int) -> dict[str, str | None]:
+    """What this host has of a graph, and of its partition into as many parts as there are ranks by
+    each method, before anything is loaded: for a ``definition``. None: it is not made here yet.
+    """
+    parts, folder = int(os.environ.get("WORLD_SIZE", "1")), prepared_folder(dataset)
+    found: dict[str, str | None] = {"the graph's checksum": None}
+    if folder is not None:
+        found["the graph's checksum"] = str(read_meta(folder).get("meta_sha256"))
+    for method in methods:
+        known = None if folder is None else known_digest(folder, parts, method, seed)
+        found[f"the partition by {method}"] = known
+    return found
 
 
 def _agree(definition: Mapping[str, Any]) -> None:
     """Raise ``UsageError`` on every rank unless all have the same definition and versions."""
-    mine = {key: repr(value) for key, value in definition.items()}
-    mine |= {"gnnbench": __version__, "torch": torch.__version__}
+    mine = {"gnnbench": __version__, "torch": torch.__version__}
     mine["Python"] = ".".join(platform.python_version_tuple()[:2])
-    found: list[dict[str, str]] = [{}] * dist.get_world_size()
-    dist.all_gather_object(found, mine)
-    for rank, theirs in enumerate(found):
-        for key in [*mine, *(k for k in theirs if k not in mine)]:
-            first, other = (d.get(key, "nothing") for d in (found[0], theirs))
-            if first != other:
+    # Not the libraries: each host may have built its own of them.
+    mine["gnnbench's Python sources"] = source_digest(native=False)
+    mine |= {key: repr(value) for key, value in definition.items() if value is not None}
+    unknown = {key for key, value in definition.items() if value is None}
+    found: list[Any] = [None] * dist.get_world_size()
+    dist.all_gather_object(found, (mine, unknown))
+    for key in dict.fromkeys(key for theirs, _ in found for key in theirs):
+        knows = [rank for rank, (_, not_known) in enumerate(found) if key not in not_known]
+        told = {rank: found[rank][0].get(key, "nothing") for rank in knows}
+        first = min(told)
+        for rank, other in told.items():
+            if other != told[first]:
                 raise UsageError(
-                    f"rank {rank} differs from rank 0 in {key}: {other} instead of {first}; start"
-                    " all ranks with the same"
+                    f"rank {rank} differs from rank {first} in {key}: {other} instead of"
+                    f" {told[first]}; start all ranks with the same"
                 )
 
 
-def _is_of_group(error: Exception) -> bool:
-    """Whether an error is one of torch.distributed's: gloo's are plain ``RuntimeError``."""
-    text = str(error)
-    words = ("gloo", "TCPStore", "recvValue", "connectFullMesh", "Connection closed", "Timed out")
-    return isinstance(error, dist.DistError) or any(word in text for word in words)
+@contextmanager
+def _set(variable: str, value: str) -> Iterator[None]:
+    """The environment with a variable that nobody has set."""
+    asked = os.environ.get(variable)
+    os.environ.setdefault(variable, value)
+    try:
+        yield
+    finally:
+        if asked is None:
+            del os.environ[variable]

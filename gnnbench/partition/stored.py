@@ -34,8 +34,21 @@ def folder_of(graph: Graph, parts: int, method: str, seed: int) -> Path:
             f"graph '{graph.name}' is not in the store, so that nothing can lie beside it; keep the"
             " Partition itself, or import the graph"
         )
-    beside = graph.path.with_name(f"{graph.path.name}.partitions")
-    return beside / f"{method}-{parts}-seed{seed}"
+    return _beside(graph.path, parts, method, seed)
+
+
+def _beside(path: Path, parts: int, method: str, seed: int) -> Path:
+    return path.with_name(f"{path.name}.partitions") / f"{method}-{parts}-seed{seed}"
+
+
+def known_digest(path: Path, parts: int, method: str, seed: int) -> str | None:
+    """``Partition.digest`` of the one that lies beside the graph in a folder, as it was stored;
+    None where there is none, or it is older than that note."""
+    try:
+        meta = json.loads((_beside(path, parts, method, seed) / META).read_bytes())
+        return str(meta["digest"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def save(graph: Graph, made: Partition) -> Path:
@@ -65,6 +78,7 @@ def save(graph: Graph, made: Partition) -> Path:
                 "parts": made.parts,
                 "method": made.method,
                 "seed": made.seed,
+                "digest": made.digest(),
                 "made_s": made.made_s,
             },
         )

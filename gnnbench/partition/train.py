@@ -36,8 +36,11 @@ class Trainer:
         graph = rank.graph
         self._rank, self._seed = rank, seed
         self._batch_size = whole("batch_size", batch_size, 1)
-        settings = (model, hidden, batch_size, learning_rate, seed)
-        rank.exchange.agree("model, batch size, learning rate or seed", rank.device, *settings)
+        settings = {
+            "model": model, "hidden": hidden, "batch_size": batch_size,
+            "learning_rate": learning_rate, "seed": seed,
+        }  # fmt: skip
+        rank.exchange.agree(rank.device, settings)
         self.model: Stack = build(
             model,
             Native(aggregate, attend),

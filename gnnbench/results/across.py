@@ -237,6 +237,12 @@ def remarks(run: Run) -> list[str]:
             f" {high:+.2f}] {what} against gnnbench's ({row['distdgl']['n']} and"
             f" {row['gnnbench']['n']} batches)."
         )
+    for row in run.failed_lives:
+        link = f"{row['machines']} machines, {row['rate_gbit_s']:g} Gbit/s"
+        told.append(
+            f"Life {row['life'] + 1} of {row['system']} ({link}) failed, {row['status']}:"
+            f" {row['reason']}."
+        )
     for count, made in run.record.get("distdgl_partitions", {}).items():
         told.append(
             f"{count} machines: DGL's METIS cuts {made['cut']:,} of {made['edges']:,} edges."

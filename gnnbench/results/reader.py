@@ -46,6 +46,7 @@ class Run:
     roofline: list[dict[str, Any]] = field(default_factory=list)
     convergence: list[dict[str, Any]] = field(default_factory=list)
     machines: list[dict[str, Any]] = field(default_factory=list)
+    failed_lives: list[dict[str, Any]] = field(default_factory=list)  # rows of machines.csv
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -89,7 +90,11 @@ def read_machines(folder: Path) -> Run:
     """Read the folder of a run of several machines, which has no cells. Raises as ``read``."""
     if not (folder / "machines.csv").exists():
         raise UsageError(f"'{folder}' holds no machines.csv; give the folder of such a run")
-    return Run(folder, [], [], read_record(folder), machines=_table(folder, "machines", MACHINES))
+    rows = _table(folder, "machines", MACHINES)
+    for row in rows:
+        row["status"] = row["status"] or "ok"  # earlier tables have rows of what ended well alone
+    well, failed = ([r for r in rows if (r["status"] == "ok") == ok] for ok in (True, False))
+    return Run(folder, [], [], read_record(folder), machines=well, failed_lives=failed)
 
 
 def read(folder: Path) -> Run:

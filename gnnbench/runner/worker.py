@@ -39,7 +39,11 @@ OOM_SCORE = "800"
 class Worker:
     """State between commands."""
 
-    def __init__(self, stopped: Callable[[], None], stuck: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        stopped: Callable[[], None],
+        stuck: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
         self._stopped = stopped  # tells the runner at once: its clock decides
         self._stuck = stuck  # tells the runner why a command has no other answer
         self.clock = FrameworkClock()

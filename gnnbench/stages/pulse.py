@@ -82,8 +82,10 @@ class Pulse:
 
     @classmethod
     def alone(cls) -> Pulse:
-        """Of a process that nobody watches."""
-        return cls(Board(1), 0)
+        """Of a process that nobody watches: it is written nowhere."""
+        board = Board(1)
+        board.close()
+        return cls(board, 0)
 
     def now(self, does: float, timeline: Timeline | None = None) -> None:
         """What the rank does from now on; ``timeline`` is where its spans are seen."""

@@ -159,3 +159,19 @@ def test_spans_are_of_the_cells_device_whichever_is_current(gpu):
         sweep = timeline.sweep()
         adds_up(sweep)
         assert sweep.busy["sample"] > sweep.wall / 2
+
+
+def test_how_many_spans_are_over_is_known_while_others_wait(timeline):
+    timeline.start()
+    assert timeline.passed(0) == 0
+    for batch in range(8):
+        with timeline.span("compute", batch):
+            delay(4 * CYCLES)
+    seen = [timeline.passed(0)]
+    assert seen[0] < 8  # the host has begun them all
+    while seen[-1] < 8:
+        seen.append(timeline.passed(seen[-1]))
+        time.sleep(0.01)
+    assert seen == sorted(seen) and len(set(seen)) > 2
+    timeline.stop()
+    assert timeline.passed(8) == 8

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from emulated import NAME, needs_root
@@ -71,6 +72,34 @@ def test_what_is_half_made_is_removed(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         network.make(Network(2, 1.0, name=NAME))
     assert network.namespaces(NAME) == []
+
+
+@needs_root
+def test_of_two_makers_of_a_name_the_second_takes_nothing_from_the_first(monkeypatch):
+    """Also where neither saw the other's when it looked."""
+    right = network.namespaces
+    looks = iter([[]])
+    with network.made(Network(2, 1.0, name=NAME)) as there:
+        inside = subprocess.Popen(["ip", "netns", "exec", there.namespaces[0], "sleep", "1000"])
+        monkeypatch.setattr(network, "namespaces", lambda name: next(looks, right(name)))
+        with pytest.raises(UsageError, match=f"there is a network '{NAME}' of 3 namespaces"):
+            network.make(Network(2, 1.0, name=NAME))
+        monkeypatch.undo()
+        assert len(network.namespaces(NAME)) == 3 and inside.poll() is None
+    assert inside.wait(10) != 0
+
+
+@needs_root
+@pytest.mark.parametrize("after", ["switch", "2"])
+def test_a_maker_that_is_killed_at_once_leaves_nothing(after):
+    """It has made a first namespace, or the last one."""
+    run = subprocess.Popen([*COMMAND, "make", "--name", NAME], stdout=subprocess.DEVNULL)
+    there, until = Path(f"/run/netns/{NAME}-{after}"), time.monotonic() + 30
+    while not there.exists() and time.monotonic() < until:
+        pass
+    run.kill()
+    assert there.exists() and run.wait(30) == -signal.SIGKILL
+    assert gone()
 
 
 @needs_root

@@ -70,6 +70,19 @@ def test_who_has_ended_is_not_said_to_hang(program):
     assert still.look() == (0.0, 0.0)
 
 
+def test_who_gets_hardly_a_core_and_wants_one_works(monkeypatch):
+    now, told = [1000.0], signs.Signs(False, False, 5.0, 7)
+    monkeypatch.setattr(signs.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(signs, "signs", lambda pid: told)
+    still = Stillness(1)
+    found = []
+    for wants in (False, True, False, True, True, True, False):
+        now[0] += 1.0
+        told = told._replace(wants=wants)
+        found.append(still.look()[0])
+    assert found == [1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 1.0]  # once is a look at others
+
+
 def test_who_waits_for_a_disk_works():
     before = signs.signs(os.getpid())
     after = before._replace(disk=before.disk + 1)

@@ -47,6 +47,17 @@ def test_it_is_made_once(graph, monkeypatch):
     assert torch.equal(load_or_make(graph, 2, "contiguous").original, made.original)
 
 
+def test_its_digest_is_known_without_reading_it(graph):
+    made = load_or_make(graph, 7, "contiguous")
+    assert stored.known_digest(graph.path, 7, "contiguous", 0) == made.digest()
+    assert stored.known_digest(graph.path, 8, "contiguous", 0) is None
+    path = folder_of(graph, 7, "contiguous", 0) / "partition.json"
+    meta = json.loads(path.read_text())
+    del meta["digest"]  # as one that was stored before
+    path.write_text(json.dumps(meta))
+    assert stored.known_digest(graph.path, 7, "contiguous", 0) is None
+
+
 def test_what_making_it_took_is_stored_with_it(graph):
     made = load_or_make(graph, 4, "contiguous")
     assert made.made_s > 0

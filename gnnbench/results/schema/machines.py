@@ -42,4 +42,6 @@ MACHINES: tuple[Column, ...] = (
     Column("first_loss", "float", "", "of the epoch's first step, mean over all ranks' seeds"),
     Column("last_loss", "float", "", "of its last step"),
     Column("loss_gap", "float", "", "largest |loss - vanilla's| of the epoch's steps"),
+    Column("status", "str", "", "ok, or how the life failed, which has a row for each system"),
+    Column("reason", "str", "", "why it failed; then nothing that is measured is filled"),
 )

@@ -105,8 +105,8 @@ class Parts:
 
     def agree(self) -> None:
         """Raise ``UsageError`` on all ranks unless they have one partition; they have just met."""
-        of = (__version__, self._split, self.partition.digest())
-        self.exchange.agree("version or partition", self._job.device, *of)
+        of = {"version": __version__, "split": self._split, "partition": self.partition.digest()}
+        self.exchange.agree(self._job.device, of)
 
     def seeds(self, batch: Tensor) -> Tensor:
         """Those of a batch's seeds that the rank owns, in their order; there may be none."""

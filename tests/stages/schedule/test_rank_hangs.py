@@ -146,23 +146,23 @@ def test_a_rank_that_waits_for_nothing_that_ever_comes(faulty, hurried, draw, se
 
 
 def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurried):
-    """Of two samplers one sleeps; whoever asks the desk meanwhile is no sign of it."""
+    """Of two samplers one is stopped; others who ask the desk meanwhile are no sign of it."""
     settings = {"schedule": "factored", "schedule.samplers": 2, "schedule.queue": 64}
     system = faulty(-1, "nothing", settings, batch_size=4)
     system.setup()
-    step = system.trainer.step
+    step, trained = system.trainer.step, []
 
     def slow(batch, rows):
-        if batch.number == 1:
+        trained.append(batch.number)
+        if len(trained) == 2:
             stop(system)
             hurried()
-        time.sleep(0.2)  # for ten seconds others ask, and are answered
+        time.sleep(0.2)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = slow
-    began = time.monotonic()
     lost(system, lambda: run(system), "rank 2 was stopped for 1 s: it hangs")
-    assert time.monotonic() - began < 9  # not when all had been drawn
+    assert len(trained) < 50  # of as many batches: not when all that could be was done
 
 
 def test_a_rank_lost_while_nobody_asks_is_told_at_the_next_word(group):

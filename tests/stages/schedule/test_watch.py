@@ -58,7 +58,8 @@ def watched(monkeypatch):
         lost=told.lost.append, stuck=lambda: told.stuck.append(time.monotonic()),
     )  # fmt: skip
     found._signs = [SimpleNamespace(look=lambda r=r: told.signs[r]) for r in range(3)]
-    return found, lines, told
+    yield found, lines, told
+    board.close()
 
 
 def back(line, seconds):

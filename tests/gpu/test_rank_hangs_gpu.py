@@ -1,0 +1,81 @@
+"""Ranks on GPUs that are killed or stopped, work that waits there, and where they listen."""
+
+import os
+import signal
+import time
+
+import psutil
+import pytest
+import torch
+from compose import make, run
+from two_processes import alive
+
+from gnnbench.measure import signs
+from gnnbench.stages.schedule.leader import RankDiedError
+
+pytestmark = pytest.mark.gpu(count=2)
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}  # ten batches
+
+
+@pytest.fixture
+def ranks(small_graph):
+    """Makes systems of two ranks; nothing of them stays."""
+    made = []
+
+    def build(**settings):
+        asked = {"schedule": "data-parallel", "features": "uva", **settings}
+        made.append(make(small_graph, settings=asked, **SMALL))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system.close()
+        assert not any(map(alive, system._schedule.pids))
+
+
+@pytest.mark.parametrize("schedule", ["data-parallel", "factored"])
+@pytest.mark.parametrize(("sign", "match"), [("KILL", "died by SIGKILL"), ("STOP", "hangs")])
+def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, match, schedule):
+    system = ranks(schedule=schedule)
+    assert run(system).ok
+    (pid,), step = system._schedule.pids, system.trainer.step
+
+    def lose(batch, rows):
+        os.kill(pid, getattr(signal, f"SIG{sign}"))
+        monkeypatch.setattr(signs, "SILENCE_S", 3.0)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = lose
+    began = time.monotonic()
+    with pytest.raises(RankDiedError, match=match):
+        run(system, 1)
+    assert time.monotonic() - began < 60 and not alive(pid)
+
+
+def test_work_that_waits_on_a_gpu_for_longer_than_a_hang_is_none(ranks, monkeypatch):
+    system = ranks()
+    assert run(system).ok
+    step = system.trainer.step
+
+    def slow(batch, rows):
+        step(batch, rows)
+        torch.cuda._sleep(2_000_000_000)  # a second of each span, begun within milliseconds
+
+    system.trainer.step = system.stages.trainer.step = slow
+    monkeypatch.setattr(signs, "SILENCE_S", 3.0)
+    assert run(system, 1).ok
+
+
+def test_nccl_listens_on_the_loopback_interface_alone(ranks):
+    processes = [psutil.Process()]
+
+    def addresses():
+        found = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
+        return {c.laddr.ip for c in found}
+
+    before = addresses()
+    system = ranks()
+    processes += map(psutil.Process, system._schedule.pids)
+    assert run(system).ok
+    assert addresses() - before <= {"127.0.0.1"}
