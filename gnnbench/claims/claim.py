@@ -133,6 +133,7 @@ class Claim(Point):
     ``runs``     ``EXPERIMENT PROFILE`` that measure it, the smallest first
     ``cause``    ``rates``: a refuted claim is told beside what link and memory do here
     ``points``   where it is of several numbers
+    ``cells``    how many cells the paper's grid has, where it is claimed of every one of them
     ``verdict``  ``not checkable here`` or ``ill-posed``, and ``because`` why; or "": judged
     ``lacks``    what is not built that would measure it
     ``note``     how what is judged differs from what is claimed, or a word on either
@@ -150,6 +151,7 @@ class Claim(Point):
     runs: list[Annotated[str, Field(pattern=r"^\S+ \S+$")]] = []
     cause: Literal["", "rates"] = ""
     points: list[dict[str, Any]] = []
+    cells: Annotated[int, Field(ge=0)] = 0
     verdict: Literal["", "not checkable here", "ill-posed"] = ""
     because: str = ""
     lacks: str = ""

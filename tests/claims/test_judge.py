@@ -262,7 +262,7 @@ def test_a_point_that_was_not_measured_may_be_the_one_that_reaches_up_to_a_numbe
     both = [there, {"of": "tsota features.policy=optimal"}]
     assert verdict_of(claim(kind="upto", number=0.9, points=[there]), folder).verdict == "refuted"
     found = verdict_of(claim(kind="upto", number=0.9, points=both), folder)
-    assert found.verdict == "unclear" and found.reason.startswith("not all of it is measured")
+    assert found.verdict == "unclear" and found.reason.startswith("1 of 2 points measured")
     assert verdict_of(claim(kind="upto", tolerance=0.1, points=both), folder).verdict == "holds"
     # Of a value one point is enough.
     assert verdict_of(claim(number=0.9, points=both), folder).verdict == "refuted"
@@ -311,7 +311,7 @@ def test_cells_are_held_against_those_alike_in_all_that_is_not_named(tmp_path):
 def test_points_that_are_missing_leave_it_unclear(one):
     both = claim(points=[{}, {"of": "tsota features.policy=random", "number": 0.1}])
     found = verdict_of(both, one(HALF))
-    assert found.verdict == "unclear" and "not all of it is measured" in found.reason
+    assert found.verdict == "unclear" and "1 of 2 points measured" in found.reason
 
 
 def test_the_last_measurement_of_a_cell_on_a_machine_counts(one):
