@@ -49,6 +49,8 @@ class Point(_Strict):
     ``over``       a column, ``seed`` say: cells alike in all else make one number, their mean
     ``rows``       columns of ``cells.csv`` and what they must be; ``dataset`` is the graph's name
                    alone, whether real or a twin of any scale
+    ``as_printed`` columns as the paper has them: rows that differ are shown where there are no
+                   others, and leave the claim unclear
     ``nodes``      the least number of nodes that the graph must have
     ``full_batch`` seeds of a batch on the whole graph: on a twin at scale s it has s times as many
     ``arguments``  of a formula
@@ -66,6 +68,7 @@ class Point(_Strict):
     over: str = ""
     beside_rows: dict[str, Value | list[Value]] = {}
     rows: dict[str, Value | list[Value]] = {}
+    as_printed: dict[str, Value] = {}
     nodes: int = 0
     full_batch: Annotated[int, Field(ge=0)] = 0
     arguments: list[Value] = []

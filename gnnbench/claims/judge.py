@@ -134,7 +134,8 @@ def _found(claim: Claim, point: Point, runs: Sequence[Opened]) -> list[Finding]:
             ids = tuple(r["id"] for r in number.rows)
             finding = _finding(claim, point, _told(point, number.rows, opened), number, opened)
             found[(opened.machine, *ids)] = finding
-    return list(found.values())
+    as_there = [f for f in found.values() if not any(_unlike_paper(point, r) for r in f.rows)]
+    return as_there or list(found.values())
 
 
 def _told(point: Point, rows: Iterable[Row], opened: Opened) -> str:
@@ -212,6 +213,8 @@ def _left(claim: Claim, point: Point, runs: Sequence[Opened], found: list[Findin
 def _unmeasured(claim: Claim, point: Point, opened: Opened) -> Iterable[tuple[Group, str]]:
     """Groups that a run was to measure and did not, each with the reason."""
     for group in groups(point, partial(_planned, claim, point, opened)):
+        if any(_unlike_paper(point, row) for row in group.rows()):
+            continue
         rows = [row for side in group.sides for row in side]
         failed = [row for row in rows if row["status"] not in MEASURED]
         if point.measure in TIMES:
@@ -244,8 +247,17 @@ def _named(
     return [r for r in found if r["experiment"] in experiments]
 
 
+def _unlike_paper(point: Point, row: Row) -> str:
+    """In what a row is not as the paper has it, in words; "" where it is."""
+    other = [key for key, value in point.as_printed.items() if row.get(key) != value]
+    told = (f"{key} {row.get(key)}, where the paper has {point.as_printed[key]}" for key in other)
+    return "; ".join(told)
+
+
 def _doubt(point: Point, row: Row) -> str:
-    """Why a row's times are not to be trusted, where the number is made of them."""
+    """Why a row is not to be judged by: what it was run with, or, of times, what disturbed them."""
+    if other := _unlike_paper(point, row):
+        return other
     if point.measure not in TIMED and point.measure not in TIMES:
         return ""
     return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))

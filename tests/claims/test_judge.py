@@ -383,3 +383,15 @@ def test_every_verdict_is_explained():
 def test_a_column_that_no_table_has_is_an_error(one):
     with pytest.raises(UsageError, match="column 'widht', which no table"):
         verdict_of(claim(rows={"widht": 1}), one(HALF))
+
+
+def test_rows_with_another_size_than_the_paper_s_are_shown_and_leave_it_unclear(tmp_path):
+    cells = [cached("a", "degree", 0.1, hidden=64), cached("b", "degree", 0.1, hidden=256)]
+    samples = [s for ident in "ab" for s in epochs(ident, *HALF)]
+    asked = claim(as_printed={"hidden": 256})
+    small = write_run(tmp_path / "small", cells[:1], samples)
+    found = verdict_of(asked, small)
+    assert found.verdict == "unclear" and "hidden 64, where the paper has 256" in found.reason
+    assert found.findings[0].estimate.value == pytest.approx(0.5)
+    both = verdict_of(asked, write_run(tmp_path / "both", cells, samples))
+    assert both.verdict == "holds" and [f.rows[0]["hidden"] for f in both.findings] == [256]
