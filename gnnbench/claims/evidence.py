@@ -70,6 +70,11 @@ class Opened:
         """What tells one machine from another."""
         return str(self.run.record.get("machine_id", ""))
 
+    @property
+    def gpus(self) -> int:
+        """How many GPUs its machine has."""
+        return len(self.run.record.get("machine", {}).get("gpus") or [])
+
     @cached_property
     def epochs(self) -> dict[str, list[Row]]:
         """Measured epochs of each cell, with all that was counted in them.

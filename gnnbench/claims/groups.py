@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -72,25 +72,27 @@ def _growth(point: Point, rows: Rows) -> Iterator[Group]:
     for couple in groups(point.model_copy(update={"along": ""}), rows):
         of.setdefault(couple.first[0]["id"], []).append(couple)
     firsts = [couples[0].first[0] for couples in of.values()]
-    for later, earlier in steps(firsts, point.along, point.along_with):
+    first, second = (point.along.split() * 2)[:2]
+    for later, earlier in steps(firsts, first, point.along_with):
         for a, b in product(of[later["id"]], of[earlier["id"]]):
-            if steps([a.second[0], b.second[0]], point.along, point.along_with):
+            if steps([b.second[0], a.second[0]], second, point.along_with)[:1] == [
+                (a.second[0], b.second[0])
+            ]:
                 yield Group(a.first, a.second, b)
 
 
-def equal(a: Group, b: Group, over: str = "") -> bool:
-    """Whether two groups, of any runs, are the same point of a grid: alike in all but ``over``."""
-    free = {"threads", "max_batches", *filter(None, [over])}
+def equal(a: Group, b: Group, free: Collection[str]) -> bool:
+    """Whether two groups, of any runs, are the same point of a grid: alike in all but ``free``."""
     mine, other = a.rows(), b.rows()
     return len(mine) == len(other) and all(
         x["system"] == y["system"] and alike(x, y, free) for x, y in zip(mine, other, strict=True)
     )
 
 
-def unlike(found: Iterable[Group], over: str = "") -> list[Group]:
+def unlike(found: Iterable[Group], free: Collection[str]) -> list[Group]:
     """Groups without those that are the same point."""
     kept: list[Group] = []
     for group in found:
-        if not any(equal(group, known, over) for known in kept):
+        if not any(equal(group, known, free) for known in kept):
             kept.append(group)
     return kept

@@ -15,9 +15,10 @@ from gnnbench.claims.evidence import MEASURED, Opened, graph_of, select
 from gnnbench.claims.formulas import FORMULAS
 from gnnbench.claims.groups import Group, equal, groups, unlike
 from gnnbench.claims.inside import pooled
-from gnnbench.claims.measures import MEASURES, TIMED, TIMES, time_ratio
+from gnnbench.claims.measures import GAINS, MEASURES, TIMED
 from gnnbench.claims.planned import PLANNED, beside, stopped
-from gnnbench.measure.rule import Rule
+from gnnbench.claims.times import TIMES, time_ratio
+from gnnbench.measure.rule import MIN_PAIRS, Rule
 from gnnbench.measure.stats import Estimate
 
 HOLDS, SHAPE, UNCLEAR, REFUTED = "holds", "holds in shape", "unclear", "refuted"
@@ -27,7 +28,7 @@ VERDICTS = {
     SHAPE: "the order is right and the size is not; or it is right on a twin, not on the graph",
     UNCLEAR: "an interval reaches across a bound, a time is doubtful, or there is no interval",
     REFUTED: "an interval lies wholly outside",
-    NOT_CHECKABLE: "one machine with one GPU cannot tell; the reason says what it would take",
+    NOT_CHECKABLE: "these machines cannot tell; the reason says what it would take",
     ILL_POSED: "the paper contradicts itself, or does not say what would be measured",
     NOT_MEASURED: "no result in the folder; the reason has the command, or what is not built yet",
 }
@@ -99,7 +100,8 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
         points += left.points
         missing += left.missing
     if not found:
-        return Judged(claim, NOT_MEASURED, missing[0], found)
+        able = claim.gpus <= max([1, *(opened.gpus for opened in runs)])
+        return Judged(claim, NOT_MEASURED if able else NOT_CHECKABLE, missing[0], found)
     verdict, reason = _together(claim, found)
     # One point is enough to refute, but what is claimed of the best of all, which one can show.
     decided = HOLDS if claim.kind == "upto" else REFUTED
@@ -126,16 +128,29 @@ def _computed(claim: Claim, point: Point) -> list[Finding]:
 
 
 def _found(claim: Claim, point: Point, runs: Sequence[Opened]) -> list[Finding]:
-    found: dict[tuple[str, ...], Finding] = {}
+    found: list[Finding] = []
     for opened in runs:
-        for number in _numbers(claim, point, opened):
-            if not number.estimate.n and not number.doubt:
-                continue
-            ids = tuple(r["id"] for r in number.rows)
-            finding = _finding(claim, point, _told(point, number.rows, opened), number, opened)
-            found[(opened.machine, *ids)] = finding
-    as_there = [f for f in found.values() if not any(_unlike_paper(point, r) for r in f.rows)]
-    return as_there or list(found.values())
+        own = [
+            _finding(claim, point, _told(point, number.rows, opened), number, opened)
+            for number in _numbers(claim, point, opened)
+            if number.estimate.n or (number.doubt and point.measure in TIMES)
+        ]
+        found = [f for f in found if not any(_again(f, new, point) for new in own)] + own
+    as_there = [f for f in found if not any(_unlike_paper(point, r) for r in f.rows)]
+    return as_there or found
+
+
+def _again(before: Finding, after: Finding, point: Point) -> bool:
+    """Whether a later run measured the same on the same machine, whichever version of the suite."""
+    if before.opened is None or after.opened is None:
+        return False
+    if before.opened.machine != after.opened.machine:
+        return False
+    if [r["id"] for r in before.rows] == [r["id"] for r in after.rows]:
+        return True
+    if before.group is None or after.group is None:
+        return False
+    return equal(before.group, after.group, {"max_batches", *filter(None, [point.over])})
 
 
 def _told(point: Point, rows: Iterable[Row], opened: Opened) -> str:
@@ -165,7 +180,7 @@ def _number(point: Point, opened: Opened, group: Group) -> _Number | None:
         before = _number(point, opened, group.earlier)
         if later is None or before is None:
             return None
-        grown = _of_two(later.estimate, before.estimate, "ratio")
+        grown = _of_two(later.estimate, before.estimate, point.by)
         doubt = later.doubt or before.doubt
         return _Number(grown, doubt, group.rows(), group)
     if point.measure in TIMES:
@@ -194,13 +209,14 @@ class Left:
 
 def _left(claim: Claim, point: Point, runs: Sequence[Opened], found: list[Finding]) -> Left:
     """Of all numbers that the runs were to measure those that none of them has."""
-    there = unlike((f.group for f in found if f.group is not None), point.over)
+    free = {"threads", "max_batches", *filter(None, [point.over])}
+    there = unlike((f.group for f in found if f.group is not None), free)
     missing: list[tuple[Group, str]] = []
     if claim.kind in _OF_EVERY and point.measure not in ACROSS:
         for opened in runs:
             for group, why in _unmeasured(claim, point, opened):
                 known = [*there, *(g for g, _ in missing)]
-                if not any(equal(group, g, point.over) for g in known):
+                if not any(equal(group, g, free) for g in known):
                     missing.append((group, f"{_told(point, group.rows(), opened)}: {why}"))
     lost = [f.opened.unplanned for f in found if f.opened is not None and f.opened.unplanned]
     lost = lost if claim.kind in _OF_EVERY else []
@@ -260,6 +276,8 @@ def _doubt(point: Point, row: Row) -> str:
         return other
     if point.measure not in TIMED and point.measure not in TIMES:
         return ""
+    if point.measure in GAINS and (row["pairs"] or 0) < MIN_PAIRS:
+        return f"fewer than {MIN_PAIRS} pairs of fresh processes"
     return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))
 
 
@@ -376,4 +394,6 @@ def _why_not(claim: Claim, point: Point, runs: Sequence[Opened]) -> str:
     run = next((r for r in claim.runs if not r.endswith(" smoke")), claim.runs[0])
     command = f"gnnbench run {run.replace(' ', ' --profile ')}"
     where = " on a GPU" if claim.device == "cuda" else ""
+    if claim.gpus > 1:
+        return f"it takes {claim.gpus} GPUs; '{command}' measures it on them"
     return f"no result of it; '{command}' measures it{where}"

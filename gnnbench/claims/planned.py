@@ -42,8 +42,8 @@ def unmeasured(run: Run) -> list[Row]:
         experiment = Experiment.model_validate(run.record["experiment"])
     except ValidationError:
         raise UsageError(
-            f"'{run.path}' was stopped, and its definition is of another version: what it was to"
-            " measure is not known; measure it again"
+            f"'{run.path.name}' was stopped, and its definition is of another version: what it was"
+            " to measure is not known; measure it again"
         ) from None
     plan = whole_plan(experiment)
     there = {cell.id: _row_of(cell, run, experiment) for cell in plan.cells}

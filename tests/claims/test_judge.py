@@ -395,3 +395,26 @@ def test_rows_with_another_size_than_the_paper_s_are_shown_and_leave_it_unclear(
     assert found.findings[0].estimate.value == pytest.approx(0.5)
     both = verdict_of(asked, write_run(tmp_path / "both", cells, samples))
     assert both.verdict == "holds" and [f.rows[0]["hidden"] for f in both.findings] == [256]
+
+
+def test_what_takes_more_gpus_than_the_results_had_is_not_checkable(one, tmp_path):
+    four = claim(rows={"dataset": "twitter"}, device="cuda", gpus=4)
+    found = verdict_of(four, one(HALF))
+    assert found.verdict == "not checkable here"
+    assert found.reason.startswith("it takes 4 GPUs; 'gnnbench run cache-ratio --profile laptop'")
+    many = {"machine": {"gpus": [{"name": "one"}] * 4}}
+    there = write_run(tmp_path / "four", [cached("a", "degree", 0.1)], record=many)
+    assert verdict_of(four, there).verdict == "not measured"
+    here = claim(gpus=4)
+    assert verdict_of(here, one(HALF, name="judged")).verdict == "holds"
+
+
+def test_a_later_run_of_other_code_takes_the_place_of_an_earlier_one(tmp_path):
+    low = [{"cache": n, "host": 100 - n} for n in (20, 21, 19)]
+    old = write_run(tmp_path / "old", [cached("a", "degree", 0.1)], epochs("a", *low))
+    new = write_run(
+        tmp_path / "new", [cached("b", "degree", 0.1)], epochs("b", *HALF),
+        started="20260102T000000Z",
+    )  # fmt: skip
+    found = verdict_of(claim(), old, new)
+    assert found.verdict == "holds" and len(found.findings) == 1
