@@ -2,7 +2,7 @@
 #   make quickstart   set up, then run the main job on a small twin made on the spot; where there is no GPU
 #                     nothing is compiled for one (five minutes), 'make CUDA=ON quickstart' does
 #   make test         set up, then the whole test suite
-#   make reproduce-all PROFILE=smoke|laptop|gpu|paper   set up, then a verdict for every claim, on one page
+#   make reproduce-all PROFILE=smoke|laptop|gpu|gpus|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
 VENV ?= .venv
 CUDA ?= AUTO

@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from gnnbench import names
 from gnnbench.claims.across import ACROSS
 from gnnbench.claims.formulas import FORMULAS
-from gnnbench.claims.measures import MEASURES, TIMES
+from gnnbench.claims.measures import MEASURES
+from gnnbench.claims.times import TIMES
 from gnnbench.errors import UsageError
 
 PAPERS = ("fastgl", "zero-copy", "pgsampler", "gnnlab", "fastsample")
@@ -44,11 +45,14 @@ class Point(_Strict):
     ``by``         ``ratio`` or ``difference`` of the two
     ``beside_rows`` columns that those must have otherwise than ``rows`` says: another graph, say
     ``along``      an axis or ``SYSTEM.PATH``: steps from each value of it to the next, as ``by``;
-                   with ``beside``: steps of the ratios, the later over the earlier
+                   with ``beside``: steps of what the two make, the later over, or less, the
+                   earlier; two paths are that of ``of`` and that of ``beside``
     ``along_with`` columns that change together with that axis: the graph whose width it is, say
     ``over``       a column, ``seed`` say: cells alike in all else make one number, their mean
     ``rows``       columns of ``cells.csv`` and what they must be; ``dataset`` is the graph's name
                    alone, whether real or a twin of any scale
+    ``as_printed`` columns as the paper has them: rows that differ are shown where there are no
+                   others, and leave the claim unclear
     ``nodes``      the least number of nodes that the graph must have
     ``full_batch`` seeds of a batch on the whole graph: on a twin at scale s it has s times as many
     ``arguments``  of a formula
@@ -66,6 +70,7 @@ class Point(_Strict):
     over: str = ""
     beside_rows: dict[str, Value | list[Value]] = {}
     rows: dict[str, Value | list[Value]] = {}
+    as_printed: dict[str, Value] = {}
     nodes: int = 0
     full_batch: Annotated[int, Field(ge=0)] = 0
     arguments: list[Value] = []
@@ -91,8 +96,8 @@ class Point(_Strict):
             raise ValueError("times are judged as ratios: give 'beside' and by = \"ratio\"")
         if self.over and (self.along or self.measure in TIMES):
             raise ValueError("'over' makes one number of cells: without 'along', and not of times")
-        if self.along and self.beside and self.by != "ratio":
-            raise ValueError('steps of couples are of ratios: by = "ratio"')
+        if len(self.along.split()) > (2 if self.beside else 1):
+            raise ValueError("'along' has a path, or with 'beside' one for either")
         if self.along_with and not self.along:
             raise ValueError("'along_with' belongs to 'along', which is not given")
         if self.beside_rows and not self.beside:
@@ -130,9 +135,11 @@ class Claim(Point):
     ``of_graph`` the number is one of the named graph: a twin can neither confirm nor refute it
     ``fitted``   graphs whose twins were fitted to this very number
     ``device``   of the rows, unless ``rows`` says otherwise: cpu, cuda, or "" for either
+    ``gpus``     how many GPUs its runs take: of fewer it is not checkable
     ``runs``     ``EXPERIMENT PROFILE`` that measure it, the smallest first
     ``cause``    ``rates``: a refuted claim is told beside what link and memory do here
     ``points``   where it is of several numbers
+    ``cells``    how many cells the paper's grid has, where it is claimed of every one of them
     ``verdict``  ``not checkable here`` or ``ill-posed``, and ``because`` why; or "": judged
     ``lacks``    what is not built that would measure it
     ``note``     how what is judged differs from what is claimed, or a word on either
@@ -150,6 +157,8 @@ class Claim(Point):
     runs: list[Annotated[str, Field(pattern=r"^\S+ \S+$")]] = []
     cause: Literal["", "rates"] = ""
     points: list[dict[str, Any]] = []
+    cells: Annotated[int, Field(ge=0)] = 0
+    gpus: Annotated[int, Field(ge=1)] = 1
     verdict: Literal["", "not checkable here", "ill-posed"] = ""
     because: str = ""
     lacks: str = ""
@@ -215,9 +224,15 @@ class Rates(_Strict):
 
 
 class Paper(_Strict):
-    """A paper's file."""
+    """A paper's file.
+
+    ``assertions`` are the ids, without the paper, of all that it asserts; ``exempt`` says of those
+    that have no claim why not.
+    """
 
     title: str
+    assertions: list[str] = []
+    exempt: dict[str, str] = {}
     rates: Rates | None = None
     claim: list[Claim]
 

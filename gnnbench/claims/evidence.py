@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.cell import Cell
+from gnnbench.claims.planned import unmeasured
 from gnnbench.errors import UsageError
 from gnnbench.results import reader
 from gnnbench.results.labels import Labels, fits, labels, parse_label, paths_of
@@ -44,13 +45,35 @@ class Opened:
 
     @cached_property
     def named(self) -> Labels:
-        """What its cells are called."""
-        return labels(self.run.cells)
+        """What its cells are called, those that it did not get to among them."""
+        return labels(self.planned)
+
+    @property
+    def planned(self) -> list[Row]:
+        """Rows of all cells that it was to measure, those of ``cells.csv`` first."""
+        return [*self.run.cells, *self._left[0]]
+
+    @property
+    def unplanned(self) -> str:
+        """Why it cannot be told what a run that was stopped was still to measure, or ""."""
+        return self._left[1]
+
+    @cached_property
+    def _left(self) -> tuple[list[Row], str]:
+        try:
+            return unmeasured(self.run), ""
+        except UsageError as error:
+            return [], str(error)
 
     @cached_property
     def machine(self) -> str:
         """What tells one machine from another."""
         return str(self.run.record.get("machine_id", ""))
+
+    @property
+    def gpus(self) -> int:
+        """How many GPUs its machine has."""
+        return len(self.run.record.get("machine", {}).get("gpus") or [])
 
     @cached_property
     def epochs(self) -> dict[str, list[Row]]:
@@ -127,24 +150,32 @@ def scale_of(dataset: str) -> float:
 def select(
     opened: Opened, label: str, wanted: Mapping[str, Any], nodes: int = 0, full_batch: int = 0
 ) -> list[Row]:
-    """Rows of ``cells.csv``, measured or failed, that a label names and that are as wanted.
+    """Rows, measured, failed or planned, that a label names and that are as wanted.
 
     ``nodes``: the least that the graph has; ``full_batch``: seeds of a batch at scale 1, 0 any.
+    A column that a cell has only once it has run is taken as wanted before.
     """
     return [
         row
-        for row in opened.run.cells
+        for row in opened.planned
         if fits(row, label)
-        and (row.get("nodes") or 0) >= nodes
+        and (_open(row, "nodes") or (row.get("nodes") or 0) >= nodes)
         and full_batch in (0, round(row["batch_size"] / scale_of(row["dataset"])))
         and all(_is(row, key, value) for key, value in wanted.items())
     ]
+
+
+def _open(row: Row, key: str) -> bool:
+    """Whether a value is not known, for nothing of the cell was measured."""
+    return row["status"] not in MEASURED and row.get(key) in (None, "")
 
 
 def _is(row: Row, key: str, value: Any) -> bool:
     if key not in row:
         raise UsageError(f"a claim asks for a column '{key}', which no table of results has")
     have = graph_of(row[key]) if key == "dataset" else row[key]
+    if _open(row, key):
+        return True
     return have in value if isinstance(value, list) else bool(have == value)
 
 
@@ -153,10 +184,11 @@ def couples(
 ) -> list[tuple[Row, Row]]:
     """Rows of two labels that are alike in whatever neither names, nor ``but`` does."""
     named = {*but, *(key for label in labels for key in parse_label(label)[1])}
-    return [(a, b) for a in first for b in second if a["id"] != b["id"] and _alike(a, b, named)]
+    return [(a, b) for a in first for b in second if a["id"] != b["id"] and alike(a, b, named)]
 
 
-def _alike(a: Row, b: Row, named: set[str]) -> bool:
+def alike(a: Row, b: Row, named: Collection[str]) -> bool:
+    """Whether two rows agree in all that sets cells apart, but for what is ``named``."""
     if any(a.get(key) != b.get(key) for key in ALIKE if key not in named):
         return False
     if a["system"] != b["system"]:
@@ -179,7 +211,7 @@ def steps(rows: list[Row], axis: str, but: Iterable[str] = ()) -> list[tuple[Row
     ordered = sorted(having, key=lambda r: float(_at(r, key)))
     found = []
     for place, low in enumerate(ordered):
-        later = [r for r in ordered[place + 1 :] if _alike(low, r, {key, *but})]
+        later = [r for r in ordered[place + 1 :] if alike(low, r, {key, *but})]
         later = [r for r in later if _at(r, key) != _at(low, key)]
         if later:
             found.append((later[0], low))
@@ -195,7 +227,7 @@ def pools(rows: list[Row], column: str) -> list[list[Row]]:
     found: list[list[Row]] = []
     for row in rows:
         for pool in found:
-            if pool[0]["system"] == row["system"] and _alike(pool[0], row, {column}):
+            if pool[0]["system"] == row["system"] and alike(pool[0], row, {column}):
                 pool.append(row)
                 break
         else:

@@ -45,6 +45,45 @@ def table_mib(rows: float, features: float) -> float:
     return rows * features * 4 / 2**20
 
 
+def amdahl(part: float, faster: float) -> float:
+    """How many times as fast the whole is, of which ``part`` is ``faster`` times as fast."""
+    return 1 / (1 - part + part / faster)
+
+
+def sampling_part(whole: float, sampling: float) -> float:
+    """The part that is ``sampling`` times as fast where the whole is ``whole`` times as fast."""
+    return (1 - 1 / whole) / (1 - 1 / sampling)
+
+
+def host_rate(link: float, copies: float) -> float:
+    """What the host's memory must give, in the unit of ``link``, to keep a link busy."""
+    return link * passes(copies)
+
+
+def product(*factors: float) -> float:
+    """Of speed-ups that multiply."""
+    return math.prod(factors)
+
+
+def sum_gap(total: float, *parts: float) -> float:
+    """How far parts are from adding up to what is printed as their sum."""
+    return abs(total - sum(parts))
+
+
+def updates_ratio(
+    epochs: float, trainers: float, other_epochs: float, other_trainers: float, batches: float
+) -> float:
+    """Updates of a training over those of another, each by its epochs and its trainers."""
+    return updates(epochs, batches, trainers) / updates(other_epochs, batches, other_trainers)
+
+
+def samplers(gpus: float, sample_s: float, train_s: float) -> float:
+    """GPUs that sample by GNNLab's formula (its section 5.3), as the suite has it."""
+    from gnnbench.stages.schedule.allocation import allocate
+
+    return float(allocate(int(gpus), sample_s, train_s).samplers)
+
+
 def standby_wakes(remaining: float, trainers: float, train_s: float) -> float:
     """1 where GNNLab's profit of a standby Trainer (its section 5.3) is above 0, else 0."""
     from gnnbench.stages.schedule.allocation import profit
@@ -55,6 +94,9 @@ def standby_wakes(remaining: float, trainers: float, train_s: float) -> float:
 FORMULAS: Mapping[str, Callable[..., float]] = MappingProxyType(
     {
         f.__name__: f
-        for f in (requests, access_ratio, updates, passes, processors, table_mib, standby_wakes)
+        for f in (
+            requests, access_ratio, updates, updates_ratio, passes, host_rate, processors,
+            table_mib, standby_wakes, samplers, amdahl, sampling_part, product, sum_gap,
+        )
     }
-)
+)  # fmt: skip

@@ -13,9 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from gnnbench.claims.evidence import Opened
-from gnnbench.measure.stats import NOTHING, Estimate, exponential, mean_interval
+from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
 from gnnbench.stages.counts import (
-    DEVICE_TIME,
     HOT_SIMILARITY,
     HOTNESS_TIME,
     MAPPING_SHARE,
@@ -134,13 +133,49 @@ def _over(a: Estimate, b: Estimate) -> Estimate:
 def _stage_times(opened: Opened, row: Row, stage: str) -> list[Estimate]:
     """Of each hop, from the seeds outwards. A single look has no interval."""
     time = "device" if row["device"] == "cuda" else "host"
-    told = [r for r in opened.run.stages if (r["id"], r["stage"]) == (row["id"], stage)]
-    told.sort(key=lambda r: r["hop"] or 0)
     return [
         Estimate(r[f"{time}_s"], or_nan(r[f"{time}_low_s"]), or_nan(r[f"{time}_high_s"]),
                  r["looks"] or 1)
-        for r in told if r[f"{time}_s"]
+        for r in _stages(opened, row, stage) if r[f"{time}_s"]
     ]  # fmt: skip
+
+
+def _stages(opened: Opened, row: Row, stage: str) -> list[Row]:
+    """Rows of ``stages.csv`` of a stage, from the seeds outwards."""
+    rows = [r for r in opened.run.stages if (r["id"], r["stage"]) == (row["id"], stage)]
+    return sorted(rows, key=lambda r: r["hop"] or 0)
+
+
+def prepare_over_pick(hop: int) -> Number:
+    """Time that preparing a hop takes over that of its picks, end against end."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        prepare, pick = (_stage_times(opened, row, stage) for stage in ("prepare", "pick"))
+        if min(len(prepare), len(pick)) < hop:
+            return NOTHING
+        return _over(prepare[hop - 1], pick[hop - 1])
+
+    return find
+
+
+def pick_rate_growth(opened: Opened, row: Row) -> Estimate:
+    """The least that a hop's rate, nodes picked for a second, is over that of the hop before."""
+    times = _stage_times(opened, row, "pick")
+    nodes = [r["nodes"] for r in _stages(opened, row, "pick")]
+    if len(times) != len(nodes) or not all(nodes):
+        return NOTHING
+    rates = [
+        Estimate(n / t.value, n / t.high, n / t.low, t.n) for n, t in zip(nodes, times, strict=True)
+    ]
+    grown = [_over(b, a) for a, b in pairwise(rates)]
+    return min(grown, key=lambda g: g.value, default=NOTHING)
+
+
+def told(row: Row | None) -> Estimate:
+    """The number of a row of ``metrics.csv``; ``NOTHING`` where there is none."""
+    if row is None:
+        return NOTHING
+    return Estimate(row["value"], or_nan(row["low"]), or_nan(row["high"]), row["n"] or 1)
 
 
 def or_nan(value: float | None) -> float:
@@ -178,30 +213,6 @@ def presampling_epochs(opened: Opened, row: Row) -> Estimate:
     if before is None:
         return NOTHING
     return mean_interval([before / statistics.median(times) for times in walls.values()])
-
-
-def device_ratio(opened: Opened, first: Row, second: Row) -> Estimate:
-    """The first's time between events around its samples over the second's, over pairs.
-
-    Each pair of fresh processes has the median of its rounds, the mean is the geometric one, as of
-    the times that are judged; the interval is one of 95 %, for nobody looked at it before the end.
-    """
-    names = {f"{first['id']}-{second['id']}", f"{second['id']}-{first['id']}"}
-    mine, other = (_device_times(opened, row["id"], names) for row in (first, second))
-    lives: dict[tuple[str, int], list[float]] = {}
-    for key in mine.keys() & other.keys():
-        lives.setdefault(key[:2], []).append(math.log(mine[key] / other[key]))
-    found = mean_interval([statistics.median(ratios) for ratios in lives.values()])
-    return exponential(found) if found.n else NOTHING
-
-
-def _device_times(opened: Opened, ident: str, pairs: set[str]) -> dict[tuple[str, int, int], float]:
-    found = {}
-    for epoch in opened.epochs.get(ident, []):
-        time = sum(float(c[3]) for c in epoch["counts"] if c[1] == DEVICE_TIME.name)
-        if time and epoch["pair"] in pairs:
-            found[epoch["pair"], epoch["life"], epoch["round"]] = time
-    return found
 
 
 def rounds(opened: Opened, row: Row) -> Estimate:

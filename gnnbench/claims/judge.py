@@ -5,17 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import partial
 from typing import Any
 
 from gnnbench.claims.across import ACROSS, COMMAND
 from gnnbench.claims.causes import rates_here
 from gnnbench.claims.claim import Bounds, Claim, Point
-from gnnbench.claims.evidence import MEASURED, Opened, couples, graph_of, pools, select, steps
+from gnnbench.claims.evidence import MEASURED, Opened, graph_of, select
 from gnnbench.claims.formulas import FORMULAS
+from gnnbench.claims.groups import Group, equal, groups, unlike
 from gnnbench.claims.inside import pooled
-from gnnbench.claims.measures import MEASURES, TIMED, TIMES, time_ratio
-from gnnbench.measure.rule import Rule
+from gnnbench.claims.measures import GAINS, MEASURES, TIMED
+from gnnbench.claims.planned import PLANNED, beside, stopped
+from gnnbench.claims.times import TIMES, time_ratio
+from gnnbench.measure.rule import MIN_PAIRS, Rule
 from gnnbench.measure.stats import Estimate
 
 HOLDS, SHAPE, UNCLEAR, REFUTED = "holds", "holds in shape", "unclear", "refuted"
@@ -25,7 +28,7 @@ VERDICTS = {
     SHAPE: "the order is right and the size is not; or it is right on a twin, not on the graph",
     UNCLEAR: "an interval reaches across a bound, a time is doubtful, or there is no interval",
     REFUTED: "an interval lies wholly outside",
-    NOT_CHECKABLE: "one machine with one GPU cannot tell; the reason says what it would take",
+    NOT_CHECKABLE: "these machines cannot tell; the reason says what it would take",
     ILL_POSED: "the paper contradicts itself, or does not say what would be measured",
     NOT_MEASURED: "no result in the folder; the reason has the command, or what is not built yet",
 }
@@ -33,6 +36,7 @@ TWIN = "~twin"
 _ANY = (-math.inf, math.inf)  # of a point of which only the mean with others is claimed
 # From the best to the worst that points can come to: of all, the worst counts; of "up to" the best,
 # where one that is unclear may reach what others have not.
+_OF_EVERY = ("order", "range", "mean", "upto")  # of a grid: a value or a bound is told by each cell
 _OF_ALL = (HOLDS, SHAPE, UNCLEAR, REFUTED)
 _OF_THE_BEST = (HOLDS, UNCLEAR, SHAPE, REFUTED)
 Row = dict[str, Any]
@@ -50,6 +54,7 @@ class Finding:
     reason: str
     opened: Opened | None = None
     rows: tuple[Row, ...] = ()
+    group: Group | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,7 @@ class _Number:
     estimate: Estimate
     doubt: str
     rows: tuple[Row, ...]
+    group: Group | None = None
 
 
 def judge(claims: Iterable[Claim], runs: Sequence[Opened]) -> list[Judged]:
@@ -83,18 +89,28 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
         return Judged(claim, NOT_MEASURED, claim.lacks)
     found: list[Finding] = []
     missing: list[str] = []
+    points = 0
     for point in claim.numbers():
-        own = _computed(claim, point) if point.measure in FORMULAS else _found(claim, point, runs)
+        if point.measure in FORMULAS:
+            own, left = _computed(claim, point), Left(1)
+        else:
+            own = _found(claim, point, runs)
+            left = _left(claim, point, runs, own)
         found += own
-        if not own:
-            missing.append(_why_not(claim, point, runs))
-    if not found or (missing and claim.kind == "mean"):
-        return Judged(claim, NOT_MEASURED, missing[0], found)
+        points += left.points
+        missing += left.missing
+    if not found:
+        able = claim.gpus <= max([1, *(opened.gpus for opened in runs)])
+        return Judged(claim, NOT_MEASURED if able else NOT_CHECKABLE, missing[0], found)
     verdict, reason = _together(claim, found)
     # One point is enough to refute, but what is claimed of the best of all, which one can show.
     decided = HOLDS if claim.kind == "upto" else REFUTED
-    if missing and verdict != decided:
-        verdict, reason = UNCLEAR, f"not all of it is measured: {missing[0]}"
+    if missing and (verdict != decided or claim.kind == "mean"):
+        some = f"{points - len(missing)} of {points} points measured"
+        verdict, reason = UNCLEAR, f"{some}: {missing[0]}"
+    elif claim.cells > (cells := points // len(claim.numbers())) and verdict in (HOLDS, SHAPE):
+        some = f"at {cells} of the paper's {claim.cells} cells"
+        reason = "; ".join(filter(None, (reason, some)))
     verdict, reason = _of_the_graph(claim, found, verdict, reason)
     if verdict == REFUTED and claim.of_a_machine:
         verdict, reason = UNCLEAR, f"{reason}; but this size is one of the paper's machine"
@@ -112,93 +128,129 @@ def _computed(claim: Claim, point: Point) -> list[Finding]:
 
 
 def _found(claim: Claim, point: Point, runs: Sequence[Opened]) -> list[Finding]:
-    found: dict[tuple[str, ...], Finding] = {}
+    found: list[Finding] = []
     for opened in runs:
-        for number in _numbers(claim, point, opened):
-            if not number.estimate.n and not number.doubt:
-                continue
-            ids = tuple(r["id"] for r in number.rows)
-            names = [r.get("words") or opened.named.of(r) for r in number.rows]
-            told = {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
-            found[(opened.machine, *ids)] = _finding(claim, point, told, number, opened)
-    return list(found.values())
+        own = [
+            _finding(claim, point, _told(point, number.rows, opened), number, opened)
+            for number in _numbers(claim, point, opened)
+            if number.estimate.n or (number.doubt and point.measure in TIMES)
+        ]
+        found = [f for f in found if not any(_again(f, new, point) for new in own)] + own
+    as_there = [f for f in found if not any(_unlike_paper(point, r) for r in f.rows)]
+    return as_there or found
+
+
+def _again(before: Finding, after: Finding, point: Point) -> bool:
+    """Whether a later run measured the same on the same machine, whichever version of the suite."""
+    if before.opened is None or after.opened is None:
+        return False
+    if before.opened.machine != after.opened.machine:
+        return False
+    if [r["id"] for r in before.rows] == [r["id"] for r in after.rows]:
+        return True
+    if before.group is None or after.group is None:
+        return False
+    return equal(before.group, after.group, {"max_batches", *filter(None, [point.over])})
+
+
+def _told(point: Point, rows: Iterable[Row], opened: Opened) -> str:
+    """What a number is of, in words."""
+    names = [r.get("words") or opened.named.of(r) for r in rows]
+    return {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
 
 
 def _numbers(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
     if point.measure in ACROSS:
-        for found in ACROSS[point.measure].numbers(opened, point.of, point.beside, point.rows):
-            yield _Number(*found)
+        for estimate, doubt, told in ACROSS[point.measure].numbers(
+            opened, point.of, point.beside, point.rows
+        ):
+            yield _Number(estimate, doubt, told)
         return
-    if point.along and point.beside:
-        yield from _growth(claim, point, opened)
-        return
-    first = _rows(claim, point, opened, point.of)
-    if point.over:
-        yield from _pooled(claim, point, opened, first)
-        return
-    if point.along:
-        pairs = steps(first, point.along, point.along_with)
-    elif point.beside:
-        second = _rows(claim, point, opened, point.beside, point.beside_rows)
-        pairs = couples(first, second, (point.of, point.beside), point.beside_rows)
-    else:
-        for row in first:
-            doubt = _doubt(point, row)
-            yield _Number(MEASURES[point.measure](opened, row), doubt, (row,))
-        return
-    for a, b in pairs:
-        doubt = _doubt(point, a) or _doubt(point, b)
+    for group in groups(point, partial(_measured, claim, point, opened)):
+        found = _number(point, opened, group)
+        if found is not None:
+            yield found
+
+
+def _number(point: Point, opened: Opened, group: Group) -> _Number | None:
+    """The number of cells that were measured; None where two did not run beside one another."""
+    doubt = next(filter(None, (_doubt(point, row) for side in group.sides for row in side)), "")
+    if group.earlier is not None:
+        later = _number(point, opened, Group(group.first, group.second))
+        before = _number(point, opened, group.earlier)
+        if later is None or before is None:
+            return None
+        grown = _of_two(later.estimate, before.estimate, point.by)
+        doubt = later.doubt or before.doubt
+        return _Number(grown, doubt, group.rows(), group)
+    if point.measure in TIMES:
+        a, b = group.first[0], group.second[0]
+        estimate, own = time_ratio(opened, a, b, point.measure)
+        known = estimate.n or own
+        return _Number(estimate, doubt or own, (a, b), group) if known else None
+    mine = _value(point, opened, group.first)
+    if group.second:
+        mine = _of_two(mine, _value(point, opened, group.second), point.by)
+    return _Number(mine, doubt, group.rows(), group)
+
+
+def _value(point: Point, opened: Opened, rows: Sequence[Row]) -> Estimate:
+    each = [MEASURES[point.measure](opened, row) for row in rows]
+    return pooled(each) if point.over else each[0]
+
+
+@dataclass(frozen=True)
+class Left:
+    """How many points a run was to measure, and of each that it did not why."""
+
+    points: int
+    missing: list[str] = field(default_factory=list)
+
+
+def _left(claim: Claim, point: Point, runs: Sequence[Opened], found: list[Finding]) -> Left:
+    """Of all numbers that the runs were to measure those that none of them has."""
+    free = {"threads", "max_batches", *filter(None, [point.over])}
+    there = unlike((f.group for f in found if f.group is not None), free)
+    missing: list[tuple[Group, str]] = []
+    if claim.kind in _OF_EVERY and point.measure not in ACROSS:
+        for opened in runs:
+            for group, why in _unmeasured(claim, point, opened):
+                known = [*there, *(g for g, _ in missing)]
+                if not any(equal(group, g, free) for g in known):
+                    missing.append((group, f"{_told(point, group.rows(), opened)}: {why}"))
+    lost = [f.opened.unplanned for f in found if f.opened is not None and f.opened.unplanned]
+    lost = lost if claim.kind in _OF_EVERY else []
+    reasons = [why for _, why in missing] + lost[:1]
+    if not found:
+        reasons = [_why_not(claim, point, runs)]
+    return Left(max(len(there), bool(found)) + len(reasons), reasons)
+
+
+def _unmeasured(claim: Claim, point: Point, opened: Opened) -> Iterable[tuple[Group, str]]:
+    """Groups that a run was to measure and did not, each with the reason."""
+    for group in groups(point, partial(_planned, claim, point, opened)):
+        if any(_unlike_paper(point, row) for row in group.rows()):
+            continue
+        rows = [row for side in group.sides for row in side]
+        failed = [row for row in rows if row["status"] not in MEASURED]
         if point.measure in TIMES:
-            estimate, own = time_ratio(opened, a, b, point.measure)
-            if estimate.n or own:  # else the two did not run beside one another
-                yield _Number(estimate, doubt or own, (a, b))
-        else:
-            mine, other = (MEASURES[point.measure](opened, row) for row in (a, b))
-            yield _Number(_of_two(mine, other, point.by), doubt, (a, b))
+            couples = [Group(group.first, group.second), *filter(None, [group.earlier])]
+            if not all(beside(opened.run, c.first[0], c.second[0]) for c in couples):
+                continue
+            if not failed and stopped(opened.run) and _number(point, opened, group) is None:
+                yield group, "its run was stopped before"
+        if failed:
+            told = {PLANNED: ""}.get(failed[0]["status"], f"ended as {failed[0]['status']}: ")
+            yield group, f"{told}{failed[0]['reason']}"
 
 
-def _pooled(claim: Claim, point: Point, opened: Opened, first: list[Row]) -> Iterable[_Number]:
-    """Means over cells that differ in a column alone, or two such beside one another."""
-    mine = _means(point, opened, first)
-    if not point.beside:
-        yield from mine
-        return
-    second = _rows(claim, point, opened, point.beside, point.beside_rows)
-    but = (*point.beside_rows, point.over)
-    for a, b in product(mine, _means(point, opened, second)):
-        if couples([a.rows[0]], [b.rows[0]], (point.of, point.beside), but):
-            both = _of_two(a.estimate, b.estimate, point.by)
-            yield _Number(both, a.doubt or b.doubt, (a.rows[0], b.rows[0]))
-
-
-def _means(point: Point, opened: Opened, rows: list[Row]) -> list[_Number]:
-    found = []
-    for pool in pools(rows, point.over):
-        if len(pool) > 1:  # one alone tells nothing of how they differ
-            doubt = next(filter(None, (_doubt(point, row) for row in pool)), "")
-            each = [MEASURES[point.measure](opened, row) for row in pool]
-            found.append(_Number(pooled(each), doubt, tuple(pool)))
-    return found
-
-
-def _growth(claim: Claim, point: Point, opened: Opened) -> Iterable[_Number]:
-    """Ratios of couples, each over that of the couple one step earlier along an axis."""
-    ratios = list(_numbers(claim, point.model_copy(update={"along": ""}), opened))
-    of: dict[str, list[_Number]] = {}
-    for number in ratios:
-        of.setdefault(number.rows[0]["id"], []).append(number)
-    firsts = list({number.rows[0]["id"]: number.rows[0] for number in ratios}.values())
-    for later, earlier in steps(firsts, point.along, point.along_with):
-        for a, b in product(of[later["id"]], of[earlier["id"]]):
-            if steps([a.rows[1], b.rows[1]], point.along, point.along_with):
-                grown = _of_two(a.estimate, b.estimate, "ratio")
-                yield _Number(grown, a.doubt or b.doubt, (*a.rows, *b.rows))
-
-
-def _rows(
-    claim: Claim, point: Point, opened: Opened, label: str, but: Row | None = None
-) -> list[Row]:
+def _measured(claim: Claim, point: Point, opened: Opened, label: str, but: Row) -> list[Row]:
     return [r for r in _named(claim, point, opened, label, but) if r["status"] in MEASURED]
+
+
+def _planned(claim: Claim, point: Point, opened: Opened, label: str, but: Row) -> list[Row]:
+    """Those that were to be measured: not what is no system at all."""
+    return [r for r in _named(claim, point, opened, label, but) if r["status"] != "unsupported"]
 
 
 def _named(
@@ -211,10 +263,21 @@ def _named(
     return [r for r in found if r["experiment"] in experiments]
 
 
+def _unlike_paper(point: Point, row: Row) -> str:
+    """In what a row is not as the paper has it, in words; "" where it is."""
+    other = [key for key, value in point.as_printed.items() if row.get(key) != value]
+    told = (f"{key} {row.get(key)}, where the paper has {point.as_printed[key]}" for key in other)
+    return "; ".join(told)
+
+
 def _doubt(point: Point, row: Row) -> str:
-    """Why a row's times are not to be trusted, where the number is made of them."""
+    """Why a row is not to be judged by: what it was run with, or, of times, what disturbed them."""
+    if other := _unlike_paper(point, row):
+        return other
     if point.measure not in TIMED and point.measure not in TIMES:
         return ""
+    if point.measure in GAINS and (row["pairs"] or 0) < MIN_PAIRS:
+        return f"fewer than {MIN_PAIRS} pairs of fresh processes"
     return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))
 
 
@@ -235,8 +298,9 @@ def _finding(
     time = point.measure in TIMES or (point.measure in ACROSS and ACROSS[point.measure].of_time)
     verdict, reason = place(number.estimate, expected, claim.shape, number.doubt, time)
     return Finding(
-        what, number.estimate, expected, point.number, verdict, reason, opened, number.rows
-    )
+        what, number.estimate, expected, point.number, verdict, reason, opened, number.rows,
+        number.group,
+    )  # fmt: skip
 
 
 def place(
@@ -324,10 +388,12 @@ def _why_not(claim: Claim, point: Point, runs: Sequence[Opened]) -> str:
     for opened in reversed(runs):
         for label, but in ((point.of, {}), (point.beside, point.beside_rows)):
             rows = _named(claim, point, opened, label, but) if label else []
-            failed = [r for r in rows if r["status"] not in MEASURED]
+            failed = [r for r in rows if r["status"] not in (*MEASURED, PLANNED)]
             if failed and len(failed) == len(rows):
                 return f"'{label}' ended as {failed[0]['status']}: {failed[0]['reason']}"
     run = next((r for r in claim.runs if not r.endswith(" smoke")), claim.runs[0])
     command = f"gnnbench run {run.replace(' ', ' --profile ')}"
     where = " on a GPU" if claim.device == "cuda" else ""
+    if claim.gpus > 1:
+        return f"it takes {claim.gpus} GPUs; '{command}' measures it on them"
     return f"no result of it; '{command}' measures it{where}"

@@ -7,17 +7,15 @@ pair by pair; none is made of times that did not run beside one another.
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from gnnbench.cell import PHASES, Until
+from gnnbench.cell import PHASES
 from gnnbench.claims import inside
-from gnnbench.claims.evidence import Opened
-from gnnbench.claims.inside import or_nan
-from gnnbench.measure.rule import MIN_PAIRS
+from gnnbench.claims.evidence import Opened, scale_of
+from gnnbench.claims.inside import or_nan, told
 from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
 from gnnbench.results import metrics as m
 from gnnbench.stages.counts import (
@@ -73,6 +71,31 @@ def reached(opened: Opened, row: Row) -> Estimate:
     """Of the graph's nodes those that a batch meets, mean over an epoch's batches."""
     found, nodes = input_nodes(opened, row), row["nodes"]
     return Estimate(found.value / nodes, found.low / nodes, found.high / nodes, found.n)
+
+
+def loaded_rows(opened: Opened, row: Row) -> Estimate:
+    """Rows of a batch that were neither kept nor cached.
+
+    Of a twin at scale s, whose batches have s times as many seeds, they are told over s.
+    """
+    share, nodes = rows_loaded(opened, row), input_nodes(opened, row)
+    scale = scale_of(row["dataset"])
+    if not share.n or not nodes.n:
+        return NOTHING
+    value, low, high = (
+        getattr(share, end) * getattr(nodes, end) / scale for end in ("value", "low", "high")
+    )
+    return Estimate(value, low, high, min(share.n, nodes.n))
+
+
+def over_best_order(opened: Opened, row: Row) -> Estimate:
+    """Share of rows loaded less the least of any order: each batch after the one most like it."""
+    found = rows_loaded(opened, row)
+    most = opened.metrics.value(row["id"], "order", MATCH_MOST)
+    if not found.n or most is None:
+        return NOTHING
+    least = 1 - most
+    return Estimate(found.value - least, found.low - least, found.high - least, found.n)
 
 
 def peak_memory(opened: Opened, row: Row) -> Estimate:
@@ -170,15 +193,50 @@ def _others(at: Mapping[str, float], phase: str) -> list[float]:
     return [at[name] for name in PHASES if name in at and name != phase]
 
 
+def _over_phase(phase: str, other: str) -> Number:
+    """A phase's time over another's."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        return over_lives(opened, row, lambda at: at[phase] / at[other])
+
+    return find
+
+
+def _gain(phase: str) -> Number:
+    """A phase's time of the cell's reference over its own, as the run tells it of the pair."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        if row["work_class"] == "different" or row["reference_id"] == row["id"]:
+            return NOTHING
+        return told(opened.metrics.row(row["id"], phase, m.SPEEDUP))
+
+    return find
+
+
+def gain_over_sampling(opened: Opened, row: Row) -> Estimate:
+    """The reference's epoch over the cell's, over the same of sampling alone; end against end."""
+    sampling = _gain("sample")(opened, row)
+    if not sampling.n or row["ratio"] is None or row["judged"] != "epoch_wall_s":
+        return NOTHING
+    low, high = or_nan(row["ratio_ci_low"]), or_nan(row["ratio_ci_high"])
+    return Estimate(
+        row["ratio"] / sampling.value, low / sampling.high, high / sampling.low, sampling.n
+    )
+
+
 def overlap_share(opened: Opened, row: Row) -> Estimate:
     """Time of an epoch in which phases overlap, over its wall time."""
     return over_lives(opened, row, lambda at: at["overlap"] / at["wall"])
 
 
-def aggregate_rate(opened: Opened, row: Row) -> Estimate:
-    """The rate of the fastest of the cell's forward aggregations (flop/s)."""
-    found = _kernels(opened, row, "value", "low", "high", direction="forward")
-    return max(found, key=lambda f: f.value, default=NOTHING)
+def _aggregate_rate(direction: str) -> Number:
+    """The rate of the fastest of the cell's aggregations of a direction (flop/s)."""
+
+    def find(opened: Opened, row: Row) -> Estimate:
+        found = _kernels(opened, row, "value", "low", "high", direction=direction)
+        return max(found, key=lambda f: f.value, default=NOTHING)
+
+    return find
 
 
 def same_edges(opened: Opened, row: Row) -> Estimate:
@@ -245,15 +303,9 @@ def _kernels(
 
 def _metric(stage: str, what: Measure) -> Number:
     def find(opened: Opened, row: Row) -> Estimate:
-        return _told(opened.metrics.row(row["id"], stage, what))
+        return told(opened.metrics.row(row["id"], stage, what))
 
     return find
-
-
-def _told(row: Row | None) -> Estimate:
-    if row is None:
-        return NOTHING
-    return Estimate(row["value"], or_nan(row["low"]), or_nan(row["high"]), row["n"] or 1)
 
 
 # Exact: every request of the run's ids is counted by the model, nothing is sampled.
@@ -261,6 +313,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
     {
         "hit_ratio": hit_ratio,
         "rows_loaded": rows_loaded,
+        "loaded_rows": loaded_rows,
+        "over_best_order": over_best_order,
         "input_nodes": input_nodes,
         "reached": reached,
         "peak_memory": peak_memory,
@@ -276,7 +330,12 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "id_map_s": inside.stage_time("id_map"),
         "prepare_s_spread": inside.stage_spread("prepare"),
         "pick_s_growth": inside.stage_growth("pick"),
+        "pick_rate_growth": inside.pick_rate_growth,
+        "prepare_over_pick_1": inside.prepare_over_pick(1),
+        "prepare_over_pick_2": inside.prepare_over_pick(2),
+        "prepare_over_pick_3": inside.prepare_over_pick(3),
         "memory_left": inside.memory_left,
+        "memory_of_rows": inside.memory_of("features", "rows"),
         "memory_of_all_epochs": inside.memory_of("topology", "features"),
         "requests_naive": _requests("naive"),
         "requests_aligned": _requests("aligned"),
@@ -286,7 +345,8 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "same_edges": same_edges,
         "of_ceiling": of_ceiling,
         "of_peak": of_peak,
-        "aggregate_rate": aggregate_rate,
+        "aggregate_rate": _aggregate_rate("forward"),
+        "aggregate_backward_rate": _aggregate_rate("backward"),
         "shared_over_l2": _level("shared", "L2"),
         "l2_over_memory": _level("L2", "memory"),
         "sample_share": _share("sample"),
@@ -296,6 +356,9 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "memory_io_lead": _lead("memory_io"),
         "compute_lead": _lead("compute"),
         "overlap_share": overlap_share,
+        "memory_io_over_compute": _over_phase("memory_io", "compute"),
+        "memory_io_gain": _gain("memory_io"),
+        "gain_over_sampling": gain_over_sampling,
         "presampling_epochs": inside.presampling_epochs,
         "of_copy": _metric("features", m.OF_COPY),
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
@@ -305,69 +368,10 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
 TIMED = frozenset(
     name
     for name in MEASURES
-    if name.endswith(("_share", "_lead", "_rate", "presampling_epochs"))
-    or name.startswith("of_")
+    if name.endswith(("_share", "_lead", "_rate", "_gain", "presampling_epochs"))
+    or name.startswith(("of_", "gain_"))
     or "_over_" in name
     or name.startswith(("id_map_", "prepare_", "pick_"))
 )
-DEVICE = "device_time"  # between events around samples: of what a GPU does, not of the whole call
-# Of two cells alone. `time` is the one that the run judged by.
-TIMES: Mapping[str, str] = MappingProxyType(
-    {
-        "time": "",
-        "sample_time": Until.SAMPLE.word,
-        "memory_io_time": Until.MEMORY_IO.word,
-        "compute_time": Until.COMPUTE.word,
-        DEVICE: "",
-    }
-)
-
-
-def time_ratio(opened: Opened, first: Row, second: Row, measure: str) -> tuple[Estimate, str]:
-    """The first's time over the second's, as their run judged it, and a doubt of it, or "".
-
-    ``NOTHING`` where the two did not run beside one another, or the run tells no such ratio.
-    """
-    stage = TIMES[measure]
-    for a, b, turned in ((first, second, False), (second, first, True)):
-        for row in _beside(opened, a, b, stage):
-            if measure == DEVICE and not math.isnan(row["ratio"]):
-                return inside.device_ratio(opened, first, second), _doubt(row)
-            low, high = or_nan(row["ratio_ci_low"]), or_nan(row["ratio_ci_high"])  # one pair: none
-            found = Estimate(row["ratio"], low, high, row["pairs"])
-            if turned:
-                found = Estimate(1 / found.value, 1 / found.high, 1 / found.low, found.n)
-            return found, _doubt(row)
-    return NOTHING, ""
-
-
-def _beside(opened: Opened, a: Row, b: Row, stage: str) -> Iterable[Row]:
-    """Rows that tell a's time over b's: of the couple, of b with a as its reference."""
-    judged = not stage or b["judged"] == f"{stage}_time_s"
-    told = [r for r in opened.run.ratios if r["pair"] == f"{a['id']}-{b['id']}"]
-    if b["reference_id"] == a["id"]:
-        told.append(b)
-    for row in told:
-        if row["work_class"] == "different":
-            yield {**_EMPTY, "doubtful": "the work of the two differs"}
-        elif judged and row["ratio"] is not None:
-            yield row
-        elif judged and (why := row.get("doubtful") or row.get("reason") or row.get("remark")):
-            yield {**_EMPTY, "doubtful": why}
-    if not judged and b["reference_id"] == a["id"] and b["work_class"] != "different":
-        found = _told(opened.metrics.row(b["id"], stage, m.SPEEDUP))
-        if found.n:
-            names = ("ratio", "ratio_ci_low", "ratio_ci_high", "pairs")
-            yield dict(zip(names, (found.value, found.low, found.high, found.n), strict=True))
-
-
-_EMPTY: Mapping[str, Any] = MappingProxyType(
-    {"ratio": math.nan, "ratio_ci_low": math.nan, "ratio_ci_high": math.nan, "pairs": 0}
-)
-
-
-def _doubt(row: Row) -> str:
-    if row.get("doubtful"):
-        return str(row["doubtful"])
-    few = (row["pairs"] or 0) < MIN_PAIRS
-    return f"fewer than {MIN_PAIRS} pairs of fresh processes" if few else ""
+# Made of the ratio that the run tells of a cell and its reference: of too few pairs it is none.
+GAINS = frozenset({"memory_io_gain", "gain_over_sampling"})

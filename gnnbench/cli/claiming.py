@@ -66,7 +66,7 @@ def reproduce(
         list[str] | None,
         typer.Argument(help="Papers, figures (fastgl/table4) or claims; all if not given."),
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, laptop, gpu or paper.")] = "smoke",
+    profile: Annotated[str, typer.Option(help="smoke, laptop, gpu, gpus or paper.")] = "smoke",
     out: Annotated[Path, typer.Option(help="Folder of the results and the page.")] = Path(
         "results/reproduce"
     ),

@@ -1,5 +1,7 @@
 """The claims that are shipped: each can be judged, or says why it is not."""
 
+import re
+
 import pytest
 from written_runs import claim
 
@@ -7,6 +9,7 @@ from gnnbench import experiment
 from gnnbench.claims.across import ACROSS
 from gnnbench.claims.claim import PAPERS, choose, load, papers
 from gnnbench.claims.formulas import FORMULAS
+from gnnbench.claims.report import ROOT
 from gnnbench.claims.reproduce import sizes
 from gnnbench.errors import UsageError
 from gnnbench.results.labels import parse_label
@@ -22,6 +25,20 @@ def test_every_paper_has_claims_of_its_own():
     assert {c.paper for c in EVERY} == set(PAPERS)
 
 
+@pytest.mark.parametrize("paper", PAPERS)
+def test_whatever_a_paper_asserts_has_a_claim_or_a_reason_why_not(paper):
+    """The lists are those of the papers' claims as they were read; a claim may be one of several
+    of an assertion (``table4.a1-mag``), or the suite's own of what a paper contradicts."""
+    found = papers()[paper]
+    there = {c.id.removeprefix(f"{paper}/") for c in found.claim}
+    there |= {re.sub(r"((?:^|\.)a(?:bs)?\d+)-.*", r"\1", ident) for ident in there}
+    assert len(set(found.assertions)) == len(found.assertions) >= 20
+    assert [a for a in found.assertions if a not in there and a not in found.exempt] == []
+    assert [a for a in found.exempt if a in there or a not in found.assertions] == []
+    named = re.findall(r"(?:tests|native|gnnbench)/\S+\.\w+", " ".join(found.exempt.values()))
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
 @pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
 def test_what_a_claim_asks_for_exists(claim):
     for run in claim.runs:
@@ -35,10 +52,10 @@ def test_what_a_claim_asks_for_exists(claim):
         assert not dot or system in labels
 
 
-@pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "paper"])
+@pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "gpus", "paper"])
 def test_every_run_of_a_plan_serves_a_claim(size):
     served = {run for c in EVERY for run in c.runs}
-    assert set(sizes()) == {"smoke", "laptop", "gpu", "paper"}
+    assert set(sizes()) == {"smoke", "laptop", "gpu", "gpus", "paper"}
     assert len(sizes()[size]) == len(set(sizes()[size]))
     assert set(sizes()[size]) <= served
 

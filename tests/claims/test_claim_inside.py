@@ -126,8 +126,14 @@ def test_hops_are_held_against_one_another(tmp_path):
     """Preparing takes 1.0, 1.2 and 1.1, picking 1, 3 and 12: four times and three times as long."""
     folder = write_run(tmp_path / "run", [cell("a", "baseline", device="cuda")])
     told = [*stages("a", "prepare", 1.0, 1.2, 1.1), *stages("a", "pick", 1.0, 3.0, 12.0)]
+    for row in told:
+        row["nodes"] = {1: 10, 2: 60, 3: 480}[row["hop"]]  # 10, 20, 40 a second
     write_csv(folder / "stages.csv", STAGES, told)
-    for measure, value in (("prepare_s_spread", 1.2), ("pick_s_growth", 3.0)):
+    for measure, value in (
+        ("prepare_s_spread", 1.2), ("pick_s_growth", 3.0), ("pick_rate_growth", 2.0),
+        ("prepare_over_pick_1", 1.0), ("prepare_over_pick_2", 0.4),
+        ("prepare_over_pick_3", 1.1 / 12),
+    ):  # fmt: skip
         asked = claim(measure=measure, of="baseline", number=value, tolerance=2.0)
         (finding,) = verdict_of(asked, folder).findings
         ends = (value * 0.9 / 1.1, value * 1.1 / 0.9)
@@ -359,7 +365,7 @@ def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):
         ({"over": "seed", "by": "ratio", "along": "threads"}, "'over' makes one number of cells"),
         ({"beside_rows": {"dataset": "mag"}}, "'beside_rows' are those of 'beside'"),
         ({"along_with": ["dataset"]}, "'along_with' belongs to 'along'"),
-        ({"along": "seed", "beside": "dgl", "by": "difference"}, "steps of couples are of ratios"),
+        ({"along": "seed threads", "by": "ratio"}, "'along' has a path"),
     ],
 )
 def test_fields_that_do_not_go_together_are_refused(fields, message):

@@ -132,3 +132,56 @@ def test_a_line_that_was_cut_is_passed_over(tmp_path):
     path.write_text(path.read_text()[:-20])
     (opened,) = open_runs([folder])
     assert [len(e["counts"]) for e in opened.epochs["a"]] == [2, 0]
+
+
+def test_rows_that_a_batch_loads_and_what_no_order_goes_below(tmp_path):
+    """Half of 1000 nodes, of a twin at a tenth; the most like pair shares 0.45 of its nodes."""
+    served = [{"cache": n, "host": 100 - n} for n in (50, 51, 49)]
+    samples = epochs("a", *served, unique_nodes=10_000, batches=10)
+    told = [metric("a", "order", "match_degree_most", 0.45)]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], samples, metrics=told)
+    (rows,) = verdict_of(claim(measure="loaded_rows", of="baseline"), folder).findings
+    assert rows.estimate.value == pytest.approx(0.5 * 1000 / 0.1)
+    least = claim(measure="over_best_order", of="baseline", number=None, tolerance=None, least=0.0)
+    found = verdict_of(least, folder)
+    assert found.findings[0].estimate.value == pytest.approx(0.5 - 0.55)
+    assert found.verdict == "refuted"
+
+
+def test_rates_backward_are_apart_from_those_forward(tmp_path):
+    rows = [kernel(value=4.0), kernel(direction="backward", value=9.0, low=8.0, high=10.0)]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline")], roofline=rows)
+    for measure, value in (("aggregate_rate", 4.0), ("aggregate_backward_rate", 9.0)):
+        (found,) = verdict_of(claim(measure=measure, of="baseline"), folder).findings
+        assert found.estimate.value == value
+
+
+def test_a_phase_over_another_is_over_lives(tmp_path):
+    times = {"sample_time_s": 0.1, "memory_io_time_s": 0.6, "compute_time_s": 0.2}
+    samples = [s for life in (0, 1) for s in epochs("a", {}, {}, life=life, **times)]
+    folder = write_run(tmp_path / "run", [cell("a", "baseline", until="compute")], samples)
+    asked = claim(measure="memory_io_over_compute", of="baseline", number=3.0, tolerance=0.1)
+    found = verdict_of(asked, folder)
+    assert found.verdict == "holds" and found.findings[0].estimate.n == 2
+
+
+def test_steps_of_couples_go_along_an_axis_of_either_system(tmp_path):
+    """Differences of 0.1, 0.3 at sizes 1 and 2, the systems' sizes under names of their own."""
+    cells, told = [], []
+    for size, mine, other in ((1, 0.5, 0.4), (2, 0.8, 0.5)):
+        cells.append(cell(f"a{size}", "fastgl", {"schedule": {"name": "x", "ranks": size}}))
+        cells.append(cell(f"b{size}", "gnnlab", {"schedule": {"name": "y", "trainers": size}}))
+        for ident, value in ((f"a{size}", mine), (f"b{size}", other)):
+            names = (("", 0.0), ("_least", 0.0), ("_most", 0.0))
+            told += [metric(ident, "order", f"match_degree{w}", value + d) for w, d in names]
+    folder = write_run(tmp_path / "run", cells, metrics=told)
+    grows = claim(
+        measure="match_degree", of="fastgl schedule.ranks=2", beside="gnnlab", by="difference",
+        kind="order", along="fastgl.schedule.ranks gnnlab.schedule.trainers", number=None,
+        tolerance=None, least=0.15,
+    )  # fmt: skip
+    assert verdict_of(grows, folder).verdict == "not measured"  # one size makes no step
+    grows = grows.model_copy(update={"of": "fastgl"})
+    found = verdict_of(grows, folder)
+    values = sorted(round(f.estimate.value, 3) for f in found.findings)
+    assert 0.2 in values and found.findings[0].what.count(" less ") == 3

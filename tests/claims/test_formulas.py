@@ -36,10 +36,13 @@ def test_an_access_time_is_never_three_times_shorter():
         ("requests", (1, 120, 0), 8), ("requests", (1, 120, 1), 5), ("requests", (7, 128, 0), 4),
         ("updates", (106, 151, 6), 2756), ("updates", (131, 151, 8), 2489),
         ("passes", (1,), 3), ("passes", (0,), 1), ("processors", (768, 1536, 32), 16),
-        ("table_mib", (2**18, 4), 4),
+        ("table_mib", (2**18, 4), 4), ("host_rate", (10, 1), 30), ("product", (1.5, 2, 3), 9),
+        ("amdahl", (0.5, 2), 4 / 3), ("sampling_part", (1.25, 2), 0.4),
+        ("sum_gap", (7, 1, 2, 3), 1), ("sum_gap", (5, 6), 1),
+        ("updates_ratio", (10, 2, 5, 4, 8), 4), ("samplers", (8, 1.0, 3.0), 2),
         ("standby_wakes", (3, 0, 2.0), 1), ("standby_wakes", (3, 2, 2.0), 1),
         ("standby_wakes", (3, 3, 2.0), 0), ("standby_wakes", (3, 4, 2.0), 0),
     ],
 )  # fmt: skip
 def test_formulas(name, arguments, value):
-    assert FORMULAS[name](*arguments) == value
+    assert FORMULAS[name](*arguments) == pytest.approx(value)

@@ -262,7 +262,7 @@ def test_a_point_that_was_not_measured_may_be_the_one_that_reaches_up_to_a_numbe
     both = [there, {"of": "tsota features.policy=optimal"}]
     assert verdict_of(claim(kind="upto", number=0.9, points=[there]), folder).verdict == "refuted"
     found = verdict_of(claim(kind="upto", number=0.9, points=both), folder)
-    assert found.verdict == "unclear" and found.reason.startswith("not all of it is measured")
+    assert found.verdict == "unclear" and found.reason.startswith("1 of 2 points measured")
     assert verdict_of(claim(kind="upto", tolerance=0.1, points=both), folder).verdict == "holds"
     # Of a value one point is enough.
     assert verdict_of(claim(number=0.9, points=both), folder).verdict == "refuted"
@@ -311,7 +311,7 @@ def test_cells_are_held_against_those_alike_in_all_that_is_not_named(tmp_path):
 def test_points_that_are_missing_leave_it_unclear(one):
     both = claim(points=[{}, {"of": "tsota features.policy=random", "number": 0.1}])
     found = verdict_of(both, one(HALF))
-    assert found.verdict == "unclear" and "not all of it is measured" in found.reason
+    assert found.verdict == "unclear" and "1 of 2 points measured" in found.reason
 
 
 def test_the_last_measurement_of_a_cell_on_a_machine_counts(one):
@@ -383,3 +383,38 @@ def test_every_verdict_is_explained():
 def test_a_column_that_no_table_has_is_an_error(one):
     with pytest.raises(UsageError, match="column 'widht', which no table"):
         verdict_of(claim(rows={"widht": 1}), one(HALF))
+
+
+def test_rows_with_another_size_than_the_paper_s_are_shown_and_leave_it_unclear(tmp_path):
+    cells = [cached("a", "degree", 0.1, hidden=64), cached("b", "degree", 0.1, hidden=256)]
+    samples = [s for ident in "ab" for s in epochs(ident, *HALF)]
+    asked = claim(as_printed={"hidden": 256})
+    small = write_run(tmp_path / "small", cells[:1], samples)
+    found = verdict_of(asked, small)
+    assert found.verdict == "unclear" and "hidden 64, where the paper has 256" in found.reason
+    assert found.findings[0].estimate.value == pytest.approx(0.5)
+    both = verdict_of(asked, write_run(tmp_path / "both", cells, samples))
+    assert both.verdict == "holds" and [f.rows[0]["hidden"] for f in both.findings] == [256]
+
+
+def test_what_takes_more_gpus_than_the_results_had_is_not_checkable(one, tmp_path):
+    four = claim(rows={"dataset": "twitter"}, device="cuda", gpus=4)
+    found = verdict_of(four, one(HALF))
+    assert found.verdict == "not checkable here"
+    assert found.reason.startswith("it takes 4 GPUs; 'gnnbench run cache-ratio --profile laptop'")
+    many = {"machine": {"gpus": [{"name": "one"}] * 4}}
+    there = write_run(tmp_path / "four", [cached("a", "degree", 0.1)], record=many)
+    assert verdict_of(four, there).verdict == "not measured"
+    here = claim(gpus=4)
+    assert verdict_of(here, one(HALF, name="judged")).verdict == "holds"
+
+
+def test_a_later_run_of_other_code_takes_the_place_of_an_earlier_one(tmp_path):
+    low = [{"cache": n, "host": 100 - n} for n in (20, 21, 19)]
+    old = write_run(tmp_path / "old", [cached("a", "degree", 0.1)], epochs("a", *low))
+    new = write_run(
+        tmp_path / "new", [cached("b", "degree", 0.1)], epochs("b", *HALF),
+        started="20260102T000000Z",
+    )  # fmt: skip
+    found = verdict_of(claim(), old, new)
+    assert found.verdict == "holds" and len(found.findings) == 1

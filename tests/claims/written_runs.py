@@ -55,9 +55,9 @@ def metric(ident, stage, name, value, low=None, high=None, n=2, where=""):
 
 def write_run(
     folder: Path, cells, samples=(), metrics=(), ratios=(), roofline=(),
-    started="20260101T000000Z", machine="here",
+    started="20260101T000000Z", machine="here", record=None,
 ):  # fmt: skip
-    """A run's folder."""
+    """A run's folder; ``record``: what else its ``run.json`` has."""
     folder.mkdir(parents=True)
     known = {c.name for c in SAMPLES}
     rows = [{"void": False, **{k: v for k, v in s.items() if k in known}} for s in samples]
@@ -68,13 +68,14 @@ def write_run(
     write_csv(folder / "roofline.csv", ROOFLINE, roofline)
     lines = "".join(json.dumps(s) + "\n" for s in samples)
     (folder / "samples.jsonl").write_text(lines)
-    record = {
+    told = {
         "started": started, "machine_id": machine, "finished": True, "profile": "laptop",
         "experiment": {"name": "cache-ratio", "title": "Hits"},
         "machine": {"cores_usable": 2, "cpu": "a <processor>", "memory_bytes": 2**34},
         "versions": {"python": "3.11"}, "revision": {"git_revision": "0123456789abcdef"},
+        **(record or {}),
     }  # fmt: skip
-    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "run.json").write_text(json.dumps(told))
     return folder
 
 

@@ -181,6 +181,8 @@ class SamplerStage(ABC):
 class Seeds(SamplerStage):
     """Batches of no hops: their seeds, on the compute device, and no graph in any memory."""
 
+    exact = True  # whichever rank has a seed
+
     def sample(self, seeds: Tensor, epoch: int, number: int) -> Batch:
         """The seeds as they are given."""
         from gnnbench.minibatch import MiniBatch

@@ -110,7 +110,8 @@ def unite(ranks: Sequence[Audited]) -> United:
     edges = nodes = all_edges = all_nodes = 0
     drawn: dict[int, Drawn] = {}
     for number, shares in sorted(by_batch.items()):
-        nodes += torch.cat([s.inputs for s in shares]).unique().numel()
+        asked = torch.cat([s.inputs for s in shares])
+        nodes += asked.unique().numel()
         all_nodes += sum(s.inputs.numel() for s in shares)
         hops: Drawn = []
         for hop in range(len(shares[0].hops)):
@@ -120,8 +121,8 @@ def unite(ranks: Sequence[Audited]) -> United:
             all_edges += every
             if fault:
                 reason = reason or f"batch {number + 1}, hop {hop + 1}: {fault}"
-        if shares[0].edges is not None:
-            drawn[number] = hops
+        if shares[0].edges is not None:  # batches of no hops are told apart by their nodes
+            drawn[number] = hops or [(asked.long(), torch.ones_like(asked).long(), asked.long())]
     return United(
         len(by_batch),
         sum(s.seeds for r in ranks for s in r.shares),

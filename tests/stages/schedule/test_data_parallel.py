@@ -12,6 +12,7 @@ from two_processes import alive
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
+from gnnbench.composition.verify import digest_of
 from gnnbench.errors import UnsupportedError
 from gnnbench.measure import signs
 from gnnbench.measure.timeline import Timeline
@@ -228,6 +229,17 @@ def test_two_groups_in_a_process_are_refused(group, small_graph):
 def share(number, dst, offsets, edges):
     hop = (torch.tensor(dst), torch.tensor(offsets, dtype=torch.int32))
     return Share(number, 1, torch.tensor(sorted({*dst, *edges})), [hop], [torch.tensor(edges)])
+
+
+def test_batches_of_no_hops_are_told_apart_by_their_nodes():
+    one = Audited([Share(0, 2, torch.tensor([4, 7]), [], [])], "", "")
+    other = Audited([Share(0, 1, torch.tensor([9]), [], [])], "", "")
+    found = unite([one, other])
+    assert (found.reason, found.seeds, found.edges, found.nodes) == ("", 3, 0, 3)
+    ((dst, counts, neighbours),) = found.drawn[0]
+    assert dst.tolist() == neighbours.tolist() == [4, 7, 9] and counts.tolist() == [1, 1, 1]
+    alone = unite([Audited([Share(0, 3, torch.tensor([7, 9, 4]), [], [])], "", "")])
+    assert digest_of(found.drawn.values()) == digest_of(alone.drawn.values())
 
 
 def test_shares_are_put_together_and_held_against_each_other():
