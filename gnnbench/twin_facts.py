@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,11 +26,13 @@ from gnnbench.cache.similarity import hot_similarity
 from gnnbench.cache.trace import Trace
 from gnnbench.data.generators.making import gpu_bytes, making
 from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.seeded import seeded_weights
 from gnnbench.data.generators.twin import make_spec
 from gnnbench.data.graph import Graph
 from gnnbench.data.manifest import Distance, Measured, manifests
 from gnnbench.ops import twin
 from gnnbench.ops.match import match_degrees, overlaps, pairs
+from gnnbench.ops.picks import WEIGHTED
 from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.order import Permuted
 
@@ -55,6 +58,7 @@ WORKLOADS = {
     "gcn": Workload((15, 10, 5)),
     "graphsage": Workload((10, 25)),
     "pinsage": Workload((5, 5, 5), "random_walk"),
+    "weighted": Workload((15, 10, 5), "weighted_prefix"),
 }
 
 
@@ -70,16 +74,19 @@ def published(dataset: str, workload: str) -> dict[str, Distance]:
 
 
 def topology(recipe: TwinRecipe, scale: float, seed: int) -> Graph:
-    """A twin without features, on the host; made where ``making`` says."""
+    """A twin without features, on the host, with drawn weights of its edges; made where ``making``
+    says."""
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
     with making(spec.num_edges, gpu_bytes(spec.num_nodes, spec.num_edges)) as device:
         indptr, indices = (part.cpu() for part in twin.graph(spec, device))
         labels = twin.labels(spec, device).cpu()
         train, val, test = (part.cpu() for part in twin.splits(spec, device))
+    drawn = seeded_weights(indices.numpy(), spec.num_nodes, seed)
+    weights = torch.from_numpy(np.concatenate(list(drawn)))
     return Graph(
         "twin", indptr, indices, torch.empty((spec.num_nodes, 0)), labels, train, val, test,
-        scaled.num_classes,
+        scaled.num_classes, weights,
     )  # fmt: skip
 
 
@@ -111,7 +118,10 @@ def measured(
     no more is drawn than is matched.
     """
     work = WORKLOADS[workload]
-    sampler = build_sampler("fused-map", graph, work.fanouts, device, pick=work.pick)
+    weights = "graph" if work.pick in WEIGHTED else None
+    sampler = build_sampler(
+        "fused-map", graph, work.fanouts, device, pick=work.pick, weights=weights
+    )
     order = Permuted(graph.train_idx, batch_size, 0, 0 if hits else MATCHED)
 
     def drawn(epoch: int) -> Iterator[Tensor]:

@@ -101,7 +101,7 @@ def _stored(details: DatasetDetails, meta: dict[str, Any]) -> Iterator[tuple[str
     yield "size", f"{details.bytes / 2**20:,.1f} MiB in {len(meta['arrays'])} arrays"
     yield "on disk", f"{details.summary.disk_bytes / 2**20:,.1f} MiB"
     split = f"{meta['train']:,} / {meta['val']:,} / {meta['test']:,}"
-    for key in ("source", "features", "labels"):
+    for key in ("source", "features", "labels", "weights"):
         yield key, str(meta.get(key, ""))
     yield "split", f"{split}: {meta.get('split', '')}"
     yield "assumed", ", ".join(meta.get("assumed", []))
