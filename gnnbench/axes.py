@@ -16,7 +16,7 @@ Natural = Annotated[int, Field(ge=0)]
 
 AXES: dict[str, Any] = {
     "system": Annotated[Name, Field(description="registered system")],
-    "dataset": Annotated[Name, Field(description="dataset, with ~twin, @scale and +sym")],
+    "dataset": Annotated[Name, Field(description="dataset, with ~twin, @scale, +sym and +weights")],
     "model": Annotated[Name, Field(description="model; none where an epoch does not train")],
     "until": Annotated[Literal[PHASES], Field(description="how far an epoch goes")],
     "device": Annotated[

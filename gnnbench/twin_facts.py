@@ -1,10 +1,11 @@
 """What a twin's parameters are fitted to: facts that papers tell of the real graph, measured on
 the twin's topology alone (no features, no store).
 
-    python -m gnnbench.twin_facts papers100m --scale 0.1 --seeds 0 1 2
+    python -m gnnbench.twin_facts papers100m --scale 0.1 --seeds 0 1 2 --workload graphsage
 
 A twin at scale s is sampled in batches of s times the paper's size, so that a node's chance to be
-in a batch is that of scale 1. The notes in ``datasets/*.toml`` cite what this prints.
+in a batch is that of scale 1. The tables ``[[distance]]`` of ``datasets/*.toml`` have what this
+prints.
 """
 
 from __future__ import annotations
@@ -16,34 +17,49 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gnnbench.cache.policy import DEGREE, PRESAMPLED, PRESC, out_degrees, ranked
+from gnnbench.cache.similarity import hot_similarity
 from gnnbench.cache.trace import Trace
 from gnnbench.data.generators.making import gpu_bytes, making
 from gnnbench.data.generators.recipe import TwinRecipe
+from gnnbench.data.generators.seeded import seeded_weights
 from gnnbench.data.generators.twin import make_spec
 from gnnbench.data.graph import Graph
-from gnnbench.data.manifest import manifests
+from gnnbench.data.manifest import Distance, Measured, manifests
 from gnnbench.ops import twin
 from gnnbench.ops.match import match_degrees, overlaps, pairs
+from gnnbench.ops.picks import WEIGHTED
 from gnnbench.sampling.build import build_sampler
 from gnnbench.stages.order import Permuted
 
-BATCH, FANOUTS = 8000, (15, 10, 5)
+BATCH = 8000
 MATCHED = 64  # batches of an epoch of which all pairs are matched, as experiments do
 POLICIES = (DEGREE, f"{PRESC}#1")
 PIECE = 1 << 24  # edges whose ends are compared at a time
 
 
-@dataclass(frozen=True)
-class Target:
-    """A published number: ``match`` or ``hit POLICY RATIO``, and where it stands."""
+RATIOS = (0.01, 0.05, 0.07, 0.1, 0.14, 0.21, 0.25)  # told of every graph
 
-    fact: str
-    value: float
-    source: str
+
+@dataclass(frozen=True)
+class Workload:
+    """What a paper samples: neighbours hop by hop from the seeds outwards, and the pick."""
+
+    fanouts: tuple[int, ...]
+    pick: str | None = None  # None: uniformly, without replacement
+
+
+# GNNLab, section 7.1; FastGL's GCN is the same.
+WORKLOADS = {
+    "gcn": Workload((15, 10, 5)),
+    "graphsage": Workload((10, 25)),
+    "pinsage": Workload((5, 5, 5), "random_walk"),
+    "weighted": Workload((15, 10, 5), "weighted_prefix"),
+}
 
 
 def hit(policy: str, ratio: float) -> str:
@@ -51,37 +67,26 @@ def hit(policy: str, ratio: float) -> str:
     return f"hit {policy} {ratio:g}"
 
 
-TARGETS: dict[str, tuple[Target, ...]] = {
-    "reddit": (Target("match", 0.932, "fastgl:table4"),),
-    "products": (Target("match", 0.714, "fastgl:table4"),),
-    "mag": (Target("match", 0.353, "fastgl:table4"),),
-    "papers100m": (
-        Target("match", 0.380, "fastgl:table4"),
-        Target(hit(DEGREE, 0.07), 0.380, "gnnlab:fig4a"),
-        Target(hit(DEGREE, 0.21), 0.768, "gnnlab:fig4a"),
-        Target(hit("presc#1", 0.05), 0.96, "gnnlab:fig11b"),
-        Target(hit("presc#1", 0.21), 0.99, "gnnlab:table5"),
-    ),
-    "twitter": (
-        Target(hit(DEGREE, 0.01), 0.29, "gnnlab:table5"),
-        Target(hit("presc#1", 0.25), 0.89, "gnnlab:table5"),
-    ),
-    "uk_2006": (Target(hit("presc#1", 0.14), 0.70, "gnnlab:table5"),),
-}
-RATIOS = (0.01, 0.05, 0.07, 0.1, 0.14, 0.21, 0.25)  # told of every graph
+def published(dataset: str, workload: str) -> dict[str, Distance]:
+    """What papers tell of a dataset under a workload, by fact."""
+    told = manifests()[dataset].distance
+    return {distance.fact: distance for distance in told if distance.workload == workload}
 
 
 def topology(recipe: TwinRecipe, scale: float, seed: int) -> Graph:
-    """A twin without features, on the host; made where ``making`` says."""
+    """A twin without features, on the host, with drawn weights of its edges; made where ``making``
+    says."""
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
     with making(spec.num_edges, gpu_bytes(spec.num_nodes, spec.num_edges)) as device:
         indptr, indices = (part.cpu() for part in twin.graph(spec, device))
         labels = twin.labels(spec, device).cpu()
         train, val, test = (part.cpu() for part in twin.splits(spec, device))
+    drawn = seeded_weights(indices.numpy(), spec.num_nodes, seed)
+    weights = torch.from_numpy(np.concatenate(list(drawn)))
     return Graph(
         "twin", indptr, indices, torch.empty((spec.num_nodes, 0)), labels, train, val, test,
-        scaled.num_classes,
+        scaled.num_classes, weights,
     )  # fmt: skip
 
 
@@ -98,15 +103,25 @@ def same_label(graph: Graph) -> float:
 
 
 def measured(
-    graph: Graph, batch_size: int, hits: bool = True, device: str = "cpu"
+    graph: Graph,
+    batch_size: int,
+    hits: bool = True,
+    device: str = "cpu",
+    workload: str = "gcn",
+    ratios: Sequence[float] = RATIOS,
 ) -> dict[str, float]:
-    """Facts of ``graph`` by name: ``match``, what notes tell besides, with ``hits`` every ``hit``.
+    """Facts of ``graph`` by name: ``match``, its ``spread``, with ``hits`` every ``hit`` at
+    ``ratios`` and the ``similarity`` of two epochs' hottest nodes.
 
     Seeds of an epoch are those of experiments (``Permuted``, seed 0); rows are its batches' input
     nodes. ``presc#1`` ranks by an epoch of its own. Hits are those of a whole epoch; without them
     no more is drawn than is matched.
     """
-    sampler = build_sampler("fused-map", graph, FANOUTS, device)
+    work = WORKLOADS[workload]
+    weights = "graph" if work.pick in WEIGHTED else None
+    sampler = build_sampler(
+        "fused-map", graph, work.fanouts, device, pick=work.pick, weights=weights
+    )
     order = Permuted(graph.train_idx, batch_size, 0, 0 if hits else MATCHED)
 
     def drawn(epoch: int) -> Iterator[Tensor]:
@@ -121,13 +136,14 @@ def measured(
     if len(trace.batches) > 1:
         degrees = pairs(match_degrees(overlaps(trace.batches[:MATCHED])))
         found["match"] = float(degrees.mean())
-        found["match, most less least"] = float(degrees.max() - degrees.min())
+        found["match spread"] = float(degrees.max() - degrees.min())
     if not hits:
         return found
     before = Trace.record(graph.num_nodes, drawn(PRESAMPLED))
+    found["similarity"] = hot_similarity(before.visits, trace.visits)
     known = dict(zip(POLICIES, (ranked(out_degrees(graph)), before.optimal), strict=True))
     for policy, ranking in {**known, "optimal": trace.optimal}.items():
-        for ratio, rows in zip(RATIOS, trace.hits_at(ranking, RATIOS), strict=True):
+        for ratio, rows in zip(ratios, trace.hits_at(ranking, ratios), strict=True):
             found[hit(policy, ratio)] = rows / trace.requests
     return found
 
@@ -146,25 +162,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--batch", type=int, default=BATCH, help="at scale 1")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="that samples")
+    parser.add_argument("--workload", choices=WORKLOADS, default="gcn", help="GNNLab's models")
     parser.add_argument("--hits", action="store_true", help="also where no paper tells of any")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="to try others")
     options = parser.parse_args(arguments)
     recipe = changed(manifests()[options.dataset].twin_recipe(), options.set)
-    targets = {target.fact: target for target in TARGETS.get(options.dataset, ())}
+    targets = published(options.dataset, options.workload)
+    told = {float(fact.rpartition(" ")[2]) for fact in targets if fact.startswith("hit")}
+    fanouts = WORKLOADS[options.workload].fanouts
     for seed in options.seeds:
         graph = topology(recipe, options.scale, seed)
         batch = max(1, round(options.batch * options.scale))
         print(
             f"{options.dataset}~twin@{options.scale:g}, seed {seed}: {graph.num_nodes:,} nodes, "
-            f"{graph.num_edges:,} edges, batches of {batch}, {len(FANOUTS)} hops {FANOUTS}"
+            f"{graph.num_edges:,} edges, batches of {batch}, {len(fanouts)} hops {fanouts}"
         )
-        hits = options.hits or any(fact.startswith("hit") for fact in targets)
-        found = measured(graph, batch, hits, options.device) | {"same label": same_label(graph)}
+        hits = options.hits or any(fact.startswith(("hit", "similarity")) for fact in targets)
+        ratios = sorted({*RATIOS, *told})
+        found = measured(graph, batch, hits, options.device, options.workload, ratios)
+        found["same label"] = same_label(graph)
         for fact, value in found.items():
             line = f"  {fact:28} {value:12.4f}"
             if target := targets.get(fact):
-                away = 100 * (value - target.value)
-                line += f"  {target.source} {target.value:.3f}: {away:+.1f} points"
+                here = Measured(scale=options.scale, seeds=[seed], values=[value])
+                unit = "points" if target.unit == "share" else "%"
+                bound = "at most " * target.at_most
+                line += f"  {target.source} {bound}{target.published:g}: "
+                line += f"{target.away(here):+.1f} {unit}"
             print(line)
         sys.stdout.flush()
 

@@ -382,7 +382,7 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
     ("profile", "cells", "couples"),
     [
         ("smoke", 9, 1), ("laptop", 10, 2), ("laptop-products", 8, 2), ("threads", 6, 3),
-        ("gnnlab", 6, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 36, 2), ("fastgl", 4, 3),
+        ("gnnlab", 2 * 5 * 2, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 36, 2), ("fastgl", 4, 3),
         ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 0),
     ],
 )  # fmt: skip
@@ -393,6 +393,8 @@ def test_the_sampling_definition(profile, cells, couples):
     assert {(c.until, c.model) for c in found} == {("sample", "")}
     for cell in found:  # ours share a pick, the packages have theirs
         assert ("sampler.pick" in cell.recipe) == (cell.system == "baseline")
+        weighted = "weighted" in str(cell.recipe.get("sampler.pick"))
+        assert not weighted or cell.dataset.endswith("+weights")
 
 
 @pytest.mark.parametrize("name", sorted(ex.shipped()))

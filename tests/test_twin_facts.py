@@ -7,7 +7,7 @@ import torch
 
 from gnnbench.data.graph import Graph
 from gnnbench.data.manifest import manifests
-from gnnbench.twin_facts import TARGETS, changed, main, measured, same_label
+from gnnbench.twin_facts import WORKLOADS, changed, main, measured, same_label
 
 
 @pytest.fixture
@@ -33,10 +33,20 @@ def test_facts_of_two_batches(star: Graph) -> None:
     assert found["largest in-degree"] == 2
     assert found["rows of a batch"] == 5
     assert found["match"] == pytest.approx(1 / 5)
-    assert found["match, most less least"] == 0
+    assert found["match spread"] == 0
+    assert found["similarity"] == 1  # of one node, the hub
     for policy in ("degree", "presc#1", "optimal"):
         # No row, the hub (in both batches), and one node more that is in one of them.
         assert [found[f"hit {policy} {ratio}"] for ratio in (0.05, 0.1, 0.25)] == [0, 0.2, 0.3]
+
+
+def test_workloads_differ_in_hops_and_pick(star: Graph) -> None:
+    """Of one neighbour each, walks from a node of two in-neighbours find either."""
+    assert measured(star, 4, workload="graphsage")["rows of a batch"] == 9
+    assert {len(work.fanouts) for work in WORKLOADS.values()} == {2, 3}
+    walked = measured(star, 4, workload="pinsage", ratios=(0.5, 1.0))
+    assert 4 <= walked["rows of a batch"] <= 9
+    assert walked["hit optimal 1"] == 1 and "hit optimal 0.1" not in walked
 
 
 def test_facts_without_hits_are_of_matched_batches_alone(star: Graph) -> None:
@@ -62,16 +72,18 @@ def test_settings_replace_a_recipes_own() -> None:
     assert changed(recipe, []) == recipe
 
 
-def test_a_target_stands_beside_what_was_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["products", "--scale", "0.001", "--seeds", "3"])
+def test_a_published_fact_stands_beside_what_was_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["mag", "--scale", "0.001", "--seeds", "3"])
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("products~twin@0.001, seed 3: 2,449 nodes, 123,718 edges, batches")
-    (match,) = [line for line in lines if "fastgl:table4" in line]
-    value = float(match.split()[1])
-    assert 0 < value <= 1
-    assert match.endswith(f"0.714: {100 * (value - 0.714):+.1f} points")
-    assert not [line for line in lines if line.startswith("  hit")]
-
-
-def test_targets_are_of_shipped_twins() -> None:
-    assert set(TARGETS) <= set(manifests())
+    assert lines[0].startswith("mag~twin@0.001, seed 3: 10,100 nodes, 300,000 edges, batches of 8")
+    for fact, source, published, bound in (
+        ("match", "fastgl:table4", 0.353, ""),
+        ("hit degree 0.13", "fastgl:s3.1", 0.2, "at most "),
+    ):
+        (line,) = [line for line in lines if line.startswith(f"  {fact}  ") and source in line]
+        value = float(line.removeprefix(f"  {fact}").split()[0])
+        away = 100 * (value - published)
+        away = max(away, 0) if bound else away
+        assert line.endswith(f"{source} {bound}{published:g}: {away:+.1f} points")

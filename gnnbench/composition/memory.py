@@ -6,7 +6,8 @@ hold. Each is divided by the sizes of the tensors that are known; what is left o
 stage's own. On a CPU comes to this what is resident of the mapped graph, and of the process before
 anything was built.
 
-The peak is that of an epoch as the schedule runs it. ``other`` is what no component explains of it:
+The peak is that of an epoch as the schedule runs it, ``processes`` what other processes of the
+system take in it (a producer, ranks), not divided. ``other`` is what no component explains of it:
 batches that are run ahead, the last one, which is kept for the audit; on a CPU what libraries
 allocate by themselves. Components and ``other`` add up to the peak. Buffers for rows that padded
 steps reserve are booked on training, which asks for them.
@@ -43,7 +44,7 @@ BATCHES = 4  # of an epoch, and whole windows of them
 # Groups, and what is left of each once what is known of it is taken off.
 SAMPLER, FEATURES, TRAINING, ORDER = "sampler", "features", "training", "order"
 LEFT = {TRAINING: "activations"}
-EPOCH, SETUP, PROCESS, OTHER = "epoch", "setup", "process", "other"
+EPOCH, SETUP, PROCESS, PROCESSES, OTHER = "epoch", "setup", "process", "processes", "other"
 TOPOLOGY = ("indptr", "indices")  # arrays of a graph
 HELD = "held"
 
@@ -225,11 +226,12 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
         torch.cuda.reset_peak_memory_stats(device)
         elsewhere = system.run_unseen(epoch)
         peak = int(torch.cuda.max_memory_allocated(device)) - before + elsewhere
+        mapped = {PROCESSES: elsewhere}
     else:
         peak, mapped = resident
-        for component, size in mapped.items():
-            parts[component] = parts.get(component, 0) + size
-            most[component] = most.get(component, 0) + size
+    for component, size in mapped.items():
+        parts[component] = parts.get(component, 0) + size
+        most[component] = most.get(component, 0) + size
     if system.trainer is not None:
         system.trainer.take_losses()  # of steps that no audit asks for
     parts[OTHER] = max(peak - sum(parts.values()), 0)
@@ -242,7 +244,8 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
 
 
 def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
-    """The peak of resident memory in an epoch, and what of it is the process's and the graph's."""
+    """The peak of resident memory in an epoch, and what of it is the process's, other processes' and
+    the graph's."""
     graph = system.job.graph
     topology = [getattr(graph, name) for name in TOPOLOGY]
     process = resident_bytes() - resident_of([*topology, graph.features])
@@ -255,7 +258,7 @@ def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
     peak = resident_peak_bytes() + elsewhere
     mapped = {"topology": resident_of(topology), FEATURES: resident_of([graph.features])}
     system.close()
-    return peak, {PROCESS: process, **mapped}
+    return peak, {PROCESS: process, PROCESSES: elsewhere, **mapped}
 
 
 def _foresees(system: Looked) -> bool:

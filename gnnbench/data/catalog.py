@@ -185,7 +185,7 @@ def _summary(ref: DatasetRef, root: Path, seed: int) -> DatasetInfo:
     if ref.kind == "store":
         description = "prepared graph" if "/" in ref.name else "imported graph"
     path = prepared_path(ref, root, seed)
-    if (ref.kind == "store" and not ref.sym) or is_prepared(ref, root, seed):
+    if (ref.kind == "store" and ref.origin is None) or is_prepared(ref, root, seed):
         try:
             return replace(_stored(path, ref.kind, description), name=ref.name)
         except GnnbenchError as error:

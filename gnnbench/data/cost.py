@@ -7,7 +7,7 @@ Memory is fitted to what was measured of each way to make a graph: mostly up to 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gnnbench.data.generators import rmat
@@ -36,7 +36,7 @@ class Shape:
     """Counts of a graph that is not there yet; at most, where nobody can know.
 
     ``edges`` are directed, ``raw_bytes`` those of its source's files, ``drawn``: whether its
-    features are.
+    features are, ``weighted``: whether edges have weights.
     """
 
     nodes: int
@@ -46,6 +46,7 @@ class Shape:
     id_bytes: int = 4
     raw_bytes: int = 0
     drawn: bool = True
+    weighted: bool = False
 
     def topology_bytes(self) -> int:
         """Of CSC."""
@@ -55,7 +56,8 @@ class Shape:
         """Of all files; features that are drawn may have none (``GNNBENCH_FEATURES``)."""
         unwritten = self.drawn and os.environ.get("GNNBENCH_FEATURES") == "memory"
         rows = 0 if unwritten else 4 * self.nodes * self.width
-        return self.topology_bytes() + rows + 2 * 8 * self.nodes  # labels and splits
+        weights = 4 * self.edges if self.weighted else 0
+        return self.topology_bytes() + weights + rows + 2 * 8 * self.nodes  # labels and splits
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,11 @@ def shape(ref: DatasetRef, source: Path | None) -> Shape | None:
     """Counts of a dataset by its name, its manifest or the head of its file (``source``); None of a
     real one whose source is not here. Raises ``DataError`` for a file that cannot be read."""
     found = _plain_shape(ref, source)
-    if found is None or not ref.sym:
+    if found is None or ref.origin is None:
         return found
-    edges = found.edges if _symmetric(ref) else 2 * found.edges
-    return Shape(found.nodes, edges, found.width, found.train, found.id_bytes, 0, found.drawn)
+    both = ref.sym and not _symmetric(ref)
+    edges = 2 * found.edges if both else found.edges
+    return replace(found, edges=edges, raw_bytes=0, weighted=ref.weights)
 
 
 def _symmetric(ref: DatasetRef) -> bool:
@@ -139,7 +142,8 @@ def _size(path: Path) -> int:
 
 
 def cost(ref: DatasetRef, source: Path | None, begun: bool = False) -> Cost | None:
-    """What it takes to prepare a dataset of which nothing is there but, for ``+sym``, its base.
+    """What it takes to prepare a dataset of which nothing is there but what it is made of by
+    ``+sym`` or ``+weights``.
 
     ``begun``: a GPU may be asked how much of its memory is free, which starts CUDA in this process;
     else it is taken to have enough. None of a real one whose source is not here. Raises as
@@ -151,6 +155,8 @@ def cost(ref: DatasetRef, source: Path | None, begun: bool = False) -> Cost | No
     cores = len(os.sched_getaffinity(0))
     n, m, stored = found.nodes, found.edges, found.stored_bytes()
     writing_s = stored / DISK_BYTES_PER_SECOND
+    if ref.weights:  # all else is the base's
+        return Cost(4 * m / DISK_BYTES_PER_SECOND, 12 * n + 2 * _PIECES_BYTES, 4 * m)
     if ref.sym:  # features, labels and splits are the base's
         disk, keys = found.topology_bytes(), 2 * m if _symmetric(ref) else m
         seconds = keys / SORTED_EDGES_PER_SECOND + disk / DISK_BYTES_PER_SECOND

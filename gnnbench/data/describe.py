@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from gnnbench.data.catalog import DatasetDetails, DatasetInfo
-from gnnbench.data.manifest import Manifest
+from gnnbench.data.manifest import Distance, Manifest
 
 _WIDTH = 100
 _KEY = 12
@@ -73,13 +73,35 @@ def _manifest(manifest: Manifest, kind: str) -> Iterator[str]:
         yield ""
         yield "twin"
         yield from _entries((key, str(value)) for key, value in m.twin.items())
+    if m.distance:
+        yield ""
+        yield "the twin beside what is published (shares in %, away in points; numbers away in %)"
+        names = ("fact", "workload", "published", "twin", "away", "scale", "seeds", "source", "")
+        yield from _table(names, [row for d in m.distance for row in _distances(d)])
+
+
+def _distances(d: Distance) -> Iterator[list[str]]:
+    """A row a measurement, the fact itself in the first."""
+
+    def number(value: float) -> str:
+        return f"{100 * value:.1f}" if d.unit == "share" else f"{value:,.0f}"
+
+    fact = [d.fact, d.workload, "at most " * d.at_most + number(d.published)]
+    note = "fitted" * d.fitted
+    if d.not_measured:
+        yield [*fact, "not measured", "", "", "", d.source, d.not_measured]
+    for measured in d.measured:
+        seeds = ", ".join(map(str, measured.seeds))
+        at = [number(measured.mean), f"{d.away(measured):+.1f}", f"{measured.scale:g}", seeds]
+        yield [*fact, *at, d.source, measured.run or note]
+        fact, note = ["", "", ""], ""
 
 
 def _stored(details: DatasetDetails, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "size", f"{details.bytes / 2**20:,.1f} MiB in {len(meta['arrays'])} arrays"
     yield "on disk", f"{details.summary.disk_bytes / 2**20:,.1f} MiB"
     split = f"{meta['train']:,} / {meta['val']:,} / {meta['test']:,}"
-    for key in ("source", "features", "labels"):
+    for key in ("source", "features", "labels", "weights"):
         yield key, str(meta.get(key, ""))
     yield "split", f"{split}: {meta.get('split', '')}"
     yield "assumed", ", ".join(meta.get("assumed", []))
@@ -104,8 +126,8 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
     )  # fmt: skip
 
 
-def _table(names: tuple[str, ...], rows: list[list[str]]) -> Iterator[str]:
-    """Columns that some row fills; the last one is not padded."""
+def _table(names: Sequence[str], rows: list[list[str]]) -> Iterator[str]:
+    """Columns that some row fills."""
     used = [i for i in range(len(names)) if any(row[i] for row in rows)]
     lines = [[names[i] for i in used], *([row[i] for i in used] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(used))]

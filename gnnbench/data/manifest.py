@@ -7,13 +7,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gnnbench.data.generators.recipe import TwinRecipe
 from gnnbench.data.paths import share_dir
 from gnnbench.errors import UsageError
 
-__all__ = ["Manifest", "Published", "Source", "load_manifest", "manifests", "share_dir"]
+__all__ = [
+    "Distance",
+    "Manifest",
+    "Measured",
+    "Published",
+    "Source",
+    "load_manifest",
+    "manifests",
+    "share_dir",
+]
 
 
 class _Strict(BaseModel):
@@ -54,6 +63,54 @@ class Published(_Strict):
     note: str = ""
 
 
+class Measured(_Strict):
+    """A fact of the twin at a scale, a value a seed; ``run``: the committed results that have it,
+    else ``python -m gnnbench.twin_facts`` told it."""
+
+    scale: float = Field(gt=0)
+    seeds: list[int] = Field(min_length=1)
+    values: list[float] = Field(min_length=1)
+    run: str = ""
+
+    @property
+    def mean(self) -> float:
+        """Over seeds."""
+        return sum(self.values) / len(self.values)
+
+
+class Distance(_Strict):
+    """A published fact of the real graph, and how far from it the twin is.
+
+    ``fact`` and ``workload`` are those of ``gnnbench.twin_facts``; shares are from 0 to 1, of
+    ``unit`` ``nodes`` a number. ``at_most``: a bound is all that is published. ``fitted``: the
+    twin's parameters were chosen by it.
+    """
+
+    fact: str
+    workload: str = "gcn"
+    source: str
+    published: float
+    unit: Literal["share", "nodes"] = "share"
+    at_most: bool = False
+    fitted: bool = False
+    measured: list[Measured] = Field(default_factory=list)
+    not_measured: str = ""  # why
+
+    @model_validator(mode="after")
+    def _told(self) -> Distance:
+        if bool(self.measured) == bool(self.not_measured):
+            raise ValueError("a distance is measured, or says in not_measured why it is not")
+        if any(len(m.seeds) != len(m.values) for m in self.measured):
+            raise ValueError("there is a value for each seed")
+        return self
+
+    def away(self, measured: Measured) -> float:
+        """Points of a share, percent of a number; 0 within a published bound."""
+        off = measured.mean - self.published
+        off = max(off, 0.0) if self.at_most else off
+        return 100 * (off if self.unit == "share" else off / self.published)
+
+
 class Manifest(_Strict):
     """A dataset: counts of the real graph, sources, the papers' figures, the twin's recipe.
 
@@ -80,6 +137,7 @@ class Manifest(_Strict):
     notes: list[str] = Field(default_factory=list)
     source: list[Source] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
+    distance: list[Distance] = Field(default_factory=list)  # of the twin
     twin: dict[str, Any] | None = None  # knobs of gnnbench.data.generators.recipe.TwinRecipe
 
     def twin_recipe(self) -> TwinRecipe:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +19,11 @@ from gnnbench.errors import UsageError
 
 Kind = Literal["real", "twin", "rmat", "rows", "npz", "store"]
 RMAT, ROWS = "rmat", "rows"
-_NAME = re.compile(r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?(?P<sym>\+sym)?", re.S)
+_NAME = re.compile(
+    r"(?P<base>.*?)(?P<twin>~twin)?(?:@(?P<scale>[^@+]*))?"
+    r"(?P<sym>\+sym)?(?P<weights>\+weights)?",
+    re.S,
+)
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class DatasetRef:
     ``kind``: ``real`` (a manifest's dataset), ``twin`` (generated), ``rmat`` (generated; ``scale``
     is the log of its nodes), ``rows`` (generated; ``shape`` is that of the feature table), ``npz``
     (a file), ``store`` (a folder that is already prepared, ``data import``'s among them). ``name``
-    is canonical: equal names mean equal graphs. ``sym`` asks for the union with the reversed edges.
+    is canonical: equal names mean equal graphs. ``sym`` asks for the union with the reversed edges,
+    ``weights`` for seeded weights of the edges.
     """
 
     name: str
@@ -39,6 +44,7 @@ class DatasetRef:
     sym: bool = False
     path: Path | None = None
     shape: tuple[int, int] = (0, 0)
+    weights: bool = False
 
     @property
     def manifest(self) -> Manifest | None:
@@ -48,16 +54,18 @@ class DatasetRef:
     @property
     def size(self) -> rmat.Size:
         """Of an R-MAT graph."""
-        found = rmat.Size.parse(self.name.removesuffix("+sym").removeprefix(f"{RMAT}@"))
+        found = rmat.Size.parse(self.name.removeprefix(f"{RMAT}@").partition("+")[0])
         assert found is not None
         return found
 
     @property
-    def without_sym(self) -> DatasetRef:
-        """The graph that is made symmetric."""
-        return DatasetRef(
-            self.name.removesuffix("+sym"), self.kind, self.base, self.scale, False, self.path
-        )
+    def origin(self) -> DatasetRef | None:
+        """The graph that this one is made of: that without its last suffix; None without any."""
+        if self.weights:
+            return replace(self, name=self.name.removesuffix("+weights"), weights=False)
+        if self.sym:
+            return replace(self, name=self.name.removesuffix("+sym"), sym=False)
+        return None
 
     def folder_name(self, seed: int = 0) -> str:
         """Name of the prepared folder below the data root."""
@@ -129,7 +137,8 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     """What a dataset name means.
 
     ``ogbn_arxiv``, ``ogbn_arxiv+sym`` (made symmetric), ``products~twin``, ``products~twin@0.05``
-    (a twin of that scale), ``papers100m~twin@0.01+sym``, ``rmat@21`` (R-MAT of 2^21 nodes),
+    (a twin of that scale), ``papers100m~twin@0.01+sym``, ``twitter~twin+weights`` (with drawn
+    weights of the edges; of generated graphs alone), ``rmat@21`` (R-MAT of 2^21 nodes),
     ``rmat@27x12x128`` (2^27 nodes of mean degree 12, features 128 wide), ``rows@2Mx128`` (two
     million rows of 128 features, no edges), the name of an imported graph (below ``root``) or of an
     ``.npz`` in a raw folder, a path to an ``.npz`` or to a prepared folder. Raises ``UsageError``
@@ -138,13 +147,19 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     match = _NAME.fullmatch(name.strip())
     assert match is not None
     base, twin, sym = match["base"], match["twin"] is not None, match["sym"] is not None
+    weights = match["weights"] is not None
     if (ref := _path_ref(name, base, sym)) is not None:
+        if ref.path != Path(name).expanduser().absolute():
+            _check_weights(name, weights)
         if ref.kind == "npz" and (twin or match["scale"] is not None):
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
         return ref
     if plain_name(base) == RMAT and not twin:
         size = _rmat_size(name, match["scale"])
-        return DatasetRef(f"{RMAT}@{size}{'+sym' * sym}", "rmat", RMAT, size.scale, sym)
+        tail = "+sym" * sym + "+weights" * weights
+        return DatasetRef(f"{RMAT}@{size}{tail}", "rmat", RMAT, size.scale, sym, weights=weights)
+    if not twin:
+        _check_weights(name, weights)
     if plain_name(base) == ROWS and not twin:
         shape = _rows_shape(name, match["scale"], sym)
         return DatasetRef(f"{ROWS}@{rows.short(*shape)}", "rows", ROWS, shape=shape)
@@ -168,8 +183,16 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     if manifests()[canonical].twin is None:
         raise UsageError(f"'{canonical}' has no twin; its manifest has no [twin] recipe")
     scale = _scale(name, match["scale"])
-    tail = "" if scale == 1.0 else f"@{scale:g}"
-    return DatasetRef(f"{canonical}~twin{tail}{'+sym' * sym}", "twin", canonical, scale, sym)
+    tail = ("" if scale == 1.0 else f"@{scale:g}") + "+sym" * sym + "+weights" * weights
+    return DatasetRef(f"{canonical}~twin{tail}", "twin", canonical, scale, sym, weights=weights)
+
+
+def _check_weights(name: str, weights: bool) -> None:
+    if weights:
+        raise UsageError(
+            f"'{name}' is no generated graph, and weights of edges are drawn for these alone, as in"
+            " twitter~twin@0.005+weights; 'gnnbench data import' keeps the weights that a file has"
+        )
 
 
 def _scale(name: str, text: str | None) -> float:
@@ -216,7 +239,11 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
         return DatasetRef(
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
-    folder = Path(name.removesuffix("+sym") if sym else name).expanduser()
+    folder = Path(name).expanduser()
+    if (folder / layout.META).exists():  # a suffix is of its own name
+        sym = False
+    else:
+        folder = Path(name.removesuffix("+weights").removesuffix("+sym")).expanduser()
     if "/" not in name and plain_name(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():

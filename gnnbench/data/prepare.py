@@ -11,6 +11,7 @@ from gnnbench import memory
 from gnnbench.data.cost import Cost, Shape, cost, shape
 from gnnbench.data.downloads import downloads
 from gnnbench.data.generators import rmat, rows, twin
+from gnnbench.data.generators.seeded import WEIGHTS_VERSION, YEARS, seeded_weights
 from gnnbench.data.importers.common import ImportOptions, naming
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.importers.loaders import LOADERS
@@ -121,7 +122,7 @@ def _own_file(path: Path, root: str | Path | None, seed: int, progress: Progress
 
 def prepared_path(ref: DatasetRef, root: Path, seed: int = 0) -> Path:
     """Where ``prepare`` puts, or finds, a dataset."""
-    if ref.kind == "store" and ref.path is not None and not ref.sym:
+    if ref.kind == "store" and ref.path is not None and ref.origin is None:
         return ref.path
     return root / ref.folder_name(seed)
 
@@ -161,10 +162,10 @@ def preparation(name: str, *, root: str | Path | None = None, seed: int = 0) -> 
 
 
 def _preparation(ref: DatasetRef, root: Path, seed: int, begun: bool = False) -> Cost | None:
-    if is_prepared(ref, root, seed) or (ref.kind == "store" and not ref.sym):
+    if is_prepared(ref, root, seed) or (ref.kind == "store" and ref.origin is None):
         return None
     own = cost(ref, _source_path(ref, root), begun)
-    before = _preparation(ref.without_sym, root, seed, begun) if ref.sym else None
+    before = _preparation(ref.origin, root, seed, begun) if ref.origin is not None else None
     return own + before if own is not None and before is not None else own
 
 
@@ -224,7 +225,7 @@ def how_to_get(manifest: Manifest, root: Path) -> str:
 
 def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:
     final, identity = prepared_path(ref, root, seed), _identity(ref, seed)
-    if ref.kind == "store" and not ref.sym:
+    if ref.kind == "store" and ref.origin is None:
         layout.check_sizes(final, layout.read_meta(final))
         return final
     if layout.intact(final, identity):
@@ -238,8 +239,10 @@ def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) 
         if layout.intact(final, identity):  # another process was faster
             return final
         _check_room(ref, root, seed, _preparation(ref, root, seed, begun=True))
-        if ref.sym:
-            return _symmetric(ref, root, final, identity, seed, progress)
+        if ref.origin is not None:
+            base = _prepare(ref.origin, root, seed, progress)
+            derive = _weighted if ref.weights else _symmetric
+            return derive(ref, base, final, identity, seed, progress)
         if ref.kind in ("twin", "rmat", "rows"):
             return _generated(ref, final, identity, seed, progress)
         return _imported(ref, root, final, identity, seed, progress)
@@ -255,6 +258,8 @@ def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
         identity["recipe"] = rows.recipe(*ref.shape)
     if ref.kind == "npz":
         identity["npz"] = _NPZ_VERSION
+    if ref.weights:
+        identity["weights"] = WEIGHTS_VERSION
     if ref.kind == "store" and ref.path is not None:  # another graph may come under its name
         identity["base"] = layout.read_meta(ref.path)["meta_sha256"]
     return identity
@@ -331,18 +336,16 @@ def _check_counts(manifest: Manifest, source: Source | None, out: GraphWriter, p
 
 def _symmetric(
     ref: DatasetRef,
-    root: Path,
+    base: Path,
     final: Path,
     identity: dict[str, Any],
     seed: int,
     progress: Progress | None,
 ) -> Path:
     """Union of the edges and their reverses, parallel edges merged, no new self-loops."""
-    base = _prepare(ref.without_sym, root, seed, progress)
     meta = layout.read_meta(base)
     entries = meta["arrays"]
-    origin = {"from": str(base), "topology": [entries[k]["sha256"] for k in ("indptr", "indices")]}
-    with GraphWriter(final, {**identity, **origin}, progress) as out:
+    with GraphWriter(final, {**identity, **_made_of(base, entries)}, progress) as out:
         indptr, indices = (
             layout.map_array(base, k, entries[k]["dtype"], tuple(entries[k]["shape"]))
             for k in ("indptr", "indices")
@@ -352,20 +355,50 @@ def _symmetric(
         for array in entries:
             if array not in ("indptr", "indices", "weights"):
                 out.link(array, base, entries[array])
-        fixed = {"format", "format_version", "created_by", "meta_sha256", "arrays", "fingerprint"}
-        fixed |= {"name", "num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric"}
-        fixed |= {"train", "val", "test", "notes"}
-        about = {k: v for k, v in meta.items() if k not in fixed}
         notes = [*meta.get("notes", []), "made symmetric: union with the reversed edges, merged"]
         if "weights" in entries:
             notes.append("edge weights not kept: merged edges have none of their own")
-        return out.finish(
-            name=ref.name,
-            num_classes=int(meta["num_classes"]),
-            symmetric=True,
-            notes=notes,
-            **about,
-        )
+        about = {**_about(meta), "symmetric": True, "notes": notes}
+        return out.finish(name=ref.name, num_classes=int(meta["num_classes"]), **about)
+
+
+def _weighted(
+    ref: DatasetRef,
+    base: Path,
+    final: Path,
+    identity: dict[str, Any],
+    seed: int,
+    progress: Progress | None,
+) -> Path:
+    """The same graph with weights of the edges: the year of the neighbour (GNNLab, section 3)."""
+    meta = layout.read_meta(base)
+    entries = meta["arrays"]
+    with GraphWriter(final, {**identity, **_made_of(base, entries)}, progress) as out:
+        for array in entries:
+            out.link(array, base, entries[array])
+        indices, num_nodes = out.read("indices"), int(meta["num_nodes"])
+        weights = seeded_weights(indices, num_nodes, seed)
+        out.write("weights", "float32", (len(indices),), weights)
+        about = {
+            **_about(meta),
+            "symmetric": meta["symmetric"],
+            "weights": f"seeded: the year of the neighbour, 1 to {YEARS}, each as frequent",
+            "assumed": sorted({*meta.get("assumed", []), "weights"}),
+        }
+        return out.finish(name=ref.name, num_classes=int(meta["num_classes"]), **about)
+
+
+def _made_of(base: Path, entries: dict[str, Any]) -> dict[str, Any]:
+    """What a derived graph's fingerprint has of the one that it is made of."""
+    return {"from": str(base), "topology": [entries[k]["sha256"] for k in ("indptr", "indices")]}
+
+
+def _about(meta: dict[str, Any]) -> dict[str, Any]:
+    """What ``meta.json`` says of a graph besides what ``GraphWriter.finish`` finds out."""
+    found_out = {"format", "format_version", "created_by", "meta_sha256", "arrays", "fingerprint"}
+    found_out |= {"name", "num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric"}
+    found_out |= {"train", "val", "test"}
+    return {key: value for key, value in meta.items() if key not in found_out}
 
 
 def _generated(

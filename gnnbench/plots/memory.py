@@ -32,6 +32,7 @@ COMPONENTS = {
     "blocks": ("#009E73", "blocks of the batch"),
     "rows": ("#F0E442", "feature rows of the batch"),
     "activations": ("#D55E00", "activations"),
+    "processes": ("#999933", "the system's other processes (producer, ranks), whole"),
     OTHER: ("#FFFFFF", "other: batches ahead and kept, what no allocator tells"),
 }
 UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))

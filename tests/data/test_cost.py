@@ -40,6 +40,16 @@ def test_features_without_a_file_take_no_disk(root: Path, monkeypatch) -> None:
     assert preparation("rows@2kx8").disk_bytes == on_disk.disk_bytes - 2000 * 8 * 4
 
 
+def test_weights_take_four_bytes_an_edge(root: Path) -> None:
+    with_weights = preparation("rmat@8+sym+weights")
+    prepare("rmat@8+sym")
+    weights = preparation("rmat@8+sym+weights")
+    graph = load_dataset("rmat@8+sym+weights")
+    assert weights.disk_bytes >= 4 * graph.num_edges
+    assert with_weights.disk_bytes > weights.disk_bytes
+    assert preparation("rmat@8+sym+weights") is None
+
+
 def test_a_file_tells_its_counts_unread(root: Path, make_npz) -> None:
     path = str(make_npz())
     told, counts = preparation(path), expected(path)

@@ -24,6 +24,8 @@ from gnnbench.errors import UsageError
         ("products~twin@1.0", "products~twin", "twin", 1.0, False),
         ("ogbn-products~twin@0.050", "products~twin@0.05", "twin", 0.05, False),
         ("papers100m~twin@0.01+sym", "papers100m~twin@0.01+sym", "twin", 0.01, True),
+        ("tw~twin@0.010+weights", "twitter~twin@0.01+weights", "twin", 0.01, False),
+        ("twitter~twin+sym+weights", "twitter~twin+sym+weights", "twin", 1.0, True),
     ],
 )
 def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: bool) -> None:
@@ -33,8 +35,11 @@ def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: 
     assert ref.folder_name(3) == f"{name}-seed3"
     assert ref.manifest is not None
     assert resolve(ref.name) == ref
-    assert not ref.without_sym.sym
-    assert "+sym" not in ref.without_sym.name
+    while (origin := ref.origin) is not None:
+        assert resolve(origin.name) == origin
+        assert ref.name in (f"{origin.name}+sym", f"{origin.name}+weights")
+        ref = origin
+    assert "+" not in ref.name
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,10 @@ def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: 
         ("products~twin@-1", "must be a number above 0"),
         ("products~twin@nan", "must be a number above 0"),
         ("products~twin@1e9", "up to 16"),
+        ("twitter+weights", "is no generated graph"),
+        ("ogbn_arxiv+sym+weights", "is no generated graph"),
+        ("rows@2kx8+weights", "is no generated graph"),
+        ("twitter~twin+weights+sym", "did you mean 'twitter~twin+sym'?"),
         ("nowhere/graph.npz", "there is no file nowhere/graph.npz"),
         ("nowhere/graph", "neither an .npz file nor a prepared graph"),
     ],

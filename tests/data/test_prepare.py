@@ -13,11 +13,13 @@ import pytest
 from gnnbench.data import manifest as manifest_module
 from gnnbench.data import prepare as prepare_module
 from gnnbench.data.catalog import info, list_datasets, store_bytes, verify
+from gnnbench.data.describe import describe
 from gnnbench.data.manifest import Manifest
 from gnnbench.data.prepare import load_dataset, prepare, prepare_verified
 from gnnbench.data.store import reader
 from gnnbench.data.store.seal import sealed
 from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.sampling.build import build_sampler
 
 
 def folders(root: Path) -> list[str]:
@@ -329,6 +331,43 @@ def test_twin(root: Path) -> None:
     assert graph.meta["symmetric"] is True
     assert graph.meta["seed"] == 2
     assert verify("products~twin@0.001", seed=2).ok
+
+
+def test_a_twin_with_weights_is_the_twin_and_weights(root: Path) -> None:
+    from gnnbench.ops.library import load_native
+
+    load_native()
+    name = "twitter~twin@0.0002+weights"
+    graph, base = load_dataset(name), load_dataset("twitter~twin@0.0002")
+    assert base.weights is None and graph.weights is not None
+    assert graph.weights.unique().tolist() == list(range(1, 17))
+    assert graph.meta["assumed"] == ["weights"] and graph.meta["weights"].startswith("seeded: ")
+    for key in ("indptr", "indices", "features", "labels", "train_idx"):
+        ours, theirs = ((one.path / f"{key}.bin").stat() for one in (graph, base))
+        assert ours.st_ino == theirs.st_ino, key
+    assert verify(name).ok
+    assert any("weights     seeded: the year" in line for line in describe(info(name)))
+    # The newest are picked most, and by their weights.
+    sampler = build_sampler(
+        "gnnlab", graph, [4], pick="weighted_alias", weights="graph", with_positions=True
+    )
+    block = sampler.sample(graph.train_idx, 0, 0).blocks[0]
+    picked = graph.weights[block.positions.long()].double()
+    rows = [graph.weights[graph.indptr[v] : graph.indptr[v + 1]].double() for v in graph.train_idx]
+    expected = sum(float((row * row).sum() / row.sum()) for row in rows if len(row))
+    uniform = sum(float(row.mean()) for row in rows if len(row))
+    drawn = float(picked.sum()) / 4
+    assert abs(drawn - expected) < 0.05 * expected < expected - uniform
+    both = load_dataset("twitter~twin@0.0002+sym+weights")
+    assert both.meta["symmetric"] and len(both.weights) == both.num_edges > graph.num_edges
+
+
+def test_a_prepared_folder_with_a_suffix_is_opened_as_it_is(root: Path) -> None:
+    folder = prepare("rmat@6+sym+weights")
+    assert load_dataset(folder).weights is not None
+    assert load_dataset(prepare("rmat@6+sym")).path == root / "rmat@6+sym"
+    with pytest.raises(UsageError, match="no generated graph"):
+        load_dataset(f"{prepare('rmat@6')}+weights")
 
 
 def test_an_edge_list_is_loaded_by_its_path(root: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Seeded stand-ins for what a source does not offer: features, labels, splits.
+"""Seeded stand-ins for what a source does not offer: features, labels, splits, edges' weights.
 
 Random bits come from numpy's Philox bit generator (its raw stream is fixed by numpy's
 compatibility policy; distributions are not, so none is used). Values are integers scaled by powers
@@ -15,10 +15,13 @@ import numpy as np
 
 from gnnbench.data.generators.making import ahead
 
+WEIGHTS_VERSION = 1  # another one may give other bits
+YEARS = 16
 DEFAULT_WIDTH = 64
 DEFAULT_CLASSES = 16
 _ROWS_BYTES = 1 << 24
 _LABELS = 1 << 20
+_EDGES = 1 << 22
 _THREADS = 4  # numpy draws without holding up the others
 
 
@@ -82,6 +85,22 @@ def seeded_labels(num_nodes: int, num_classes: int, seed: int) -> Iterator[np.nd
         return ((raw * np.uint64(num_classes)) >> np.uint64(32)).astype(np.int64)
 
     return ahead((partial(piece, start) for start in range(0, num_nodes, _LABELS)), _THREADS)
+
+
+def seeded_weights(indices: np.ndarray, num_nodes: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield weights of edges in the order of ``indices``, float32 pieces of 1, 2 ... ``YEARS``.
+
+    An edge weighs what its neighbour's year is, which is drawn for each node, all years alike: the
+    newer a node, the more often it is picked, as GNNLab (EuroSys 2022, section 3) has its weights
+    from the years in which users registered. How these are spread it does not say.
+    """
+    raw = _bits(seed, "years").random_raw(num_nodes) >> np.uint64(32)
+    years = ((raw * np.uint64(YEARS)) >> np.uint64(32)).astype(np.float32) + np.float32(1)
+
+    def piece(start: int) -> np.ndarray:
+        return years[indices[start : start + _EDGES]]
+
+    return ahead((partial(piece, start) for start in range(0, len(indices), _EDGES)), _THREADS)
 
 
 def seeded_split(

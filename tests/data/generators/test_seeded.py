@@ -32,6 +32,24 @@ def test_pinned_bits() -> None:
     assert (train.tolist(), val.tolist(), test.tolist()) == ([1, 3, 4, 5, 8, 9], [6, 7], [0, 2])
 
 
+def test_an_edge_weighs_its_neighbour_s_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    indices = np.arange(40_000, dtype=np.int32)[::-1] % 30_000
+    weights = np.concatenate(list(seeded.seeded_weights(indices, 30_000, 5)))
+    assert (weights.dtype, weights.shape) == (np.float32, indices.shape)
+    assert hashlib.sha256(weights.astype("<f4").tobytes()).hexdigest() == (
+        "b4c3bf0b1512f3a2e0af0d65527934dafb6698e7ad76916d19b8d4e2400c7a80"
+    )
+    for first, second in ((0, 30_000), (9_999, 39_999)):  # the same neighbour
+        assert indices[first] == indices[second] and weights[first] == weights[second]
+    found, counts = np.unique(weights, return_counts=True)
+    assert found.tolist() == list(range(1, seeded.YEARS + 1))
+    assert np.abs(counts - 40_000 / seeded.YEARS).max() < 6 * 50  # standard deviations of a count
+    monkeypatch.setattr(seeded, "_EDGES", 7)
+    assert np.array_equal(weights, np.concatenate(list(seeded.seeded_weights(indices, 30_000, 5))))
+    other = np.concatenate(list(seeded.seeded_weights(indices, 30_000, 6)))
+    assert not np.array_equal(weights, other)
+
+
 @pytest.mark.parametrize("rows_bytes", [1, 100, 4096])
 def test_piece_size_does_not_matter(monkeypatch: pytest.MonkeyPatch, rows_bytes: int) -> None:
     whole = features()
