@@ -30,14 +30,6 @@ MOST = 1 << 18  # bytes of a request
 HIGH = 512  # above the descriptors that a process is to have
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
 ADOPTED_S = 30.0
-# What libraries read as they are loaded, as workers have it.
-VARIABLES = {
-    "MALLOC_MMAP_MAX_": "0",
-    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
-    "OMP_WAIT_POLICY": "PASSIVE",
-    "GOMP_SPINCOUNT": "0",
-    "KMP_BLOCKTIME": "0",
-}
 
 
 def ours(words: Sequence[Any]) -> bool:
@@ -95,11 +87,13 @@ class Warm(Cold):
     def _first() -> socket.socket:
         """The line to a process of its own that forks."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | VARIABLES
+        variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        from gnnbench.runner.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
+
         with theirs:
             Cold(
                 [sys.executable, "-P", __file__, str(theirs.fileno())],
-                env=variables, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+                env={**variables, **loaded}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
         return line
 

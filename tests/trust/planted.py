@@ -44,7 +44,7 @@ class Quiet:
 
 
 def run_systems(
-    systems, out, reference, options=(), rounds=4, definition="breakdown", device="", pairs=1
+    systems, out, reference, options=(), rounds=2, definition="breakdown", device="", pairs=1
 ):
     """Run the smoke profile with these systems, a pair of processes; the campaign's outcome."""
     from gnnbench.overrides import Overrides
