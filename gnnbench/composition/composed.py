@@ -64,7 +64,9 @@ class Composed(System):
         self.recipe = recipe or from_plain(cell.system, cell.recipe)
         self.until = cell.goes_until
         self.counts = Counts()
-        self.job = Job(cell, graph, self.counts, self.recipe.schedule.held)
+        self.job = Job(
+            cell, graph, self.counts, self.recipe.schedule.held, stuck=lambda e: self.stuck(e)
+        )
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -47,11 +47,14 @@ class Exchange:
     Every rank must make the same calls in the same order; a group of one makes them, too, and
     sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
     under NCCL. ``traffic`` counts. ``place``: (rank, ranks) in a default group that is met later;
-    nothing is exchanged before.
+    nothing is exchanged before. ``waiting`` is entered around each collective.
     """
 
     def __init__(
-        self, group: dist.ProcessGroup | None = None, place: tuple[int, int] | None = None
+        self,
+        group: dist.ProcessGroup | None = None,
+        place: tuple[int, int] | None = None,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         if place is None:
             if not dist.is_available() or not dist.is_initialized():
@@ -59,14 +62,15 @@ class Exchange:
                     "there is no process group; call torch.distributed.init_process_group first"
                 )
             place = dist.get_rank(group), dist.get_world_size(group)
-        self._group = group
+        self._group, self._waiting = group, waiting
         self.rank, self.ranks = place
         self.traffic = Traffic()
 
     @contextmanager
     def _timed(self, purpose: str) -> Iterator[None]:
         began = time.perf_counter()
-        yield
+        with self._waiting():
+            yield
         self.traffic.seconds[purpose] += time.perf_counter() - began
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
@@ -95,7 +99,8 @@ class Exchange:
 
     def sum(self, purpose: str, tensor: Tensor) -> None:
         """Add up a tensor over all ranks, in place."""
-        dist.all_reduce(tensor, group=self._group)
+        with self._waiting():
+            dist.all_reduce(tensor, group=self._group)
         self.traffic.reduces[purpose] += 1
         self.traffic.reduced_bytes[purpose] += tensor.nbytes
 
@@ -105,7 +110,8 @@ class Exchange:
         digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
         # One maximum over both ends: that of x, and minus the minimum.
         ends = torch.tensor([digest, -digest], device=device)
-        dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)
+        with self._waiting():
+            dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)
         self.traffic.reduces["setup"] += 1
         self.traffic.reduced_bytes["setup"] += ends.nbytes
         if int(ends[0]) != -int(ends[1]):

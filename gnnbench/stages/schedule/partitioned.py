@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,8 +61,9 @@ class Parts:
         began = time.perf_counter()
         graph, device = job.graph, job.device
         self._job, self._split, self._stages = job, split, stages
-        self.exchange = Exchange(place=(rank, ranks))
-        self.partition = _partition(graph, ranks, split)
+        waiting = nullcontext if job.peers is None else job.peers.pulse.waiting
+        self.exchange = Exchange(place=(rank, ranks), waiting=waiting)
+        self.partition = partition_of(graph, ranks, split)
         mine = torch.zeros(graph.num_nodes, dtype=torch.bool)
         mine[self.partition.nodes_of(rank)] = True
         self._mine = mine.to(device)
@@ -193,7 +195,7 @@ class Parts:
         return rows
 
 
-def _partition(graph: Graph, parts: int, split: Split) -> Partition:
+def partition_of(graph: Graph, parts: int, split: Split) -> Partition:
     """The stored one, made where it is not there; of a graph that is not of the store a new one."""
     if graph.path is None:
         return partition(graph, parts, split.method, split.seed)

@@ -6,8 +6,8 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -18,9 +18,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
+from gnnbench.measure import signs
 from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
+from gnnbench.stages.peers import Peers
+from gnnbench.stages.pulse import Pulse
 from gnnbench.stages.schedule.base import Schedule, Stages
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
@@ -31,10 +34,9 @@ if TYPE_CHECKING:
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
 
-HOST = "127.0.0.1"
 LOOPBACK = "lo"
-INTERFACE = "GLOO_SOCKET_IFNAME"
-SILENCE_S = 45.0  # that a rank waits for the others within a batch: then it is an error
+MORE_S = 2.0
+INTERFACES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}  # by backend
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Join:
-    """All ranks are built: meet at ``port`` of the loopback interface."""
-
-    port: int
+    """All ranks are built: meet."""
 
 
 @dataclass(frozen=True)
@@ -115,52 +115,49 @@ def stretch(batch: Tensor, rank: int, ranks: int) -> Tensor:
 
 @dataclass
 class Group:
-    """The ranks, met at a store of torch's; one group a process.
+    """The ranks, which ``meet``; one group a process.
 
     ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
 
-    NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective of Gloo that
-    others do not come to within ``SILENCE_S`` raises, and at once where one of them has ended. One
-    of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the others, and
-    to ``abort`` (``Leader``).
+    NCCL where batches are on GPUs, else Gloo, over the loopback interface. A collective of Gloo
+    that others do not come to raises soon after ``SILENCE_S``, and at once where one of them has
+    ended. One of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the
+    others, and to ``abort`` (``gnnbench.stages.schedule.watch``).
     """
 
     rank: int
     ranks: int
-    store: Any
     device: torch.device
     counts: Counts
+    pulse: Pulse
     teams: tuple[int, ...] = ()
     place: str = field(init=False)
     aborted: bool = field(default=False, init=False)
     _team: Any = field(default=None, init=False)  # None: all ranks
+    _teams: dict[int, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self.place, self._size = str(self.rank), self.ranks
         self._aborting = threading.Lock()
         self._reduced: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
         self.counts.settled_by(self._settle)
+
+    def meet(self, store: Any) -> None:
+        """Meet at a store of torch's; all are there on return."""
         on_gpu = self.device.type == "cuda"
+        # Gloo's; the watch of rank 0 is to say first who hangs.
+        patience = timedelta(seconds=signs.SILENCE_S + MORE_S)
         backend = "nccl" if on_gpu else "gloo"
         if on_gpu:  # else torch ends the process where another rank does
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
-        asked = os.environ.get(INTERFACE)
-        os.environ[INTERFACE] = LOOPBACK
-        try:
+        with _loopback(INTERFACES[backend]), self.pulse.waiting():
             dist.init_process_group(
-                backend, store=self.store, rank=self.rank, world_size=self.ranks,
-                timeout=timedelta(seconds=SILENCE_S),
+                backend, store=dist.PrefixStore("group", store), rank=self.rank,
+                world_size=self.ranks, timeout=patience,
             )  # fmt: skip
-            self._teams = {
-                size: dist.new_group(list(range(size)), timeout=timedelta(seconds=SILENCE_S))
-                for size in self.teams
-            }
+            for size in self.teams:
+                self._teams[size] = dist.new_group(list(range(size)), timeout=patience)
             dist.barrier(device_ids=[self.device.index or 0] if on_gpu else None)
-        finally:
-            if asked is None:
-                del os.environ[INTERFACE]
-            else:
-                os.environ[INTERFACE] = asked
 
     def enter(self, size: int) -> None:
         """From now on work as the team of the first ``size`` ranks, this one among them; 1: by
@@ -173,7 +170,8 @@ class Group:
         if self._size == 1:
             return
         flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
-        dist.broadcast(flat, 0, group=self._team)
+        with self.pulse.waiting():
+            dist.broadcast(flat, 0, group=self._team)
         for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
             own.copy_(new.view_as(own))
 
@@ -189,7 +187,8 @@ class Group:
         parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
         flat = torch.where(labelled > 0, flat * labelled, 0.0)
-        dist.all_reduce(flat, group=self._team)
+        with self.pulse.waiting():
+            dist.all_reduce(flat, group=self._team)
         flat = flat / flat[-1]
         sizes = [p.numel() for p in parameters]
         for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
@@ -226,7 +225,7 @@ class Group:
             self.aborted = True
             groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
             for group in groups:
-                with suppress(Exception):  # not every team has this rank
+                with suppress(Exception):  # it is not there yet, or has not this rank
                     group.abort()
 
     def close(self) -> None:
@@ -239,6 +238,20 @@ class Group:
         self.abort()
         with suppress(Exception):
             dist.destroy_process_group()
+
+
+@contextmanager
+def _loopback(variable: str) -> Iterator[None]:
+    """The environment with a variable that says so: ranks of one host listen on nothing else."""
+    asked = os.environ.get(variable)
+    os.environ[variable] = LOOPBACK
+    try:
+        yield
+    finally:
+        if asked is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = asked
 
 
 def weights_of(model: nn.Module) -> str:
@@ -267,7 +280,6 @@ class Part(Schedule):
 
     group: Group | None = None
     held: Parts | None = None
-    began = 0.0  # when the host began the last group of batches, seconds of a clock
     _looks = False
 
     def __init__(self, rank: int, ranks: int) -> None:
@@ -279,9 +291,10 @@ class Part(Schedule):
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Take the sockets that the process was given beside its own: numbers by name."""
 
-    def meet(self, store: Any, job: Job, word: Join) -> None:
-        """Meet the other ranks at a store of torch's; all are there on return."""
-        self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
+    def meet(self, peers: Peers, job: Job, word: Join) -> None:
+        """Meet the other ranks, which are built, too; all are there on return."""
+        self.group = Group(self.rank, self.ranks, job.device, job.counts, peers.pulse)
+        self.group.meet(peers.store)
         if self.held is not None:
             self.held.agree()
 
@@ -353,7 +366,6 @@ class Part(Schedule):
         ahead = 1 if held is not None or until is Until.SAMPLE else stages.ahead
         last: Batch | None = None
         for first in range(0, len(batches), ahead):
-            self.began = time.monotonic()
             group: list[Batch | None] = []
             for number, whole in enumerate(batches[first : first + ahead], first):
                 seeds = self.seeds(whole)
@@ -404,7 +416,8 @@ class Part(Schedule):
             own = [batch for batch in group if batch is not None]
             told = [batch.number for batch in stages.arranged(own, last)]
             order.copy_(torch.tensor(told))
-        dist.broadcast(order, 0)
+        with self.group.pulse.waiting():
+            dist.broadcast(order, 0)
         return [group[number - first] for number in order.tolist()]
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
