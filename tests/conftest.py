@@ -9,12 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from kept import KEPT
 from warm import Cold, Warm
 
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
@@ -31,7 +31,7 @@ os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 # hundreds of processes compiles all that it imports.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
     sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(Path(tempfile.gettempdir()) / f"gnnbench-tests-{os.getuid()}")
+    sys.pycache_prefix = str(KEPT / "modules")
     os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # No test asserts a time.
