@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from kept import KEPT
+from warm import Cold, Warm
 
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 # Where a GPU is promised, a skipped GPU test is a failure.
@@ -23,6 +26,13 @@ LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "samplin
 
 # As in workers, and for the same reason: threads of two processes share the cores.
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
+
+# Where no compiled modules are wanted beside the sources, they are kept elsewhere: else each of
+# hundreds of processes compiles all that it imports.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(KEPT / "modules")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
 
 # No test asserts a time.
 settings.register_profile("gnnbench", deadline=None)
@@ -124,6 +134,20 @@ def _room_for_all() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "check_room", lambda name, **_: None)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warm() -> Generator[None]:
+    """Processes of ours are forked from one that has imported torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess, "Popen", Warm)
+        yield
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes start as they do for a user."""
+    monkeypatch.setattr(subprocess, "Popen", Cold)
 
 
 @pytest.fixture

@@ -54,6 +54,12 @@ def fixed_block(graph, model, seed):
     return FixedBlock.of(graph, model, HIDDEN, FANOUTS, seed, seeds, visits=True)
 
 
+@functools.cache
+def known_block(kind, model, seed):
+    """The same of a graph of this kind, made once."""
+    return fixed_block(graph_of(kind), model, seed)
+
+
 class Looked:
     """A model as the gate drives it, its parameters' gradients changed by ``change`` on the way."""
 

@@ -1,7 +1,6 @@
 """What ``gnnbench new`` writes is tested, found and timed as it stands, once it is installed."""
 
 import csv
-import os
 import subprocess
 import sys
 import tomllib
@@ -9,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from gnnbench import registry
 from gnnbench.errors import UsageError
 from gnnbench.new.package import write
 from gnnbench.ops.library import native_info
+from gnnbench.runner import available, environment
 
 # Few epochs of few batches: what is measured does not matter here.
 QUICK = ("--profile", "smoke", "--repeats", "1", "-o", "rounds=2", "-o", "max_batches=2", "-o")
@@ -19,8 +20,29 @@ SAMPLING = ("sampling", *QUICK, "baseline.sampler=hop-by-hop")
 BREAKDOWN = ("breakdown", *QUICK, "fanouts=[4,3]", "--models", "gcn")
 
 
-def installed(folder):
-    """The environment of a process that finds the package as one that is installed."""
+@pytest.fixture
+def installed(monkeypatch):
+    """Has this process, and those that it starts, find a package as one that is installed."""
+
+    def install(folder):
+        describe(folder)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        monkeypatch.syspath_prepend(str(folder))
+        forget()
+
+    yield install
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    """What was found before."""
+    found = registry._installed, registry.entries
+    for cache in (*found, available.availability, environment.dataset_state):
+        cache.cache_clear()
+
+
+def describe(folder):
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     about = folder / f"{project['name']}-{project['version']}.dist-info"
     about.mkdir()
@@ -33,29 +55,21 @@ def installed(folder):
         for line in (f"[{group}]", *(f"{name} = {value}" for name, value in names.items()))
     ]
     (about / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return {**os.environ, "PYTHONPATH": str(folder)}
-
-
-def called(*words, cwd, env):
-    done = subprocess.run(
-        [sys.executable, "-m", *words], cwd=cwd, env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.mark.parametrize("kind,run", [("sampler", SAMPLING), ("system", BREAKDOWN)])
-def test_a_new_package_passes_its_test_and_is_timed(kind, run, tmp_path):
+def test_a_new_package_passes_its_test_and_is_timed(kind, run, tmp_path, installed, said):
     if not native_info()["cpu_built"]:
         pytest.skip("the native library is not built; run 'make install'")
     name = f"own_{kind}"
     files = write(kind, name, tmp_path / "package")
     assert [f.name for f in files] == ["pyproject.toml", f"{name}.py", f"test_{name}.py"]
-    env = installed(tmp_path / "package")
-    where = {"cwd": tmp_path, "env": env}
-    assert "2 passed" in called("pytest", "-q", "package", "-p", "no:cacheprovider", **where)
-    assert name in called("gnnbench.cli", "list", **where)
-    called("gnnbench.cli", "run", *run, "--systems", f"baseline,{name}", "-q", **where)
+    installed(tmp_path / "package")
+    tests = [sys.executable, "-m", "pytest", "-q", "package", "-p", "no:cacheprovider"]
+    assert "2 passed" in subprocess.run(tests, capture_output=True, text=True).stdout
+    assert name in said("list")[1]
+    code, out, error = said("run", *run, "--systems", f"baseline,{name}", "-q")
+    assert code == 0, out + error
     (cells,) = tmp_path.glob("results/*/run-*/cells.csv")
     with cells.open() as file:
         rows = {row["system"]: row for row in csv.DictReader(file)}

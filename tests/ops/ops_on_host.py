@@ -6,12 +6,12 @@ import ctypes
 import importlib.util
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-NATIVE = Path(__file__).resolve().parents[2] / "native"
+from kept import NATIVE, compiled
 
 
 def cuda_headers() -> Path | None:
@@ -22,23 +22,26 @@ def cuda_headers() -> Path | None:
     return next((p / "include" for p in places if (p / "include/cuda_fp16.h").is_file()), None)
 
 
-def compiled(folder: Path, part: str, launchers: str, names: str = "*") -> Any:
+def on_host(part: str, launchers: str, names: str = "*") -> Any:
     """The kernels of ``native/cuda/PART`` in files called ``names``, under the names of
-    ``LAUNCHERS.cpp``; built in ``folder``, skipped where that cannot be."""
+    ``LAUNCHERS.cpp``; skipped where they cannot be compiled."""
     headers = cuda_headers()
     if headers is None or shutil.which("g++") is None:
         pytest.skip("g++ or the CUDA toolkit's headers are not here; install them")
-    on_host = NATIVE / "tests/cuda_on_host"
-    spec = importlib.util.spec_from_file_location("translate", on_host / "translate.py")
-    assert spec is not None and spec.loader is not None
-    translate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(translate)
-    sources = translate.translate_folder(NATIVE, folder, part, names)
-    library = folder / "kernels.so"
-    subprocess.run(
-        ["g++", "-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-isystem", headers,
-         f"-I{folder}", f"-I{NATIVE}/include", f"-I{NATIVE}", *sources,
-         on_host / f"{launchers}.cpp", "-o", library],
-        check=True,
-    )  # fmt: skip
-    return ctypes.CDLL(str(library))
+    here = NATIVE / "tests/cuda_on_host"
+    flags = ["-std=c++20", "-O1", "-shared", "-fPIC", "-w", "-isystem", headers,
+             f"-I{NATIVE}/include", f"-I{NATIVE}"]  # fmt: skip
+
+    def make(library: Path) -> None:
+        spec = importlib.util.spec_from_file_location("translate", here / "translate.py")
+        assert spec is not None and spec.loader is not None
+        translate = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(translate)
+        with tempfile.TemporaryDirectory() as folder:
+            sources = translate.translate_folder(NATIVE, Path(folder), part, names)
+            subprocess.run(
+                ["g++", f"-I{folder}", *flags, *sources, here / f"{launchers}.cpp", "-o", library],
+                check=True,
+            )
+
+    return ctypes.CDLL(str(compiled(f"{part}-{names.strip('*')}", "g++", flags, make)))

@@ -4,7 +4,7 @@ import ctypes
 
 import pytest
 import torch
-from ops_on_host import compiled
+from ops_on_host import on_host
 
 from gnnbench.errors import UsageError
 from gnnbench.ops.bias_relu import bias_relu
@@ -91,8 +91,8 @@ def test_a_gradient_of_another_shape_is_told():
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory):
-    return compiled(tmp_path_factory.mktemp("layers"), "layers", "layers")
+def kernels():
+    return on_host("layers", "layers")
 
 
 def address(t):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 from hypothesis import HealthCheck, given, settings
-from ops_on_host import compiled
+from ops_on_host import on_host
 from torch import Tensor
 
 from gnnbench.minibatch import Block
@@ -28,8 +28,8 @@ SPREAD = (3, 0, 0)  # chunks of 32 rows and edges or more; of a backward, or of 
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    loaded = compiled(tmp_path_factory.mktemp("cuda_on_host"), "aggregate", "aggregate")
+def kernels() -> Any:
+    loaded = on_host("aggregate", "aggregate")
     loaded.groups_of.restype = ctypes.c_int64
     return loaded
 

@@ -3,11 +3,9 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-
-NATIVE = Path(__file__).resolve().parents[2] / "native"
+from kept import NATIVE, compiled
 
 
 @pytest.mark.parametrize(
@@ -29,7 +27,7 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
         ("test_pgsampler.cpp", ["pgsampler.cpp"], "ok   allocations failed and the caller was"),
     ],
 )
-def test_the_parts_do_as_they_say(tmp_path: Path, source: str, parts: list[str], line: str) -> None:
+def test_the_parts_do_as_they_say(source: str, parts: list[str], line: str) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler to build native/tests with")
@@ -37,9 +35,10 @@ def test_the_parts_do_as_they_say(tmp_path: Path, source: str, parts: list[str],
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"]
     flags.append("-Wno-maybe-uninitialized")  # of GCC 12's own headers of AVX-512
     include = [f"-I{NATIVE / 'include'}", f"-I{NATIVE}"]
-    program = tmp_path / "native_tests"
-    build = [compiler, *flags, *include, NATIVE / "tests" / source, *sources, "-o", program]
-    subprocess.run(build, check=True)
+    build = [compiler, *flags, *include, NATIVE / "tests" / source, *sources]
+    program = compiled(
+        source, compiler, build, lambda to: subprocess.run([*build, "-o", to], check=True)
+    )
     done = subprocess.run([program], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert line in done.stdout

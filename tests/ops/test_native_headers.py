@@ -3,11 +3,9 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
-
-NATIVE = Path(__file__).resolve().parents[2] / "native"
+from kept import NATIVE, compiled
 
 
 @pytest.mark.parametrize(
@@ -18,13 +16,15 @@ NATIVE = Path(__file__).resolve().parents[2] / "native"
         ("test_rooms.cpp", "ok   one hop more fits each time"),
     ],
 )
-def test_shared_headers_do_as_they_say(tmp_path: Path, source: str, line: str) -> None:
+def test_shared_headers_do_as_they_say(source: str, line: str) -> None:
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler to build native/tests with")
-    program = tmp_path / "native_tests"
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE / 'include'}"]
-    subprocess.run([compiler, *flags, str(NATIVE / "tests" / source), "-o", program], check=True)
+    build = [compiler, *flags, NATIVE / "tests" / source]
+    program = compiled(
+        source, compiler, build, lambda to: subprocess.run([*build, "-o", to], check=True)
+    )
     done = subprocess.run([str(program)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert line in done.stdout

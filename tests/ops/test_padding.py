@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given
-from ops_on_host import compiled
+from ops_on_host import on_host
 
 from gnnbench.errors import UsageError
 from gnnbench.ops.padding import pad_blocks
@@ -96,8 +96,8 @@ def test_what_does_not_fit_is_told(wrong, words):
 
 
 @pytest.fixture(scope="module")
-def copies(tmp_path_factory):
-    return compiled(tmp_path_factory.mktemp("copies"), "common", "copies", "copies")
+def copies():
+    return on_host("common", "copies", "copies")
 
 
 @pytest.mark.parametrize("count", [1, 7, 16, 17, 40])

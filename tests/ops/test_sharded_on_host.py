@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from ops_on_host import compiled
+from ops_on_host import on_host
 from torch import Tensor
 
 NODES = 41
@@ -15,8 +15,8 @@ NOWHERE = -1  # kNowhere, as int64
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return compiled(tmp_path_factory.mktemp("sharded"), "features", "features", "sharded")
+def kernels() -> Any:
+    return on_host("features", "features", "sharded")
 
 
 def table_of(row_bytes: int) -> Tensor:

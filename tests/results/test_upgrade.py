@@ -6,8 +6,8 @@ import json
 import pytest
 from committed import RUNS, name
 
+from gnnbench import plots
 from gnnbench.cell import flat
-from gnnbench.plots import draw
 from gnnbench.results import reader, writer
 from gnnbench.results.compare import compare
 from gnnbench.results.labels import labels
@@ -22,7 +22,12 @@ SAME_TEXT = (
 # They rest on the rounds of one pair of processes and on a reference that lived on.
 GONE = ("speedup", "rounds", "noise_floor", "verdict", "remark")
 
-runs = pytest.mark.parametrize("folder", RUNS, ids=name)
+runs = pytest.mark.parametrize("folder", RUNS, ids=name, scope="module")
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return reader.read(folder)
 
 
 def old_rows(folder, file="cells.csv"):
@@ -44,8 +49,7 @@ def test_there_are_committed_runs():
 
 
 @runs
-def test_every_row_reads_with_all_columns(folder):
-    run = reader.read(folder)
+def test_every_row_reads_with_all_columns(folder, run):
     assert [r["id"] for r in run.cells] == [r["id"] for r in old_rows(folder)]
     for rows, columns in ((run.cells, CELLS), (run.metrics, METRICS), (run.ratios, RATIOS)):
         assert all(set(r) == set(column_names(columns)) for r in rows)
@@ -56,8 +60,7 @@ def test_every_row_reads_with_all_columns(folder):
 
 
 @runs
-def test_ratios_of_version_1_are_withdrawn(folder):
-    run = reader.read(folder)
+def test_ratios_of_version_1_are_withdrawn(folder, run):
     for old, row in zip(old_rows(folder), run.cells, strict=True):
         if "schema_version" in old:
             pytest.skip("written by this version")
@@ -67,8 +70,7 @@ def test_ratios_of_version_1_are_withdrawn(folder):
 
 
 @runs
-def test_no_number_and_no_text_of_times_and_work_is_lost(folder):
-    run = reader.read(folder)
+def test_no_number_and_no_text_of_times_and_work_is_lost(folder, run):
     for old, row in zip(old_rows(folder), run.cells, strict=True):
         if "schema_version" in old:
             pytest.skip("written by this version")
@@ -88,8 +90,7 @@ def test_no_number_and_no_text_of_times_and_work_is_lost(folder):
 
 
 @runs
-def test_no_number_of_a_sample_is_lost(folder):
-    run = reader.read(folder)
+def test_no_number_of_a_sample_is_lost(folder, run):
     for old, row in zip(old_rows(folder, "samples.csv"), run.samples, strict=True):
         known = {v for v in row.values() if isinstance(v, int | float)}
         known |= {c[3] for c in row.get("counts", [])}
@@ -102,8 +103,7 @@ def test_no_number_of_a_sample_is_lost(folder):
 
 
 @runs
-def test_bytes_are_booked_where_they_were_read(folder):
-    run = reader.read(folder)
+def test_bytes_are_booked_where_they_were_read(run):
     for cell in run.cells:
         where = {m["where"] for m in run.metrics
                  if (m["id"], m["name"]) == (cell["id"], "feature_bytes")}  # fmt: skip
@@ -115,8 +115,8 @@ def test_bytes_are_booked_where_they_were_read(folder):
 
 
 @runs
-def test_what_is_judged_agrees_with_its_samples(folder):
-    for row in reader.read(folder).cells:
+def test_what_is_judged_agrees_with_its_samples(run):
+    for row in run.cells:
         if row["n"]:
             assert row["judged_s"] == row[row["judged"]]
             if row["ci_low_s"] is not None:  # of a single life there is no interval
@@ -128,15 +128,14 @@ def test_what_is_judged_agrees_with_its_samples(folder):
 
 
 @runs
-def test_rows_have_labels_of_their_own(folder):
-    rows = reader.read(folder).cells
+def test_rows_have_labels_of_their_own(run):
+    rows = run.cells
     found = labels(rows)
     assert len({found.of(r) for r in rows}) == len(rows)
 
 
 @runs
-def test_a_run_is_no_regression_of_itself(folder):
-    run = reader.read(folder)
+def test_a_run_is_no_regression_of_itself(run):
     found = compare(run, run)
     assert not found.regressions and not found.only_a and not found.only_b
     for row, cell in zip(run.cells, found.cells, strict=True):
@@ -147,8 +146,7 @@ def test_a_run_is_no_regression_of_itself(folder):
 
 
 @runs
-def test_an_older_run_compares_with_the_same_work_written_today(folder, tmp_path):
-    run = reader.read(folder)
+def test_an_older_run_compares_with_the_same_work_written_today(run, tmp_path):
     cells = [{**r, "id": f"new-{r['id']}"} for r in run.cells]
     writer.write_csv(tmp_path / "cells.csv", CELLS, cells)
     again = reader.read(tmp_path)
@@ -157,14 +155,42 @@ def test_an_older_run_compares_with_the_same_work_written_today(folder, tmp_path
     assert not found.only_a and not found.only_b and not found.regressions
 
 
-@runs
-def test_figures_draw(folder, tmp_path):
+def drawn(folder, tmp_path, figures=()):
+    """Names of the files that are drawn of a copy of the run."""
     for path in folder.iterdir():
         if path.is_file():
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    wanted = reader.read(folder).record["experiment"]["figures"]
-    drawn = {p.stem for p in draw(tmp_path)}
-    assert drawn and drawn <= set(wanted)
+    return [path.name for path in plots.draw(tmp_path, figures)]
+
+
+@runs
+def test_figures_are_laid_out(folder, run, tmp_path, monkeypatch):
+    """Every text and mark has its place; a figure of each kind is written below."""
+
+    def laid_out(figure, stem):
+        figure.draw_without_rendering()
+        return [stem]
+
+    monkeypatch.setattr(plots, "save", laid_out)
+    found = drawn(folder, tmp_path)
+    assert found and set(found) <= set(run.record["experiment"]["figures"])
+
+
+def test_figures_of_every_kind_are_written(tmp_path):
+    """Of the smallest run that has one."""
+    asked = {f: {*reader.read_record(f)["experiment"]["figures"]} for f in sorted(RUNS, key=size)}
+    left = set.union(*asked.values())
+    for nth, folder in enumerate(asked):
+        if wanted := left & asked[folder]:
+            (tmp_path / str(nth)).mkdir()
+            found = drawn(folder, tmp_path / str(nth), sorted(wanted))
+            left -= (names := {file.partition(".")[0] for file in found})
+            assert set(found) == {f"{n}.{suffix}" for n in names for suffix in ("png", "svg")}
+    assert not left
+
+
+def size(folder):
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
 
 
 def row(system, options, model="gcn", device="cpu"):

@@ -23,6 +23,8 @@ from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.process import WORKER_ENVIRONMENT, WorkerProcess, overridden_environment
 
+pytestmark = pytest.mark.usefixtures("cold")
+
 DATASET = "products~twin@0.001"
 
 

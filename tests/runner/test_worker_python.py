@@ -16,6 +16,8 @@ from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.start import FRAMEWORKS
 
+pytestmark = pytest.mark.usefixtures("cold")
+
 ROOT = Path(__file__).parents[2]
 # Reached from a worker's module, but done by the run's own helpers alone.
 OWN_ENVIRONMENT = (

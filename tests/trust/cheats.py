@@ -13,7 +13,8 @@ from gnnbench.composition.system import CheckReport, EpochReport, System
 from gnnbench.measure.timeline import Timeline
 from gnnbench.option import Option
 
-EPOCH_S = 0.1
+EPOCH_S = 0.05
+LONG_S = 0.1  # where a share of it is to stand out from waiting for a core
 
 
 def work(seconds):
@@ -80,7 +81,7 @@ class NoSync(Honest):
     """Leaves its work to a thread and does not wait: a kernel launch."""
 
     def run_epoch(self, epoch, timeline):
-        threading.Thread(target=work, args=(self.seconds,)).start()
+        threading.Thread(target=work, args=(LONG_S,)).start()
         super().run_epoch(epoch, timeline)
 
     def phase(self, phase, seconds):
@@ -91,7 +92,7 @@ class HalfOnTheSide(Honest):
     """Half of the work goes on beside, also beyond the end of the epoch."""
 
     def run_epoch(self, epoch, timeline):
-        threading.Thread(target=work, args=(2 * EPOCH_S,)).start()
+        threading.Thread(target=work, args=(EPOCH_S + LONG_S,)).start()
         super().run_epoch(epoch, timeline)
 
 
@@ -110,7 +111,7 @@ class WorkMovedToWarmUp(Honest):
 
     def run_epoch(self, epoch, timeline):
         if not self.ready:
-            work(1.5)
+            work(1.2)
         self.ready = True
         super().run_epoch(epoch, timeline)
 
@@ -122,7 +123,7 @@ class WorkMovedToAudit(Honest):
         pass
 
     def audit(self, epoch, edges=4000):
-        work(7 * EPOCH_S)
+        work(0.6)
         return super().audit(epoch, edges)
 
 
@@ -136,10 +137,16 @@ class SlowClock(Honest):
 
     @property
     def seconds(self):
-        return 7 * EPOCH_S
+        return 2 * LONG_S
 
 
-class ShortClock(Honest):
+class Longer(Honest):
+    @property
+    def seconds(self):
+        return LONG_S
+
+
+class ShortClock(Longer):
     """Makes time go a little slower."""
 
     def setup(self):
@@ -149,7 +156,7 @@ class ShortClock(Honest):
         time.perf_counter = lambda: begin + 0.7 * (right() - begin)
 
 
-class StoppedEarly(Honest):
+class StoppedEarly(Longer):
     """Has the harness's own timeline end its epochs before they do."""
 
     def setup(self):
@@ -210,10 +217,10 @@ class OutsideSpans(Honest):
 
     def run_epoch(self, epoch, timeline):
         super().run_epoch(epoch, timeline)
-        work(EPOCH_S)
+        work(LONG_S)
 
 
-class OwnSpanClock(Honest):
+class OwnSpanClock(Longer):
     """Its spans are told by a clock of its own, on which little time passes."""
 
     def run_epoch(self, epoch, timeline):

@@ -39,7 +39,7 @@ PAIRS = 2
 def run(out):
     """A campaign in this process, from its beginning or from where it was killed."""
     machine.source_digest = lambda native=True: "the tree may change meanwhile"
-    over = Overrides("smoke", SYSTEMS, repeats=PAIRS, options=("reference=fake", "seed=[0, 1]"))
+    over = Overrides("smoke", SYSTEMS, repeats=PAIRS, options=("reference=fake",))
     resume = any(out.glob("breakdown/run-*"))
     return campaign.run(make_request("breakdown", over, out, resume), Quiet())
 
@@ -90,7 +90,7 @@ def check_end(out, code):
     (folder,) = out.glob("breakdown/run-*")
     found = reader.read(folder)
     assert found.record["finished"] is True
-    assert len(found.cells) == 2 * len(SYSTEMS)
+    assert len(found.cells) == len(SYSTEMS)
     for row in found.cells:
         assert row["status"] == ("crash" if row["system"] == "raises" else "ok"), row
         if row["system"] in ("slow", "other"):

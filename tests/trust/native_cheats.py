@@ -286,8 +286,8 @@ class HonestBlind(Composed):
     def __init__(self, cell, graph):
         super().__init__(cell, graph, self.made_of.resolved(cell.device, cell.goes_until))
 
-    def audit(self, epoch):
-        return replace(super().audit(epoch), ok=True, reason="")
+    def _audited(self, epoch):
+        return replace(super()._audited(epoch), ok=True, reason="")
 
 
 class StaleFeatures(HonestBlind):

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from cheats import EPOCH_S
 from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
@@ -24,9 +25,10 @@ SAMPLING = {
     "slow-clock": "SlowClock", "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
 HONEST = ("honest", "honest-thread", "honest-recount", "slightly-other")
+OVER_EPOCHS = ("cached-answer",)  # of which two could be alike
 IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
 CLOCKS = {
-    "slow-clock": r"0\.7.* s by the runner's clock where it tells 0\.007",
+    "slow-clock": r"0\.2.* s by the runner's clock where it tells 0\.002",
     "short-clock": r"0\.1.* s by the runner's clock where it tells 0\.0[678]",
     "stopped-early": r"0\.1.* s by the runner's clock where it tells 0\.0[89]",
 }
@@ -54,9 +56,11 @@ DOUBTFUL = {
 @pytest.fixture(scope="module")
 def rows(patch, tmp_path_factory):
     register(patch, "cheats", SYSTEMS)
-    outcome = run_systems(SYSTEMS, tmp_path_factory.mktemp("cheats"), "honest")
+    once = [s for s in SYSTEMS if s not in OVER_EPOCHS]
+    outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "honest")
     assert outcome.exit_code == 4
-    return {r["system"]: r for r in outcome.rows}
+    more = run_systems(OVER_EPOCHS, tmp_path_factory.mktemp("more"), "honest", rounds=4)
+    return {r["system"]: r for r in [*more.rows, *outcome.rows]}
 
 
 @pytest.fixture(scope="module")
@@ -80,12 +84,12 @@ def test_honest_twins_pass(rows, system):
     own = [d for d in row["doubtful"].split("; ") if "'forever-on-the-side'" not in d]
     words = "of a core while|warm-up|after each epoch|in no phase"
     assert not re.search(words, "; ".join(own)), own
-    assert row["epoch_wall_s"] >= 0.1  # its work
+    assert row["epoch_wall_s"] >= EPOCH_S  # its work
 
 
 def test_a_clock_that_is_reset_is_not_the_harnesss(rows):
     assert rows["clock-reset"]["status"] == "incorrect"
-    assert rows["booked-elsewhere"]["epoch_wall_s"] >= 0.2
+    assert rows["booked-elsewhere"]["epoch_wall_s"] >= 2 * EPOCH_S
 
 
 @pytest.mark.parametrize("system", INCORRECT)
@@ -108,7 +112,7 @@ def test_who_samples_in_its_phase_passes(sampling, system):
     row = sampling[system]
     assert (row["status"], row["reason"]) == ("ok", "")
     assert "in no phase" not in row["doubtful"]
-    assert row["judged_s"] >= 0.1
+    assert row["judged_s"] >= EPOCH_S
 
 
 @pytest.mark.parametrize("system", ["outside-spans", "own-span-clock"])

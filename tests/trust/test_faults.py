@@ -16,7 +16,7 @@ from gnnbench.errors import UsageError
 from gnnbench.overrides import Overrides
 from gnnbench.runner import campaign
 
-SYSTEMS = ("fake", "slow", "other")
+SYSTEMS = ("fake", "slow")
 
 
 @pytest.fixture
@@ -37,17 +37,17 @@ def known(monkeypatch):
         cache.cache_clear()
 
 
-def run(out, resume=False, repeats=2, systems=SYSTEMS, options=("rounds=12",)):
+def run(out, resume=False, repeats=2, systems=SYSTEMS, options=("rounds=4",)):
     over = Overrides("smoke", systems, repeats=repeats, options=("reference=fake", *options))
     return campaign.run(make_request("breakdown", over, out, resume), Quiet())
 
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 64 KiB, and a way to make it larger."""
+    """A file system of 40 KiB, and a way to make it larger."""
     folder = tmp_path / "small"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("mounting a small file system needs root")
     yield (
@@ -70,7 +70,7 @@ def test_a_full_disk_ends_a_run_with_a_sentence_and_loses_nothing(known, small_d
     after = state(out)
     assert after["samples"].startswith(before["samples"])
     assert {r["status"] for r in outcome.rows} == {"ok"}
-    assert all(r["rounds"] == 24 for r in outcome.rows if r["system"] != "fake")
+    assert all(r["rounds"] == 8 for r in outcome.rows if r["system"] != "fake")
     assert not list(out.rglob(".tmp-*"))
 
 
@@ -109,7 +109,7 @@ def test_a_journal_takes_back_a_line_that_did_not_fit(tmp_path, monkeypatch):
     assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
 
 
-def test_memory_time_and_crash_are_told_apart_and_the_run_goes_on(known, tmp_path):
+def test_memory_time_and_crash_are_told_apart_and_the_run_goes_on(known, cold, tmp_path):
     systems = ("fake", "greedy-real", "hang", "crash", "slow")
     outcome = run(
         tmp_path, repeats=2, systems=systems, options=("cell_timeout_s=2", "memory_limit_gib=0.4")

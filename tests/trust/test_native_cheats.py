@@ -59,7 +59,7 @@ def rows(patch, tmp_path_factory):
     register(patch, "native_cheats", {**RECIPES, **BLIND}, **STAGES)
     outcome = run_systems(
         ["baseline", *RECIPES, *BLIND], tmp_path_factory.mktemp("native"), "baseline",
-        options=("fanouts=[4, 3]", "hidden=8", "threads=1"),
+        options=("fanouts=[4, 3]", "hidden=8", "threads=1"), rounds=4,
     )  # fmt: skip
     assert outcome.exit_code == 4
     return {r["system"]: r for r in outcome.rows}

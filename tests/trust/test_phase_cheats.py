@@ -22,6 +22,7 @@ STAGES = {
     },
 }  # fmt: skip
 HONEST = ("baseline", "honest-serial", "foretold")
+SMALL = ("threads=1", "fanouts=[10, 5]", "hidden=8")
 IN_EXPECT = {"draws-in-expect": "sample", "says-it-draws-ahead": "sample"}
 # By how far an epoch goes: the cheats, and the phase that they tell too short.
 CHEATS = {
@@ -39,7 +40,7 @@ def rows(request, patch, tmp_path_factory):
         pytest.skip("the native library is not built; run 'make install'")
     register(patch, "phase_cheats", RECIPES, **STAGES)
     until = request.param
-    options = ("threads=1", *(() if until == "compute" else (f"until={until}",)))
+    options = SMALL if until == "compute" else (*SMALL[:2], f"until={until}")
     systems = [*HONEST, *CHEATS[until]]
     outcome = run_systems(systems, tmp_path_factory.mktemp(until), "baseline", options=options)
     return until, {r["system"]: r for r in outcome.rows}

@@ -226,3 +226,5 @@ def main() -> None:
     with Connection(told["socket"]) as connection, suppress(GoneError):
         sys.path[:] = receive(connection)  # stages are found as in the parent
         serve(connection)
+    sys.stderr.flush()
+    os._exit(0)  # as a worker

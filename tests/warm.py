@@ -1,0 +1,162 @@
+"""Processes of ours that start warm: forked from one that has imported torch, which takes a second.
+
+All else is their own: process, session, pipes, variables, search path, the program that the command
+line names, and gnnbench, imported by it. But what Linux tells of a process by ``cmdline`` and
+``environ`` is the first one's. Tests of that, and of the start itself, start cold.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import inspect
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gnnbench import bootstrap
+
+Cold = subprocess.Popen
+MOST = 1 << 18  # bytes of a request
+HIGH = 512  # above the descriptors that a process is to have
+SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
+ADOPTED_S = 30.0
+
+
+def ours(words: Sequence[Any]) -> bool:
+    """Whether a command line is one of the suite's own processes, in this very Python."""
+    if len(words) < 4 or words[0] != sys.executable:
+        return False
+    if tuple(words[1:3]) == ("-P", "-m"):
+        return str(words[3]).startswith("gnnbench.")
+    return words[1] == "-c" and str(words[2]).startswith(bootstrap.bootstrap("")[:60])
+
+
+class Warm(Cold):
+    """``Popen`` that has processes of ours forked; any other is started as ever."""
+
+    _lock = threading.Lock()
+    _line: socket.socket | None = None  # to the process that forks
+
+    def _execute_child(self, args: Any, *more: Any) -> None:
+        if isinstance(args, (str, bytes)) or not ours(args):
+            super()._execute_child(args, *more)
+            return
+        given = inspect.signature(super()._execute_child).bind(args, *more).arguments
+        pipes = [given[name] for name in ("p2cread", "c2pwrite", "errwrite")]
+        ends = [n if pipe == -1 else pipe for n, pipe in enumerate(pipes)]
+        kept = sorted(given["pass_fds"])
+        told = {
+            "parent": os.getpid(),
+            "words": list(map(str, args)),
+            "variables": dict(os.environ if given["env"] is None else given["env"]),
+            "folder": str(given["cwd"] or Path.cwd()),
+            "session": bool(given.get("start_new_session", given.get("unused_start_new_session"))),
+            "kept": kept,
+        }
+        self.pid = self._forked(told, [*ends, *kept])
+        self._child_created = True
+        names = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in names))
+
+    @classmethod
+    def _forked(cls, told: dict[str, Any], descriptors: list[int]) -> int:
+        """The pid of a process that becomes this one's child: its own parent has ended."""
+        with cls._lock:
+            if cls._line is None:
+                cls._line = cls._first()
+            libc, before = ctypes.CDLL(None), ctypes.c_int()
+            libc.prctl(IS_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+            libc.prctl(SUBREAPER, 1, 0, 0, 0)
+            try:
+                socket.send_fds(cls._line, [json.dumps(told).encode()], descriptors)
+                return int(cls._line.recv(64))
+            finally:
+                libc.prctl(SUBREAPER, before.value, 0, 0, 0)
+
+    @staticmethod
+    def _first() -> socket.socket:
+        """The line to a process of its own that forks."""
+        line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        from gnnbench.runner.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
+
+        with theirs:
+            Cold(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                env={**variables, **loaded}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
+            )  # fmt: skip
+        return line
+
+
+def serve(line: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Fork at every request; returns in the new process alone, with what it is to be."""
+    while True:
+        text, descriptors, _, _ = socket.recv_fds(line, MOST, 64)
+        if not text:
+            os._exit(0)
+        told, (ours, theirs) = json.loads(text), os.pipe()
+        if (between := os.fork()) == 0:
+            if (pid := os.fork()) == 0:
+                return told, descriptors
+            os.write(theirs, str(pid).encode())
+            os._exit(0)
+        os.waitpid(between, 0)
+        line.send(os.read(ours, 64))
+        for descriptor in (ours, theirs, *descriptors):
+            os.close(descriptor)
+
+
+def become(told: dict[str, Any], descriptors: list[int], path: Sequence[str]) -> None:
+    """Be the process that was asked for, as far as its first line of Python."""
+    end = time.monotonic() + ADOPTED_S
+    while os.getppid() != told["parent"]:
+        if time.monotonic() > end:
+            os._exit(1)
+        time.sleep(0.0005)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if told["session"]:
+        os.setsid()
+    moved = [fcntl.fcntl(d, fcntl.F_DUPFD, HIGH) for d in descriptors]
+    os.closerange(0, HIGH)
+    for descriptor, number in zip(moved, (0, 1, 2, *told["kept"]), strict=True):
+        os.dup2(descriptor, number, inheritable=True)
+    os.closerange(HIGH, max(moved) + 1)
+    os.chdir(told["folder"])
+    os.environ.clear()
+    os.environ.update(told["variables"])
+    more = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [*filter(None, more), *path]
+
+
+def run(words: Sequence[str]) -> None:
+    """What Python does with a command line, after its own name."""
+    if words[0] == "-P":
+        sys.argv[:] = ["-m", *words[3:]]
+        runpy.run_module(words[2], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv[:] = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: not for this process
+    path = list(sys.path)
+    import torch  # noqa: F401
+
+    told, descriptors = serve(socket.socket(fileno=int(sys.argv[1])))
+    become(told, descriptors, path)
+    run(told["words"][1:])
+
+
+if __name__ == "__main__":
+    main()
