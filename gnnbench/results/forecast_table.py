@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gnnbench.results import rank_series
 from gnnbench.results.forecast import AHEAD, FITTED, Measured, Model
-from gnnbench.results.labels import labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.part import Part
 from gnnbench.results.units import seconds
@@ -22,12 +21,14 @@ from gnnbench.stages.counts import (
 
 Row = dict[str, Any]
 
-RANKS = ("schedule", "ranks")
 HEADS = (
     "system", "ranks", "epoch", "foretold", "off by", "sent by a rank", "sent, foretold",
     "sent, off by",
 )  # fmt: skip
-TITLE = "Ranks: fitted on 1 and 2, held against what else was measured; all beyond is a forecast"
+TITLE = (
+    "Ranks, strong scaling: fitted on 1 and 2, held against what else was measured; all beyond is a"
+    " forecast"
+)
 NOTE = (
     "assumed: one batch is shared (strong scaling), every doubling does to a rank's own work, to"
     " rows fetched twice and to the share of rows at home what the first did, links keep the rate"
@@ -39,7 +40,7 @@ NOTE = (
 def forecast_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
     """Lines by system and ranks; none of a system that was not measured on both 1 and 2."""
     known, lines = Metrics(metrics), []
-    for name, series in _series(rows).items():
+    for name, series in rank_series.strong(rows).items():
         points = {n: found for n, row in series.items() if (found := _measured(n, row, known))}
         if not set(FITTED) <= points.keys():
             continue
@@ -49,24 +50,6 @@ def forecast_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
             lines.append({"system": name, **_line(ranks, points.get(ranks), model)})
     told = [head for head in HEADS if any(line.get(head) for line in lines)]
     return Part(told, lines, TITLE, NOTE)
-
-
-def _series(rows: Sequence[Row]) -> dict[str, dict[int, Row]]:
-    """Measured rows by what they have in common, then by their ranks."""
-    found: dict[str, dict[int, Row]] = {}
-    recipes = {row["id"]: json.loads(row["recipe"] or "{}") for row in rows}
-    few = [row for row in rows if RANKS[1] in recipes[row["id"]].get(RANKS[0], {})]
-    apart = []  # the same cells, as if each had one rank
-    for row in few:
-        recipe = recipes[row["id"]]
-        one = {**recipe, RANKS[0]: {**recipe[RANKS[0]], RANKS[1]: 1}}
-        apart.append({**row, "recipe": json.dumps(one)})
-    named = labels(apart)
-    for row, alike in zip(few, apart, strict=True):
-        if row["status"] in ("ok", "unstable"):
-            ranks = recipes[row["id"]][RANKS[0]][RANKS[1]]
-            found.setdefault(named.of(alike), {})[ranks] = row
-    return found
 
 
 def _measured(ranks: int, row: Row, known: Metrics) -> Measured | None:
