@@ -77,7 +77,7 @@ class Composed(System):
 
         ``watch`` is around what is built: ``sampler``, ``features``, ``training``.
         """
-        recipe, job, until = self.recipe, self.job, self.until
+        recipe, job, until = self.recipe.of_rank(0), self.job, self.until
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
@@ -106,6 +106,13 @@ class Composed(System):
         self._schedule.attach(self.stages)
         self._schedule.ready()
         self.setup_counts = [*self.setup_counts, *self._schedule.told]
+
+    @property
+    def _lean(self) -> list[str]:
+        """Phases that this process, one of several, runs by leaner stages than the recipe's."""
+        lean = self.recipe.of_rank(0)
+        stages = (("sample", registry.SAMPLER), ("memory_io", registry.FEATURES))
+        return [p for p, kind in stages if getattr(lean, kind) != getattr(self.recipe, kind)]
 
     def _first_batches(self) -> Iterator[Batch]:
         """A few batches of an epoch that no harness numbers."""
@@ -294,6 +301,8 @@ class Composed(System):
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
             alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
+        for phase in self._lean:  # of leaner stages than an epoch goes by: it may take longer
+            alone.pop(phase, None)
         self._forget_steps()
         self.counts.clear()
         return alone, next((f for f in faults if f), "")

@@ -28,6 +28,7 @@ from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.peers import Peers
+from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
@@ -59,13 +60,13 @@ class Follower:
         recipe = system.recipe
         part = recipe.schedule.part(start.rank, start.ranks)
         assert isinstance(part, Part)
-        sampler = recipe.schedule.sampler_of(start.rank, recipe.sampler)
-        system.recipe = replace(recipe, schedule=Serial(), sampler=sampler)
+        system.recipe = replace(recipe.of_rank(start.rank), schedule=Serial())
         system.job = replace(
             system.job, peers=Peers.another(start.rank, start.ranks, start.peers_port)
         )
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
+        self._sampler = recipe.sampler
         self._part = system._schedule = part
         if start.split is not None:
             from gnnbench.stages.schedule.partitioned import Parts
@@ -80,6 +81,16 @@ class Follower:
             HOST, word.port, part.ranks, is_master=False, timeout=timedelta(seconds=SILENCE_S)
         )
         part.meet(store, job, word)
+        self._equip(part.draws_by(self._sampler, self._system.recipe.sampler))
+
+    def _equip(self, sampler: SamplerSpec) -> None:
+        """Draw by ``sampler``, where the rank's part, known by now, needs another than it has."""
+        system = self._system
+        if sampler == system.recipe.sampler:
+            return
+        system.stages.sampler.close()
+        system.recipe = replace(system.recipe, sampler=sampler)
+        system.stages.sampler = sampler.stage_of(system.job)
 
     def measure(self, word: Measure) -> Measured | None:
         """Run an epoch that no harness numbers twice, and tell a batch's seconds of the second."""
@@ -108,7 +119,9 @@ class Follower:
         """Hold what the rank draws and loads from its part against the whole graph's."""
         if self._part.held is None:
             return ""
-        return self._part.held.compare(word.epoch, word.batches)
+        fault = self._part.held.compare(word.epoch, word.batches)
+        self._system.counts.clear()
+        return fault
 
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""

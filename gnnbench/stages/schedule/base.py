@@ -250,9 +250,12 @@ class ScheduleSpec(Spec):
                 f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
             )
 
-    def sampler_of(self, rank: int, sampler: SamplerSpec) -> SamplerSpec:
-        """What a rank above 0 draws by, where its part of an epoch needs no draws of its own."""
-        return sampler
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """What a rank is built with: leaner stages, of the same draws and rows, where its part of
+        an epoch goes by others. Gate and audit look by them."""
+        return sampler, features
 
     def part(self, rank: int, ranks: int) -> Schedule:
         """What a rank above 0 runs of an epoch, where several processes do."""

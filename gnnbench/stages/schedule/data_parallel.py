@@ -177,6 +177,14 @@ class DataParallel(ScheduleSpec):
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
 
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """Where the graph is split no GPU holds more of what is split than its part."""
+        if self.partition in (VANILLA, HYBRID) and features is not None:
+            features = features.lean()
+        return sampler.lean() if self.partition == VANILLA else sampler, features
+
     def part(self, rank: int, ranks: int) -> Part:
         """A rank's stretch of every batch."""
         from gnnbench.stages.schedule.ranks import Part

@@ -26,6 +26,7 @@ from gnnbench.stages.counts import (
     Counts,
 )
 from gnnbench.stages.job import Job
+from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.base import Stages
 from gnnbench.stages.schedule.desk import (
     Draw,
@@ -132,6 +133,10 @@ class Executor(Part):
         self.group = Team(self.rank, self.ranks, store, job.device, job.counts, tuple(teams))
         self._counts: Counts = job.counts
         self._shelf = Shelf(job.device)
+
+    def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
+        """A Sampler has the topology; its role may be new to it."""
+        return asked if self.samples else built
 
     def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """The seeds of the batches that it trained on, in that order."""

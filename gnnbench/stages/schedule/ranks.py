@@ -27,7 +27,7 @@ from gnnbench.stages.schedule.united import Audited, Share, unite
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
     from gnnbench.minibatch import Batch
-    from gnnbench.stages.sampler.base import SamplerStage
+    from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
 
@@ -284,6 +284,11 @@ class Part(Schedule):
         self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
         if self.held is not None:
             self.held.agree()
+
+    def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
+        """What the rank's part draws by, once all have met: what it was built with. ``asked`` is
+        the recipe's."""
+        return built
 
     def look(self, looks: bool) -> None:
         """Whether the next epochs' edges are told with their shares."""

@@ -14,10 +14,13 @@ from torch import nn
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
+from gnnbench.composition.follower import Follower
+from gnnbench.composition.recipe import from_plain
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
+from gnnbench.stages.sampler.native import native
 from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
-from gnnbench.stages.schedule.executor import Trained, Worked
+from gnnbench.stages.schedule.executor import Executor, Roles, Trained, Worked
 from gnnbench.stages.schedule.ranks import Measured
 from gnnbench.systems.gnnlab import GNNLAB
 
@@ -323,27 +326,42 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
 @pytest.mark.parametrize(
     ("settings", "lean"),
     [
-        ({"schedule.trainers": 1}, []),
-        ({"schedule.trainers": 2}, [1]),
-        ({"schedule.trainers": 3, "schedule.standby": True}, [1, 2]),
-        ({"schedule.trainers": 3, "schedule.allocation": "auto"}, []),
+        ({"schedule.trainers": 1}, ["uva", "gpu"]),
+        ({"schedule.trainers": 2}, ["uva", "uva", "gpu"]),
+        ({"schedule.trainers": 2, "schedule.standby": True}, ["uva", "uva", "gpu"]),
+        ({"schedule.samplers": 2, "schedule.allocation": "auto"}, ["uva", "uva", "gpu"]),
     ],
 )
-def test_trainers_but_the_worker_hold_no_topology_on_their_gpus(settings, lean):
-    """The worker draws for the gate and the probe; which ranks train, ``auto`` finds out later."""
+def test_trainers_hold_no_topology_on_their_gpus(settings, lean):
+    """The worker, too, gates by the host's. Which ranks train ``auto`` finds out by the last one;
+    who is told then that it samples is given the topology."""
     recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
-    sampler, schedule = recipe.sampler, recipe.schedule
-    assert sampler.topology == "gpu"
-    found = [schedule.sampler_of(rank, sampler).topology for rank in range(4)]
-    assert found == ["uva" if rank in lean else "gpu" for rank in range(4)]
-    held = {"indptr", "indices"} & set(recipe.shared("cuda"))
-    assert held == ({"indptr", "indices"} if lean else set())
+    assert recipe.sampler.topology == "gpu"
+    assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
+    assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
+    assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
+    alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
+    assert alone.of_rank(0) == alone  # where nobody trains one process draws
 
 
 def test_on_a_cpu_every_rank_maps_the_one_topology():
     recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
     recipe = recipe.resolved("cpu")
-    assert recipe.schedule.sampler_of(1, recipe.sampler) == recipe.sampler
+    assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
+
+
+def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
+    asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
+    roles, rank = Roles(0, trainers=2), Executor(1, 4)
+    rank.roles = roles
+    assert rank.draws_by(asked, built) == built
+    rank.rank = 2
+    assert rank.draws_by(asked, built) == asked
+    follower = Follower.__new__(Follower)
+    follower._system = make(small_graph, **SMALL)
+    follower._equip(asked)
+    assert follower._system.stages.sampler.name == "fastsample"
+    assert run(follower._system).ok
 
 
 def test_what_cannot_be_factored_is_refused():

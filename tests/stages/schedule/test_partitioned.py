@@ -12,9 +12,12 @@ from two_processes import alive
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
+from gnnbench.composition.recipe import Recipe
 from gnnbench.measure.timeline import Timeline
 from gnnbench.partition.methods import partition
+from gnnbench.stages.sampler.native import native
 from gnnbench.stages.schedule.leader import RankDiedError
+from gnnbench.systems.baseline import BASELINE
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -214,6 +217,35 @@ def test_what_parts_cannot_run_is_refused():
     )
     assert "copy its own rows" in refused("cuda", features="uva")
     assert "sampler.topology=uva" in refused("cuda", **{"sampler.topology": "uva"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "topology", "features"),
+    [("none", "gpu", "gpu"), ("seeds", "gpu", "gpu"), ("hybrid", "gpu", "host"),
+     ("vanilla", "uva", "host")],
+)  # fmt: skip
+def test_no_gpu_holds_more_than_its_part_of_what_is_split(mode, topology, features):
+    """Gate and audit look at the whole graph in the host's memory; the part is beside it."""
+    asked = {
+        "schedule": "data-parallel", "schedule.partition": mode, "features": "gpu",
+        "schedule.method": "default" if mode == "none" else "random",
+    }  # fmt: skip
+    recipe = BASELINE.changed(asked).resolved("cuda")
+    assert (recipe.sampler.topology, recipe.features.name) == ("gpu", "gpu")
+    for rank in (0, 1, 7):
+        built = recipe.of_rank(rank)
+        assert (built.sampler.topology, built.features.name) == (topology, features)
+        assert (built.sampler.name, built.order) == (recipe.sampler.name, recipe.order)
+    assert (recipe.shared("cuda") == ("indptr", "indices")) == (mode == "vanilla")
+
+
+def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
+    """They may take longer than what an epoch goes by, which is held against them."""
+    system = make(small_graph, **SMALL)
+    assert set(system.probe([7])[0]) == {"sample", "memory_io", "compute"}
+    leaner = replace(system.recipe, sampler=native("fastsample").resolved("cpu"))
+    monkeypatch.setattr(Recipe, "of_rank", lambda recipe, rank: leaner)
+    assert set(system.probe([7])[0]) == {"memory_io", "compute"}
 
 
 def test_recipes_without_partitions_are_those_that_knew_none():
