@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -14,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from gnnbench.errors import UsageError
+from gnnbench.measure.spent import Spent
 
 
 @dataclass
@@ -28,7 +27,6 @@ class Traffic:
     ``received``        bytes from other ranks by the rounds
     ``size_bytes``      bytes to other ranks by ``sizes``
     ``reduced_bytes``   bytes handed to all-reduces; what travels depends on their algorithm
-    ``seconds``         host time in rounds and ``sizes``, waiting for the others in it (s)
     """
 
     rounds: Counter[str] = field(default_factory=Counter)
@@ -38,7 +36,6 @@ class Traffic:
     received: Counter[str] = field(default_factory=Counter)
     size_bytes: Counter[str] = field(default_factory=Counter)
     reduced_bytes: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class Exchange:
@@ -46,8 +43,9 @@ class Exchange:
 
     Every rank must make the same calls in the same order; a group of one makes them, too, and
     sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
-    under NCCL. ``traffic`` counts. ``place``: (rank, ranks) in a default group that is met later;
-    nothing is exchanged before.
+    under NCCL. ``traffic`` counts; ``spent`` has the seconds of rounds and ``sizes`` by purpose,
+    waiting for the others in them: of a GPU its own, for the host only begins them. ``place``:
+    (rank, ranks) in a default group that is met later; nothing is exchanged before.
     """
 
     def __init__(
@@ -61,18 +59,12 @@ class Exchange:
             place = dist.get_rank(group), dist.get_world_size(group)
         self._group = group
         self.rank, self.ranks = place
-        self.traffic = Traffic()
-
-    @contextmanager
-    def _timed(self, purpose: str) -> Iterator[None]:
-        began = time.perf_counter()
-        yield
-        self.traffic.seconds[purpose] += time.perf_counter() - began
+        self.traffic, self.spent = Traffic(), Spent()
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
         """What each rank says to this one, of ``mine`` int64 ``[ranks]`` said to each."""
         theirs = torch.empty_like(mine)
-        with self._timed(purpose):
+        with self.spent.of(purpose, mine.device):
             dist.all_to_all_single(theirs, mine, group=self._group)
             found: list[int] = theirs.tolist()
         self.traffic.sizes[purpose] += 1
@@ -85,7 +77,7 @@ class Exchange:
         Returns what comes, ``[sum(come), ...]``, rank by rank, ``come[q]`` rows of rank q.
         """
         got = send.new_empty(sum(come), *send.shape[1:])
-        with self._timed(purpose):
+        with self.spent.of(purpose, send.device):
             dist.all_to_all_single(got, send.contiguous(), list(come), list(to), group=self._group)
         size = send.shape[1:].numel() * send.element_size()
         self.traffic.rounds[purpose] += 1

@@ -200,7 +200,7 @@ SIZE_ROUNDS = measure(
 )
 SENT_BYTES = measure("sent_bytes", "B", "bytes that a rank sends to others by these rounds")
 EXCHANGE_TIME = measure(
-    "exchange_time_s", "s", "a rank's host time in all of these, waiting for the others in it"
+    "exchange_time_s", "s", "a rank's time in all of these, waiting for the others in it"
 )
 PARTITION_TIME = measure(
     "partition_time_s", "s", "making the partition, once: it is stored beside the graph"

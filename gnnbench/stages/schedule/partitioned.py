@@ -75,6 +75,7 @@ class Parts:
             self._rows = OwnFeatures(graph, self.partition, self.exchange, device, kept)
             away = "host_copy" if on_host else "device"
             self._where = "host" if device.type == "cpu" else away
+        job.counts.settled_by(self._settle)
         self._seconds = time.perf_counter() - began
 
     def _vanilla(self) -> VanillaSampler:
@@ -138,7 +139,6 @@ class Parts:
                 counts.add(stage, ROUNDS, traffic.rounds[purpose])
                 counts.add(stage, SIZE_ROUNDS, traffic.sizes[purpose])
             counts.add(stage, SENT_BYTES, traffic.sent[purpose], str(rank))
-            counts.add(stage, EXCHANGE_TIME, traffic.seconds[purpose], str(rank))
         if self._rows is None:
             return
         size = self._job.graph.features[:1].nbytes
@@ -146,6 +146,11 @@ class Parts:
             counts.add("features", FEATURE_BYTES, n * size, where)
             counts.add("features", CALLS, traffic.rounds[features.PURPOSE] // 2, where)
         self._rows.own_rows = self._rows.other_rows = 0
+
+    def _settle(self) -> None:
+        """Tell the times of what was exchanged, for which nobody has waited before."""
+        for purpose, seconds in self.exchange.spent.take().items():
+            self._job.counts.add(STAGES[purpose], EXCHANGE_TIME, seconds, str(self.exchange.rank))
 
     def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
         """Draw and load what the rank owns of batches by its part, and by the stages that have the

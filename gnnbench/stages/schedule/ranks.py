@@ -18,6 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
+from gnnbench.measure.spent import Spent
 from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
@@ -138,7 +139,7 @@ class Group:
     def __post_init__(self) -> None:
         self.place, self._size = str(self.rank), self.ranks
         self._aborting = threading.Lock()
-        self._reduced: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
+        self._spent = Spent()
         self.counts.settled_by(self._settle)
         on_gpu = self.device.type == "cuda"
         backend = "nccl" if on_gpu else "gloo"
@@ -185,37 +186,21 @@ class Group:
         gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
         rank without seeds adds nothing.
         """
-        began, marks = time.perf_counter(), self._marks()
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
-        flat = torch.where(labelled > 0, flat * labelled, 0.0)
-        dist.all_reduce(flat, group=self._team)
-        flat = flat / flat[-1]
-        sizes = [p.numel() for p in parameters]
-        for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
-            own.grad = mean.view_as(own)
+        with self._spent.of("reduce", self.device):
+            parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+            flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
+            flat = torch.where(labelled > 0, flat * labelled, 0.0)
+            dist.all_reduce(flat, group=self._team)
+            flat = flat / flat[-1]
+            sizes = [p.numel() for p in parameters]
+            for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
+                own.grad = mean.view_as(own)
         self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
-        if marks is None:
-            self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
-        else:
-            marks[1].record()
-            self._reduced.append(marks)
         return flat[-2]
 
-    def _marks(self) -> tuple[torch.cuda.Event, torch.cuda.Event] | None:
-        """On a GPU two events, of which the first is now."""
-        if self.device.type != "cuda":
-            return None
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        return begin, end
-
     def _settle(self) -> None:
-        """Tell the times that a GPU took."""
-        marked, self._reduced = self._reduced, []
-        for begin, end in marked:
-            end.synchronize()
-            took = begin.elapsed_time(end) / 1e3
+        """Tell the times of all-reduces, for which nobody has waited before."""
+        for took in self._spent.take().values():
             self.counts.add("schedule", REDUCE_TIME, took, self.place)
 
     def abort(self) -> None:
