@@ -128,6 +128,7 @@ class Follower:
         system = self._system
         self._fault = ""
         self._part.look(word.looks)
+        self._part.shares = word.shares
         looking = None
         if word.looks:
             looking = verifier(system.job, system.recipe.sampler, system.stages.sampler)

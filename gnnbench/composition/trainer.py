@@ -121,6 +121,13 @@ class Trainer:
         """All that training changes, as it lies in memory."""
         return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
 
+    def stamp(self) -> tuple[int, ...]:
+        """Numbers that change with whatever writes to the model or to the optimizer's state, as a
+        step does and ``restore``; of this object alone."""
+        return tuple(
+            t._version for t in [*self.model.state_dict().values(), *self._optimizer.state]
+        )
+
     def kept(self) -> list[Tensor]:
         """A copy of all that training changes, for ``restore``."""
         return [t.detach().clone() for t in self.state()]

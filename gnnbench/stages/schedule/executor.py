@@ -163,7 +163,8 @@ class Executor(Part):
                 self._draw(epoch, batches, stages, timeline)
             elif self._trainer is not None:
                 self.group.enter(self.roles.trainers)
-                self.group.share_state(self._trainer.state())
+                if self.shares:
+                    self.group.share_state(self._trainer.state())
             if not self.samples or self.roles.standby:
                 _Training(self, stages, timeline).run()
         except BaseException:

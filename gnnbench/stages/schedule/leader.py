@@ -85,6 +85,7 @@ class Leader(Part):
         self._oom_kills = oom_kills()
         self._ranks: list[tuple[subprocess.Popen[bytes], Connection]] = []
         self._failed: Exception | None = None
+        self._stamp: tuple[int, ...] | None = None  # of the trainer, at the last epoch's end
         if dist.is_initialized():
             raise UnsupportedError(
                 "ranks train one system in a process, and another has a group of ranks already;"
@@ -187,9 +188,12 @@ class Leader(Part):
         """All ranks run their parts; the spans of each are on a lane of its own."""
         self.ready()
         own = Timeline.on(str(self._job.device))
+        trainer: Any = stages.trainer
+        # What was trained, or put back, here alone since the last epoch the others do not know.
+        self.shares = trainer is not None and trainer.stamp() != self._stamp
         torch.set_num_threads(self._threads)
         try:
-            self._tell(Epoch(epoch, self._looks))
+            self._tell(Epoch(epoch, self._looks, self.shares))
             with self._watching():
                 own.start()
                 super().epoch(epoch, batches, stages, own, until)
@@ -200,6 +204,7 @@ class Leader(Part):
             self._give_up(error)
         finally:
             torch.set_num_threads(self._all_threads)
+        self._stamp = None if trainer is None else trainer.stamp()
         spans = [own.spans(), *(ran.spans for ran in found)]
         for some in spans:
             timeline.add(some)

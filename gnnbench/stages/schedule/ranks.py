@@ -78,10 +78,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Run an epoch; with ``looks`` every batch is looked at, and edges are told."""
+    """Run an epoch; with ``looks`` every batch is looked at, and edges are told. ``shares``: rank
+    0 gives its weights to the others first."""
 
     number: int
     looks: bool
+    shares: bool
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,7 @@ class Part(Schedule):
 
     group: Group | None = None
     held: Parts | None = None
+    shares = True  # rank 0's weights, at the begin of an epoch: where they are not those of all
     began = 0.0  # when the host began the last group of batches, seconds of a clock
     _looks = False
 
@@ -314,7 +317,7 @@ class Part(Schedule):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Run the rank's stretch of every batch; the weights are at first those of rank 0."""
+        """Run the rank's stretch of every batch, from rank 0's weights on."""
         self._shares = []
         assert self.group is not None
         trainer: Any = stages.trainer
@@ -322,7 +325,8 @@ class Part(Schedule):
         if trainer is None:
             self._run(epoch, batches, stages, timeline, until)
             return
-        self.group.share_state(trainer.state())
+        if self.shares:
+            self.group.share_state(trainer.state())
         trainer.group = self.group
         try:
             self._run(epoch, batches, stages, timeline, until)

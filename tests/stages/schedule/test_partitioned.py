@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from collectives import collectives
 from compose import counted, make, run
 from rank_groups import SMALL, trained
 from two_processes import alive
@@ -114,6 +115,25 @@ def test_vanilla_sends_ids_counts_and_neighbours_besides(group, small_graph):
             expected[1 - rank] += 4 * (int(away.sum()) + edges)
     assert sent(found, "sampler", 2) == expected
     assert expected[0] > 0 < expected[1]
+
+
+@pytest.mark.parametrize("mode", ["vanilla", "hybrid"])
+def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
+    """Weights are broadcast where rank 0 has others than its followers: at first, and after it was
+    looked at, which leaves the model as it was before."""
+    system, swaps = split(group, 2, mode), BATCHES * (4 + 3 if mode == "vanilla" else 2 + 1)
+    names = {"all_to_all_single": swaps, "all_reduce": BATCHES}
+
+    def called(epoch):
+        with collectives() as found:
+            assert run(system, epoch).ok
+        return dict(found)
+
+    assert called(0) == {**names, "broadcast": 1}
+    assert called(1) == called(2) == names
+    assert system.verify(3, Timeline.on("cpu")).ok and system.probe([4])[1] == ""
+    assert called(5) == {**names, "broadcast": 1}
+    assert called(6) == names
 
 
 def three_nodes(graph):
