@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
 from gnnbench.check.gate import gate_seeds
 from gnnbench.composition import check as gates
-from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.audit import as_drawn, mean_loss, misordered, recount, reread
 from gnnbench.composition.chance import verifier
 from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
@@ -326,7 +325,7 @@ class Composed(System):
         moved: list[float] = []
         if trainer is not None:
             losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
-            loss = float(np.mean(losses or [np.nan]))
+            loss = mean_loss(losses, seeds, self.graph.labels)
             if not reason and len(losses) != (due := self._schedule.trained(len(seeds))):
                 reason = f"the model was trained on {len(losses)} batches of {due}"
             if not reason and loss > WORTH_LEARNING and not any(moved):
@@ -337,7 +336,8 @@ class Composed(System):
         if whole is not None:
             batches, drawn_for, reason = whole.batches, whole.seeds, whole.reason
             edges, nodes = whole.edges, whole.nodes
-            loss = loss if whole.loss is None else whole.loss
+            if whole.losses is not None:
+                loss = mean_loss(whole.losses, seeds, self.graph.labels)
         counts = self.counts.rows()
         self.counts.clear()
         return EpochReport(

@@ -72,6 +72,7 @@ class Follower:
             from gnnbench.stages.schedule.partitioned import Parts
 
             part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
+        part.attach(system.stages)
         part.connect(more)
 
     def join(self, word: Join) -> None:

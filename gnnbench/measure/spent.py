@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -24,16 +24,28 @@ class Spent:
     @contextmanager
     def of(self, name: str, device: torch.device) -> Iterator[None]:
         """Around work of a name on a device."""
+        over = self.begin(name, device)
+        yield
+        over()
+
+    def begin(self, name: str, device: torch.device) -> Callable[[], None]:
+        """Begin work of a name on a device; what is returned is to be called at its end, by any
+        thread, on a GPU where the current stream waits for it."""
         if device.type != "cuda":
             began = time.perf_counter()
-            yield
-            self._seconds[name] += time.perf_counter() - began
-            return
+
+            def over() -> None:
+                self._seconds[name] += time.perf_counter() - began
+
+            return over
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         begin.record()
-        yield
-        end.record()
-        self._marked.append((name, begin, end))
+
+        def passed() -> None:
+            end.record()
+            self._marked.append((name, begin, end))
+
+        return passed
 
     def take(self) -> dict[str, float]:
         """Seconds by name since the last call, once the device has come to their ends."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # how a batch is trained on
+FLAT, DDP = WAYS = ("flat", "ddp")  # how ranks that share a batch add up their gradients
 
 
 class Trainer(Protocol):

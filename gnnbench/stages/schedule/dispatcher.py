@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -127,7 +128,7 @@ class Dispatcher(Leader, Executor):
             return found
         counts = self._job.counts
         counted = counts.rows()
-        fault = self._looked.fault(epoch, self.steps, found.loss)
+        fault = self._looked.fault(epoch, self.steps, found.losses or [])
         counts.clear()  # what this has fetched is no part of the epoch
         for stage, name, where, value in counted:
             counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
@@ -177,19 +178,27 @@ class _Looked:
     before: list[Tensor]
     after: Tensor
 
-    def fault(self, epoch: int, steps: Sequence[Step], loss: float | None) -> str:
-        """Whether one process that takes the same steps learns otherwise."""
+    def fault(self, epoch: int, steps: Sequence[Step], told: Sequence[float]) -> str:
+        """Whether one process that takes the same steps learns otherwise than by the losses told of
+        the batches, in their order."""
         trainer: Any = self.stages.trainer
         assert self.stages.store is not None
         trainer.restore(self.before)
         first = weights_of(trainer)
-        losses: list[float] = []
+        losses: dict[int, float] = {}
         self.stages.store.forget()
         for step in steps:
-            losses += trainer.learn_in_one(self._batches_of(epoch, step))
-        mean = sum(losses) / len(losses)
-        if loss is None or abs(mean - loss) > LOSS * abs(mean):
-            return f"has a loss of {loss} where one process that takes its steps has {mean:.4g}"
+            found = trainer.learn_in_one(self._batches_of(epoch, step))
+            losses |= dict(zip(step.batches, found, strict=True))
+        if sorted(losses) != list(range(len(told))):
+            return f"took steps of {len(losses)} batches, and tells losses of {len(told)}"
+        for number, loss in enumerate(told):
+            right = losses[number]
+            if abs(loss - right) > LOSS * abs(right) or math.isnan(loss) != math.isnan(right):
+                return (
+                    f"batch {number + 1} has a loss of {loss:.5g} where one process that takes the"
+                    f" same steps has {right:.5g}"
+                )
         share = float((weights_of(trainer) - self.after).norm() / (self.after - first).norm())
         if not share <= WEIGHTS:
             return (
@@ -230,5 +239,5 @@ def unite(ranks: list[Worked], batches: int) -> United:
         sum(one.nodes for one in ran),
         0, 0, reason,
         seen=[digest for rank in ranks for digest in rank.seen],
-        loss=float(torch.tensor(losses).mean()) if losses else None,
+        losses=losses or None,
     )  # fmt: skip

@@ -27,7 +27,7 @@ from gnnbench.stages.counts import (
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.sampler.base import SamplerSpec
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.desk import (
     Draw,
     Drawn,
@@ -109,8 +109,8 @@ class Executor(Part):
     line: Line
     roles: Roles
 
-    def __init__(self, rank: int, ranks: int) -> None:
-        super().__init__(rank, ranks)
+    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+        super().__init__(rank, ranks, gradients)
         self._ran: list[tuple[int, Sizes, Tensor | None]] = []
         self._shelf: Shelf | None = None
         self._last_step = self._steps = -1

@@ -36,7 +36,7 @@ from gnnbench.stages.counts import (
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.desk import LostError
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
@@ -77,8 +77,10 @@ class Leader(Part):
     rank has an equal part of the threads while an epoch runs.
     """
 
-    def __init__(self, job: Job, ranks: int, split: Split | None = None) -> None:
-        super().__init__(0, ranks)
+    def __init__(
+        self, job: Job, ranks: int, split: Split | None = None, gradients: str = FLAT
+    ) -> None:
+        super().__init__(0, ranks, gradients)
         self._split = split
         self._job, self._all_threads = job, torch.get_num_threads()
         self._threads = max(self._all_threads // ranks, 1)
@@ -149,6 +151,7 @@ class Leader(Part):
 
     def attach(self, stages: Stages) -> None:
         """Copy rank 0's part of a split graph, while the others copy theirs."""
+        super().attach(stages)
         if self._split is None:
             return
         from gnnbench.stages.schedule.partitioned import Parts

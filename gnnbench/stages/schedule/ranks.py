@@ -6,8 +6,8 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -22,7 +22,8 @@ from gnnbench.measure.spent import Spent
 from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
-from gnnbench.stages.schedule.base import Schedule, Stages
+from gnnbench.stages.schedule.base import DDP, FLAT, Schedule, Stages
+from gnnbench.stages.schedule.gradients import Flat, Overlapped
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class Group:
     counts: Counts
     teams: tuple[int, ...] = ()
     place: str = field(init=False)
+    gradients: Flat | Overlapped = field(init=False)
     aborted: bool = field(default=False, init=False)
     _team: Any = field(default=None, init=False)  # None: all ranks
 
@@ -142,6 +144,7 @@ class Group:
         self.place, self._size = str(self.rank), self.ranks
         self._aborting = threading.Lock()
         self._spent = Spent()
+        self.gradients = Flat(self)
         self.counts.settled_by(self._settle)
         on_gpu = self.device.type == "cuda"
         backend = "nccl" if on_gpu else "gloo"
@@ -186,19 +189,28 @@ class Group:
 
         ``loss`` is the mean over the rank's ``labelled`` seeds (scalars). One all-reduce of all
         gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
-        rank without seeds adds nothing.
+        rank without seeds adds nothing. Where no seed has a label gradients are 0 and the loss is
+        NaN, as one process has them.
         """
-        with self._spent.of("reduce", self.device):
+        with self.reducing():
             parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
             flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
             flat = torch.where(labelled > 0, flat * labelled, 0.0)
             dist.all_reduce(flat, group=self._team)
-            flat = flat / flat[-1]
+            means = flat[:-2] / flat[-1].clamp(min=1)
             sizes = [p.numel() for p in parameters]
-            for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
+            for own, mean in zip(parameters, means.split(sizes), strict=True):
                 own.grad = mean.view_as(own)
         self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
-        return flat[-2]
+        return flat[-2] / flat[-1]
+
+    def reducing(self) -> AbstractContextManager[None]:
+        """Around an all-reduce: its time is told."""
+        return self._spent.of("reduce", self.device)
+
+    def began_to_reduce(self) -> Callable[[], None]:
+        """The same of one that goes on beside other work; what is returned is called at its end."""
+        return self._spent.begin("reduce", self.device)
 
     def _settle(self) -> None:
         """Tell the times of all-reduces, for which nobody has waited before."""
@@ -258,8 +270,8 @@ class Part(Schedule):
     began = 0.0  # when the host began the last group of batches, seconds of a clock
     _looks = False
 
-    def __init__(self, rank: int, ranks: int) -> None:
-        self.rank, self.ranks = rank, ranks
+    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+        self.rank, self.ranks, self._gradients = rank, ranks, gradients
         self._shares: list[Share] = []
         self._trainer: Any = None
         self._sampler: Any = None
@@ -267,9 +279,15 @@ class Part(Schedule):
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Take the sockets that the process was given beside its own: numbers by name."""
 
+    def attach(self, stages: Stages) -> None:
+        """Hear of the stages, before the ranks meet."""
+        self._trainer = stages.trainer
+
     def meet(self, store: Any, job: Job, word: Join) -> None:
         """Meet the other ranks at a store of torch's; all are there on return."""
         self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
+        if self._gradients == DDP and self._trainer is not None:
+            self.group.gradients = Overlapped(self.group, self._trainer.model)
         if self.held is not None:
             self.held.agree()
 
@@ -346,9 +364,10 @@ class Part(Schedule):
         draws: Any = held or stages.sampler
         ahead = 1 if held is not None or until is Until.SAMPLE else stages.ahead
         last: Batch | None = None
+        before = 0 if trainer is None else len(trainer.losses)
         for first in range(0, len(batches), ahead):
             self.began = time.monotonic()
-            group: list[Batch | None] = []
+            group: list[tuple[int, Batch | None]] = []
             for number, whole in enumerate(batches[first : first + ahead], first):
                 seeds = self.seeds(whole)
                 batch = None
@@ -356,36 +375,49 @@ class Part(Schedule):
                 if seeds.numel() or (held is not None and held.asks):
                     with timeline.span("sample", number, lane):
                         batch = draws.sample(seeds, epoch, number)
-                group.append(batch)
+                group.append((number, batch))
             if ahead > 1:
                 with timeline.span("memory_io", first, lane):
                     group = self._arranged(group, first, stages, last)
-            drawn = [batch for batch in group if batch is not None]
+            drawn = [batch for _, batch in group if batch is not None]
             last = drawn[-1] if drawn else last
             nth = 0
-            for number, batch in enumerate(group, first):
+            for place, (number, batch) in enumerate(group, first):
                 rows = None
                 some = batch is not None and batch.seeds.numel() > 0
                 if until > Until.SAMPLE and (some or (held is not None and held.fetches)):
-                    with timeline.span("memory_io", number, lane):
+                    with timeline.span("memory_io", place, lane):
                         rows = held.load(batch) if held is not None else stages.load(drawn, nth)
+                if trainer is not None:
+                    with timeline.span("compute", place, lane):
+                        self._train(trainer, batches[number], batch if some else None, rows)
                 if batch is None or not some:
-                    if trainer is not None:
-                        with timeline.span("compute", number, lane):
-                            trainer.losses.append(trainer.step_of_nothing())
                     continue
                 nth += 1
-                if trainer is not None:
-                    with timeline.span("compute", number, lane):
-                        trainer.step(batch, rows)
                 stages.keep(batch, rows)
                 self._shares.append(Share.of(batch, self._looks, self._sampler.exact))
-        if held is not None and self.group is not None:
+        assert self.group is not None
+        if held is not None:
             held.tell(self.group.counts)
+        if trainer is not None:
+            trainer.losses[before:] = self.group.gradients.losses(trainer.losses[before:])
+
+    def _train(self, trainer: Any, whole: Tensor, batch: Batch | None, rows: Tensor | None) -> None:
+        """Train on the rank's part of the batch of seeds ``whole``; None: it has none."""
+        assert self.group is not None
+        self.group.gradients.begin(trainer.labels_at(whole))
+        if batch is None:
+            trainer.losses.append(trainer.step_of_nothing())
+        else:
+            trainer.step(batch, rows)
 
     def _arranged(
-        self, group: list[Batch | None], first: int, stages: Stages, last: Batch | None
-    ) -> list[Batch | None]:
+        self,
+        group: list[tuple[int, Batch | None]],
+        first: int,
+        stages: Stages,
+        last: Batch | None,
+    ) -> list[tuple[int, Batch | None]]:
         """A group's batches in the order in which rank 0 runs them, by what it drew of them.
 
         The host waits for that order. Rank 0 has seeds of every batch.
@@ -395,7 +427,7 @@ class Part(Schedule):
         assert self.group is not None
         order = torch.arange(first, first + len(group), device=self.group.device)
         if self.rank == 0:
-            own = [batch for batch in group if batch is not None]
+            own = [batch for _, batch in group if batch is not None]
             told = [batch.number for batch in stages.arranged(own, last)]
             order.copy_(torch.tensor(told))
         dist.broadcast(order, 0)

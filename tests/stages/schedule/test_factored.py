@@ -117,12 +117,14 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored):
     assert report.ok, report.reason
     assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
     looked, steps = system._schedule._looked, system._schedule.steps
-    assert looked.fault(5, steps, report.loss) == ""
-    assert "has a loss of" in looked.fault(5, steps, report.loss * 1.01)
+    losses = system._united.losses
+    assert sum(losses) / 7 == pytest.approx(report.loss)
+    assert looked.fault(5, steps, losses) == ""
+    assert "batch 4 has a loss of" in looked.fault(5, steps, [*losses[:3], 9.0, *losses[4:]])
     half = [step for step in steps if step.number % 2]
-    assert "has a loss of" in looked.fault(5, half, report.loss)
+    assert "batches, and tells losses of 7" in looked.fault(5, half, losses)
     looked.after = looked.after + 0.01
-    assert "of their way off" in looked.fault(5, steps, report.loss)
+    assert "of their way off" in looked.fault(5, steps, losses)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +390,7 @@ def test_each_batch_must_be_trained_on_once():
         return Worked(ran, reason, weights, list(seen))
 
     found = unite([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
-    assert found.reason == "" and found.loss == 1.5
+    assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
     assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
     assert sorted(found.seen) == [b"a", b"b", b"c"]
     assert unite([one(0, 1), one(1, 2)], 3).reason == (
