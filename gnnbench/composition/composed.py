@@ -200,6 +200,7 @@ class Composed(System):
             report.ok = not report.reason
             if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
                 report.edges_per_seed, report.nodes_per_seed = drawn
+            report.counts = self._schedule.outlook(self.stages, seeds)
         if self.job.device.type == "cuda":  # what five batches at a time take is no epoch's
             torch.cuda.reset_peak_memory_stats(self.job.device)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""

@@ -35,6 +35,7 @@ from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
+    Ceilings,
     Compare,
     Epoch,
     Join,
@@ -124,6 +125,10 @@ class Follower:
         self._system.counts.clear()
         return fault
 
+    def ceilings(self) -> list[list[Any]]:
+        """Measure collectives with the others."""
+        return self._part.ceilings()
+
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""
         system = self._system
@@ -174,6 +179,8 @@ def serve(connection: Connection, more: Mapping[str, int]) -> None:
                 answer = follower.epoch(word)
             elif follower is not None and isinstance(word, Compare):
                 answer = follower.compare(word)
+            elif follower is not None and isinstance(word, Ceilings):
+                answer = follower.ceilings()
             elif follower is not None and isinstance(word, Audit):
                 answer = follower.audit(word)
         except Exception as error:

@@ -165,6 +165,11 @@ class Schedule(ABC):
         others than one process would."""
         return None
 
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """What a forecast of more processes goes by, of batches of these seeds: rows of (stage,
+        measure, where, value)."""
+        return []
+
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 

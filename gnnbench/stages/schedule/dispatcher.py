@@ -134,6 +134,10 @@ class Dispatcher(Leader, Executor):
             counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
         return replace(found, reason=fault)
 
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """Nothing: batches are not split."""
+        return []
+
     def _tell_of(self, ranks: list[list[Span]]) -> None:
         rank_phases(self._job.counts, ranks)
 

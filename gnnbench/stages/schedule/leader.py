@@ -39,11 +39,13 @@ from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.desk import LostError
 from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.outlook import counted, floors
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     HOST,
     SILENCE_S,
     Audit,
+    Ceilings,
     Compare,
     Epoch,
     Join,
@@ -52,7 +54,7 @@ from gnnbench.stages.schedule.ranks import (
     Start,
     own_bytes,
 )
-from gnnbench.stages.schedule.split import Split
+from gnnbench.stages.schedule.split import NONE, Split
 from gnnbench.stages.schedule.united import United, unite
 
 if TYPE_CHECKING:
@@ -265,6 +267,24 @@ class Leader(Part):
         except BaseException as error:
             self._give_up(error)
         return next((f"rank {rank}: {fault}" for rank, fault in enumerate(found) if fault), "")
+
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """One rank counts what more of them would do, two measure what a batch takes at least."""
+        if stages.trainer is None or self.ranks > 2:
+            return []
+        self._still()
+        try:
+            self._tell(Ceilings())
+            with self._watching():
+                found = self.ceilings()
+            self._answers(SILENCE_S)
+        except BaseException as error:
+            self._give_up(error)
+        if self.ranks == 2:
+            return found + floors(stages, batches[0][:1], self._threads)
+        mode = NONE if self._split is None else self._split.mode
+        into = (lambda parts: None) if self.held is None else self.held.into
+        return found + counted(stages, batches, mode, into)
 
     def united(self, epoch: int, reason: str) -> United:
         """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""

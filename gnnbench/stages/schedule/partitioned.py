@@ -19,7 +19,7 @@ from gnnbench.partition.exchange import Exchange, Traffic
 from gnnbench.partition.features import OwnFeatures
 from gnnbench.partition.methods import partition
 from gnnbench.partition.quality import Quality, imbalance
-from gnnbench.partition.stored import load_or_make
+from gnnbench.partition.stored import load, load_or_make
 from gnnbench.partition.vanilla import VanillaSampler
 from gnnbench.stages.counts import (
     CALLS,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
     from gnnbench.partition.places import Partition
 
+SOON_MADE = 1 << 23  # edges of a graph of which METIS makes a thousand parts in seconds
 STAGES = {vanilla.PURPOSE: "sampler", features.PURPOSE: "features"}  # by purpose of a round
 
 
@@ -151,6 +152,16 @@ class Parts:
         """Tell the times of what was exchanged, for which nobody has waited before."""
         for purpose, seconds in self.exchange.spent.take().items():
             self._job.counts.add(STAGES[purpose], EXCHANGE_TIME, seconds, str(self.exchange.rank))
+
+    def into(self, parts: int) -> Partition | None:
+        """The graph's partition into so many parts by the same method and seed: that which is
+        stored, or one that is soon made; else None."""
+        graph, split = self._job.graph, self._split
+        if parts > graph.num_nodes:
+            return None
+        if graph.num_edges <= SOON_MADE:
+            return _partition(graph, parts, split)
+        return None if graph.path is None else load(graph, parts, split.method, split.seed)
 
     def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
         """Draw and load what the rank owns of batches by its part, and by the stages that have the

@@ -24,6 +24,7 @@ from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.base import DDP, FLAT, Schedule, Stages
 from gnnbench.stages.schedule.gradients import Flat, Overlapped
+from gnnbench.stages.schedule.outlook import ceilings
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ class Compare:
 
     epoch: int
     batches: list[Tensor]
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Measure what collectives take at least, all together."""
 
 
 @dataclass(frozen=True)
@@ -432,6 +438,11 @@ class Part(Schedule):
             order.copy_(torch.tensor(told))
         dist.broadcast(order, 0)
         return [group[number - first] for number in order.tolist()]
+
+    def ceilings(self) -> list[list[Any]]:
+        """What collectives that the ranks go by take at least; all call it."""
+        assert self.group is not None
+        return ceilings(self.group.device, self.held is not None and self.held.meets)
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``
