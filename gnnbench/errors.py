@@ -17,6 +17,18 @@ EXIT_INCORRECT = 4
 EXIT_REGRESSION = 5
 EXIT_MISSING = 6
 EXIT_INTERRUPTED = 130
+# How libraries say it, in small letters.
+HOST_MEMORY = (
+    "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
+    "failed to map segment",  # the loader of shared libraries
+)  # fmt: skip
+GPU_MEMORY = (
+    "cuda out of memory",
+    "out of memory on device",
+    "cudaerrormemoryallocation",
+    "cuda error: out of memory",
+    "cuda failure 2 'out of memory'", "cuda failure 'out of memory'",  # NCCL
+)  # fmt: skip
 
 
 class GnnbenchError(Exception):
@@ -87,3 +99,21 @@ class HostMemoryError(GnnbenchError, MemoryError):
 
 class UnsupportedError(UsageError):
     """A system cannot do what was asked of it; in a run this is a row, not an end."""
+
+
+def lacks_host_memory(error: BaseException) -> bool:
+    """Whether an error says that the host's memory is short, whosever error it is."""
+    if isinstance(error, GpuMemoryError):
+        return False
+    return isinstance(error, MemoryError) or _says(error, HOST_MEMORY)
+
+
+def lacks_gpu_memory(error: BaseException) -> bool:
+    """Whether an error says that a GPU's memory is exhausted, whosever error it is."""
+    known = isinstance(error, GpuMemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return known or _says(error, GPU_MEMORY)
+
+
+def _says(error: BaseException, marks: tuple[str, ...]) -> bool:
+    text = str(error).lower()
+    return any(mark in text for mark in marks)

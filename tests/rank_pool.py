@@ -10,6 +10,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class Rank:
 
     def __init__(self, pool, process, line):
         self._pool, self._process, self._line, self._over = pool, process, line, False
-        self.pid = process.pid
+        self.pid, self._lock = process.pid, threading.Lock()
 
     @property
     def returncode(self):
@@ -42,20 +43,21 @@ class Rank:
             self._process.kill()
 
     def _look(self, timeout):
-        if self._over:
+        with self._lock:  # a watch may look, too
+            if self._over:
+                return 0
+            self._line.settimeout(timeout)
+            try:
+                told = self._line.recv(len(OVER))
+            except (TimeoutError, BlockingIOError):
+                return None
+            except OSError:
+                told = b""
+            if told != OVER:
+                return self._process.wait()
+            self._over = True
+            self._pool.back(self._process, self._line)
             return 0
-        self._line.settimeout(timeout)
-        try:
-            told = self._line.recv(len(OVER))
-        except (TimeoutError, BlockingIOError):
-            return None
-        except OSError:
-            told = b""
-        if told != OVER:
-            return self._process.wait()
-        self._over = True
-        self._pool.back(self._process, self._line)
-        return 0
 
 
 class Pool:
@@ -68,10 +70,12 @@ class Pool:
         """In place of ``subprocess.Popen`` for a rank's process: the same command's arguments."""
         told = json.loads(command[-1])
         process, line = self._idle.pop() if self._idle else self._made()
-        # Numbers of descriptors by name: the process gets its own for them, in this order.
-        names = [name for name, number in told.items() if number in pass_fds and name != "parent"]
-        words = json.dumps({"told": told, "names": names}).encode()
-        socket.send_fds(line, [words], [told[name] for name in names])
+        # The process gets descriptors of its own, in this order.
+        more = told.pop("more")
+        numbers = [told["socket"], told["board"], *more.values()]
+        assert sorted(numbers) == sorted(pass_fds)
+        words = json.dumps({"told": told, "more": list(more)}).encode()
+        socket.send_fds(line, [words], numbers)
         return Rank(self, process, line)
 
     def back(self, process, line):
@@ -126,6 +130,7 @@ class _OverError(BaseException):
 
 def _serve(line):
     from gnnbench.composition import follower
+    from gnnbench.stages.pulse import TICK_S
 
     def over(code):
         raise _OverError
@@ -138,15 +143,34 @@ def _serve(line):
         first(self, *args)
 
     follower.Follower.__init__ = note
+
+    class Ending(follower.Pulse):
+        """One whose thread ends with the rank."""
+
+        def beats(self):
+            over = self.over
+
+            def run():
+                while not over.wait(TICK_S):
+                    self.beat()
+
+            threading.Thread(target=run, daemon=True).start()
+
+    follower.Pulse = Ending
+    beating = Ending.over = threading.Event()
     while True:
         words, numbers, _, _ = socket.recv_fds(line, PIECE, 8)
         if not words:
             return
         asked = json.loads(words)
-        own = dict(zip(asked["names"], numbers, strict=True))
-        sys.argv[1:] = [json.dumps({**asked["told"], **own})]
+        connection, board, *others = numbers
+        more = dict(zip(asked["more"], others, strict=True))
+        told = {**asked["told"], "socket": connection, "board": board, "more": more}
+        sys.argv[1:] = [json.dumps(told)]
         with suppress(_OverError):
             follower.main()
+        beating.set()
+        beating = follower.Pulse.over = threading.Event()
         for one in made:
             if hasattr(one, "_system"):
                 one.close()

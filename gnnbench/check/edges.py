@@ -33,8 +33,7 @@ class Edges:
         """
         end = self._indptr[dst + 1]
         found = self._first(self._indptr[dst], end, src) + nth
-        there = found < end
-        there[there.clone()] = self._indices[found[there]] == src[there]
+        there = self._is(found, end, src)
         at = found if self._places is None else self._places[found.clamp(max=len(self._places) - 1)]
         return torch.where(there, at, -1)
 
@@ -42,7 +41,9 @@ class Edges:
         """How often ``src[i]`` is a neighbour of ``dst[i]``; all int64 ``[n]``, on the CPU."""
         begin, end = self._indptr[dst], self._indptr[dst + 1]
         first = self._first(begin, end, src)
-        last = self._first(first, end, src + 1)
+        last = first + self._is(first, end, src).long()
+        more = self._is(last, end, src).nonzero().squeeze(1)  # few edges lie beside an equal one
+        last[more] = self._first(last[more], end[more], src[more] + 1)
         if self._weighs is None:
             return last - first
         found = last - first
@@ -52,12 +53,23 @@ class Edges:
 
     def _first(self, low: Tensor, high: Tensor, least: Tensor) -> Tensor:
         """First place of ``[low, high)`` whose neighbour is ``least`` or more, else ``high``."""
-        end = self._indices.numel() - 1
-        while bool((low < high).any()):
+        found = low.clone()
+        left = (low < high).nonzero().squeeze(1)
+        low, high, least = low[left], high[left], least[left]
+        while left.numel():  # most rows are short: they are done with soon
             middle = (low + high) // 2
-            below = (self._indices[middle.clamp(max=end)] < least) & (low < high)
+            below = self._indices[middle] < least
             low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
-        return low
+            found[left] = low
+            open_ = low < high
+            left, low, high, least = left[open_], low[open_], high[open_], least[open_]
+        return found
+
+    def _is(self, at: Tensor, end: Tensor, src: Tensor) -> Tensor:
+        """Whether the edge ``at``, below ``end``, is one to ``src``."""
+        there = at < end
+        there[there.clone()] = self._indices[at[there]] == src[there]
+        return there
 
 
 def _in_order(indptr: Tensor, indices: Tensor) -> bool:

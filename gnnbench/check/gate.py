@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from gnnbench.check.hops import Hop, distinct, frontier_fault, structural_fault
 from gnnbench.check.law import Law
+from gnnbench.check.rows import same_rows
 from gnnbench.check.same import same_work
 from gnnbench.data.graph import Graph
 from gnnbench.fanouts import ALL
@@ -22,8 +22,6 @@ GATE_BATCHES = 5
 # The reference is slow: what is compared with it holds about this many edges.
 REFERENCE_EDGES = 100_000
 REFERENCE_MOST = 1_000_000  # of one seed
-PIECE = 1 << 23  # bytes of feature rows compared at a time
-BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes of a value
 
 
 class Fault(Exception):
@@ -111,19 +109,6 @@ def check_against_reference(
 
 
 def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:
-    """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's.
-
-    They are compared where they are, some at a time: what is compared stays in the caches, and the
-    peak of a GPU's memory is the system's own.
-    """
-    table, asked = graph.features, ids.cpu().long()
-    right = (rows.shape, rows.dtype) == ((asked.numel(), *table.shape[1:]), table.dtype)
-    bits = BITS[table.element_size()]
-    some = max(PIECE // max(table[:1].nbytes, 1), 1)
-    for few, found in zip(asked.split(some), rows.split(some), strict=True) if right else ():
-        wanted = table[few].to(found.device)
-        if bool((found.view(bits) != wanted.view(bits)).any()):
-            right = False
-            break
-    if not right:
+    """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's."""
+    if not same_rows(graph.features, ids, rows):
         raise Fault("gathered feature rows differ from the feature table")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Collection, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from gnnbench.results.reader import read_record
 from gnnbench.runner import campaign, folder
 from gnnbench.runner.campaign import Outcome, Request
 from gnnbench.runner.estimate import describe
+from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.pairing import Observer
 
@@ -100,10 +102,10 @@ def carry_out(
     Raises ``campaign.Interrupted``.
     """
     outcomes = []
-    for step in steps:
-        if step.todo:
+    with closing(Keeper()) as keeper:
+        for step in (step for step in steps if step.todo):
             observer.note(f"{step.run}: {step.state}")
-            outcome = campaign.run(step.request, observer)
+            outcome = campaign.run(step.request, observer, keeper)
             draw(outcome.folder, step.request.experiment.figures)
             outcomes.append(outcome)
     return outcomes

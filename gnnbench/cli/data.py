@@ -194,7 +194,7 @@ def data_prepare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Import or generate a dataset into the store; resumes where it was stopped.
+    """Import or generate a dataset into the store, and seal it; resumes where it was stopped.
 
     What it takes is told and looked for first: exit code 3 where memory is too small, 2 where the
     disk is.
@@ -225,7 +225,10 @@ def data_prepare(
 
 @app.command("verify")
 def data_verify(name: str, json: Json = False) -> None:
-    """Check every byte of a prepared dataset against its checksums."""
+    """Check every byte of a prepared dataset against its checksums, and renew its seal.
+
+    Runs do so only where the graph has no seal, or a file changed since it was sealed.
+    """
     from dataclasses import asdict
 
     from gnnbench.data import catalog

@@ -63,7 +63,9 @@ class Composed(System):
         self.recipe = recipe or from_plain(cell.system, cell.recipe)
         self.until = cell.goes_until
         self.counts = Counts()
-        self.job = Job(cell, graph, self.counts, self.recipe.schedule.held)
+        self.job = Job(
+            cell, graph, self.counts, self.recipe.schedule.held, stuck=lambda e: self.stuck(e)
+        )
         self.order = self.recipe.order.build(self.job)
         self._kept: list[tuple[int, Sizes]] = []
         self._last: tuple[Batch, Tensor] | None = None
@@ -105,13 +107,6 @@ class Composed(System):
         self._schedule.attach(self.stages)
         self._schedule.ready()
         self.setup_counts = [*self.setup_counts, *self._schedule.told]
-
-    @property
-    def _lean(self) -> list[str]:
-        """Phases that this process, one of several, runs by leaner stages than the recipe's."""
-        lean = self.recipe.of_rank(0)
-        stages = (("sample", registry.SAMPLER), ("memory_io", registry.FEATURES))
-        return [p for p, kind in stages if getattr(lean, kind) != getattr(self.recipe, kind)]
 
     def _first_batches(self) -> Iterator[Batch]:
         """A few batches of an epoch that no harness numbers."""
@@ -192,17 +187,15 @@ class Composed(System):
         """The gate; an oracle is told its epoch first, as before one that is timed."""
         if self.recipe.features is not None and self.recipe.features.foresees:
             self.foresee(0)
-        self._peak = self._peak_bytes()
-        report = gates.check(self)
-        if report.ok:
-            seeds = gate_seeds(self.order.batches(0, self.job.device))
-            report.reason = self._schedule.compared(0, seeds)
-            report.ok = not report.reason
-            if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
-                report.edges_per_seed, report.nodes_per_seed = drawn
-            report.counts = self._schedule.outlook(self.stages, seeds)
-        if self.job.device.type == "cuda":  # what five batches at a time take is no epoch's
-            torch.cuda.reset_peak_memory_stats(self.job.device)
+        with self._apart():
+            report = gates.check(self)
+            if report.ok:
+                seeds = gate_seeds(self.order.batches(0, self.job.device))
+                report.reason = self._schedule.compared(0, seeds)
+                report.ok = not report.reason
+                if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
+                    report.edges_per_seed, report.nodes_per_seed = drawn
+                report.counts = self._schedule.outlook(self.stages, seeds)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         aggregate = self.recipe.aggregate
         if report.deterministic and aggregate and self.cell.device in aggregate.by_chance:
@@ -212,14 +205,16 @@ class Composed(System):
 
     def glance(self) -> tuple[str, str]:
         """The gate's first batch."""
-        found = gates.glance(self)
+        with self._apart():
+            found = gates.glance(self)
         self.counts.clear()
         return found
 
     def recheck(self, epoch: int, brief: bool = False) -> str:
         """The gate again, on fresh seeds."""
         few = gate_seeds(self.order.batches(epoch))[: 1 if brief else None]
-        fault = gates.recheck(self, epoch, brief) or self._schedule.compared(epoch, few)
+        with self._apart():
+            fault = gates.recheck(self, epoch, brief) or self._schedule.compared(epoch, few)
         self.counts.clear()
         return fault
 
@@ -261,18 +256,16 @@ class Composed(System):
         kept = None if self.trainer is None else self.trainer.kept()
         sampler = self.stages.sampler
         looking = self._verifier = verifier(self.job, self.recipe.sampler, sampler)
-        self._peak = self._peak_bytes()
-        self._schedule.look(True)
-        try:
-            self.run_epoch(epoch, timeline)
-        finally:
-            self._verifier = None
-            self._schedule.look(False)
-        report = self.audit(epoch)
-        if self.trainer is not None and kept is not None:
-            self.trainer.restore(kept)
-        if self.job.device.type == "cuda":  # what looking takes is none of the system's
-            torch.cuda.reset_peak_memory_stats(self.job.device)
+        with self._apart():
+            self._schedule.look(True)
+            try:
+                self.run_epoch(epoch, timeline)
+            finally:
+                self._verifier = None
+                self._schedule.look(False)
+            report = self._audited(epoch)
+            if self.trainer is not None and kept is not None:
+                self.trainer.restore(kept)
         reason = looking.fault or report.reason
         digest = looking.digest
         if self._united is not None:
@@ -301,7 +294,9 @@ class Composed(System):
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
             alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
-        for phase in self._lean:  # of leaner stages than an epoch goes by: it may take longer
+        for phase in self.recipe.leaner(
+            0
+        ):  # of leaner stages than an epoch goes by: it may take longer
             alone.pop(phase, None)
         self._forget_steps()
         self.counts.clear()
@@ -309,7 +304,10 @@ class Composed(System):
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
-        peak = self._peak_bytes() + self._schedule.peak_bytes
+        with self._apart():
+            return self._audited(epoch)
+
+    def _audited(self, epoch: int) -> EpochReport:
         run, self._kept = self._kept, []
         sampler, trainer = self.stages.sampler, self.trainer
         seeds = self.order.batches(epoch, self.job.device)
@@ -349,7 +347,7 @@ class Composed(System):
             unique_nodes=nodes,
             loss=loss,
             counts=counts,
-            peak_alloc_bytes=peak,
+            peak_alloc_bytes=self._peak + self._schedule.peak_bytes,
             ok=not reason,
             reason=reason,
             param_norm=norm,
@@ -359,11 +357,8 @@ class Composed(System):
     def evaluate(self) -> dict[str, float]:
         """Accuracies of the model by the evaluator that all systems have in common."""
         assert self.trainer is not None
-        self._peak = self._peak_bytes()
-        found = self._evaluator.run(self.trainer)
-        if self.job.device.type == "cuda":  # what evaluating takes is none of the system's
-            torch.cuda.reset_peak_memory_stats(self.job.device)
-        return found
+        with self._apart():
+            return self._evaluator.run(self.trainer)
 
     @cached_property
     def _evaluator(self) -> Evaluator:
@@ -371,22 +366,16 @@ class Composed(System):
 
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
         """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""
-        self._peak = self._peak_bytes()
-        found = self._copies.counts(served, batches)
-        if self.job.device.type == "cuda":  # what a ceiling takes is none of the system's
-            torch.cuda.reset_peak_memory_stats(self.job.device)
-        return found
+        with self._apart():
+            return self._copies.counts(served, batches)
 
     def roofline(self, epoch: int) -> tuple[list[dict[str, Any]], str]:
         """The kernels of an epoch's first batch and the machine's ceilings, each by itself.
 
         Records (``gnnbench.roofline.bench``), and what is wrong with a result, or "".
         """
-        self._peak = self._peak_bytes()
-        found = self._bench.run(self.seeds(epoch)[0], epoch)
-        if self.job.device.type == "cuda":  # what ceilings take is none of the system's
-            torch.cuda.reset_peak_memory_stats(self.job.device)
-        return found
+        with self._apart():
+            return self._bench.run(self.seeds(epoch)[0], epoch)
 
     def counters(self, epoch: int, program: Sequence[str]) -> list[dict[str, Any]]:
         """Hardware counters of such kernels; ``program``: a command that calls ``run_marked``."""
@@ -408,6 +397,16 @@ class Composed(System):
     @cached_property
     def _copies(self) -> Copies:
         return Copies(self.job)
+
+    @contextlib.contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Device memory that the harness takes within is none of the system's."""
+        self._peak = self._peak_bytes()
+        try:
+            yield
+        finally:
+            if self.job.device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(self.job.device)
 
     def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""

@@ -1,7 +1,7 @@
 """The process of a rank above 0: the cell's system, built anew, that runs its part of each epoch.
 
-Started by ``gnnbench.stages.schedule.leader`` with its parent's pid and the number of a socket. It
-ends with the socket, with its parent, or by its first error, which it tells.
+Started by ``gnnbench.stages.schedule.leader`` with its parent's pid, the numbers of a socket and of
+the ranks' board. It ends with the socket, with its parent, or by its first error, which it tells.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from multiprocessing.connection import Connection
 from typing import Any
 
 import torch
-import torch.distributed as dist
 
 from gnnbench.bootstrap import die_with_parent
 from gnnbench.cache.policy import PROBED
@@ -28,12 +26,11 @@ from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.peers import Peers
+from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
-    HOST,
-    SILENCE_S,
     Audit,
     Ceilings,
     Compare,
@@ -52,7 +49,7 @@ from gnnbench.stages.schedule.serial import Serial
 class Follower:
     """A system of which a rank's part is run."""
 
-    def __init__(self, start: Start, more: Mapping[str, int]) -> None:
+    def __init__(self, start: Start, more: Mapping[str, int], pulse: Pulse) -> None:
         torch.set_num_threads(start.threads)
         if start.device is not None:
             torch.cuda.set_device(start.device)
@@ -62,12 +59,11 @@ class Follower:
         part = recipe.schedule.part(start.rank, start.ranks)
         assert isinstance(part, Part)
         system.recipe = replace(recipe.of_rank(start.rank), schedule=Serial())
-        system.job = replace(
-            system.job, peers=Peers.another(start.rank, start.ranks, start.peers_port)
-        )
+        peers = Peers.another(start.rank, start.ranks, start.peers_port, pulse)
+        system.job = replace(system.job, peers=peers)
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
-        self._sampler = recipe.sampler
+        self._sampler, self._pulse = recipe.sampler, pulse
         self._part = system._schedule = part
         if start.split is not None:
             from gnnbench.stages.schedule.partitioned import Parts
@@ -78,12 +74,10 @@ class Follower:
 
     def join(self, word: Join) -> None:
         """Meet the other ranks."""
-        part, job = self._part, self._system.job
-        store = dist.TCPStore(
-            HOST, word.port, part.ranks, is_master=False, timeout=timedelta(seconds=SILENCE_S)
-        )
-        part.meet(store, job, word)
-        self._equip(part.draws_by(self._sampler, self._system.recipe.sampler))
+        job = self._system.job
+        assert job.peers is not None
+        self._part.meet(job.peers, job, word)
+        self._equip(self._part.draws_by(self._sampler, self._system.recipe.sampler))
 
     def _equip(self, sampler: SamplerSpec) -> None:
         """Draw by ``sampler``, where the rank's part, known by now, needs another than it has."""
@@ -103,6 +97,7 @@ class Follower:
         system._schedule = Serial()
         for _ in range(2):  # the first one finds nothing in its place
             timeline = Timeline.on(str(system.job.device))
+            self._pulse.now(RUNS, timeline)
             timeline.start()
             system.run_epoch(PROBED, timeline)
             timeline.stop()
@@ -140,6 +135,7 @@ class Follower:
             looking = verifier(system.job, system.recipe.sampler, system.stages.sampler)
         system._verifier = looking
         timeline = Timeline.on(str(system.job.device))
+        self._pulse.now(RUNS, timeline)
         timeline.start()
         system.run_epoch(word.number, timeline)
         timeline.stop()
@@ -161,16 +157,18 @@ class Follower:
         self._system.close()
 
 
-def serve(connection: Connection, more: Mapping[str, int]) -> None:
+def serve(connection: Connection, more: Mapping[str, int], pulse: Pulse) -> None:
     """Do what is asked until nobody asks any more. The first error ends it: the others wait for
-    this rank, and its broken connection tells them at once. ``more`` are other sockets, by name."""
+    this rank, and its broken connection tells them at once. ``more`` are other sockets, by name;
+    ``pulse`` shows that the rank gets on."""
     follower: Follower | None = None
     while True:
         word = receive(connection)
+        pulse.now(RUNS if isinstance(word, Join | Epoch | Measure) else WORKS)
         try:
             answer: Any = None
             if isinstance(word, Start):
-                follower = Follower(word, more)
+                follower = Follower(word, more, pulse)
             elif follower is not None and isinstance(word, Measure):
                 answer = follower.measure(word)
             elif follower is not None and isinstance(word, Join):
@@ -188,18 +186,21 @@ def serve(connection: Connection, more: Mapping[str, int]) -> None:
             send(connection, Failed.by(error))
             return
         send(connection, answer)
+        pulse.now(RESTS)
 
 
 def main() -> None:
-    """Entry point; the arguments are ``{"parent": pid, "socket": number}``."""
+    """Entry point; the arguments are ``{"parent": pid, "socket": number, "board": number, "rank",
+    "ranks", "more": numbers of other sockets by name}``."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     told = json.loads(sys.argv[1])
     die_with_parent(told["parent"])
     os.dup2(2, 1)  # the parent's output may be a protocol of its own
+    pulse = Pulse(Board(told["ranks"], told["board"]), told["rank"])
+    pulse.beats()
     with Connection(told["socket"]) as connection, suppress(GoneError):
         sys.path[:] = receive(connection)  # stages are found as in the parent
-        more = {name: n for name, n in told.items() if name not in ("parent", "socket")}
-        serve(connection, more)
+        serve(connection, told["more"], pulse)
     sys.stderr.flush()
     os._exit(0)  # nothing here is anybody's: no collective is waited for
 

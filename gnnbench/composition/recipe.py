@@ -239,6 +239,12 @@ class Recipe:
         sampler, features = self.schedule.stages_of(rank, self.sampler, self.features)
         return replace(self, sampler=sampler, features=features)
 
+    def leaner(self, rank: int) -> list[str]:
+        """Phases that a rank by itself runs by leaner stages than the recipe's."""
+        lean = self.of_rank(rank)
+        found = ["sample"] * (lean.sampler != self.sampler)
+        return found + ["memory_io"] * (lean.features != self.features)
+
     @property
     def devices(self) -> tuple[str, ...]:
         """Devices that all stages run on."""

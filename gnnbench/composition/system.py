@@ -199,5 +199,9 @@ class System(ABC):
         """
         return {}
 
+    def stuck(self, error: BaseException) -> None:  # noqa: B027
+        """For a system to call, on any thread, where the work in progress cannot end any more:
+        ``error`` is why. A worker puts its own in place of this, which does nothing."""
+
     def close(self) -> None:  # noqa: B027
         """Give back what ``setup`` took."""

@@ -17,7 +17,7 @@ from gnnbench.stages.counts import Measure
 from gnnbench.stages.job import Job
 
 if TYPE_CHECKING:
-    from gnnbench.stages.schedule.ranks import Group
+    from gnnbench.stages.schedule.group import Group
 
 
 class Trainer:

@@ -139,7 +139,7 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     assert match is not None
     base, twin, sym = match["base"], match["twin"] is not None, match["sym"] is not None
     if (ref := _path_ref(name, base, sym)) is not None:
-        if twin or match["scale"] is not None:
+        if ref.kind == "npz" and (twin or match["scale"] is not None):
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
         return ref
     if plain_name(base) == RMAT and not twin:
@@ -216,7 +216,7 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
         return DatasetRef(
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
-    folder = Path(base if sym else name).expanduser()
+    folder = Path(name.removesuffix("+sym") if sym else name).expanduser()
     if "/" not in name and plain_name(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():

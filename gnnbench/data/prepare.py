@@ -19,6 +19,7 @@ from gnnbench.data.names import DatasetRef, resolve
 from gnnbench.data.paths import data_root, find_raw
 from gnnbench.data.store import layout
 from gnnbench.data.store.csc import csc_edges
+from gnnbench.data.store.seal import sealed, stamp
 from gnnbench.data.store.topology import write_csc
 from gnnbench.data.store.writer import (
     GraphWriter,
@@ -55,23 +56,25 @@ def prepare(
     ``HostMemoryError`` where memory is (either before work begins), ``MissingError`` where the
     source is not on this machine (it says how to get it), ``DataError`` for a bad source.
     """
-    return _prepare(resolve(name, root), data_root(root), seed, progress)[0]
+    return _prepare(resolve(name, root), data_root(root), seed, progress)
 
 
 def prepare_verified(
     name: str, *, root: str | Path | None = None, seed: int = 0
 ) -> tuple[Path, dict[str, list[int]]]:
-    """:func:`prepare`, every byte checked: its folder, and the stamp (``reader.stamp``) of its
+    """:func:`prepare`, every byte checked: its folder, and the stamp (``seal.stamp``) of its
     files as they were then.
 
-    What this very call wrote is not read again, its checksums are of what it wrote. Raises
-    ``DataError`` for a damaged graph.
+    What was checked before, or written whole by the store, is sealed and not read again as long as
+    no file changes (``gnnbench.data.store.seal``). Raises ``DataError`` for a damaged graph.
     """
-    from gnnbench.data.store.reader import stamp, verify
+    from gnnbench.data.store.reader import verify
 
-    folder, fresh = _prepare(resolve(name, root), data_root(root), seed, None)
+    folder = prepare(name, root=root, seed=seed)
+    if (found := sealed(folder)) is not None:
+        return folder, found
     found = stamp(folder)
-    if not fresh and not (report := verify(folder)).ok:
+    if not (report := verify(folder)).ok:
         raise DataError(report.message)
     return folder, found
 
@@ -205,16 +208,13 @@ def how_to_get(manifest: Manifest, root: Path) -> str:
     return "; or ".join(ours + sorted(ways, key=lambda way: way.startswith(("put ", "get "))))
 
 
-def _prepare(
-    ref: DatasetRef, root: Path, seed: int, progress: Progress | None
-) -> tuple[Path, bool]:
-    """The folder, and whether this call wrote all that lies in it."""
+def _prepare(ref: DatasetRef, root: Path, seed: int, progress: Progress | None) -> Path:
     final, identity = prepared_path(ref, root, seed), _identity(ref, seed)
     if ref.kind == "store" and not ref.sym:
         layout.check_sizes(final, layout.read_meta(final))
-        return final, False
+        return final
     if layout.intact(final, identity):
-        return final, False
+        return final
 
     def waiting() -> None:
         if progress is not None:
@@ -222,13 +222,13 @@ def _prepare(
 
     with graph_lock(final, waiting):
         if layout.intact(final, identity):  # another process was faster
-            return final, False
+            return final
         _check_room(ref, root, seed, _preparation(ref, root, seed, begun=True))
-        if ref.sym:  # files of its base are in it
-            return _symmetric(ref, root, final, identity, seed, progress), False
+        if ref.sym:
+            return _symmetric(ref, root, final, identity, seed, progress)
         if ref.kind in ("twin", "rmat", "rows"):
-            return _generated(ref, final, identity, seed, progress), True
-        return _imported(ref, root, final, identity, seed, progress), True
+            return _generated(ref, final, identity, seed, progress)
+        return _imported(ref, root, final, identity, seed, progress)
 
 
 def _identity(ref: DatasetRef, seed: int) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def _symmetric(
     progress: Progress | None,
 ) -> Path:
     """Union of the edges and their reverses, parallel edges merged, no new self-loops."""
-    base, _ = _prepare(ref.without_sym, root, seed, progress)
+    base = _prepare(ref.without_sym, root, seed, progress)
     meta = layout.read_meta(base)
     entries = meta["arrays"]
     origin = {"from": str(base), "topology": [entries[k]["sha256"] for k in ("indptr", "indices")]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -100,6 +101,10 @@ class Clock(Protocol):
         """Times of marks, after ``stop``."""
         ...
 
+    def passed(self, mark: Any) -> bool:
+        """Whether the work before a mark is done; waits for nothing, on any thread."""
+        ...
+
 
 class HostClock:
     """The host's clock, for work that is done when its call returns."""
@@ -118,6 +123,10 @@ class HostClock:
     def read(self, marks: Sequence[float]) -> list[float]:
         """The marks are times."""
         return list(marks)
+
+    def passed(self, mark: float) -> bool:
+        """The work was done when the mark was set."""
+        return True
 
 
 class CudaClock:
@@ -171,6 +180,13 @@ class CudaClock:
             for m in marks
         ]
 
+    def passed(self, mark: Any) -> bool:
+        """Whether the device is beyond an event; of a device that has failed it never is."""
+        try:
+            return isinstance(mark, float) or bool(mark.query())
+        except RuntimeError:
+            return False
+
 
 class _Open:
     """A span that is being measured; entered once."""
@@ -219,6 +235,17 @@ class Timeline:
         """Take in spans that another process has timed."""
         for phase, lane, batch, begin, end in spans:
             self.marks.append(((phase, lane, batch), begin, end))
+
+    def passed(self, known: int) -> int:
+        """How many spans are over, on the device too, of which ``known`` were before.
+
+        Waits for nothing, on any thread. Spans of several streams may be over in another order:
+        then it is about as many.
+        """
+        marks, clock = self.marks, self.clock
+        return bisect_left(
+            range(len(marks)), True, known, key=lambda n: not clock.passed(marks[n][2])
+        )
 
     def settle(self) -> None:
         """Wait for what is enqueued, so that it is no part of the next span."""

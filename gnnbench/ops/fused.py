@@ -191,7 +191,8 @@ class CapturedFusedMap:
             # Outside the recording, where the first launch of a kernel may load it; no seeds.
             call("fused_map_padded", *args)
             self._replayed = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._replayed):
+            # Other threads may ask meanwhile whether an event is passed.
+            with torch.cuda.graph(self._replayed, capture_error_mode="thread_local"):
                 self._place.copy_(self._host_place, non_blocking=True)
                 flat = call("fused_map_padded", *args)
                 self._host_sizes.copy_(flat[-1], non_blocking=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -45,11 +46,15 @@ class Exchange:
     sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
     under NCCL. ``traffic`` counts; ``spent`` has the seconds of rounds and ``sizes`` by purpose,
     waiting for the others in them: of a GPU its own, for the host only begins them. ``place``:
-    (rank, ranks) in a default group that is met later; nothing is exchanged before.
+    (rank, ranks) in a default group that is met later; nothing is exchanged before. ``waiting`` is
+    entered around each collective.
     """
 
     def __init__(
-        self, group: dist.ProcessGroup | None = None, place: tuple[int, int] | None = None
+        self,
+        group: dist.ProcessGroup | None = None,
+        place: tuple[int, int] | None = None,
+        waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         if place is None:
             if not dist.is_available() or not dist.is_initialized():
@@ -57,14 +62,19 @@ class Exchange:
                     "there is no process group; call torch.distributed.init_process_group first"
                 )
             place = dist.get_rank(group), dist.get_world_size(group)
-        self._group = group
+        self._group, self._waiting = group, waiting
         self.rank, self.ranks = place
         self.traffic, self.spent = Traffic(), Spent()
+
+    @contextmanager
+    def _timed(self, purpose: str, device: torch.device) -> Iterator[None]:
+        with self.spent.of(purpose, device), self._waiting():
+            yield
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
         """What each rank says to this one, of ``mine`` int64 ``[ranks]`` said to each."""
         theirs = torch.empty_like(mine)
-        with self.spent.of(purpose, mine.device):
+        with self._timed(purpose, mine.device):
             dist.all_to_all_single(theirs, mine, group=self._group)
             found: list[int] = theirs.tolist()
         self.traffic.sizes[purpose] += 1
@@ -77,7 +87,7 @@ class Exchange:
         Returns what comes, ``[sum(come), ...]``, rank by rank, ``come[q]`` rows of rank q.
         """
         got = send.new_empty(sum(come), *send.shape[1:])
-        with self.spent.of(purpose, send.device):
+        with self._timed(purpose, send.device):
             dist.all_to_all_single(got, send.contiguous(), list(come), list(to), group=self._group)
         size = send.shape[1:].numel() * send.element_size()
         self.traffic.rounds[purpose] += 1
@@ -87,7 +97,8 @@ class Exchange:
 
     def sum(self, purpose: str, tensor: Tensor) -> None:
         """Add up a tensor over all ranks, in place."""
-        dist.all_reduce(tensor, group=self._group)
+        with self._waiting():
+            dist.all_reduce(tensor, group=self._group)
         self.traffic.reduces[purpose] += 1
         self.traffic.reduced_bytes[purpose] += tensor.nbytes
 
@@ -97,7 +108,8 @@ class Exchange:
         digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") >> 2
         # One maximum over both ends: that of x, and minus the minimum.
         ends = torch.tensor([digest, -digest], device=device)
-        dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)
+        with self._waiting():
+            dist.all_reduce(ends, dist.ReduceOp.MAX, group=self._group)
         self.traffic.reduces["setup"] += 1
         self.traffic.reduced_bytes["setup"] += ends.nbytes
         if int(ends[0]) != -int(ends[1]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Collection
+from contextlib import closing
 from dataclasses import astuple, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -75,15 +76,21 @@ class Interrupted(Exception):
         self.folder = folder
 
 
-def run(request: Request, observer: Observer) -> Outcome:
-    """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``."""
+def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> Outcome:
+    """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``.
+
+    ``keeper``: that of several runs in a row, which whoever gives it closes.
+    """
     if request.resume and not request.out.is_dir():
         raise UsageError(
             f"there is no run of '{request.experiment.name}' in '{request.out}' to resume"
         )
     with folders.locked(request.out):
         try:
-            return _run_locked(request, observer)
+            if keeper is not None:
+                return _run_locked(request, observer, keeper)
+            with closing(Keeper()) as own:
+                return _run_locked(request, observer, own)
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
@@ -93,7 +100,7 @@ def run(request: Request, observer: Observer) -> Outcome:
             ) from None
 
 
-def _run_locked(request: Request, observer: Observer) -> Outcome:
+def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome:
     experiment, plan = request.experiment, request.plan
     record = _record(request)
     if request.resume:
@@ -106,7 +113,6 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
-    keeper = Keeper(path / "logs", experiment.measure.cell_timeout_s, request.environments)
     pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations)
     stopped = False
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
@@ -118,6 +124,9 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             repeated.forget(ledger)
             todo = repeated.pairs
         observer.plan(len(todo), experiment.measure.time_budget_s)
+        first = todo[0].system.dataset if todo else ""
+        timeout_s = experiment.measure.cell_timeout_s
+        keeper.serve(path / "logs", timeout_s, request.environments, first)
         _prepare(todo, plan, keeper, observer)
         for pair in todo:
             if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
@@ -140,7 +149,6 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
         write()
         raise Interrupted(path) from None
     finally:
-        keeper.close()
         ledger.close()
     rows = write()
     write_json(
@@ -152,7 +160,9 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
-            "held": keeper.facts,
+            "held": {
+                n: keeper.facts[n] for n in {r["dataset"] for r in rows} & keeper.facts.keys()
+            },
         },
     )
     # What was there when the run was planned has gone since: that counts, whoever named it.

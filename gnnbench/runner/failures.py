@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.errors import (
+    HOST_MEMORY,
     DataError,
     GnnbenchError,
     GpuMemoryError,
@@ -16,19 +17,11 @@ from gnnbench.errors import (
     MissingError,
     NoGraphError,
     UsageError,
+    lacks_gpu_memory,
+    lacks_host_memory,
 )
 
 FAILED = ("oom_gpu", "oom_host", "timeout", "crash", "incorrect", "unstable")
-HOST_MEMORY = (
-    "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
-    "failed to map segment",  # the loader of shared libraries
-)  # fmt: skip
-GPU_MEMORY = (
-    "cuda out of memory",
-    "out of memory on device",
-    "cudaerrormemoryallocation",
-    "cuda error: out of memory",
-)
 LESS_HOST_MEMORY = "take a smaller @scale or batch_size, or a machine with more memory"
 LESS_GPU_MEMORY = "take a smaller batch_size or a GPU with more memory"
 
@@ -50,17 +43,13 @@ def host_memory(error: BaseException) -> Failure | None:
     load for lack of it is not missing."""
     if isinstance(error, HostMemoryError):
         return Failure("oom_host", str(error))
-    if isinstance(error, GpuMemoryError):
-        return None
-    text = str(error).lower()
-    if isinstance(error, MemoryError) or any(mark in text for mark in HOST_MEMORY):
+    if lacks_host_memory(error):
         return Failure("oom_host", f"the host's memory is exhausted; {LESS_HOST_MEMORY}")
     return None
 
 
 def from_exception(error: BaseException) -> Failure:
     """Classify what a system raised."""
-    text = str(error).lower()
     kind = type(error).__name__
     if (short := host_memory(error)) is not None:
         return short
@@ -76,7 +65,7 @@ def from_exception(error: BaseException) -> Failure:
         return Failure("crash", str(error))
     if isinstance(error, ImportError):
         return Failure("missing_dep", f"a package does not import ({error}); install it again")
-    if kind == "OutOfMemoryError" or any(mark in text for mark in GPU_MEMORY):
+    if lacks_gpu_memory(error):
         return Failure("oom_gpu", f"the GPU's memory is exhausted; {LESS_GPU_MEMORY}")
     first = textwrap.shorten(next(iter(str(error).splitlines()), ""), 300, placeholder=" ...")
     return Failure("crash", f"{kind}: {first}" if first else kind)

@@ -16,7 +16,7 @@ from gnnbench.runner.process import WorkerFailed, WorkerProcess
 
 @dataclass
 class Keeper:
-    """One per run.
+    """One per run, or for several in a row (``serve``): what one held serves the next.
 
     A dataset is prepared, and every byte of it checked, once and in a process of its own; workers
     are told where it lies and map its files. Arrays that a cell's stages ask for
@@ -27,13 +27,19 @@ class Keeper:
     ``environments`` that their cell names.
     """
 
-    logs: Path
-    timeout_s: float
+    logs: Path = field(default_factory=Path)
+    timeout_s: float = 0.0
     environments: Environments = HERE
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # of what was held, by dataset
     _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _holder: WorkerProcess | None = None
     _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
+
+    def serve(self, logs: Path, timeout_s: float, environments: Environments, first: str) -> None:
+        """Another run, which begins with the dataset ``first``: what is held of it stays."""
+        self.logs, self.timeout_s, self.environments = logs, timeout_s, environments
+        if self._holder is not None and self._holder.cell.dataset != first:
+            self.close()
 
     def prepare(self, cell: Cell) -> Failure | None:
         """Make the cell's dataset ready; what became of it where that fails.
@@ -51,6 +57,9 @@ class Keeper:
             raise UsageError(answer["error"])
         if "error" in answer:
             return Failure("missing_data", answer["error"])
+        known = self._graphs.get(cell.dataset)
+        if known is not None and known != answer["graph"]:  # made anew since: so is what is held
+            self.close()
         self._graphs[cell.dataset] = answer["graph"]
         return None
 

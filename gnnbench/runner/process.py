@@ -18,13 +18,15 @@ from typing import Any
 import psutil
 
 from gnnbench.cell import Cell
-from gnnbench.measure import machine
+from gnnbench.measure import machine, signs
+from gnnbench.measure.signs import Stillness
 from gnnbench.runner import isolation
 from gnnbench.runner.failures import Failure, from_death
 from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.worker import STOPPED
 
 CLOSE_TIMEOUT_S = 10.0
+LOOK_S = 1.0  # between looks at a worker that does not answer
 
 
 class WorkerFailed(Exception):
@@ -204,13 +206,18 @@ class WorkerProcess:
         return result
 
     def _read_line(self, deadline: float) -> bytes | None:
-        """One line; empty at the end of the stream, None at the deadline."""
+        """One line; empty at the end of the stream, None at the deadline. Raises ``WorkerFailed``
+        where the worker is stopped by a signal and does not go on."""
         assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
+        descriptor, still = self._process.stdout.fileno(), Stillness(self.pid)
         while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            if (left := deadline - time.monotonic()) <= 0:
                 return None
+            if not select.select([descriptor], [], [], min(left, LOOK_S))[0]:
+                if still.look()[1] > signs.SILENCE_S:
+                    self.kill()
+                    raise WorkerFailed(Failure("crash", _stopped(self.log)))
+                continue
             chunk = os.read(descriptor, 1 << 16)
             if not chunk:
                 return b""
@@ -288,3 +295,10 @@ class WorkerProcess:
             if stream is not None:
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
+
+
+def _stopped(log: Path) -> str:
+    return (
+        f"the worker was stopped by a signal for {signs.SILENCE_S:g} s, and ended; see"
+        f" logs/{log.name}"
+    )

@@ -17,6 +17,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -38,8 +39,9 @@ OOM_SCORE = "800"
 class Worker:
     """State between commands."""
 
-    def __init__(self, stopped: Callable[[], None]) -> None:
+    def __init__(self, stopped: Callable[[], None], stuck: Callable[[BaseException], None]) -> None:
         self._stopped = stopped  # tells the runner at once: its clock decides
+        self._stuck = stuck  # tells the runner why a command has no other answer
         self.clock = FrameworkClock()
         self.system: Any = None
         self.verified = False  # whether the suite's own gate and audit look at the work
@@ -64,6 +66,7 @@ class Worker:
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(cell.threads)
         self.system = found.build(cell, graph)
+        self.system.stuck = self._stuck
         facts = {} if graph is None else graph_facts(graph)
         import_s = self.clock.seconds
         return {"facts": facts, "open_s": age_s() - import_s, "import_s": import_s}
@@ -88,7 +91,7 @@ class Worker:
 
         Returns their addresses by array, and what they are like.
         """
-        from gnnbench.data.store.reader import stamp
+        from gnnbench.data.store.seal import stamp
         from gnnbench.runner.hold import address_of, array_holder, told
 
         folder = Path(command["folder"])
@@ -252,12 +255,31 @@ def _settle(arguments: dict[str, Any]) -> None:
 
 def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
     """Answer commands until ``close`` or the end of the stream."""
+    asked, answering = threading.Event(), threading.Lock()
 
     def stopped() -> None:
         answers.write(STOPPED)
         answers.flush()
 
-    worker = Worker(stopped)
+    def failed(error: BaseException) -> dict[str, Any]:
+        from gnnbench.runner.failures import from_exception
+
+        return {"ok": False, **from_exception(error).to_json()}
+
+    def answer_by(answer: dict[str, Any]) -> None:
+        sys.stderr.flush()
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+    def stuck(error: BaseException) -> None:
+        """On any thread: the command in progress is answered, and the process, of no use, ends."""
+        with answering:
+            if asked.is_set():
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+                answer_by(failed(error))
+                os._exit(1)
+
+    worker = Worker(stopped, stuck)
     ops = {
         "ask": worker.ask,
         "prepare": worker.prepare,
@@ -282,18 +304,17 @@ def serve(commands: IO[bytes], answers: IO[bytes]) -> None:
         "close": worker.close,
     }
     for line in commands:
+        asked.set()
         command = json.loads(line)
         answer: dict[str, Any]
         try:
             answer = {"ok": True, "result": ops[command["op"]](command)}
         except Exception as error:
-            from gnnbench.runner.failures import from_exception
-
-            answer = {"ok": False, **from_exception(error).to_json()}
+            answer = failed(error)
             traceback.print_exc()
-        sys.stderr.flush()
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        with answering:
+            asked.clear()
+            answer_by(answer)
         if command["op"] == "close":
             return
 

@@ -21,6 +21,8 @@ WHERE = {
     "naive": "of requests: a warp's 128 bytes at a time from where a row begins",
     "aligned": "of requests: the same, shifted to whole lines (PyTorch-Direct)",
     "lines": "of requests: the lines that a row lies in, each asked for once",
+    "samplers": "of ranks: those that sample for others (schedule=factored)",
+    "trainers": "of ranks: those that fetch and train (schedule=factored)",
     "held": "of memory: the host's that a run holds for a GPU, for all lives; else the device's",
     "0.9": "of what was learnt: the validation accuracy that was to be reached, as it was stated",
 }
@@ -158,8 +160,9 @@ RANK_BUSY = {
     )
 }  # fmt: skip
 IMBALANCE = measure(
-    "rank_imbalance", "1", "the slowest rank's sampling and memory IO over the mean of all ranks"
-)
+    "rank_imbalance", "1",
+    "the slowest rank's sampling and memory IO over the mean of all ranks, or of those of a role",
+)  # fmt: skip
 REDUCE_BYTES = measure("reduce_bytes", "B", "bytes of gradients given to all-reduces by all ranks")
 REDUCE_TIME = measure(
     "reduce_time_s", "s", "a rank's time in all-reduces, waiting for the others in it"

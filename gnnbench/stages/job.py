@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,12 +17,18 @@ if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.stages.peers import Peers
 
 
+def nobody(error: BaseException) -> None:
+    """Nobody else can end what hangs here."""
+
+
 @dataclass(frozen=True)
 class Job:
     """A cell's settings, its graph, and where its stages count what they do.
 
     ``held`` is how many results of its feature store must be valid at a time; ``peers`` are the
-    ranks that are built beside this one, None where there are none.
+    ranks that are built beside this one, None where there are none. ``stuck`` is called on another
+    thread where processes of the schedule are lost and the caller's thread does not come to know of
+    it, with what it would raise.
     """
 
     cell: Cell
@@ -29,6 +36,7 @@ class Job:
     counts: Counts
     held: int = 1
     peers: Peers | None = None
+    stuck: Callable[[BaseException], None] = nobody
 
     @cached_property
     def device(self) -> torch.device:

@@ -1,7 +1,8 @@
 """``dgl``: the real DGL, its sampler, its fetch and its layers.
 
-``sampler.id_type`` is int64 by default, for DGL 1.1.3's fused sampler loses edges on int32 graphs
-from its second call on; asked for, that setting ends as ``incorrect``.
+Where the host draws, ``sampler.id_type`` is int64 by default, for DGL 1.1.3's fused sampler loses
+edges on int32 graphs from its second call on; asked for, that setting ends as ``incorrect``. Where
+a GPU draws, ids are int32 if the graph's edges fit.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gnnbench.check import gate
+from gnnbench.check import rows as check_rows
 
 IDS = torch.tensor([4, 0, 6, 6, 2], dtype=torch.int32)
 
@@ -21,7 +22,7 @@ def look(features, rows, ids=IDS):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("piece", [1, 24, 1 << 23])  # bytes: a row at a time, two, all
 def test_every_bit_of_every_row_counts(dtype, piece, monkeypatch):
-    monkeypatch.setattr(gate, "PIECE", piece)
+    monkeypatch.setattr(check_rows, "PIECE", piece)
     features = table(dtype)
     right = features[IDS.long()]
     look(features, right)
@@ -64,3 +65,10 @@ def test_rows_that_are_not_contiguous():
     rows = features[IDS.long()].t().contiguous().t()
     look(features, rows)
     look(features, features[IDS.long()].repeat_interleave(2, 0)[::2])
+
+
+@pytest.mark.parametrize("bad", [-1, 7])
+def test_ids_that_are_none_of_the_table_s_are_a_fault(bad):
+    ids = torch.tensor([0, bad])
+    with pytest.raises(gate.Fault):
+        look(table(), table()[[0, bad % 7]], ids)

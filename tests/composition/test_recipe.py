@@ -122,7 +122,7 @@ def test_stages_for_a_cpu_are_a_tuple_of_stages(given):
         ({"fused": True}, "has no setting 'fused'"),
         ({"sampler": "dgl", "sampler.fused": "maybe"}, "cannot be maybe; it is true or false"),
         ({"sampler": "dgl", "sampler.fused": 1}, "cannot be 1; it is true or false"),
-        ({"sampler": "dgl", "sampler.id_type": "int16"}, "it is int64 or int32"),
+        ({"sampler": "dgl", "sampler.id_type": "int16"}, "it is default, int64, int32 or fit"),
     ],
 )
 def test_wrong_settings_say_what_is_wrong(settings, words):

@@ -6,6 +6,7 @@ import compose
 import pytest
 import torch
 
+from gnnbench.composition import composed
 from gnnbench.data.prepare import load_dataset
 
 pytestmark = pytest.mark.gpu
@@ -93,4 +94,22 @@ def test_dgl_is_looked_at_by_the_same_allocator(graph):
     system, held, most, _ = look(graph, {}, "dgl")
     peak = held.pop("epoch")
     assert sum(held.values()) == peak and held["topology"] > 0 and most["blocks"] > ROUNDED
+    system.close()
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io", "compute"])
+def test_what_an_audit_takes_is_no_peak_of_the_system(until, graph, monkeypatch):
+    """Neither of the epoch that it is of nor of a later one."""
+    ballast = 1 << 28
+    recount = composed.recount
+
+    def heavy(*given):
+        torch.empty(ballast, dtype=torch.uint8, device="cuda")
+        return recount(*given)
+
+    monkeypatch.setattr(composed, "recount", heavy)
+    system = compose.make(graph, device="cuda", batch_size=512, max_batches=3, until=until)
+    first, second = (compose.run(system, epoch) for epoch in range(2))
+    assert first.ok and second.ok
+    assert 0 < first.peak_alloc_bytes <= second.peak_alloc_bytes < ballast
     system.close()

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -246,6 +246,33 @@ def test_lives_share_one_copy_and_the_last_one_frees_it(tmp_path):
         for worker in workers:
             worker.kill()
     assert wait_until(lambda: users(inode) == set())
+
+
+def test_what_one_run_holds_serves_the_next_of_the_same_dataset(tmp_path):
+    first = cell_of(tmp_path, "cuda")
+    other = replace(first, dataset="products~twin@0.002")
+    addresses = []
+    with closing(Keeper()) as kept:
+        for run, cell in enumerate((first, first, other)):
+            (logs := tmp_path / str(run)).mkdir()
+            kept.serve(logs, 60.0 + run, kept.environments, cell.dataset)
+            assert (kept._holder is not None) == (run == 1)
+            assert kept.prepare(cell) is None
+            addresses.append(kept.graph(cell)["held"]["features"])
+            assert (logs / f"prepare-{cell.id}.log").exists()
+            assert kept.timeout_s == 60.0 + run
+        assert kept.facts.keys() == {DATASET, other.dataset}
+    assert addresses[0] == addresses[1] != addresses[2]
+
+
+def test_a_graph_that_was_made_anew_is_held_anew(tmp_path, monkeypatch):
+    cell = cell_of(tmp_path, "cuda")
+    with closing(Keeper(tmp_path, 60.0)) as kept:
+        assert kept.prepare(cell) is None
+        kept.graph(cell)
+        assert kept.prepare(cell) is None and kept._holder is not None
+        kept._graphs[DATASET] = {**kept._graphs[DATASET], "stamp": "another"}
+        assert kept.prepare(cell) is None and kept._holder is None
 
 
 RUNNER = """

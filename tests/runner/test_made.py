@@ -11,7 +11,8 @@ from test_keeper import cell_of, users, wait_until
 
 from gnnbench.data.prepare import load_dataset, prepare
 from gnnbench.data.store import layout
-from gnnbench.data.store.reader import open_graph, stamp, verify
+from gnnbench.data.store.reader import open_graph, verify
+from gnnbench.data.store.seal import stamp
 from gnnbench.errors import DataError, UsageError
 from gnnbench.runner import hold
 from gnnbench.runner.keeper import Keeper

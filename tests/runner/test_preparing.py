@@ -67,7 +67,7 @@ def test_memory_that_is_short_while_preparing_is_not_missing_data(monkeypatch):
 
     monkeypatch.setattr("gnnbench.data.prepare.prepare_verified", prepare_verified)
     with pytest.raises(HostMemoryError):
-        Worker(lambda: None).prepare({"dataset": BIG})
+        Worker(lambda: None, lambda _: None).prepare({"dataset": BIG})
 
 
 def test_a_package_that_does_not_import_for_lack_of_memory_is_not_missing(fakes, monkeypatch):

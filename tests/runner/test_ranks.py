@@ -6,8 +6,10 @@ import signal
 import psutil
 import pytest
 
+from gnnbench.measure import signs
 from gnnbench.ops.interprocess import NAME
 from gnnbench.overrides import Overrides
+from gnnbench.runner import process
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.process import WorkerFailed
@@ -83,6 +85,19 @@ def test_a_killed_rank_is_the_workers_failure_and_a_new_life_goes_on(started):
     worker.kill()
     again = started()
     assert again.timed("epoch", epoch=5) and again.call("audit", epoch=5)["ok"]
+
+
+def test_a_worker_that_is_stopped_is_ended_with_its_ranks(started, monkeypatch):
+    """Nobody below it can tell: it is rank 0."""
+    worker = started()
+    ranks = ranks_of(worker)
+    os.kill(worker.pid, signal.SIGSTOP)
+    monkeypatch.setattr(signs, "SILENCE_S", 1.0)
+    monkeypatch.setattr(process, "LOOK_S", 0.2)
+    with pytest.raises(WorkerFailed, match="stopped by a signal for 1 s") as told:
+        worker.timed("epoch", epoch=5)
+    assert told.value.failure.status == "crash"
+    assert gone(ranks) and not worker.alive
 
 
 def test_a_killed_sampler_is_the_workers_failure_and_leaves_nothing(started):

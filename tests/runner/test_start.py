@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from gnnbench.data.prepare import prepare
-from gnnbench.data.store.reader import open_graph, stamp
+from gnnbench.data.store.reader import open_graph
+from gnnbench.data.store.seal import stamp
 from gnnbench.errors import DataError
 from gnnbench.overrides import Overrides
 from gnnbench.results.reader import read_csv
@@ -37,7 +38,7 @@ def test_a_baseline_worker_imports_only_what_it_uses(tmp_path):
     assert keeper.prepare(cell) is None
     code = (
         "import json, sys;"
-        " from gnnbench.runner.worker import Worker; w = Worker(lambda: None);"
+        " from gnnbench.runner.worker import Worker; w = Worker(lambda: None, lambda _: None);"
         " c = json.load(sys.stdin);"
         " w.open(c); w.setup({}); print(*sys.modules)"
     )

@@ -125,7 +125,7 @@ REFUSED = set(sys.argv[1].split(","))
 sys.meta_path.insert(0, Refuse)
 from gnnbench.runner.answers import ANSWERS
 from gnnbench.runner.worker import Worker
-w, told = Worker(lambda: None), json.load(sys.stdin)
+w, told = Worker(lambda: None, lambda _: None), json.load(sys.stdin)
 ANSWERS["describe"]()
 assert ANSWERS["available"](told["cell"]) == {"failure": None}
 w.open(told)

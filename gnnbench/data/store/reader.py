@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.data.store import layout
+from gnnbench.data.store.seal import break_seal, seal, settled, stamp
 from gnnbench.data.store.validate import validate
 from gnnbench.errors import DataError
 
@@ -25,6 +26,7 @@ class VerifyReport:
     files: int
     bytes: int
     problems: tuple[str, ...]
+    unsealed: str = ""  # why later runs check every byte again
 
     @property
     def ok(self) -> bool:
@@ -35,30 +37,12 @@ class VerifyReport:
     def message(self) -> str:
         """One sentence for the user."""
         if self.ok:
-            return f"{self.path}: {self.files} files, {self.bytes} bytes, all checksums agree"
+            seal = f"; not sealed ({self.unsealed}), so every run checks them" * bool(self.unsealed)
+            return f"{self.path}: {self.files} files, {self.bytes} bytes, all checksums agree{seal}"
         return (
             f"{self.path} is damaged: {'; '.join(self.problems)}; "
             "delete the folder and prepare the dataset again"
         )
-
-
-def stamp(path: str | Path) -> dict[str, list[int]]:
-    """Inode, size and time of the last change of each file of a prepared graph.
-
-    Taken before ``verify``, it tells later that nothing has been touched since. Raises
-    ``DataError`` where a file is missing.
-    """
-    folder = Path(path)
-    entries = layout.read_meta(folder)["arrays"]
-    names = [layout.file_of(folder, a) for a, e in entries.items() if not layout.is_made(e)]
-    found = {}
-    for file in (folder / layout.META, *names):
-        try:
-            stat = file.stat()
-        except OSError as error:
-            raise DataError(f"cannot read {file} ({error.strerror}); prepare it again") from None
-        found[file.name] = [stat.st_ino, stat.st_size, stat.st_ctime_ns]
-    return found
 
 
 def open_graph(
@@ -93,7 +77,7 @@ def open_graph(
 
 
 def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
-    """Recompute every checksum and name each file that changed.
+    """Recompute every checksum, name each file that changed, and seal the graph or break its seal.
 
     Raises ``MissingError`` where there is no graph; damage is reported, not raised.
     """
@@ -102,6 +86,10 @@ def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
         meta = layout.read_meta(folder)
     except DataError:
         return VerifyReport(folder, 1, 0, (f"{layout.META} changed or cannot be read",))
+    try:
+        seen = settled(folder)
+    except DataError:  # a file is missing, which is told below
+        seen = None
     problems, size = [], (folder / layout.META).stat().st_size
     stored = {a: e for a, e in meta["arrays"].items() if not layout.is_made(e)}
     with ThreadPoolExecutor() as pool:
@@ -112,7 +100,10 @@ def verify(path: str | Path, progress: Progress | None = None) -> VerifyReport:
             problems += [problem] if problem else []
             if progress is not None:
                 progress(f"verify {array}", have, have)
-    return VerifyReport(folder, 1 + len(stored), size, tuple(problems))
+    if problems or seen is None:
+        break_seal(folder)
+        return VerifyReport(folder, 1 + len(stored), size, tuple(problems))
+    return VerifyReport(folder, 1 + len(stored), size, (), seal(folder, seen))
 
 
 def _look(file: Path, entry: Mapping[str, Any]) -> tuple[int, str]:

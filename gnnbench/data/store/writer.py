@@ -17,6 +17,7 @@ import numpy as np
 
 from gnnbench.data.store import layout
 from gnnbench.data.store.csc import is_symmetric
+from gnnbench.data.store.seal import seal, settled
 from gnnbench.data.store.validate import validate
 from gnnbench.errors import DataError, UsageError
 from gnnbench.version import __version__
@@ -109,6 +110,7 @@ class GraphWriter:
         self._fingerprint = json.loads(json.dumps(fingerprint))
         self._arrays: dict[str, dict[str, Any]] = {}
         self._finished = False
+        self._linked = False  # to what another graph's checksums are of
         self._writing: str | None = None
         self._pool = ThreadPoolExecutor(4)  # of what the disk is asked to keep, beside all else
         self._syncing: list[Future[None]] = []
@@ -226,6 +228,7 @@ class GraphWriter:
         if layout.is_made(entry):
             return self.declare(name, entry["dtype"], tuple(entry["shape"]), entry["made"])
         self._check_name(name, entry["dtype"])
+        self._linked = True
         origin, target = layout.file_of(source, name), layout.file_of(self.folder, name)
         target.unlink(missing_ok=True)
         with writing_to(self.final.parent):
@@ -236,7 +239,9 @@ class GraphWriter:
         self._complete(name, entry["dtype"], tuple(entry["shape"]), entry["sha256"])
 
     def finish(self, *, name: str, num_classes: int, **about: Any) -> Path:
-        """Check everything, write ``meta.json`` and move the folder to its final name.
+        """Check everything, write ``meta.json``, seal, and move the folder to its final name.
+
+        What has files of another graph is not sealed: nobody has read them for it.
 
         ``about`` goes into ``meta.json`` as it is: ``source``, ``licence``, ``symmetric`` (found
         out where not given), ``features``, ``labels``, ``split``, ``seed``, ``notes`` ...
@@ -278,6 +283,8 @@ class GraphWriter:
                 file.write(layout.meta_text(meta))
                 _sync(file.fileno())
             (self.folder / "state.json").unlink(missing_ok=True)
+            if not self._linked:  # every checksum is of what was written here
+                seal(self.folder, settled(self.folder))
             _sync_folder(self.folder)
             _replace_folder(self.folder, self.final)
         self._finished = True

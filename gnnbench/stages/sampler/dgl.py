@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Self  # of Python 3.11: workers run on 3.10 too
 
 ID_TYPES = {"int64": torch.int64, "int32": torch.int32}
+FIT = "fit"
 PIECE = 1 << 24  # ids sent to a device at a time
 
 
@@ -35,8 +36,9 @@ class DglSampler(SamplerSpec):
     and the blocks are copied there, as DGL's ``DataLoader`` does of a graph on the CPU.
 
     DGL 1.1.3's fused sampler with int32 ids does not reset its map between calls and draws fewer
-    edges from the second call on; with int64 ids it is right, and that is the default here. The
-    broken setting can be asked for: the gate ends it as ``incorrect``.
+    edges from the second call on; with int64 ids it is right, and that is the host's default here.
+    The broken setting can be asked for: the gate ends it as ``incorrect``. DGL's kernels of a GPU
+    are right with either, and narrower ids are less to read: there ids are int32 where they fit.
     """
 
     name: ClassVar[str] = "dgl"
@@ -46,7 +48,12 @@ class DglSampler(SamplerSpec):
     fused: bool = option(
         True, "the fused sampler; false: sample_neighbors and to_block by hop", (True, False)
     )
-    id_type: str = option("int64", "id type of DGL's graph", tuple(ID_TYPES))
+    id_type: str = option(
+        DEFAULT,
+        "id type of DGL's graph; fit: int32 below 2^31 edges, else int64 (default where a GPU"
+        " draws); int64: the host's default",
+        (DEFAULT, *ID_TYPES, FIT),
+    )
     topology: str = option(
         DEFAULT,
         "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
@@ -62,7 +69,19 @@ class DglSampler(SamplerSpec):
     def resolved(self, device: str) -> Self:
         """The same with every default put in."""
         known = ("cpu",) if device == "cpu" else TOPOLOGIES
-        return replace(super().resolved(device), topology=self._chosen("topology", known))
+        topology = self._chosen("topology", known)
+        ids = ("int64", "int32", FIT) if topology == "cpu" else (FIT, "int64", "int32")
+        return replace(
+            super().resolved(device), topology=topology, id_type=self._chosen("id_type", ids)
+        )
+
+    def ids_of(self, edges: int) -> torch.dtype:
+        """Of a graph with so many edges; ``self`` is resolved. Raises ``UnsupportedError``."""
+        fits = torch.int32 if edges < 2**31 else torch.int64
+        found = fits if self.id_type == FIT else ID_TYPES[self.id_type]
+        if found is torch.int32 is not fits:
+            raise UnsupportedError("a graph of 2^31 edges or more needs sampler.id_type=int64")
+        return found
 
     def picks_on(self, device: str) -> tuple[str, ...]:
         """DGL does not let one choose."""
@@ -79,9 +98,8 @@ class DglStage(SamplerStage):
     def __init__(self, spec: DglSampler, job: Job) -> None:
         super().__init__(spec, job)
         dgl = self._dgl = import_dgl()
-        id_type, graph = ID_TYPES[spec.id_type], job.graph
-        if id_type is torch.int32 and graph.num_edges >= 2**31:
-            raise UnsupportedError("a graph of 2^31 edges or more needs sampler.id_type=int64")
+        graph = job.graph
+        id_type = spec.ids_of(graph.num_edges)
         own, no_ids = spec.topology == "uva", torch.empty(0, dtype=graph.indices.dtype)
         arrays = (graph.indptr, graph.indices, no_ids)
         if spec.topology == "gpu":

@@ -1,7 +1,8 @@
 """The desk at which samplers and trainers ask: a thread of rank 0 that answers by ``Tasks``.
 
-Each rank has a line to it, a socket. It sees at once that a process has ended, and after a silence
-that one hangs; then it tells all who ask, so that nobody waits for a batch that nobody draws.
+Each rank has a line to it, a socket. It sees at once that a process has ended, and is told of one
+that hangs (``gnnbench.stages.schedule.watch``); then it tells all who ask, so that nobody waits for
+a batch that nobody draws.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from gnnbench.lost import LostError
 from gnnbench.minibatch import MiniBatch
-from gnnbench.stages.schedule import ranks
 from gnnbench.stages.schedule.places import Places, Room
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.tasks import Dealt, Tasks
@@ -92,10 +93,6 @@ class Lost:
     why: str
 
 
-class LostError(RuntimeError):
-    """Another rank has ended, or does not answer."""
-
-
 class Line:
     """A rank's end of its line. One thread asks; any may say something."""
 
@@ -157,6 +154,12 @@ class Desk:
         self._thread = threading.Thread(target=self._run, name=NAME, daemon=True)
         self._thread.start()
 
+    def lose(self, why: str) -> None:
+        """Tell all who ask that the epoch cannot be finished; on any thread."""
+        if self._thread is not None:
+            with suppress(GoneError, OSError):  # the epoch is over
+                send(self._stop, Lost(why))
+
     def end(self) -> None:
         """Wait for its end, or bring it about."""
         if self._thread is None:
@@ -176,12 +179,10 @@ class Desk:
     def _serve(self) -> None:
         asked = dict(zip(self._lines.values(), self._lines, strict=True))
         while asked:
-            ready = wait([*asked, self._stopped], ranks.SILENCE_S)
+            ready = wait([*asked, self._stopped])
             if self._stopped in ready:
-                return
-            if not ready:
-                silence = f"within {ranks.SILENCE_S:g} s"
-                self._lose(f"{self._tasks.owing()} did not come for a batch {silence}: it hangs")
+                with suppress(GoneError):
+                    self._lose(receive(self._stopped).why)
                 return
             for connection in ready:
                 assert isinstance(connection, Connection)

@@ -30,13 +30,15 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.allocation import Allocation, allocate
 from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.busy import count_busy, count_imbalance
 from gnnbench.stages.schedule.desk import Desk, Line, pair
 from gnnbench.stages.schedule.executor import LINE, Executor, Roles, Worked
-from gnnbench.stages.schedule.leader import Leader, rank_phases
+from gnnbench.stages.schedule.leader import Leader
 from gnnbench.stages.schedule.places import Places
 from gnnbench.stages.schedule.ranks import Measure, Measured
 from gnnbench.stages.schedule.tasks import Pace, Step, Tasks
 from gnnbench.stages.schedule.united import United
+from gnnbench.stages.schedule.watch import Loss
 
 # Of one process that takes the same steps: sums in another order lead weights apart, on a GPU
 # atomics do as well. One trainer's gradients left out are beyond both.
@@ -56,7 +58,7 @@ class Dispatcher(Leader, Executor):
         self._pace = Pace()
         self._lines: dict[int, Connection] = {}
         self._places = Places(queue)
-        self._desk = Desk(self._lines, self._places, self._broken)
+        self._desk = Desk(self._lines, self._places, self._abort)
         self._measured: Measured | None = None
         self._batches = 0
         self._looked: _Looked | None = None  # the last epoch, where every batch was looked at
@@ -69,14 +71,14 @@ class Dispatcher(Leader, Executor):
         self._lines[rank], theirs = pair()
         return {LINE: theirs}
 
-    def _join(self, port: int) -> Roles:
+    def _join(self) -> Roles:
         found = self._allocated() if self._auto else self._wanted
-        return Roles(port, found.trainers, self._depth, self._standby)
+        return Roles(found.trainers, self._depth, self._standby)
 
     def _allocated(self) -> Allocation:
         """By an epoch of the last rank, which has all stages. This rank trains in any case."""
         self._tell(Measure(self.ranks - 1))
-        took: Measured = self._answers(None)[-1]
+        took: Measured = self._answers()[-1]
         self._measured = took
         fetch, train = took.memory_io_s, took.compute_s
         train_s = max(fetch, train) if self._depth else fetch + train
@@ -139,29 +141,24 @@ class Dispatcher(Leader, Executor):
         return []
 
     def _tell_of(self, ranks: list[list[Span]]) -> None:
-        rank_phases(self._job.counts, ranks)
+        """Samplers fetch nothing and Trainers draw nothing: how uneven they are is told by role."""
+        counts, trainers = self._job.counts, self.roles.trainers
+        count_busy(counts, ranks)
+        roles = {"samplers": range(trainers, self.ranks), "trainers": range(trainers)}
+        count_imbalance(counts, ranks, roles)
 
     def _unite(self, ranks: list[Any]) -> United:
         return unite(ranks, self._batches)
 
-    def _broken(self) -> None:
-        """End collectives that wait on a GPU for a rank that does not come: the host could not."""
-        if self.group is not None and self._job.device.type == "cuda":
-            self.group.abort()
+    def _lost(self, loss: Loss) -> None:
+        super()._lost(loss)
+        self._desk.lose(loss.why or f"rank {loss.rank} has ended")
 
-    def _silent(self) -> bool:
-        return False  # the desk sees who asks for nothing
-
-    def _give_up(self, error: BaseException) -> Any:
+    def _leave(self) -> None:
         try:
-            return super()._give_up(error)
+            super()._leave()
         finally:
             self._release()
-
-    def close(self) -> None:
-        """End all ranks, and free the queue."""
-        super().close()
-        self._release()
 
     def _release(self) -> None:
         self._desk.end()

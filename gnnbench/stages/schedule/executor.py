@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gnnbench.cell import Until
 from gnnbench.errors import UnsupportedError
+from gnnbench.lost import LostError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, MiniBatch, Sizes
 from gnnbench.stages.counts import (
@@ -26,6 +27,7 @@ from gnnbench.stages.counts import (
     Counts,
 )
 from gnnbench.stages.job import Job
+from gnnbench.stages.peers import Peers
 from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.desk import (
@@ -35,14 +37,14 @@ from gnnbench.stages.schedule.desk import (
     Full,
     GiveUp,
     Line,
-    LostError,
     Share,
     Taken,
     Want,
 )
+from gnnbench.stages.schedule.group import Group
 from gnnbench.stages.schedule.handed import Layout
 from gnnbench.stages.schedule.places import Shelf
-from gnnbench.stages.schedule.ranks import Group, Join, Part, weights_of
+from gnnbench.stages.schedule.ranks import Join, Part, weights_of
 
 LINE = "line"  # the socket of a rank to the desk
 
@@ -124,14 +126,17 @@ class Executor(Part):
         """Whether it is a Sampler."""
         return self.rank >= self.roles.trainers
 
-    def meet(self, store: Any, job: Job, word: Join) -> None:
+    def meet(self, peers: Peers, job: Job, word: Join) -> None:
         """Join the others; teams are the first ranks, as many as may train together."""
         assert isinstance(word, Roles)
         self.roles = word
         most = self.ranks if word.standby else word.trainers
         teams = range(max(word.trainers, 2), most + 1)
-        self.group = Team(self.rank, self.ranks, store, job.device, job.counts, tuple(teams))
         self._counts: Counts = job.counts
+        self.group = Team(
+            self.rank, self.ranks, job.device, job.counts, peers.pulse, tuple(teams)
+        )  # fmt: skip
+        self.group.meet(peers.store)
         self._shelf = Shelf(job.device)
 
     def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
@@ -203,8 +208,10 @@ class Executor(Part):
 
     def ask(self, word: Any) -> Any:
         """The desk's answer; the time until it is there counts as waiting for the queue."""
+        assert self.group is not None
         began = time.perf_counter()
-        answer = self.line.ask(word)
+        with self.group.pulse.waiting():
+            answer = self.line.ask(word)
         self._counts.add("schedule", RANK_WAIT, time.perf_counter() - began, str(self.rank))
         return answer
 

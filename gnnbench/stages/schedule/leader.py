@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
@@ -22,28 +24,26 @@ from torch import Tensor
 from gnnbench import bootstrap
 from gnnbench.cell import Until
 from gnnbench.errors import GnnbenchError, UnsupportedError
+from gnnbench.lost import LostError, is_late, is_lost
+from gnnbench.measure import signs
 from gnnbench.measure.machine import oom_kills
 from gnnbench.measure.timeline import Span, Timeline, sweep
 from gnnbench.stages.counts import (
     AGAIN_EDGES,
     AGAIN_NODES,
-    IMBALANCE,
     MEASURES,
-    RANK_BUSY,
     RANK_IDLE,
     RANK_PEAK,
-    Counts,
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
+from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.stages.schedule.base import FLAT, Stages
-from gnnbench.stages.schedule.desk import LostError
+from gnnbench.stages.schedule.busy import count_busy, count_imbalance
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.outlook import counted, floors
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
-    HOST,
-    SILENCE_S,
     Audit,
     Ceilings,
     Compare,
@@ -54,17 +54,15 @@ from gnnbench.stages.schedule.ranks import (
     Start,
     own_bytes,
 )
-from gnnbench.stages.schedule.split import NONE, Split
+from gnnbench.stages.schedule.split import Split
 from gnnbench.stages.schedule.united import United, unite
+from gnnbench.stages.schedule.watch import SETTLE_S, Loss, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
 FOLLOWER = "gnnbench.composition.follower"
-END_S = 10.0
-WATCH_S = 0.2  # between looks at whether all ranks are alive
-# In errors of a rank that lost another.
-BROKEN = ("gloo", "Gloo", "NCCL", "Dist", "onnection", LostError.__name__)
+END_S = 5.0  # that ranks may take to end, all together
 
 
 class RankDiedError(GnnbenchError):
@@ -74,54 +72,78 @@ class RankDiedError(GnnbenchError):
 class Leader(Part):
     """Rank 0, in the process that made the object; the others are its children, built with it.
 
-    An exception of a rank is raised here; where one has died or is silent ``RankDiedError`` is, or
+    An exception of a rank is raised here; where one has died or hangs ``RankDiedError`` is, or
     ``MemoryError`` where the kernel killed it for lack of memory. Then all ranks are ended. Each
     rank has an equal part of the threads while an epoch runs.
     """
+
+    peers: Peers
 
     def __init__(
         self, job: Job, ranks: int, split: Split | None = None, gradients: str = FLAT
     ) -> None:
         super().__init__(0, ranks, gradients)
         self._split = split
-        self._job, self._all_threads = job, torch.get_num_threads()
+        self._all_threads = torch.get_num_threads()
         self._threads = max(self._all_threads // ranks, 1)
         self._oom_kills = oom_kills()
         self._ranks: list[tuple[subprocess.Popen[bytes], Connection]] = []
-        self._failed: Exception | None = None
+        self._failed: Failed | None = None
         self._stamp: tuple[int, ...] | None = None  # of the trainer, at the last epoch's end
         if dist.is_initialized():
             raise UnsupportedError(
                 "ranks train one system in a process, and another has a group of ranks already;"
                 " close that first"
             )
-        first = 0
+        if job.device.type == "cuda" and (there := torch.cuda.device_count()) < ranks:
+            raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
+        if split is not None and job.graph.path is not None:
+            # Once for all: ranks that wait for a partition could not be told from ones that hang.
+            from gnnbench.stages.schedule.partitioned import partition_of
+
+            partition_of(job.graph, ranks, split)
+        self._board = Board(ranks)
+        own = Pulse(self._board, 0)
+        self.peers = Peers.first(ranks, self._still, own)
+        self._job = replace(job, peers=self.peers)
+        own.now(WORKS)
+        processes: list[subprocess.Popen[bytes]] = []
+        self._watch = Watch(self._board, own, processes, lost=self._lost, stuck=self._stuck)
+        try:
+            for rank in range(1, ranks):
+                Pulse(self._board, rank).now(WORKS)
+                self._ranks.append(self._started(rank))
+                processes.append(self._ranks[-1][0])
+            self._watch.begin()
+            for rank in range(1, ranks):
+                self._say(rank, sys.path)
+                self._say(rank, self._start(rank))
+        except BaseException as error:
+            self._give_up(error)
+
+    def _start(self, rank: int) -> Start:
+        job, device = self._job, None
         if job.device.type == "cuda":
-            first = job.device.index or 0
-            if (there := torch.cuda.device_count()) < ranks:
-                raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
-        self.peers = Peers.first(ranks, self._all_there)
-        for rank in range(1, ranks):
-            self._ranks.append(self._started(rank))
-            number = None
-            if job.device.type == "cuda":
-                number = (first + rank) % torch.cuda.device_count()
-            start = Start(
-                self.peers.port, job.cell, job.graph, rank, ranks, self._threads, number, split
-            )
-            self._say(rank, sys.path)
-            self._say(rank, start)
+            device = ((job.device.index or 0) + rank) % torch.cuda.device_count()
+        return Start(
+            self.peers.port, job.cell, job.graph, rank, self.ranks, self._threads, device,
+            self._split,
+        )  # fmt: skip
 
     def _started(self, rank: int) -> tuple[subprocess.Popen[bytes], Connection]:
         ours, theirs = socket.socketpair()
         more = self._more_sockets(rank)
-        told = {"parent": os.getpid(), "socket": theirs.fileno()}
-        told |= {name: one.fileno() for name, one in more.items()}
+        sockets = {name: one.fileno() for name, one in more.items()}
+        told = {
+            "parent": os.getpid(), "socket": theirs.fileno(), "rank": rank, "ranks": self.ranks,
+            "board": self._board.descriptor, "more": sockets,
+        }  # fmt: skip
+        given = [theirs.fileno(), self._board.descriptor, *sockets.values()]
         with theirs:
             process = subprocess.Popen(
                 [*bootstrap.command(sys.executable, FOLLOWER), json.dumps(told)],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), *(one.fileno() for one in more.values())],
+                pass_fds=given,
             )
         for one in more.values():
             one.close()
@@ -131,9 +153,9 @@ class Leader(Part):
         """Ends of sockets that a rank is given beside its own, by name."""
         return {}
 
-    def _join(self, port: int) -> Join:
+    def _join(self) -> Join:
         """The word by which ranks meet; all are built."""
-        return Join(port)
+        return Join()
 
     def _unite(self, ranks: list[Any]) -> United:
         """What ranks tell of the last epoch, put together."""
@@ -141,10 +163,8 @@ class Leader(Part):
 
     def _tell_of(self, ranks: list[list[Span]]) -> None:
         """Count what the ranks' spans of an epoch tell."""
-        rank_phases(self._job.counts, ranks)
-        work = [sum(s.end - s.begin for s in some if s.phase != "compute") for some in ranks]
-        if sum(work):
-            self._job.counts.add("schedule", IMBALANCE, max(work) * len(work) / sum(work))
+        count_busy(self._job.counts, ranks)
+        count_imbalance(self._job.counts, ranks, {"": range(self.ranks)})
 
     @property
     def pids(self) -> list[int]:
@@ -170,15 +190,12 @@ class Leader(Part):
         if self.group is not None:
             return
         try:
-            self._answers(None)
-            store = dist.TCPStore(
-                HOST, 0, self.ranks, is_master=True, wait_for_workers=False,
-                timeout=timedelta(seconds=SILENCE_S),
-            )  # fmt: skip
-            word = self._join(store.port)
+            self._answers()
+            word = self._join()
             self._tell(word)
-            self.meet(store, self._job, word)
-            self._answers(SILENCE_S)
+            with self._does(RUNS):
+                self.meet(self.peers, self._job, word)
+                self._answers()
         except BaseException as error:
             self._give_up(error)
 
@@ -199,12 +216,13 @@ class Leader(Part):
         torch.set_num_threads(self._threads)
         try:
             self._tell(Epoch(epoch, self._looks, self.shares))
-            with self._watching():
+            with self._does(RUNS, own):
                 own.start()
                 super().epoch(epoch, batches, stages, own, until)
                 own.stop()
-            meet = until is Until.COMPUTE or (self.held is not None and self.held.meets)
-            found: list[Ran] = self._answers(SILENCE_S if meet else None)
+                if self.group is not None and self.group.aborted:
+                    raise LostError("NCCL was ended: a rank did not come")
+                found: list[Ran] = self._answers()
         except BaseException as error:
             self._give_up(error)
         finally:
@@ -226,35 +244,14 @@ class Leader(Part):
         self.peak_bytes = sum(held[1:])
 
     @contextmanager
-    def _watching(self) -> Iterator[None]:
-        """On GPUs the host begins collectives and goes on, to wait for all of them at the end: end
-        them where a rank that should come has ended, or does nothing."""
-        group = self.group
-        if group is None or self._job.device.type != "cuda":
-            yield
-            return
-        over = threading.Event()
-        self.began = time.monotonic()
-
-        def watch() -> None:
-            while not over.wait(WATCH_S):
-                if self._silent() or any(process.poll() is not None for process, _ in self._ranks):
-                    group.abort()
-                    return
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
+    def _does(self, what: float, timeline: Timeline | None = None) -> Iterator[None]:
+        """What rank 0 does in a block, where the others may wait for it."""
+        own = self.peers.pulse
+        own.now(what, timeline)
         try:
             yield
         finally:
-            over.set()
-            watcher.join()
-        if group.aborted:
-            raise RuntimeError("NCCL timed out: a rank did not come")
-
-    def _silent(self) -> bool:
-        """Whether no batch was begun for too long."""
-        return time.monotonic() - self.began > SILENCE_S
+            own.now(RESTS)
 
     def compared(self, epoch: int, batches: Sequence[Tensor]) -> str:
         """What is wrong with these batches as ranks draw and load them from their parts, or ""."""
@@ -263,7 +260,8 @@ class Leader(Part):
         self._still()
         try:
             self._tell(Compare(epoch, [batch.cpu() for batch in batches]))
-            found = [self.held.compare(epoch, batches), *self._answers(SILENCE_S)]
+            with self._does(WORKS):
+                found = [self.held.compare(epoch, batches), *self._answers()]
         except BaseException as error:
             self._give_up(error)
         return next((f"rank {rank}: {fault}" for rank, fault in enumerate(found) if fault), "")
@@ -275,23 +273,22 @@ class Leader(Part):
         self._still()
         try:
             self._tell(Ceilings())
-            with self._watching():
+            with self._does(WORKS):
                 found = self.ceilings()
-            self._answers(SILENCE_S)
+                self._answers()
         except BaseException as error:
             self._give_up(error)
         if self.ranks == 2:
             return found + floors(stages, batches[0][:1], self._threads)
-        mode = NONE if self._split is None else self._split.mode
-        into = (lambda parts: None) if self.held is None else self.held.into
-        return found + counted(stages, batches, mode, into)
+        return found + counted(stages, batches, self.held)
 
     def united(self, epoch: int, reason: str) -> United:
         """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""
         self._still()
         try:
             self._tell(Audit(epoch))
-            found = self._unite([self.audited(reason), *self._answers(None)])
+            with self._does(WORKS):
+                found = self._unite([self.audited(reason), *self._answers()])
         except BaseException as error:
             self._give_up(error)
         self._job.counts.add("schedule", AGAIN_EDGES, found.again_edges)
@@ -300,31 +297,36 @@ class Leader(Part):
 
     def close(self) -> None:
         """End all ranks and leave the group."""
+        self._watch.end()
         for _, connection in self._ranks:
             connection.close()
+        self._end_ranks(END_S)
+        self._leave()
+        self._board.close()
+
+    def _end_ranks(self, patience_s: float) -> None:
+        """Wait until all ranks have ended; kill those that have not within ``patience_s``."""
+        until = time.monotonic() + patience_s
         for process, _ in self._ranks:
-            try:
-                process.wait(END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        super().close()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(until - time.monotonic(), 0.0))
+        for process, _ in self._ranks:
+            process.kill()
+        for process, _ in self._ranks:
+            process.wait()
+
+    def _leave(self) -> None:
+        try:
+            super().close()
+        finally:
+            self.peers.close()
 
     def _still(self) -> None:
+        """Raise what ended the ranks, also where nobody has asked since."""
         if self._failed is not None:
-            raise self._failed
-
-    def _all_there(self) -> None:
-        """While ranks are built: end all where one has ended, and raise what it failed by."""
-        for rank, (process, connection) in enumerate(self._ranks, 1):
-            if process.poll() is None:
-                continue
-            error: BaseException | None = None
-            with suppress(GoneError):
-                while error is None:
-                    word = receive(connection)
-                    error = word.exception() if isinstance(word, Failed) else None
-            self._give_up(error or self._death(rank))
+            raise self._failed.exception()
+        if (loss := self._watch.loss) is not None:
+            self._give_up(LostError(f"rank {loss.rank} is lost"))
 
     def _tell(self, word: Any) -> None:
         for rank in range(1, self.ranks):
@@ -334,62 +336,88 @@ class Leader(Part):
         try:
             send(self._ranks[rank - 1][1], word)
         except GoneError:
-            raise self._death(rank) from None
+            raise LostError(f"rank {rank} has ended") from None
 
-    def _answers(self, patience_s: float | None) -> list[Any]:
+    def _answers(self) -> list[Any]:
         """One word of each rank, in their order. Raises what one of them failed by."""
         left = {connection: rank for rank, (_, connection) in enumerate(self._ranks, 1)}
         found: dict[int, Any] = {}
-        while left:
-            ready = wait(list(left), patience_s)
-            if not ready:
-                raise RankDiedError(f"rank {min(left.values())} did not answer; run again")
-            for connection in ready:
-                assert isinstance(connection, Connection)
-                rank = left.pop(connection)
-                try:
-                    word = receive(connection)
-                except GoneError:
-                    raise self._death(rank) from None
-                if isinstance(word, Failed):
-                    raise word.exception()
-                found[rank] = word
+        with self.peers.pulse.waiting():
+            while left:
+                for connection in wait(list(left)):  # whoever hangs is killed by the watch
+                    assert isinstance(connection, Connection)
+                    rank = left.pop(connection)
+                    try:
+                        word = receive(connection)
+                    except GoneError:
+                        raise LostError(f"rank {rank} has ended") from None
+                    if isinstance(word, Failed):
+                        raise word.exception()
+                    found[rank] = word
         return [found[rank] for rank in sorted(found)]
 
+    def _lost(self, loss: Loss) -> None:
+        """On the watch's thread: a rank is lost, and what waits for it is to end."""
+        self._abort()
+
+    def _abort(self) -> None:
+        """End what waits on a GPU for ranks that do not come: the host could not."""
+        if (group := self.group) is not None and self._job.device.type == "cuda":
+            threading.Thread(target=group.abort, daemon=True).start()  # which may itself wait
+
+    def _stuck(self) -> None:
+        """On the watch's thread: rank 0 has not come to know that a rank is lost, or hangs."""
+        failed = self._failed
+        lost = LostError("a rank is lost")
+        self._job.stuck(self._cause(lost) if failed is None else failed.exception())
+
     def _give_up(self, error: BaseException) -> Any:
-        """End all ranks and raise why: what another rank says or died by comes before the broken
-        connection that it leaves here."""
-        cause = error
-        if isinstance(error, RuntimeError):
-            cause = self._cause(error)
-        for process, connection in self._ranks:
-            process.kill()
-            process.wait()
+        """End all ranks and raise why."""
+        self._watch.come()
+        cause = self._cause(error)
+        if isinstance(cause, Exception):
+            self._failed = Failed.by(cause)  # the exception itself would hold all that has failed
+        self._end_ranks(0.0)
+        for _, connection in self._ranks:
             connection.close()
         with suppress(Exception):  # on GPUs what waits for them is ended first
-            super().close()
-        if isinstance(cause, Exception):
-            self._failed = cause
+            self._leave()
+        self._watch.end()
+        self._board.close()
+        for failed in (error, cause):  # frames that have ended hold the store, and its port
+            traceback.clear_frames(failed.__traceback__)
         raise cause from (None if cause is error else error)
 
-    def _cause(self, error: RuntimeError) -> BaseException:
-        for rank, (_, connection) in enumerate(self._ranks, 1):
-            told = False
-            with suppress(OSError):
-                told = connection.poll(1.0)
-            if not told:
-                continue
-            try:
-                word = receive(connection)
-            except GoneError:
-                return self._death(rank)
-            if isinstance(word, Failed) and not any(w in word.words for w in BROKEN):
-                return word.exception()
-        if isinstance(error, LostError):
-            return RankDiedError(f"{error}; run again")
-        if "imed out" in str(error) or "imeout" in str(error):
+    def _cause(self, error: BaseException) -> BaseException:
+        """Why ranks end: what one of them failed by itself comes before what others lost by that,
+        and before that one which does nothing; ``error`` is rank 0's own."""
+        if not is_lost(error):
+            return error
+        loss, lost = self._watch.loss, [error]
+        left = {connection: rank for rank, (_, connection) in enumerate(self._ranks, 1)}
+        ended: list[int] = []
+        until = time.monotonic() + (0.0 if loss is not None and loss.why else SETTLE_S)
+        while left and (ready := _readable(list(left), until - time.monotonic())):
+            for connection in ready:
+                try:
+                    word = receive(connection)
+                except (GoneError, OSError):
+                    ended.append(left.pop(connection))
+                    continue
+                if isinstance(word, Failed):
+                    left.pop(connection)
+                    if not is_lost(found := word.exception()):
+                        return found
+                    lost.append(found)
+        if loss is not None and loss.why:
+            return RankDiedError(f"{loss.why}; run again")
+        spared = self._watch.spared or set()
+        if fallen := [rank for rank in ended if rank not in spared]:
+            return self._death(min(fallen))
+        if any(map(is_late, lost)):
             return RankDiedError(
-                f"a rank did not come to the others within {SILENCE_S:g} s: it hangs; run again"
+                f"a rank did not come to the others within {signs.SILENCE_S:g} s: it hangs; run"
+                " again"
             )
         return error
 
@@ -397,7 +425,7 @@ class Leader(Part):
         """What to raise where a rank has ended by itself."""
         process, _ = self._ranks[rank - 1]
         try:
-            code = process.wait(END_S)
+            code = process.wait(SETTLE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             code = process.wait()
@@ -407,8 +435,9 @@ class Leader(Part):
         return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
 
 
-def rank_phases(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
-    """Note each rank's time in each phase."""
-    for rank, spans in enumerate(ranks):
-        for span in spans:
-            counts.add("schedule", RANK_BUSY[span.phase], span.end - span.begin, str(rank))
+def _readable(connections: Sequence[Connection], within_s: float) -> list[Any]:
+    """Those that have something to say, or have ended; waits for the first of them."""
+    try:
+        return wait(connections, max(within_s, 0.0))
+    except OSError:  # one was closed here
+        return []

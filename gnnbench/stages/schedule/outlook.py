@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -33,7 +33,7 @@ from gnnbench.stages.counts import (
     Measure,
 )
 from gnnbench.stages.schedule.base import Stages
-from gnnbench.stages.schedule.split import HYBRID, SEEDS, VANILLA
+from gnnbench.stages.schedule.split import NONE, SEEDS, VANILLA
 
 if TYPE_CHECKING:
     from gnnbench.partition.places import Partition
@@ -46,25 +46,31 @@ TINY_CALLS, LARGE_CALLS, FLOORS = 50, 5, 10  # by which something is measured
 LARGE = 1 << 22  # numbers of 4 bytes
 
 
-def counted(
-    stages: Stages,
-    batches: Sequence[Tensor],
-    mode: str,
-    place_of: Callable[[int], Partition | None],
-) -> list[Fact]:
+class Held(Protocol):
+    """A rank's part of a graph (``gnnbench.stages.schedule.partitioned``)."""
+
+    @property
+    def mode(self) -> str:
+        """How it is split."""
+
+    def into(self, parts: int) -> Partition | None:
+        """The partition into so many parts."""
+
+
+def counted(stages: Stages, batches: Sequence[Tensor], held: Held | None) -> list[Fact]:
     """What ranks would draw, fetch and send for the first of an epoch's batches, by their number.
 
-    Each of ``batches`` (seeds) is split as ``mode`` says (``gnnbench.stages.schedule.split``): in
-    contiguous stretches, or by whose part owns a seed. ``place_of`` gives the partition into so
-    many parts, None where there is none. Of more ranks than a batch has seeds nothing is counted.
+    Each of ``batches`` (seeds) is split in contiguous stretches, or where the graph is, by whose
+    part owns a seed; without a partition into so many parts nothing is counted, nor of more ranks
+    than a batch has seeds.
     """
     whole = [b for b in batches[:BATCHES] if b.numel() == batches[0].numel()]
-    facts: list[Fact] = []
+    facts, mode = list[Fact](), NONE if held is None else held.mode
     for ranks in COUNTED:
         if not whole or ranks > whole[0].numel():
             break
         made = None
-        if mode in (SEEDS, VANILLA, HYBRID) and (made := place_of(ranks)) is None:
+        if held is not None and (made := held.into(ranks)) is None:
             continue
         sums: Counter[tuple[str, Measure]] = Counter()
         with _one_thread():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -61,8 +62,9 @@ class Parts:
         began = time.perf_counter()
         graph, device = job.graph, job.device
         self._job, self._split, self._stages = job, split, stages
-        self.exchange = Exchange(place=(rank, ranks))
-        self.partition = _partition(graph, ranks, split)
+        waiting = nullcontext if job.peers is None else job.peers.pulse.waiting
+        self.exchange = Exchange(place=(rank, ranks), waiting=waiting)
+        self.partition = partition_of(graph, ranks, split)
         mine = torch.zeros(graph.num_nodes, dtype=torch.bool)
         mine[self.partition.nodes_of(rank)] = True
         self._mine = mine.to(device)
@@ -97,6 +99,11 @@ class Parts:
             seed=job.cell.seed,
             weights="graph" if weighted else None,
         )
+
+    @property
+    def mode(self) -> str:
+        """How the graph is split."""
+        return self._split.mode
 
     @property
     def meets(self) -> bool:
@@ -160,7 +167,7 @@ class Parts:
         if parts > graph.num_nodes:
             return None
         if graph.num_edges <= SOON_MADE:
-            return _partition(graph, parts, split)
+            return partition_of(graph, parts, split)
         return None if graph.path is None else load(graph, parts, split.method, split.seed)
 
     def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
@@ -209,7 +216,7 @@ class Parts:
         return rows
 
 
-def _partition(graph: Graph, parts: int, split: Split) -> Partition:
+def partition_of(graph: Graph, parts: int, split: Split) -> Partition:
     """The stored one, made where it is not there; of a graph that is not of the store a new one."""
     if graph.path is None:
         return partition(graph, parts, split.method, split.seed)

@@ -1,15 +1,10 @@
-"""What all ranks of a group do: their stretches of each batch, and the mean of their gradients."""
+"""What each rank of a group does in an epoch: its stretch of each batch, or its part's seeds."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +13,12 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
-from gnnbench.measure.spent import Spent
 from gnnbench.measure.timeline import Span, Timeline
-from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
+from gnnbench.stages.peers import Peers
 from gnnbench.stages.schedule.base import DDP, FLAT, Schedule, Stages
-from gnnbench.stages.schedule.gradients import Flat, Overlapped
+from gnnbench.stages.schedule.gradients import Overlapped
+from gnnbench.stages.schedule.group import Group
 from gnnbench.stages.schedule.outlook import ceilings
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
@@ -33,11 +28,6 @@ if TYPE_CHECKING:
     from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
-
-HOST = "127.0.0.1"
-LOOPBACK = "lo"
-INTERFACE = "GLOO_SOCKET_IFNAME"
-SILENCE_S = 45.0  # that a rank waits for the others within a batch: then it is an error
 
 
 @dataclass(frozen=True)
@@ -57,9 +47,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Join:
-    """All ranks are built: meet at ``port`` of the loopback interface."""
-
-    port: int
+    """All ranks are built: meet."""
 
 
 @dataclass(frozen=True)
@@ -123,129 +111,6 @@ def stretch(batch: Tensor, rank: int, ranks: int) -> Tensor:
     return batch.tensor_split(ranks)[rank]
 
 
-@dataclass
-class Group:
-    """The ranks, met at a store of torch's; one group a process.
-
-    ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
-
-    NCCL where batches are on GPUs, else Gloo over the loopback interface. A collective of Gloo that
-    others do not come to within ``SILENCE_S`` raises, and at once where one of them has ended. One
-    of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the others, and
-    to ``abort`` (``Leader``).
-    """
-
-    rank: int
-    ranks: int
-    store: Any
-    device: torch.device
-    counts: Counts
-    teams: tuple[int, ...] = ()
-    place: str = field(init=False)
-    gradients: Flat | Overlapped = field(init=False)
-    aborted: bool = field(default=False, init=False)
-    _team: Any = field(default=None, init=False)  # None: all ranks
-
-    def __post_init__(self) -> None:
-        self.place, self._size = str(self.rank), self.ranks
-        self._aborting = threading.Lock()
-        self._spent = Spent()
-        self.gradients = Flat(self)
-        self.counts.settled_by(self._settle)
-        on_gpu = self.device.type == "cuda"
-        backend = "nccl" if on_gpu else "gloo"
-        if on_gpu:  # else torch ends the process where another rank does
-            os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
-        asked = os.environ.get(INTERFACE)
-        os.environ[INTERFACE] = LOOPBACK
-        try:
-            dist.init_process_group(
-                backend, store=self.store, rank=self.rank, world_size=self.ranks,
-                timeout=timedelta(seconds=SILENCE_S),
-            )  # fmt: skip
-            self._teams = {
-                size: dist.new_group(list(range(size)), timeout=timedelta(seconds=SILENCE_S))
-                for size in self.teams
-            }
-            dist.barrier(device_ids=[self.device.index or 0] if on_gpu else None)
-        finally:
-            if asked is None:
-                del os.environ[INTERFACE]
-            else:
-                os.environ[INTERFACE] = asked
-
-    def enter(self, size: int) -> None:
-        """From now on work as the team of the first ``size`` ranks, this one among them; 1: by
-        itself."""
-        self._size, self._team = size, self._teams.get(size)
-
-    @torch.no_grad()
-    def share_state(self, state: Sequence[Tensor]) -> None:
-        """Give all ranks the first one's weights and optimizer, in place: one broadcast."""
-        if self._size == 1:
-            return
-        flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
-        dist.broadcast(flat, 0, group=self._team)
-        for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
-            own.copy_(new.view_as(own))
-
-    @torch.no_grad()
-    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """Put the gradients of the whole batch in place of a rank's; returns its mean loss.
-
-        ``loss`` is the mean over the rank's ``labelled`` seeds (scalars). One all-reduce of all
-        gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
-        rank without seeds adds nothing. Where no seed has a label gradients are 0 and the loss is
-        NaN, as one process has them.
-        """
-        with self.reducing():
-            parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-            flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
-            flat = torch.where(labelled > 0, flat * labelled, 0.0)
-            dist.all_reduce(flat, group=self._team)
-            means = flat[:-2] / flat[-1].clamp(min=1)
-            sizes = [p.numel() for p in parameters]
-            for own, mean in zip(parameters, means.split(sizes), strict=True):
-                own.grad = mean.view_as(own)
-        self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
-        return flat[-2] / flat[-1]
-
-    def reducing(self) -> AbstractContextManager[None]:
-        """Around an all-reduce: its time is told."""
-        return self._spent.of("reduce", self.device)
-
-    def began_to_reduce(self) -> Callable[[], None]:
-        """The same of one that goes on beside other work; what is returned is called at its end."""
-        return self._spent.begin("reduce", self.device)
-
-    def _settle(self) -> None:
-        """Tell the times of all-reduces, for which nobody has waited before."""
-        for took in self._spent.take().values():
-            self.counts.add("schedule", REDUCE_TIME, took, self.place)
-
-    def abort(self) -> None:
-        """End what waits on a GPU for ranks that do not come; the group is of no use afterwards."""
-        with self._aborting:
-            if self.aborted:
-                return
-            self.aborted = True
-            groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
-            for group in groups:
-                with suppress(Exception):  # not every team has this rank
-                    group.abort()
-
-    def close(self) -> None:
-        """Leave the group. On GPUs nobody waits for ranks that have ended before."""
-        if not dist.is_initialized():
-            return
-        if self.device.type != "cuda":
-            dist.destroy_process_group()
-            return
-        self.abort()
-        with suppress(Exception):
-            dist.destroy_process_group()
-
-
 def weights_of(model: nn.Module) -> str:
     """A digest of a model's parameters, bit for bit."""
     digest = hashlib.sha256()
@@ -273,7 +138,6 @@ class Part(Schedule):
     group: Group | None = None
     held: Parts | None = None
     shares = True  # rank 0's weights, at the begin of an epoch: where they are not those of all
-    began = 0.0  # when the host began the last group of batches, seconds of a clock
     _looks = False
 
     def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
@@ -289,9 +153,10 @@ class Part(Schedule):
         """Hear of the stages, before the ranks meet."""
         self._trainer = stages.trainer
 
-    def meet(self, store: Any, job: Job, word: Join) -> None:
-        """Meet the other ranks at a store of torch's; all are there on return."""
-        self.group = Group(self.rank, self.ranks, store, job.device, job.counts)
+    def meet(self, peers: Peers, job: Job, word: Join) -> None:
+        """Meet the other ranks, which are built, too; all are there on return."""
+        self.group = Group(self.rank, self.ranks, job.device, job.counts, peers.pulse)
+        self.group.meet(peers.store)
         if self._gradients == DDP and self._trainer is not None:
             self.group.gradients = Overlapped(self.group, self._trainer.model)
         if self.held is not None:
@@ -372,7 +237,6 @@ class Part(Schedule):
         last: Batch | None = None
         before = 0 if trainer is None else len(trainer.losses)
         for first in range(0, len(batches), ahead):
-            self.began = time.monotonic()
             group: list[tuple[int, Batch | None]] = []
             for number, whole in enumerate(batches[first : first + ahead], first):
                 seeds = self.seeds(whole)
@@ -436,13 +300,15 @@ class Part(Schedule):
             own = [batch for _, batch in group if batch is not None]
             told = [batch.number for batch in stages.arranged(own, last)]
             order.copy_(torch.tensor(told))
-        dist.broadcast(order, 0)
+        with self.group.pulse.waiting():
+            dist.broadcast(order, 0)
         return [group[number - first] for number in order.tolist()]
 
     def ceilings(self) -> list[list[Any]]:
         """What collectives that the ranks go by take at least; all call it."""
         assert self.group is not None
-        return ceilings(self.group.device, self.held is not None and self.held.meets)
+        with self.group.pulse.waiting():
+            return ceilings(self.group.device, self.held is not None and self.held.meets)
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``

@@ -149,12 +149,6 @@ class Tasks:
                 self._since[rank] = now
         return found
 
-    def owing(self) -> str:
-        """Whom the others wait for, as far as can be told."""
-        waits = {*self._wanting, *self._asking.values()}
-        missing = [r for r in sorted(self._turn) if r not in waits]
-        return f"rank {missing[0]}" if missing else "a rank"
-
     def _deal(self, rank: int) -> Dealt | Over | None:
         while True:
             nth = self._turn[rank]

@@ -43,7 +43,7 @@ def test_round_trip(stored: Path, arrays) -> None:
     assert graph.meta["licence"] == "CC0"
     assert graph.meta["train"] == 3
     assert sorted(p.name for p in stored.iterdir()) == sorted(
-        ["meta.json", *(f"{key}.bin" for key in KEYS)]
+        ["meta.json", "seal.json", *(f"{key}.bin" for key in KEYS)]
     )
 
 

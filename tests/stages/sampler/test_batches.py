@@ -9,6 +9,7 @@ import torch
 from gnnbench.cell import Cell
 from gnnbench.check import gate
 from gnnbench.data.graph import Graph
+from gnnbench.errors import UnsupportedError
 from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
 from gnnbench.foreign.pyg_import import EXTENSIONS, pyg_missing
 from gnnbench.minibatch import Block, MiniBatch, Sizes
@@ -226,3 +227,22 @@ def test_wholegraphs_batch(graph):
     agrees(batch, graph, "cumulative")
     assert batch.input_nodes is drawn[0][0]
     assert [t.numel() for t in batch.tensors()] == [6, 4, 5, 3, 8, 3]
+
+
+@pytest.mark.parametrize(
+    ("device", "topology", "edges", "ids"),
+    [
+        ("cpu", "default", 7, torch.int64),  # its fused sampler loses edges on int32
+        ("cuda", "cpu", 7, torch.int64),
+        ("cuda", "default", 2**31 - 1, torch.int32),
+        ("cuda", "uva", 2**31 - 1, torch.int32),
+        ("cuda", "gpu", 2**31, torch.int64),
+    ],
+)
+def test_dgls_ids_are_the_narrowest_that_are_right(device, topology, edges, ids):
+    assert DglSampler(topology=topology).resolved(device).ids_of(edges) is ids
+
+
+def test_dgls_ids_that_do_not_fit_are_refused():
+    with pytest.raises(UnsupportedError, match=r"needs sampler\.id_type=int64"):
+        DglSampler(id_type="int32").resolved("cuda").ids_of(2**31)

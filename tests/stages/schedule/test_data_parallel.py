@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import replace
-from multiprocessing import Pipe
 
 import pytest
 import torch
@@ -15,12 +14,10 @@ from two_processes import alive
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError
+from gnnbench.measure import signs
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import MiniBatch
-from gnnbench.stages.schedule import ranks as ranks_module
-from gnnbench.stages.schedule.handed import Failed
-from gnnbench.stages.schedule.leader import Leader, RankDiedError
-from gnnbench.stages.schedule.producer import send
+from gnnbench.stages.schedule.leader import RankDiedError
 from gnnbench.stages.schedule.ranks import stretch
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
@@ -236,23 +233,13 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
 
 
 def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
-    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
+    monkeypatch.setattr(signs, "SILENCE_S", 2.0)
     system = own_group(2)
     assert run(system).ok
     os.kill(system._schedule.pids[0], signal.SIGSTOP)
     with pytest.raises(RankDiedError, match="hangs"):
         run(system, 1)
     assert not alive(system._schedule.pids[0])
-
-
-def test_what_a_rank_failed_by_comes_before_what_that_broke():
-    leader, ends = Leader.__new__(Leader), [Pipe() for _ in range(2)]
-    leader._ranks = [(None, ours) for ours, _ in ends]
-    broken = RuntimeError("gloo: Connection closed by peer")
-    send(ends[0][1], Failed.by(broken))
-    send(ends[1][1], Failed.by(RuntimeError("can't allocate memory: you tried 8 bytes")))
-    assert "can't allocate memory" in str(leader._cause(broken))
-    assert leader._cause(broken) is broken  # nobody says more
 
 
 def test_what_ranks_cannot_run_is_refused():

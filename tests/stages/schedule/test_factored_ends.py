@@ -3,19 +3,14 @@
 import os
 import signal
 import time
-from multiprocessing import Pipe
 
 import pytest
 from compose import run
 from factored_ranks import factored_systems, shared_memory
 from two_processes import alive
 
-from gnnbench.stages.schedule import desk
-from gnnbench.stages.schedule import ranks as ranks_module
-from gnnbench.stages.schedule.dispatcher import Dispatcher
-from gnnbench.stages.schedule.handed import Failed
+from gnnbench.measure import signs
 from gnnbench.stages.schedule.leader import RankDiedError
-from gnnbench.stages.schedule.producer import send
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -48,7 +43,7 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
 
 @pytest.mark.parametrize("rank", [1, 2], ids=["trainer", "sampler"])
 def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
-    monkeypatch.setattr(ranks_module, "SILENCE_S", 2.0)
+    monkeypatch.setattr(signs, "SILENCE_S", 2.0)
     system = factored(1, 2, {"schedule.queue": 2})
     assert run(system).ok
     pids, step = system._schedule.pids, system.trainer.step
@@ -74,14 +69,3 @@ def test_what_fails_in_rank_0_is_raised_and_ends_all(factored):
     with pytest.raises(MemoryError, match="no room"):
         run(system)
     assert not any(map(alive, pids)) and not shared_memory()
-
-
-def test_what_a_rank_failed_by_comes_before_what_others_lost():
-    leader, ends = Dispatcher.__new__(Dispatcher), [Pipe() for _ in range(2)]
-    leader._ranks = [(None, ours) for ours, _ in ends]
-    lost = desk.LostError("rank 2 has failed")
-    send(ends[0][1], Failed.by(lost))
-    send(ends[1][1], Failed.by(MemoryError("you tried 8 bytes")))
-    assert isinstance(leader._cause(lost), MemoryError)
-    found = leader._cause(desk.LostError("rank 1 did not come for a batch: it hangs"))
-    assert isinstance(found, RankDiedError) and "rank 1 did not come" in str(found)

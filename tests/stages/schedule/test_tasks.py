@@ -143,9 +143,3 @@ def test_what_is_known_of_the_pace_lasts_beyond_an_epoch():
     tasks = standing_by(2, pace)  # 2 * 3 - 7 is a loss
     tasks.want(0, 0.0)
     assert told(tasks.dealt(0.0)) == [(0, (0, (0,), 0))]
-
-
-def test_who_is_waited_for_is_told():
-    tasks = Tasks(2, 2, samplers=[1], trainers=[0])
-    tasks.want(0, 0.0)
-    assert tasks.owing() == "rank 1"

@@ -1,0 +1,38 @@
+"""Feature rows of a GPU held against the host's table."""
+
+import pytest
+import stores
+import torch
+
+from gnnbench.check import rows as check_rows
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("piece", [1, 4096, 1 << 23])
+@pytest.mark.parametrize("width", stores.WIDTHS)
+@pytest.mark.parametrize("dtype", stores.DTYPES)
+def test_one_bit_of_any_row_counts(dtype, width, piece, monkeypatch):
+    monkeypatch.setattr(check_rows, "PIECE", piece)
+    table = stores.table(dtype, width)
+    draws = torch.Generator().manual_seed(width)
+    ids = torch.randint(len(table), (97,), generator=draws)
+    rows = table[ids].cuda()
+    assert check_rows.same_rows(table, ids.cuda(), rows)
+    for row in (0, 50, 96):
+        wrong = rows.clone()
+        wrong.view(torch.uint8)[row, -1] ^= 1
+        assert not check_rows.same_rows(table, ids.cuda(), wrong)
+
+
+def test_buffers_that_take_turns_are_not_written_before_they_are_read():
+    """Many pieces behind a stream that is busy."""
+    table = torch.randn(1 << 16, 256)
+    ids = torch.randint(len(table), (1 << 17,), generator=torch.Generator().manual_seed(0))
+    rows = table[ids].cuda()
+    for _ in range(3):
+        torch.cuda._sleep(50_000_000)
+        assert check_rows.same_rows(table, ids, rows)
+    rows[-1, -1] += 1
+    torch.cuda._sleep(50_000_000)
+    assert not check_rows.same_rows(table, ids, rows)
