@@ -10,6 +10,7 @@ import pytest
 import torch
 from compose import counted, make, run
 from factored_ranks import SMALL, factored_systems
+from rank_pool import ranks_from
 from torch import nn
 
 from gnnbench.cell import Until
@@ -28,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def factored(small_graph):
-    with factored_systems(small_graph) as build:
+def factored(small_graph, rank_pool):
+    with ranks_from(rank_pool), factored_systems(small_graph) as build:
         yield build
 
 
@@ -354,8 +355,8 @@ def test_on_a_cpu_every_rank_maps_the_one_topology():
 
 def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
     asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
-    roles, rank = Roles(0, trainers=2), Executor(1, 4)
-    rank.roles = roles
+    rank = Executor(1, 4)
+    rank.roles = Roles(trainers=2)
     assert rank.draws_by(asked, built) == built
     rank.rank = 2
     assert rank.draws_by(asked, built) == asked
