@@ -6,6 +6,7 @@ draws know no rank. Ceilings are measured by the ranks that there are. Neither i
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -150,26 +151,33 @@ def ceilings(device: torch.device, exchanges: bool) -> list[Fact]:
     if ranks > 1:
         took = _seconds(lambda: dist.all_reduce(many), device, LARGE_CALLS)
         # What a ring sends: each rank all but an Nth of it, twice.
-        told.append((REDUCE_RATE, 2 * (1 - 1 / ranks) * many.nbytes / (took - latency)))
+        told.append((REDUCE_RATE, 2 * (1 - 1 / ranks) * many.nbytes / _beyond(took, latency)))
     if exchanges:
         few, got = torch.zeros(ranks, device=device), torch.zeros_like(many)
         latency = _seconds(lambda: dist.all_to_all_single(few.clone(), few), device, TINY_CALLS)
         told.append((EXCHANGE_LATENCY, latency))
         if ranks > 1:
             took = _seconds(lambda: dist.all_to_all_single(got, many), device, LARGE_CALLS)
-            told.append((EXCHANGE_RATE, (1 - 1 / ranks) * many.nbytes / (took - latency)))
+            told.append((EXCHANGE_RATE, (1 - 1 / ranks) * many.nbytes / _beyond(took, latency)))
     return [["schedule", what.name, "", value] for what, value in told]
 
 
 def _seconds(call: Callable[[], Any], device: torch.device, times: int) -> float:
-    """Of one of several calls, one after the other; the first is not counted."""
-    call()
-    _wait(device)
-    began = time.perf_counter()
-    for _ in range(times):
+    """Of a call until it is over, launches among it: the median of several after a first one."""
+    spent = []
+    for _ in range(1 + times):
+        _wait(device)
+        began = time.perf_counter()
         call()
-    _wait(device)
-    return (time.perf_counter() - began) / times
+        _wait(device)
+        spent.append(time.perf_counter() - began)
+    return statistics.median(spent[1:])
+
+
+def _beyond(took: float, latency: float) -> float:
+    """What a large call takes longer than a small one; all of it where the machine was disturbed
+    so much that it took no longer."""
+    return took - latency if took > latency else took
 
 
 def _wait(device: torch.device) -> None:
