@@ -120,6 +120,16 @@ def real_data() -> Path:
     return REAL_DATA.resolve()
 
 
+@pytest.fixture(scope="session")
+def rank_pool() -> Generator[object]:
+    """Processes for the ranks of systems, started once and used again."""
+    from rank_pool import Pool
+
+    pool = Pool()
+    yield pool
+    pool.close()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests never write to the user's store."""

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compose import make
-from two_processes import alive
 
 from gnnbench.ops.interprocess import NAME as MEMORY
 from gnnbench.stages.schedule import desk
@@ -21,9 +20,9 @@ def factored_systems(graph) -> Iterator:
 
     def end():
         for system in made:
-            pids = system._schedule.pids
+            ranks = [process for process, _ in system._schedule._ranks]
             system.close()
-            assert not any(map(alive, pids))
+            assert all(process.poll() is not None for process in ranks)
             assert not shared_memory()
         assert [t for t in threading.enumerate() if t.name == desk.NAME] == []
         made.clear()

@@ -96,14 +96,37 @@ def test_the_scalability_definition(profile, systems, points):
 
 
 @pytest.mark.parametrize(
-    ("profile", "swept", "ranks"),
-    [("ranks", ["fastsample"], [1, 2]), ("ranks-gpus", ["best", "fastgl"], [1, 2, 4])],
+    ("profile", "swept"), [("ranks", ["fastsample"]), ("ranks-gpus", ["best", "fastgl"])]
 )
-def test_ranks_of_the_scalability_definition_are_a_sweep(profile, swept, ranks):
+def test_strong_scaling_of_the_definition_is_a_sweep_of_ranks_alone(profile, swept):
     grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
-    told = [point["values"] for point in grid.sweeps.pop("ranks")]
-    assert told == [{f"{system}.schedule.ranks": n for system in swept} for n in ranks]
-    assert not grid.sweeps and not grid.unsupported
+    told = [point["values"] for point in grid.sweeps["ranks"]]
+    assert told == [{f"{system}.schedule.ranks": n for system in swept} for n in (1, 2, 4)]
+    assert not grid.unsupported
+
+
+@pytest.mark.parametrize(
+    ("profile", "swept", "seeds"),
+    [("ranks", ["fastsample"], 512), ("weak-gpus", ["best", "fastgl"], 8000)],
+)
+def test_weak_scaling_of_the_definition_stands_beside_one_process_of_the_same_batch(
+    profile, swept, seeds
+):
+    grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
+    told = [point["values"] for point in grid.sweeps["weak_scaling"]]
+    assert told == [
+        {**{f"{system}.schedule.ranks": n for system in swept}, "batch_size": n * seeds}
+        for n in (1, 2, 4)
+    ]
+    ranks = {(c.system, c.batch_size, c.recipe.get("schedule.ranks")) for c in grid.cells}
+    for n in (1, 2, 4):
+        for system in swept:
+            assert (system, n * seeds, n) in ranks
+            alone = (
+                (system, n * seeds, 1) if profile == "weak-gpus" else ("baseline", n * seeds, None)
+            )
+            assert alone in ranks
+    assert not grid.unsupported
 
 
 @pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 10), ("gpu", 26)])

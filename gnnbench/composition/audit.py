@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -75,6 +77,24 @@ def recount(
             if fault is not None:
                 return f"timed batch {nth + 1}, hop {number + 1}: {fault}"
     return ""
+
+
+def mean_loss(losses: Sequence[float], seeds: Sequence[Tensor], labels: Tensor) -> float:
+    """The mean over an epoch's batches of such losses; ``seeds`` are all batches', ``labels`` those
+    of all nodes, on the host.
+
+    A batch without a labelled seed has none, which is NaN, and counts for nothing. Any other NaN
+    is the epoch's.
+    """
+    known = [loss for loss in losses if not math.isnan(loss)]
+    lost = len(losses) - len(known)
+    if not known or (lost and lost > sum(not _labelled(some, labels) for some in seeds)):
+        return math.nan
+    return float(np.mean(known))
+
+
+def _labelled(seeds: Tensor, labels: Tensor) -> bool:
+    return bool((labels[seeds.cpu().long()] >= 0).any())
 
 
 def reread(graph: Graph, batch: Batch, rows: Tensor) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from gnnbench.cache.policy import PROBED
 from gnnbench.cell import Cell, Until
 from gnnbench.check.gate import gate_seeds
 from gnnbench.composition import check as gates
-from gnnbench.composition.audit import as_drawn, misordered, recount, reread
+from gnnbench.composition.audit import as_drawn, mean_loss, misordered, recount, reread
 from gnnbench.composition.chance import verifier
 from gnnbench.composition.copies import Copies
 from gnnbench.composition.curves import look_at_curves
@@ -79,7 +78,7 @@ class Composed(System):
 
         ``watch`` is around what is built: ``sampler``, ``features``, ``training``.
         """
-        recipe, job, until = self.recipe, self.job, self.until
+        recipe, job, until = self.recipe.of_rank(0), self.job, self.until
         if job.device.type == "cuda":
             torch.cuda.init()
             torch.cuda.reset_peak_memory_stats(job.device)
@@ -196,6 +195,7 @@ class Composed(System):
                 report.ok = not report.reason
                 if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
                     report.edges_per_seed, report.nodes_per_seed = drawn
+                report.counts = self._schedule.outlook(self.stages, seeds)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         aggregate = self.recipe.aggregate
         if report.deterministic and aggregate and self.cell.device in aggregate.by_chance:
@@ -294,6 +294,10 @@ class Composed(System):
         named = self.cell.recipe.get(registry.SAMPLER, {"name": sampler.name})["name"]
         if sampler.ahead and named in registry.OURS[registry.SAMPLER]:
             alone.pop("sample")  # alone nothing is drawn ahead: it takes longer than it waits
+        for phase in self.recipe.leaner(
+            0
+        ):  # of leaner stages than an epoch goes by: it may take longer
+            alone.pop(phase, None)
         self._forget_steps()
         self.counts.clear()
         return alone, next((f for f in faults if f), "")
@@ -320,7 +324,7 @@ class Composed(System):
         moved: list[float] = []
         if trainer is not None:
             losses, moved, norm = trainer.take_losses(), trainer.moved(), trainer.norm()
-            loss = float(np.mean(losses or [np.nan]))
+            loss = mean_loss(losses, seeds, self.graph.labels)
             if not reason and len(losses) != (due := self._schedule.trained(len(seeds))):
                 reason = f"the model was trained on {len(losses)} batches of {due}"
             if not reason and loss > WORTH_LEARNING and not any(moved):
@@ -331,7 +335,8 @@ class Composed(System):
         if whole is not None:
             batches, drawn_for, reason = whole.batches, whole.seeds, whole.reason
             edges, nodes = whole.edges, whole.nodes
-            loss = loss if whole.loss is None else whole.loss
+            if whole.losses is not None:
+                loss = mean_loss(whole.losses, seeds, self.graph.labels)
         counts = self.counts.rows()
         self.counts.clear()
         return EpochReport(

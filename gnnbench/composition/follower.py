@@ -27,10 +27,12 @@ from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.peers import Peers
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
+from gnnbench.stages.sampler.base import SamplerSpec
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     Audit,
+    Ceilings,
     Compare,
     Epoch,
     Join,
@@ -56,18 +58,18 @@ class Follower:
         recipe = system.recipe
         part = recipe.schedule.part(start.rank, start.ranks)
         assert isinstance(part, Part)
-        sampler = recipe.schedule.sampler_of(start.rank, recipe.sampler)
-        system.recipe = replace(recipe, schedule=Serial(), sampler=sampler)
+        system.recipe = replace(recipe.of_rank(start.rank), schedule=Serial())
         peers = Peers.another(start.rank, start.ranks, start.peers_port, pulse)
         system.job = replace(system.job, peers=peers)
         system.setup()
         self._system, self._fault, self._seen = system, "", list[bytes]()
-        self._pulse = pulse
+        self._sampler, self._pulse = recipe.sampler, pulse
         self._part = system._schedule = part
         if start.split is not None:
             from gnnbench.stages.schedule.partitioned import Parts
 
             part.held = Parts(system.job, start.split, start.rank, start.ranks, system.stages)
+        part.attach(system.stages)
         part.connect(more)
 
     def join(self, word: Join) -> None:
@@ -75,6 +77,16 @@ class Follower:
         job = self._system.job
         assert job.peers is not None
         self._part.meet(job.peers, job, word)
+        self._equip(self._part.draws_by(self._sampler, self._system.recipe.sampler))
+
+    def _equip(self, sampler: SamplerSpec) -> None:
+        """Draw by ``sampler``, where the rank's part, known by now, needs another than it has."""
+        system = self._system
+        if sampler == system.recipe.sampler:
+            return
+        system.stages.sampler.close()
+        system.recipe = replace(system.recipe, sampler=sampler)
+        system.stages.sampler = sampler.stage_of(system.job)
 
     def measure(self, word: Measure) -> Measured | None:
         """Run an epoch that no harness numbers twice, and tell a batch's seconds of the second."""
@@ -104,13 +116,20 @@ class Follower:
         """Hold what the rank draws and loads from its part against the whole graph's."""
         if self._part.held is None:
             return ""
-        return self._part.held.compare(word.epoch, word.batches)
+        fault = self._part.held.compare(word.epoch, word.batches)
+        self._system.counts.clear()
+        return fault
+
+    def ceilings(self) -> list[list[Any]]:
+        """Measure collectives with the others."""
+        return self._part.ceilings()
 
     def epoch(self, word: Epoch) -> Ran:
         """Run the rank's part of an epoch."""
         system = self._system
         self._fault = ""
         self._part.look(word.looks)
+        self._part.shares = word.shares
         looking = None
         if word.looks:
             looking = verifier(system.job, system.recipe.sampler, system.stages.sampler)
@@ -158,6 +177,8 @@ def serve(connection: Connection, more: Mapping[str, int], pulse: Pulse) -> None
                 answer = follower.epoch(word)
             elif follower is not None and isinstance(word, Compare):
                 answer = follower.compare(word)
+            elif follower is not None and isinstance(word, Ceilings):
+                answer = follower.ceilings()
             elif follower is not None and isinstance(word, Audit):
                 answer = follower.audit(word)
         except Exception as error:

@@ -230,9 +230,20 @@ class Recipe:
         """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
         here = self.on(device)
         specs: list[Spec | None] = [getattr(here, kind) for kind in NEEDED]
-        specs.append(here.schedule.sampler_of(1, here.sampler))
+        specs.append(here.of_rank(0).sampler)  # what is leaner is read out of the host's memory
         asked = (name for spec in specs if spec is not None for name in spec.shared(device))
         return tuple(dict.fromkeys(asked))
+
+    def of_rank(self, rank: int) -> Recipe:
+        """The same with the stages that a rank is built with, of a schedule of several."""
+        sampler, features = self.schedule.stages_of(rank, self.sampler, self.features)
+        return replace(self, sampler=sampler, features=features)
+
+    def leaner(self, rank: int) -> list[str]:
+        """Phases that a rank by itself runs by leaner stages than the recipe's."""
+        lean = self.of_rank(rank)
+        found = ["sample"] * (lean.sampler != self.sampler)
+        return found + ["memory_io"] * (lean.features != self.features)
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ class CheckReport:
     (``without-replacement`` ...). Comparisons derive their work class from these. ``verified`` says
     that the suite's own gate looked at the work: not so where a system answers for itself.
     ``dtype`` is that of features, weights and activations, "" where there are none.
+    ``counts`` are rows of (stage, measure, where, value), of what else was counted and measured.
     ``deterministic``: whether a training step gives the same bits again; None: nobody looked.
     """
 
@@ -43,6 +44,7 @@ class CheckReport:
     verified: bool = False
     dtype: str = ""
     deterministic: bool | None = None
+    counts: list[list[Any]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for the worker's answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +17,7 @@ from gnnbench.stages.counts import Measure
 from gnnbench.stages.job import Job
 
 if TYPE_CHECKING:
-    from gnnbench.stages.schedule.ranks import Group
+    from gnnbench.stages.schedule.group import Group
 
 
 class Trainer:
@@ -61,19 +62,22 @@ class Trainer:
 
     def labels_of(self, batch: Batch) -> Tensor:
         """Class of each seed, int64 ``[seeds]``; -1 where there is none, which no loss counts."""
-        return self._labels[batch.seeds.long()]
+        return self.labels_at(batch.seeds)
+
+    def labels_at(self, seeds: Tensor) -> Tensor:
+        """The same of nodes ``[seeds]``."""
+        return self._labels[seeds.long()]
 
     def learn(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
         """Forward, loss, backward and update on blocks of the framework's form; the loss, a scalar
         on the device."""
         self._optimizer.zero_grad()
-        found = self._back(blocks, rows, labels)
-        if self.group is not None:
-            found = self.group.average(self._trained, found, (labels >= 0).sum())
+        learn = self.back if self.group is None else partial(self.group.gradients.learn, self)
+        found = learn(blocks, rows, labels)
         self._optimizer.step()
         return found
 
-    def _back(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
+    def back(self, blocks: Sequence[Any], rows: Tensor, labels: Tensor) -> Tensor:
         """Forward, loss and backward; the loss."""
         logits = self.model(blocks, rows)
         loss = nn.functional.cross_entropy(logits, labels, ignore_index=-1)
@@ -85,18 +89,18 @@ class Trainer:
         ``group`` does at once. Returns their losses."""
         self._optimizer.zero_grad()
         losses, labelled = [], 0
-        sums = [torch.zeros_like(p) for p in self._trained]
+        sums = [torch.zeros_like(p) for p in self.trained]
         for batch, rows in batches:
             labels = self.labels_of(batch)
-            losses.append(float(self._back(self.framework.blocks(batch), rows, labels)))
+            losses.append(float(self.back(self.framework.blocks(batch), rows, labels)))
             number = int((labels >= 0).sum())
-            for total, own in zip(sums, self._trained, strict=True):
+            for total, own in zip(sums, self.trained, strict=True):
                 if number and own.grad is not None:
                     total += own.grad * number
             labelled += number
             self._optimizer.zero_grad()
-        for total, own in zip(sums, self._trained, strict=True):
-            own.grad = total / labelled
+        for total, own in zip(sums, self.trained, strict=True):
+            own.grad = total / max(labelled, 1)
         self._optimizer.step()
         return losses
 
@@ -104,13 +108,13 @@ class Trainer:
         """The update of a batch of which this rank of the group has no seeds; its mean loss."""
         assert self.group is not None
         self._optimizer.zero_grad()
-        zero = torch.zeros((), device=self._device)
-        found = self.group.average(self._trained, zero, zero)
+        found = self.group.gradients.learn_of_nothing(self)
         self._optimizer.step()
         return found
 
     @property
-    def _trained(self) -> list[Tensor]:
+    def trained(self) -> list[Tensor]:
+        """Parameters that have gradients."""
         return [p for p in self.model.parameters() if p.requires_grad]
 
     def direction(self) -> Tensor:
@@ -120,6 +124,13 @@ class Trainer:
     def state(self) -> list[Tensor]:
         """All that training changes, as it lies in memory."""
         return [*self.model.state_dict().values(), *self._optimizer.state, *self._before]
+
+    def stamp(self) -> tuple[int, ...]:
+        """Numbers that change with whatever writes to the model or to the optimizer's state, as a
+        step does and ``restore``; of this object alone."""
+        return tuple(
+            t._version for t in [*self.model.state_dict().values(), *self._optimizer.state]
+        )
 
     def kept(self) -> list[Tensor]:
         """A copy of all that training changes, for ``restore``."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from gnnbench.errors import UsageError
+from gnnbench.measure.spent import Spent
 
 MOST = 16  # things that ranks agree on at a time: what they send has one size in every version
 
@@ -30,7 +30,6 @@ class Traffic:
     ``received``        bytes from other ranks by the rounds
     ``size_bytes``      bytes to other ranks by ``sizes``
     ``reduced_bytes``   bytes handed to all-reduces; what travels depends on their algorithm
-    ``seconds``         host time in rounds and ``sizes``, waiting for the others in it (s)
     """
 
     rounds: Counter[str] = field(default_factory=Counter)
@@ -40,7 +39,6 @@ class Traffic:
     received: Counter[str] = field(default_factory=Counter)
     size_bytes: Counter[str] = field(default_factory=Counter)
     reduced_bytes: Counter[str] = field(default_factory=Counter)
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class Exchange:
@@ -48,8 +46,10 @@ class Exchange:
 
     Every rank must make the same calls in the same order; a group of one makes them, too, and
     sends nothing. Tensors are on the device of the group's backend: the CPU under Gloo, a GPU
-    under NCCL. ``traffic`` counts. ``place``: (rank, ranks) in a default group that is met later;
-    nothing is exchanged before. ``waiting`` is entered around each collective.
+    under NCCL. ``traffic`` counts; ``spent`` has the seconds of rounds and ``sizes`` by purpose,
+    waiting for the others in them: of a GPU its own, for the host only begins them. ``place``:
+    (rank, ranks) in a default group that is met later; nothing is exchanged before. ``waiting`` is
+    entered around each collective.
     """
 
     def __init__(
@@ -66,19 +66,17 @@ class Exchange:
             place = dist.get_rank(group), dist.get_world_size(group)
         self._group, self._waiting = group, waiting
         self.rank, self.ranks = place
-        self.traffic = Traffic()
+        self.traffic, self.spent = Traffic(), Spent()
 
     @contextmanager
-    def _timed(self, purpose: str) -> Iterator[None]:
-        began = time.perf_counter()
-        with self._waiting():
+    def _timed(self, purpose: str, device: torch.device) -> Iterator[None]:
+        with self.spent.of(purpose, device), self._waiting():
             yield
-        self.traffic.seconds[purpose] += time.perf_counter() - began
 
     def sizes(self, purpose: str, mine: Tensor) -> list[int]:
         """What each rank says to this one, of ``mine`` int64 ``[ranks]`` said to each."""
         theirs = torch.empty_like(mine)
-        with self._timed(purpose):
+        with self._timed(purpose, mine.device):
             dist.all_to_all_single(theirs, mine, group=self._group)
             found: list[int] = theirs.tolist()
         self.traffic.sizes[purpose] += 1
@@ -91,7 +89,7 @@ class Exchange:
         Returns what comes, ``[sum(come), ...]``, rank by rank, ``come[q]`` rows of rank q.
         """
         got = send.new_empty(sum(come), *send.shape[1:])
-        with self._timed(purpose):
+        with self._timed(purpose, send.device):
             dist.all_to_all_single(got, send.contiguous(), list(come), list(to), group=self._group)
         size = send.shape[1:].numel() * send.element_size()
         self.traffic.rounds[purpose] += 1

@@ -31,7 +31,8 @@ class OwnFeatures:
         kept: torch.device | None = None,
     ) -> None:
         self._device, self.own_rows, self.other_rows = device, 0, 0
-        self._exchange, self._places, self._ids = exchange, partition.places, graph.indices.dtype
+        self._exchange, self._ids = exchange, graph.indices.dtype
+        self._places, _ = partition.numberings(device, self._ids)
         self._offsets = partition.offsets.to(device)
         self._first = int(partition.offsets[exchange.rank])
         self._own = gather(graph.features, partition.nodes_of(exchange.rank)).to(kept or device)
@@ -43,7 +44,7 @@ class OwnFeatures:
         call it together, one that wants nothing with ``n`` = 0.
         """
         device = self._device
-        wanted = self._places[nodes.long().cpu()].to(device, self._ids)
+        wanted = self._places[nodes.to(device).long()].to(self._ids)
         route = Route(wanted, self._offsets)
         come = self._exchange.sizes(PURPOSE, route.counts)
         asked = self._exchange.round(PURPOSE, route.asked, route.to, come)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -34,6 +34,9 @@ class Partition:
     method: str = ""
     seed: int = 0
     made_s: float | None = None
+    _copies: dict[tuple[torch.device, torch.dtype], tuple[Tensor, Tensor]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of_owners(
@@ -75,6 +78,16 @@ class Partition:
     def nodes_of(self, part: int) -> Tensor:
         """Original ids of the nodes that a part owns, int64 ``[n]``, ascending."""
         return self.original[int(self.offsets[part]) : int(self.offsets[part + 1])]
+
+    def numberings(self, device: torch.device, ids: torch.dtype) -> tuple[Tensor, Tensor]:
+        """``places`` and ``original`` where a rank looks them up: on a GPU copies of the graph's
+        ids' type, on a CPU as they are, which ranks of one host may have mapped from one file."""
+        if device.type == "cpu":
+            return self.places, self.original
+        where = device, ids
+        if where not in self._copies:  # one for sampler and features
+            self._copies[where] = self.places.to(*where), self.original.to(*where)
+        return self._copies[where]
 
     def own(self, part: int, nodes: Tensor) -> Tensor:
         """Those of ``nodes`` (original ids ``[n]``) that a part owns, in their order."""

@@ -65,8 +65,9 @@ class VanillaSampler:
             raise UnsupportedError(fault)
         self._exchange, self._frontier, self._seed = exchange, frontier, seed
         self._device, self._with_positions = device, with_positions
-        self._partition, self._offsets = partition, partition.offsets.to(device)
-        self._first = int(partition.offsets[exchange.rank])
+        self._offsets = partition.offsets.to(device)
+        self._places, self._originals = partition.numberings(device, graph.indices.dtype)
+        self._first, self._end = partition.offsets[exchange.rank : exchange.rank + 2].tolist()
         own = partition.nodes_of(exchange.rank)
         self._original = own.to(device, graph.indices.dtype)
         rows = _OwnRows(graph, own)
@@ -81,7 +82,7 @@ class VanillaSampler:
         All ranks call it together, one without seeds with none. Arguments and errors as of
         ``gnnbench.Sampler.sample``; ``UsageError`` for a seed that another rank owns, too.
         """
-        ids = seed_tensor(seeds, torch.device("cpu"))
+        ids = seed_tensor(seeds, self._device)
         key = rng.key(self._seed, whole("epoch", epoch, 0), "sample")
         number = whole("batch", batch, 0, 2**32 - 1)
         building = _Numbered(self._own_places(ids), self._frontier)
@@ -90,16 +91,18 @@ class VanillaSampler:
             # Seeds are at home; what the first hop found may be anywhere.
             picked = self._draw if hop == 0 else self._ask
             building.add(*picked(building.destinations, draw))
-        return self._in_original_ids(building, ids.to(self._device), number)
+        return self._in_original_ids(building, ids, number)
 
     def _own_places(self, seeds: Tensor) -> Tensor:
         """Places of the seeds, of the graph's id type."""
-        partition, rank = self._partition, self._exchange.rank
-        if seeds.numel() and not 0 <= int(seeds.min()) <= int(seeds.max()) < partition.num_nodes:
-            raise UsageError(f"seeds must be node ids, 0 to {partition.num_nodes - 1}")
-        if partition.own(rank, seeds).numel() != seeds.numel():
+        nodes = self._places.numel()
+        if bool(((seeds < 0) | (seeds >= nodes)).any()):
+            raise UsageError(f"seeds must be node ids, 0 to {nodes - 1}")
+        places = self._places[seeds.long()]
+        if bool(((places < self._first) | (places >= self._end)).any()):
+            rank = self._exchange.rank
             raise UsageError(f"seeds must be nodes of part {rank}, which this rank owns")
-        return partition.places[seeds.long()].to(self._original)
+        return places.to(self._original)
 
     def _draw(self, places: Tensor, draw: _Draw) -> tuple[Tensor, ...]:
         """Counts ``[n]`` and neighbours of own nodes, and positions where they are wanted."""
@@ -131,7 +134,7 @@ class VanillaSampler:
 
     def _in_original_ids(self, building: _Numbered, seeds: Tensor, number: int) -> MiniBatch:
         drawn = building.batch()
-        nodes = self._partition.original[drawn.input_nodes.long().cpu()].to(self._original)
+        nodes = self._originals[drawn.input_nodes.long()].to(self._original)
         blocks = [
             # What a block knows comes first in what the next one knows.
             Block(b.indptr, b.indices, nodes[: b.num_src], b.num_dst, b.positions)

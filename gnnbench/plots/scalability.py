@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from gnnbench.measure import judged
 from gnnbench.plots import style
-from gnnbench.results.labels import Labels, axis_value, labels, worded
+from gnnbench.results.labels import AXES, Labels, axis_value, labels, worded
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
@@ -28,15 +28,21 @@ MARKERS = "osD^vPX*"
 LOGARITHMIC = 8  # where the largest value of an axis is so many times the smallest
 LONG = 30  # names of systems of which four do not stand side by side
 ABSENT = ("missing_dep", "missing_data")
+RANKS = "ranks"  # the last part of an axis that is a number of processes
+EVEN = "even"  # the key of lines of even work: as many times the fewest ranks' rate
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a sweep: where it lies, what is written there, and the rows measured there."""
+    """One value of a sweep: where it lies, what is written there, and the rows measured there.
+
+    ``of_ranks``: whether it is a number of processes that train together.
+    """
 
     x: float
     text: str
     rows: Sequence[Row]
+    of_ranks: bool = False
 
 
 def figure(run: Run) -> Figure | None:
@@ -66,11 +72,21 @@ def figure(run: Run) -> Figure | None:
     centre = f"around {_centre(drawn, named)}" if len(found) > 1 else ""
     style.head(result, "Throughput along one axis at a time", named, last=centre)
     result.legend(
-        handles=[*_legend(drawn, systems), *style.cut_off(axes), *style.doubts(drawn)],
+        handles=[
+            *_legend(drawn, systems), *_evens(axes), *style.cut_off(axes), *style.doubts(drawn),
+        ],
         loc="outside lower center",
         ncols=4 if max(map(len, systems)) < LONG else 2, fontsize=8, frameon=False,
     )  # fmt: skip
     return result
+
+
+def _evens(axes: Sequence[Axes]) -> list[Line2D]:
+    """What a legend says of dotted lines, where there are any."""
+    if not any(line.get_gid() == EVEN for ax in axes for line in ax.lines):
+        return []
+    words = "as many times the fewest processes' rate"
+    return [Line2D([], [], color="0.3", lw=0.8, ls=":", label=words)]
 
 
 def _line_of(row: Row, named: Labels) -> str:
@@ -82,11 +98,10 @@ def _by_ranks(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Rows by the processes that train together, as a sweep is told; nothing of one number."""
     found: dict[int, list[str]] = {}
     for row in rows:
-        ranks = json.loads(row["recipe"] or "{}").get("schedule", {}).get("ranks", 1)
-        found.setdefault(ranks, []).append(row["id"])
+        found.setdefault(_ranks(row) or 1, []).append(row["id"])
     if len(found) < 2:
         return {}
-    return {"ranks": [{"values": {"ranks": n}, "cells": found[n]} for n in sorted(found)]}
+    return {RANKS: [{"values": {RANKS: n}, "cells": found[n]} for n in sorted(found)]}
 
 
 def _points(told: Sequence[Row], rows: Sequence[Row]) -> list[Point]:
@@ -99,17 +114,31 @@ def _points(told: Sequence[Row], rows: Sequence[Row]) -> list[Point]:
             Point(n, ", ".join(_text(v) for v in values.values()), own)
             for n, (values, own) in enumerate(places)
         ]
-    return sorted(
-        (Point(x, text, own) for (x, text), (_, own) in zip(scaled, places, strict=True) if x),
-        key=lambda p: p.x,
-    )
+    found = [
+        Point(x, "\n".join([text, *_with(values)]), own, _axis(values).endswith(RANKS))
+        for (x, text), (values, own) in zip(scaled, places, strict=True)
+        if x
+    ]
+    return sorted(found, key=lambda p: p.x)
+
+
+def _axis(values: Mapping[str, Any]) -> str:
+    """The axis that a sweep is drawn along: its first."""
+    return next(iter(values))
+
+
+def _with(values: Mapping[str, Any]) -> list[str]:
+    """Axes of cells that move with the first one, in words."""
+    own = _axis(values)
+    return [worded(axis, _text(v)) for axis, v in values.items() if axis in AXES and axis != own]
 
 
 def _scaled(
     values: Mapping[str, Any], rows: Sequence[Row], places: Sequence[tuple[Row, list[Row]]]
 ) -> tuple[float | None, str]:
     """Where a point lies on a numeric axis, and the number in short; None where it has none."""
-    axis, value = next(iter(values.items()))
+    axis = _axis(values)
+    value = values[axis]
     if axis == "fanouts":
         return len(value), str(len(value))
     if axis == "dataset":
@@ -144,7 +173,10 @@ def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Lab
     ends = (low / style.REACH, high * style.REACH)
     for number, system in enumerate(systems):
         own = [(p.x, r) for p in points for r in p.rows if _line_of(r, named) == system]
-        _line(ax, [(x, r) for x, r in own if _measured(r)], number, ends)
+        measured = [(x, r) for x, r in own if _measured(r)]
+        _line(ax, measured, number, ends)
+        if points[0].of_ranks:
+            _even(ax, [(x, r) for x, r in measured if _ranks(r)], number)
         for x, row in own:
             if not _measured(row):
                 _cross(ax, x, row, number)
@@ -160,6 +192,25 @@ def _panel(ax: Axes, points: Sequence[Point], systems: Sequence[str], named: Lab
     ax.xaxis.set_major_locator(FixedLocator(at))
     ax.set_xticks(at, [p.text for p in points])
     ax.margins(x=0.1)
+    if points[0].of_ranks:
+        ax.set_xlabel("processes that train together", fontsize=8)
+
+
+def _ranks(row: Row) -> int | None:
+    """The processes that a row's system has, by its schedule."""
+    found: int | None = json.loads(row["recipe"] or "{}").get("schedule", {}).get(RANKS)
+    return found
+
+
+def _even(ax: Axes, own: Sequence[tuple[float, Row]], number: int) -> None:
+    """What as many times the fewest ranks' rate would be: a system's own dotted line."""
+    if len(own) < 2:
+        return
+    first, rate = own[0][0], _rate(own[0][1])
+    ax.plot(
+        [x for x, _ in own], [rate * x / first for x, _ in own], lw=0.8, ls=":", gid=EVEN,
+        color=style.PALETTE[number % len(style.PALETTE)],
+    )  # fmt: skip
 
 
 def _measured(row: Row) -> bool:

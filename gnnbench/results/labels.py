@@ -38,7 +38,9 @@ SHORTHAND = {axis: f"sampler.{axis}" for axis in OWN}
 # What the machine chose where the definition left it open: told always.
 FOUND_HERE = ("sampler.extension",)
 # What a recipe leaves out: steps that are launched kernel by kernel, as runs knew no others.
-LEFT_OUT = {"schedule.step": "eager", "schedule.partition": "none"}
+LEFT_OUT = {
+    "schedule.step": "eager", "schedule.partition": "none", "schedule.gradients": "flat",
+}  # fmt: skip
 ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
 # What 0 says in a cell.
 ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}

@@ -17,7 +17,7 @@ Line = Mapping[str, Any]  # a text or a Time by head
 LEFT = {
     "system", "status", "work", "verdict", "cell", "kernel", "until", "dataset", "model", "device",
     "pick", "frontier", "name", "mode", "level", "bound", "remark", "claim", "paper", "measured",
-    "says", "judged by",
+    "says", "judged by", "scaling",
 }  # fmt: skip
 # What a line is of: these and the columns before them stand in each table that one is cut into.
 KEYS = ("system", "cell", "kernel", "layer", "width", "name", "claim")

@@ -10,7 +10,7 @@ from typing import Any
 
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
-from gnnbench.results import across, inside_table, overlap_table, reader, roofline_table, table
+from gnnbench.results import across, inside_table, reader, roofline_table, shown, table
 from gnnbench.results.bench_table import bench_table
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
@@ -92,11 +92,9 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += ["The run was ended before its end: cells or comparisons may be missing.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
-    overlap = overlap_table.overlap_table(run.cells, run.metrics)
-    if overlap.lines:
-        lines += [f"{overlap.title}:", "", *overlap.markdown(), ""]
-    for part in roofline_table.roofline_tables(run.roofline):
+    for part in shown.beside(run):
         lines += [f"{part.title}:", "", *part.markdown(), ""]
+        lines += [f"{part.note}.", ""] if part.note else []
     remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
     remarks += roofline_table.remarks(run.roofline)
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]

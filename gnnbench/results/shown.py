@@ -12,6 +12,7 @@ from gnnbench.results import (
     overlap_table,
     partition_table,
     roofline_table,
+    scaling_table,
     table,
 )
 from gnnbench.results.labels import labels
@@ -40,16 +41,17 @@ def tables(run: Run, different: bool, room: int) -> list[Part]:
     found = table.parts(run.cells, run.metrics, different)
     if any(part.width() > room for part in found):
         found = table.parts(run.cells, run.metrics, different, narrow=True)
-    found += _beside(run)
+    found += beside(run)
     found += [inside_table.stages_table(run.stages)] if run.stages else []
     found += [inside_table.kernels_table(run.kernels)] if run.kernels else []
     return [cut for part in found for cut in part.fitted(room)]
 
 
-def _beside(run: Run) -> list[Part]:
+def beside(run: Run) -> list[Part]:
+    """Tables of what only some runs have, those of kernels last."""
     made = (
         overlap_table.overlap_table, partition_table.partition_table,
-        forecast_table.forecast_table,
+        scaling_table.scaling_table, forecast_table.forecast_table,
     )  # fmt: skip
     found = [part for make in made if (part := make(run.cells, run.metrics)).lines]
     return found + roofline_table.roofline_tables(run.roofline)
@@ -68,6 +70,7 @@ def markdown(run: Run, different: bool = False) -> str:
     for part in _documented(run, different):
         lines += [f"{part.title}:", ""] if part.title else []
         lines += [*part.markdown(), ""]
+        lines += [f"{part.note}.", ""] if part.note else []
     return "\n".join([*lines, *(f"- {text}" for text in _told(run, different))]).rstrip() + "\n"
 
 
@@ -81,11 +84,12 @@ def latex(run: Run, different: bool = False) -> str:
     for part in _documented(run, different):
         lines += [f"% {part.title}"] * bool(part.title)
         lines += part.latex()
+        lines += [f"% {part.note}"] * bool(part.note)
     return "\n".join([*lines, *(f"% {text}" for text in _told(run, different))]) + "\n"
 
 
 def _documented(run: Run, different: bool) -> list[Part]:
-    return [*table.parts(run.cells, run.metrics, different), *_beside(run)]
+    return [*table.parts(run.cells, run.metrics, different), *beside(run)]
 
 
 def _told(run: Run, different: bool) -> list[str]:

@@ -171,8 +171,9 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
     ]
     if (same := report.get("check", {}).get("deterministic")) is not None:
         found.append(m.metric(cell.id, "check", m.DETERMINISTIC, float(same)))
-    for stage, name, where, value in report.get("setup", {}).get("counts", ()):
-        found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
+    for told in (report.get("setup", {}), report.get("check", {})):
+        for stage, name, where, value in told.get("counts", ()):
+            found.append(m.metric(cell.id, stage, m.meaning(name), value, where=where))
     if "open_s" in report:
         imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
         found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))

@@ -21,6 +21,8 @@ WHERE = {
     "naive": "of requests: a warp's 128 bytes at a time from where a row begins",
     "aligned": "of requests: the same, shifted to whole lines (PyTorch-Direct)",
     "lines": "of requests: the lines that a row lies in, each asked for once",
+    "samplers": "of ranks: those that sample for others (schedule=factored)",
+    "trainers": "of ranks: those that fetch and train (schedule=factored)",
     "held": "of memory: the host's that a run holds for a GPU, for all lives; else the device's",
     "0.9": "of what was learnt: the validation accuracy that was to be reached, as it was stated",
 }
@@ -158,8 +160,9 @@ RANK_BUSY = {
     )
 }  # fmt: skip
 IMBALANCE = measure(
-    "rank_imbalance", "1", "the slowest rank's sampling and memory IO over the mean of all ranks"
-)
+    "rank_imbalance", "1",
+    "the slowest rank's sampling and memory IO over the mean of all ranks, or of those of a role",
+)  # fmt: skip
 REDUCE_BYTES = measure("reduce_bytes", "B", "bytes of gradients given to all-reduces by all ranks")
 REDUCE_TIME = measure(
     "reduce_time_s", "s", "a rank's time in all-reduces, waiting for the others in it"
@@ -200,7 +203,7 @@ SIZE_ROUNDS = measure(
 )
 SENT_BYTES = measure("sent_bytes", "B", "bytes that a rank sends to others by these rounds")
 EXCHANGE_TIME = measure(
-    "exchange_time_s", "s", "a rank's host time in all of these, waiting for the others in it"
+    "exchange_time_s", "s", "a rank's time in all of these, waiting for the others in it"
 )
 PARTITION_TIME = measure(
     "partition_time_s", "s", "making the partition, once: it is stored beside the graph"
@@ -217,4 +220,25 @@ PART_IMBALANCE = {
     )
 }  # fmt: skip
 PART_BYTES = measure("part_bytes", "B", "bytes of the graph that a rank keeps for itself")
+# Of batches as more ranks would share them; ``where`` is their number. What a forecast of them
+# goes by (``gnnbench.results.forecast``), counted once, at the gate of one rank; of a batch.
+SPLIT_ROWS = measure(
+    "split_rows", "", "rows that the rank with most of them would fetch of a batch"
+)
+SPLIT_EDGES = measure("split_edges", "", "edges that the rank with most of them would draw")
+SPLIT_ALL_ROWS = measure("split_all_rows", "", "rows that all ranks together would fetch")
+SPLIT_ALL_EDGES = measure("split_all_edges", "", "edges that all ranks together would draw")
+SPLIT_AWAY_ROWS = measure("split_away_rows", "", "of these rows those that another rank would have")
+SPLIT_SENT = measure("split_sent_bytes", "B", "bytes that all ranks would send by all-to-alls")
+# And what is measured for it at the gates of one rank and of two.
+REDUCE_LATENCY = measure("reduce_latency_s", "s", "an all-reduce of one number")
+REDUCE_RATE = measure("reduce_rate", "B/s", "what a rank sends in an all-reduce of 16 MiB")
+EXCHANGE_LATENCY = measure("exchange_latency_s", "s", "an all-to-all of one number a rank")
+EXCHANGE_RATE = measure("exchange_rate", "B/s", "what a rank sends to others in one of 16 MiB")
+FLOOR = {
+    phase: measure(f"floor_{phase}_s", "s", f"{words} of a batch of one seed, by one of two ranks")
+    for phase, words in (
+        ("sample", "sampling"), ("memory_io", "memory IO"), ("compute", "compute"),
+    )
+}  # fmt: skip
 REORDERED = measure("reordered", "", "batches that were run at another place than drawn")

@@ -1,6 +1,7 @@
 """What the ranks of a test do: sampling, fetching, training."""
 
 import torch.distributed as dist
+from collectives import collectives
 
 from gnnbench.errors import GnnbenchError
 from gnnbench.partition.ranks import join
@@ -29,6 +30,15 @@ def train(group, graph, partition, mode, fanouts, how, training, epochs=2):
     losses = [trainer.epoch(number) for number in range(epochs)]
     seeds = [[seeds.tolist() for seeds in trainer.batches(number)] for number in range(epochs)]
     return losses, seeds, vars(rank.exchange.traffic)
+
+
+def called(group, graph, partition, mode, fanouts, how, training):
+    """Names of the collectives of an epoch of training, by which ranks work together."""
+    rank = join(graph, partition, mode, fanouts, group=group, **how)
+    trainer = Trainer(rank, **training)
+    with collectives() as names:
+        trainer.epoch(0)
+    return trainer.steps, dict(names)
 
 
 def refused(group, graph, partition, how_of, trained=({}, {})):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from rank_tasks import refused, train
+from rank_tasks import called, refused, train
 
 import gnnbench
 from gnnbench.models.adam import Adam
@@ -101,6 +101,16 @@ def test_rounds_of_an_epoch(four, small_graph):
             # Two layers of two matrices and a bias; the loss and the number of seeds.
             floats = 2 * 24 * 16 + 16 + 2 * 16 * 4 + 4 + 2
             assert traffic["reduced_bytes"]["gradients"] == 4 * floats * steps
+
+
+def test_an_epoch_is_all_to_alls_and_all_reduces_alone(four, small_graph):
+    """FastSample, section 3.3: two a hop and one size each, two for rows; one sum a step."""
+    made, hops = split(small_graph, 4), len(FANOUTS)
+    small = {"vanilla": 2 * (hops - 1) + 1, "hybrid": 1}
+    for mode, rounds in (("vanilla", 2 * hops), ("hybrid", 2), ("unpartitioned", 0)):
+        for steps, names in four.run(called, 4, small_graph, made, mode, FANOUTS, HOW, TRAINING):
+            swaps = steps * (rounds + small.get(mode, 0))
+            assert names == {"all_reduce": steps} | ({"all_to_all_single": swaps} if swaps else {})
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -124,6 +124,32 @@ def test_each_axis_has_its_measure(swept):
     assert "different work" in figure.legends[0].get_texts()[1].get_text()
 
 
+def of_ranks(name, ranks, batch, rate):
+    recipe = json.dumps({"schedule": {"name": "data-parallel", "ranks": ranks}})
+    return cell(name, "fastsample", recipe=recipe, batch_size=batch, seeds=100, judged_s=100 / rate,
+                ci_low_s=100 / rate, ci_high_s=100 / rate)  # fmt: skip
+
+
+def test_ranks_stand_beside_even_work_and_weak_scaling_tells_its_batches(run, tmp_path):
+    """One process of the reference has the same batch at each place of weak scaling."""
+    cells = [cell("b1", seeds=64), cell("b2", batch_size=128, seeds=128)]
+    cells += [of_ranks("r1", 1, 64, 40.0), of_ranks("r2", 2, 128, 60.0)]
+    axis = "fastsample.schedule.ranks"
+    points = [
+        {"values": {axis: 1, "batch_size": 64}, "cells": ["b1", "r1"]},
+        {"values": {axis: 2, "batch_size": 128}, "cells": ["b2", "r2"]},
+    ]
+    (tmp_path / "run.json").write_text(json.dumps({"sweeps": {"weak_scaling": points}}))
+    figure = scalability.figure(run(cells, []))
+    (ax,) = figure.axes
+    assert ax.get_title() == "weak scaling" and "processes" in ax.get_xlabel()
+    assert ticks(ax) == {1: "1\nbatch 64", 2: "2\nbatch 128"}
+    assert lines(ax) == {BLUE: ([1, 2], [32.0, 64.0]), ORANGE: ([1, 2], [40.0, 60.0])}
+    (even,) = [line for line in ax.lines if line.get_gid() == "even"]  # of ranks alone
+    assert (even.get_color(), list(even.get_ydata())) == (ORANGE, [40.0, 80.0])
+    assert "rate" in figure.legends[0].get_texts()[-1].get_text()
+
+
 def test_what_the_machine_lacks_is_left_out(swept, tmp_path):
     absent = cell("x", "pyg", status="missing_dep", judged_s=None, seeds=None)
     (ax,) = scalability.figure(

@@ -1,36 +1,68 @@
 """The model of more ranks, by numbers that were worked out by hand."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from gnnbench.results.forecast import Measured, Model
-
-ONE = Measured(1, 8.5, 8.0, 0.0, 0.0, 100.0, 0.0, 0.0)
-# A rank works 5 s and sends for half a second; the epoch takes 1.2 times what that adds up to.
-TWO = Measured(2, 6.9, 5.0, 0.5, 0.25, 120.0, 0.5, 6000.0)
+from gnnbench.results.forecast import Ceilings, Measured, Model, Split
 
 
-def test_a_doubling_does_what_the_first_one_did():
-    model = Model(ONE, TWO)
-    assert model.epoch_s(2) == pytest.approx(6.9)
-    # 36 rows of a rank, 3/4 of them with others, where it was 60 and a half: 27 for 30.
-    assert model.sent(4) == pytest.approx(5400.0)
-    # Work 5 * 5/8, bytes 0.9 of those of 2 ranks, 3/2 of the gradients' bytes.
-    assert model.epoch_s(4) == pytest.approx(1.2 * (3.125 + 0.45 + 0.375))
-    # 1,024 ranks are ten doublings.
-    assert model.sent(1024) == pytest.approx(
-        6000 * (100 * 1.2**10 / 1024) * (1 - 2**-10) / (60 * 0.5)
-    )
+def split(most, mean, sent=0.0):
+    """A batch of which the rank with most has ``most`` edges, all on average ``mean``."""
+    return Split({"compute": most}, {"compute": mean}, sent)
 
 
-def test_nodes_dealt_by_lot_are_away_as_often_as_ranks_are_others():
-    even = replace(TWO, rows=100.0)  # nothing is fetched twice: a rank's rows halve
-    sent = [Model(ONE, even).sent(n) for n in (2, 4, 8)]
-    assert sent == pytest.approx([6000.0, 6000.0 * 0.75 / 0.5 / 2, 6000.0 * 0.875 / 0.5 / 4])
+# Two ranks have 60 edges of a batch's 100, on average 50; a batch of one seed takes a second.
+SPLITS = {1: split(100.0, 100.0), 2: split(60.0, 50.0, 4e6), 4: split(40.0, 30.0, 3e6),
+          1024: split(2.0, 0.5, 1e5)}  # fmt: skip
+ONE = Measured(1, 10.0, 6.0, {"compute": 6.0}, 3.0, 0.0, 1e6, 0.25, 0.5)
+TWO = Measured(2, 10.0, 9.0, {"compute": 3.5}, 3.0, 8e6, 1e6, 0.75, 0.75)
+CEILINGS = Ceilings(2e6, 8e6, {"compute": 1.0})
+MODEL = Model(ONE, TWO, CEILINGS, SPLITS, math.inf)
+WAITS = 9.0 - (1 + 60 * 0.05 + 3 * 0.75 + 1.0 + 0.75 + 0.5)  # what 2 ranks took beyond all
 
 
-def test_without_partitions_nothing_is_sent():
-    model = Model(ONE, replace(TWO, exchange_s=0.0, away=0.0, sent=0.0, epoch_s=5.25))
+def test_a_step_is_floors_work_rounds_sums_and_what_else_two_ranks_took():
+    assert MODEL.step_s(2, shared=False) == pytest.approx(9.0)
+    # 40 edges at a twentieth of a second; bytes 3/4 of those of two ranks; three more peers in each
+    # of three rounds, a quarter of a second each; two doublings of a tree whose first hop adds a
+    # quarter; 3/2 of the gradients' bytes.
+    four = 1 + 40 * 0.05 + 3 * (0.5 + 3 * 0.25) + 0.75 + (0.25 + 2 * 2 * 0.25) + 0.75
+    assert MODEL.step_s(4, shared=False) == pytest.approx(four + WAITS)
+    assert MODEL.sent(4) == pytest.approx(6e6)
+
+
+def test_a_thousand_ranks_take_no_less_than_floors_and_latencies():
+    rounds, sums = 3 * (0.5 + 1023 * 0.25), 0.25 + 20 * 0.25
+    foretold = MODEL.step_s(1024, shared=False)
+    assert foretold > 1 + rounds + sums
+    beyond = 2 * 0.05 + 2e5 / 8e6 + 2 * 1023 / 1024 * 0.5 + WAITS
+    assert foretold == pytest.approx(1 + rounds + sums + beyond)
+
+
+def test_ranks_on_one_machine_slow_each_other_as_the_first_two_did():
+    alone = replace(ONE, own_s={"compute": 1 + 100 * 0.04})  # 5/4 as fast as one of two
+    here, apart = (replace(MODEL, one=alone).step_s(4, shared) for shared in (True, False))
+    assert here - apart == pytest.approx((5 / 4 - 1) * (1 + 40 * 0.05))
+    # Four of them on two cores have half of one each.
+    crowded = replace(MODEL, one=alone, cores=2.0)
+    assert crowded.step_s(4, True) - apart == pytest.approx(1 + 40 * 0.05)
+
+
+def test_without_exchanges_nothing_is_sent_and_nothing_waited_for():
+    none = {n: replace(one, sent=0.0) for n, one in SPLITS.items()}
+    model = replace(
+        MODEL, one=replace(ONE, calls=0.0), two=replace(TWO, calls=0.0, sent=0.0, step_s=6.25),
+        splits=none, ceilings=replace(CEILINGS, exchange_rate=0.0),
+    )  # fmt: skip
     assert model.sent(4) == 0.0
-    assert model.epoch_s(4) == pytest.approx(3.125 + 0.375)
+    own, sums = 1 + 40 * 0.05, 0.25 + 2 * 2 * 0.25 + 0.75
+    assert model.step_s(4, False) == pytest.approx(own + sums + 6.25 - (1 + 3 + 0.75 + 0.5))
+
+
+def test_a_floor_is_no_more_than_what_was_measured():
+    """One that was measured while another program ran would make work negative."""
+    high = replace(MODEL, ceilings=replace(CEILINGS, floor_s={"compute": 99.0}))
+    assert high.step_s(2, False) == pytest.approx(9.0)
+    assert high.step_s(4, False) < MODEL.step_s(4, False) + 3.5

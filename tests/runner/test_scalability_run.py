@@ -59,3 +59,16 @@ def test_points_are_measured_once_and_several_gpus_refused(tmp_path, observer):
     batches, gpus = figure(run).axes
     assert [t.get_text() for t in batches.get_xticklabels()] == ["4", "16"]
     assert [t.get_text() for t in gpus.texts if t.get_text() != "(?)"] == ["unsupported"]
+
+
+def test_each_point_of_weak_scaling_is_held_against_one_process_of_its_batch(tmp_path):
+    plan = make_request("scalability", Overrides(profile="ranks"), tmp_path).plan
+    held = {
+        (pair.system.recipe["schedule"]["ranks"], pair.system.batch_size): pair.reference
+        for pair in plan.pairs
+    }
+    assert sorted(held) == [(1, 512), (2, 512), (2, 1024), (4, 512), (4, 2048)]
+    for (_, batch), one in held.items():
+        assert (one.system, one.batch_size, one.recipe["schedule"]["name"]) == (
+            "baseline", batch, "serial",
+        )  # fmt: skip

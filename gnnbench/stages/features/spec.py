@@ -45,6 +45,11 @@ class StoreSpec(Spec):
         """
         return False
 
+    def lean(self) -> StoreSpec:
+        """The same rows by a store that keeps no table in a GPU's memory, where there is one;
+        ``self`` is resolved."""
+        return self
+
     @abstractmethod
     def build(self, job: Job) -> FeatureStore:
         """The store of a cell."""
@@ -147,6 +152,10 @@ class Gpu(StoreSpec):
     def missing(cls, device: str) -> Missing | None:
         """The native library must have been built, for a GPU its CUDA part."""
         return native_missing(device)
+
+    def lean(self) -> StoreSpec:
+        """Gathered by the cores."""
+        return Host()
 
     def build(self, job: Job) -> FeatureStore:
         """The table, copied."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 EAGER, PADDED, GRAPH = STEPS = ("eager", "padded", "graph")  # how a batch is trained on
+FLAT, DDP = WAYS = ("flat", "ddp")  # how ranks that share a batch add up their gradients
 
 
 class Trainer(Protocol):
@@ -164,6 +165,11 @@ class Schedule(ABC):
         others than one process would."""
         return None
 
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """What a forecast of more processes goes by, of batches of these seeds: rows of (stage,
+        measure, where, value)."""
+        return []
+
     def foresee(self, epoch: int) -> None:  # noqa: B027
         """Get ready for ``epoch``, which is run next, with stages of its own that are oracles."""
 
@@ -250,9 +256,12 @@ class ScheduleSpec(Spec):
                 f" '{aggregate.name}' may wait; take csr or tuned, or step=padded"
             )
 
-    def sampler_of(self, rank: int, sampler: SamplerSpec) -> SamplerSpec:
-        """What a rank above 0 draws by, where its part of an epoch needs no draws of its own."""
-        return sampler
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """What a rank is built with: leaner stages, of the same draws and rows, where its part of
+        an epoch goes by others. Gate and audit look by them."""
+        return sampler, features
 
     def part(self, rank: int, ranks: int) -> Schedule:
         """What a rank above 0 runs of an epoch, where several processes do."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.missing import Missing
-from gnnbench.stages.schedule.base import EAGER, Schedule, ScheduleSpec
+from gnnbench.stages.schedule.base import EAGER, FLAT, WAYS, Schedule, ScheduleSpec
 from gnnbench.stages.schedule.split import HYBRID, NONE, SPLITS, VANILLA, Split
 from gnnbench.stages.spec import option
 
@@ -72,6 +72,13 @@ class DataParallel(ScheduleSpec):
         (DEFAULT, METIS, "random", "contiguous"),
     )
 
+    gradients: str = option(
+        FLAT,
+        "how ranks add up gradients; flat: by one all-reduce behind the way back; ddp: by torch's"
+        " DistributedDataParallel, beside it",
+        WAYS,
+    )
+
     def missing(self, device: str) -> Missing | None:
         """METIS, where it is to partition."""
         if self.partition == NONE or self.method not in (DEFAULT, METIS):
@@ -97,6 +104,8 @@ class DataParallel(ScheduleSpec):
         found = super().plain()
         if self.partition == NONE:
             del found["partition"], found["method"]
+        if self.gradients == FLAT:
+            del found["gradients"]
         return found
 
     def check_split(
@@ -177,11 +186,19 @@ class DataParallel(ScheduleSpec):
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
 
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """Where the graph is split no GPU holds more of what is split than its part."""
+        if self.partition in (VANILLA, HYBRID) and features is not None:
+            features = features.lean()
+        return sampler.lean() if self.partition == VANILLA else sampler, features
+
     def part(self, rank: int, ranks: int) -> Part:
         """A rank's stretch of every batch."""
         from gnnbench.stages.schedule.ranks import Part
 
-        return Part(rank, ranks)
+        return Part(rank, ranks, self.gradients)
 
     def build(self, job: Job) -> Schedule:
         """Start the other ranks."""
@@ -190,4 +207,4 @@ class DataParallel(ScheduleSpec):
         split = None
         if self.partition != NONE:
             split = Split(self.partition, self.method, job.cell.seed)
-        return Leader(job, self.ranks, split)
+        return Leader(job, self.ranks, split, self.gradients)

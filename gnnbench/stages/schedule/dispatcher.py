@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,10 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.job import Job
 from gnnbench.stages.schedule.allocation import Allocation, allocate
 from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.busy import count_busy, count_imbalance
 from gnnbench.stages.schedule.desk import Desk, Line, pair
 from gnnbench.stages.schedule.executor import LINE, Executor, Roles, Worked
-from gnnbench.stages.schedule.leader import Leader, rank_phases
+from gnnbench.stages.schedule.leader import Leader
 from gnnbench.stages.schedule.places import Places
 from gnnbench.stages.schedule.ranks import Measure, Measured
 from gnnbench.stages.schedule.tasks import Pace, Step, Tasks
@@ -128,14 +130,22 @@ class Dispatcher(Leader, Executor):
             return found
         counts = self._job.counts
         counted = counts.rows()
-        fault = self._looked.fault(epoch, self.steps, found.loss)
+        fault = self._looked.fault(epoch, self.steps, found.losses or [])
         counts.clear()  # what this has fetched is no part of the epoch
         for stage, name, where, value in counted:
             counts.add(str(stage), MEASURES[str(name)], float(value), str(where))
         return replace(found, reason=fault)
 
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """Nothing: batches are not split."""
+        return []
+
     def _tell_of(self, ranks: list[list[Span]]) -> None:
-        rank_phases(self._job.counts, ranks)
+        """Samplers fetch nothing and Trainers draw nothing: how uneven they are is told by role."""
+        counts, trainers = self._job.counts, self.roles.trainers
+        count_busy(counts, ranks)
+        roles = {"samplers": range(trainers, self.ranks), "trainers": range(trainers)}
+        count_imbalance(counts, ranks, roles)
 
     def _unite(self, ranks: list[Any]) -> United:
         return unite(ranks, self._batches)
@@ -169,19 +179,27 @@ class _Looked:
     before: list[Tensor]
     after: Tensor
 
-    def fault(self, epoch: int, steps: Sequence[Step], loss: float | None) -> str:
-        """Whether one process that takes the same steps learns otherwise."""
+    def fault(self, epoch: int, steps: Sequence[Step], told: Sequence[float]) -> str:
+        """Whether one process that takes the same steps learns otherwise than by the losses told of
+        the batches, in their order."""
         trainer: Any = self.stages.trainer
         assert self.stages.store is not None
         trainer.restore(self.before)
         first = weights_of(trainer)
-        losses: list[float] = []
+        losses: dict[int, float] = {}
         self.stages.store.forget()
         for step in steps:
-            losses += trainer.learn_in_one(self._batches_of(epoch, step))
-        mean = sum(losses) / len(losses)
-        if loss is None or abs(mean - loss) > LOSS * abs(mean):
-            return f"has a loss of {loss} where one process that takes its steps has {mean:.4g}"
+            found = trainer.learn_in_one(self._batches_of(epoch, step))
+            losses |= dict(zip(step.batches, found, strict=True))
+        if sorted(losses) != list(range(len(told))):
+            return f"took steps of {len(losses)} batches, and tells losses of {len(told)}"
+        for number, loss in enumerate(told):
+            right = losses[number]
+            if abs(loss - right) > LOSS * abs(right) or math.isnan(loss) != math.isnan(right):
+                return (
+                    f"batch {number + 1} has a loss of {loss:.5g} where one process that takes the"
+                    f" same steps has {right:.5g}"
+                )
         share = float((weights_of(trainer) - self.after).norm() / (self.after - first).norm())
         if not share <= WEIGHTS:
             return (
@@ -222,5 +240,5 @@ def unite(ranks: list[Worked], batches: int) -> United:
         sum(one.nodes for one in ran),
         0, 0, reason,
         seen=[digest for rank in ranks for digest in rank.seen],
-        loss=float(torch.tensor(losses).mean()) if losses else None,
+        losses=losses or None,
     )  # fmt: skip

@@ -28,7 +28,8 @@ from gnnbench.stages.counts import (
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.sampler.base import SamplerSpec
+from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.desk import (
     Draw,
     Drawn,
@@ -40,9 +41,10 @@ from gnnbench.stages.schedule.desk import (
     Taken,
     Want,
 )
+from gnnbench.stages.schedule.group import Group
 from gnnbench.stages.schedule.handed import Layout
 from gnnbench.stages.schedule.places import Shelf
-from gnnbench.stages.schedule.ranks import Group, Join, Part, weights_of
+from gnnbench.stages.schedule.ranks import Join, Part, weights_of
 
 LINE = "line"  # the socket of a rank to the desk
 
@@ -109,8 +111,8 @@ class Executor(Part):
     line: Line
     roles: Roles
 
-    def __init__(self, rank: int, ranks: int) -> None:
-        super().__init__(rank, ranks)
+    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+        super().__init__(rank, ranks, gradients)
         self._ran: list[tuple[int, Sizes, Tensor | None]] = []
         self._shelf: Shelf | None = None
         self._last_step = self._steps = -1
@@ -137,6 +139,10 @@ class Executor(Part):
         self.group.meet(peers.store)
         self._shelf = Shelf(job.device)
 
+    def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
+        """A Sampler has the topology; its role may be new to it."""
+        return asked if self.samples else built
+
     def parts(self, batches: Sequence[Tensor]) -> list[Tensor]:
         """The seeds of the batches that it trained on, in that order."""
         return [batches[number] for number, _, _ in self._ran]
@@ -162,7 +168,8 @@ class Executor(Part):
                 self._draw(epoch, batches, stages, timeline)
             elif self._trainer is not None:
                 self.group.enter(self.roles.trainers)
-                self.group.share_state(self._trainer.state())
+                if self.shares:
+                    self.group.share_state(self._trainer.state())
             if not self.samples or self.roles.standby:
                 _Training(self, stages, timeline).run()
         except BaseException:

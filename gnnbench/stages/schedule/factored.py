@@ -93,11 +93,16 @@ class Factored(ScheduleSpec):
                 f"schedule '{self.name}' averages gradients within a step; take step=eager"
             )
 
-    def sampler_of(self, rank: int, sampler: SamplerSpec) -> SamplerSpec:
-        """Of a rank that is known to train: GNNLab's Trainers hold no topology. What ranks its
-        cache and what audits it draws out of the host's memory."""
-        trains = self.allocation == GIVEN and 0 < rank < self.trainers
-        return sampler.lean() if trains else sampler
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """GNNLab's Trainers hold no topology: what ranks their caches, what gates the worker and
+        what audits draws out of the host's memory. With ``auto`` it is not known yet who trains;
+        the last rank, which measures, samples in any case, and others are given the topology when
+        they are told that they do. Where only samples are drawn nobody trains."""
+        samplers = self.samplers if self.allocation == GIVEN else 1
+        trains = features is not None and rank < self.samplers + self.trainers - samplers
+        return sampler.lean() if trains else sampler, features
 
     def part(self, rank: int, ranks: int) -> Part:
         """A rank whose role is told when all meet."""

@@ -31,21 +31,21 @@ from gnnbench.measure.timeline import Span, Timeline, sweep
 from gnnbench.stages.counts import (
     AGAIN_EDGES,
     AGAIN_NODES,
-    IMBALANCE,
     MEASURES,
-    RANK_BUSY,
     RANK_IDLE,
     RANK_PEAK,
-    Counts,
 )
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.stages.schedule.base import FLAT, Stages
+from gnnbench.stages.schedule.busy import count_busy, count_imbalance
 from gnnbench.stages.schedule.handed import Failed
+from gnnbench.stages.schedule.outlook import counted, floors
 from gnnbench.stages.schedule.producer import GoneError, receive, send
 from gnnbench.stages.schedule.ranks import (
     Audit,
+    Ceilings,
     Compare,
     Epoch,
     Join,
@@ -59,7 +59,7 @@ from gnnbench.stages.schedule.united import United, unite
 from gnnbench.stages.schedule.watch import SETTLE_S, Loss, Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 FOLLOWER = "gnnbench.composition.follower"
 END_S = 5.0  # that ranks may take to end, all together
@@ -79,14 +79,17 @@ class Leader(Part):
 
     peers: Peers
 
-    def __init__(self, job: Job, ranks: int, split: Split | None = None) -> None:
-        super().__init__(0, ranks)
+    def __init__(
+        self, job: Job, ranks: int, split: Split | None = None, gradients: str = FLAT
+    ) -> None:
+        super().__init__(0, ranks, gradients)
         self._split = split
         self._all_threads = torch.get_num_threads()
         self._threads = max(self._all_threads // ranks, 1)
         self._oom_kills = oom_kills()
         self._ranks: list[tuple[subprocess.Popen[bytes], Connection]] = []
         self._failed: Failed | None = None
+        self._stamp: tuple[int, ...] | None = None  # of the trainer, at the last epoch's end
         if dist.is_initialized():
             raise UnsupportedError(
                 "ranks train one system in a process, and another has a group of ranks already;"
@@ -160,10 +163,8 @@ class Leader(Part):
 
     def _tell_of(self, ranks: list[list[Span]]) -> None:
         """Count what the ranks' spans of an epoch tell."""
-        rank_phases(self._job.counts, ranks)
-        work = [sum(s.end - s.begin for s in some if s.phase != "compute") for some in ranks]
-        if sum(work):
-            self._job.counts.add("schedule", IMBALANCE, max(work) * len(work) / sum(work))
+        count_busy(self._job.counts, ranks)
+        count_imbalance(self._job.counts, ranks, {"": range(self.ranks)})
 
     @property
     def pids(self) -> list[int]:
@@ -172,6 +173,7 @@ class Leader(Part):
 
     def attach(self, stages: Stages) -> None:
         """Copy rank 0's part of a split graph, while the others copy theirs."""
+        super().attach(stages)
         if self._split is None:
             return
         from gnnbench.stages.schedule.partitioned import Parts
@@ -208,9 +210,12 @@ class Leader(Part):
         """All ranks run their parts; the spans of each are on a lane of its own."""
         self.ready()
         own = Timeline.on(str(self._job.device))
+        trainer: Any = stages.trainer
+        # What was trained, or put back, here alone since the last epoch the others do not know.
+        self.shares = trainer is not None and trainer.stamp() != self._stamp
         torch.set_num_threads(self._threads)
         try:
-            self._tell(Epoch(epoch, self._looks))
+            self._tell(Epoch(epoch, self._looks, self.shares))
             with self._does(RUNS, own):
                 own.start()
                 super().epoch(epoch, batches, stages, own, until)
@@ -222,6 +227,7 @@ class Leader(Part):
             self._give_up(error)
         finally:
             torch.set_num_threads(self._all_threads)
+        self._stamp = None if trainer is None else trainer.stamp()
         spans = [own.spans(), *(ran.spans for ran in found)]
         for some in spans:
             timeline.add(some)
@@ -259,6 +265,22 @@ class Leader(Part):
         except BaseException as error:
             self._give_up(error)
         return next((f"rank {rank}: {fault}" for rank, fault in enumerate(found) if fault), "")
+
+    def outlook(self, stages: Stages, batches: Sequence[Tensor]) -> list[list[Any]]:
+        """One rank counts what more of them would do, two measure what a batch takes at least."""
+        if stages.trainer is None or self.ranks > 2:
+            return []
+        self._still()
+        try:
+            self._tell(Ceilings())
+            with self._does(WORKS):
+                found = self.ceilings()
+                self._answers()
+        except BaseException as error:
+            self._give_up(error)
+        if self.ranks == 2:
+            return found + floors(stages, batches[0][:1], self._threads)
+        return found + counted(stages, batches, self.held)
 
     def united(self, epoch: int, reason: str) -> United:
         """The epoch of all ranks, each audited by itself; ``reason`` is what is wrong here."""
@@ -411,13 +433,6 @@ class Leader(Part):
             return MemoryError(f"cannot allocate memory: the kernel killed rank {rank} for it")
         how = f"with code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
         return RankDiedError(f"the process of rank {rank} died {how}; run with --only-failed")
-
-
-def rank_phases(counts: Counts, ranks: Iterable[Iterable[Span]]) -> None:
-    """Note each rank's time in each phase."""
-    for rank, spans in enumerate(ranks):
-        for span in spans:
-            counts.add("schedule", RANK_BUSY[span.phase], span.end - span.begin, str(rank))
 
 
 def _readable(connections: Sequence[Connection], within_s: float) -> list[Any]:

@@ -20,7 +20,7 @@ from gnnbench.partition.exchange import Exchange, Traffic
 from gnnbench.partition.features import OwnFeatures
 from gnnbench.partition.methods import partition
 from gnnbench.partition.quality import Quality, imbalance
-from gnnbench.partition.stored import load_or_make
+from gnnbench.partition.stored import load, load_or_make
 from gnnbench.partition.vanilla import VanillaSampler
 from gnnbench.stages.counts import (
     CALLS,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
     from gnnbench.partition.places import Partition
 
+SOON_MADE = 1 << 23  # edges of a graph of which METIS makes a thousand parts in seconds
 STAGES = {vanilla.PURPOSE: "sampler", features.PURPOSE: "features"}  # by purpose of a round
 
 
@@ -77,6 +78,7 @@ class Parts:
             self._rows = OwnFeatures(graph, self.partition, self.exchange, device, kept)
             away = "host_copy" if on_host else "device"
             self._where = "host" if device.type == "cpu" else away
+        job.counts.settled_by(self._settle)
         self._seconds = time.perf_counter() - began
 
     def _vanilla(self) -> VanillaSampler:
@@ -97,6 +99,11 @@ class Parts:
             seed=job.cell.seed,
             weights="graph" if weighted else None,
         )
+
+    @property
+    def mode(self) -> str:
+        """How the graph is split."""
+        return self._split.mode
 
     @property
     def meets(self) -> bool:
@@ -140,7 +147,6 @@ class Parts:
                 counts.add(stage, ROUNDS, traffic.rounds[purpose])
                 counts.add(stage, SIZE_ROUNDS, traffic.sizes[purpose])
             counts.add(stage, SENT_BYTES, traffic.sent[purpose], str(rank))
-            counts.add(stage, EXCHANGE_TIME, traffic.seconds[purpose], str(rank))
         if self._rows is None:
             return
         size = self._job.graph.features[:1].nbytes
@@ -148,6 +154,21 @@ class Parts:
             counts.add("features", FEATURE_BYTES, n * size, where)
             counts.add("features", CALLS, traffic.rounds[features.PURPOSE] // 2, where)
         self._rows.own_rows = self._rows.other_rows = 0
+
+    def _settle(self) -> None:
+        """Tell the times of what was exchanged, for which nobody has waited before."""
+        for purpose, seconds in self.exchange.spent.take().items():
+            self._job.counts.add(STAGES[purpose], EXCHANGE_TIME, seconds, str(self.exchange.rank))
+
+    def into(self, parts: int) -> Partition | None:
+        """The graph's partition into so many parts by the same method and seed: that which is
+        stored, or one that is soon made; else None."""
+        graph, split = self._job.graph, self._split
+        if parts > graph.num_nodes:
+            return None
+        if graph.num_edges <= SOON_MADE:
+            return partition_of(graph, parts, split)
+        return None if graph.path is None else load(graph, parts, split.method, split.seed)
 
     def compare(self, epoch: int, batches: Sequence[Tensor]) -> str:
         """Draw and load what the rank owns of batches by its part, and by the stages that have the

@@ -1,15 +1,10 @@
-"""What all ranks of a group do: their stretches of each batch, and the mean of their gradients."""
+"""What each rank of a group does in an epoch: its stretch of each batch, or its part's seeds."""
 
 from __future__ import annotations
 
 import hashlib
-import os
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,25 +13,21 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
-from gnnbench.measure import signs
 from gnnbench.measure.timeline import Span, Timeline
-from gnnbench.stages.counts import REDUCE_BYTES, REDUCE_TIME, Counts
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
-from gnnbench.stages.pulse import Pulse
-from gnnbench.stages.schedule.base import Schedule, Stages
+from gnnbench.stages.schedule.base import DDP, FLAT, Schedule, Stages
+from gnnbench.stages.schedule.gradients import Overlapped
+from gnnbench.stages.schedule.group import Group
+from gnnbench.stages.schedule.outlook import ceilings
 from gnnbench.stages.schedule.united import Audited, Share, unite
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
     from gnnbench.minibatch import Batch
-    from gnnbench.stages.sampler.base import SamplerStage
+    from gnnbench.stages.sampler.base import SamplerSpec, SamplerStage
     from gnnbench.stages.schedule.partitioned import Parts
     from gnnbench.stages.schedule.split import Split
-
-LOOPBACK = "lo"
-MORE_S = 2.0
-INTERFACES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}  # by backend
 
 
 @dataclass(frozen=True)
@@ -77,10 +68,12 @@ class Measured:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Run an epoch; with ``looks`` every batch is looked at, and edges are told."""
+    """Run an epoch; with ``looks`` every batch is looked at, and edges are told. ``shares``: rank
+    0 gives its weights to the others first."""
 
     number: int
     looks: bool
+    shares: bool
 
 
 @dataclass(frozen=True)
@@ -89,6 +82,11 @@ class Compare:
 
     epoch: int
     batches: list[Tensor]
+
+
+@dataclass(frozen=True)
+class Ceilings:
+    """Measure what collectives take at least, all together."""
 
 
 @dataclass(frozen=True)
@@ -111,147 +109,6 @@ def stretch(batch: Tensor, rank: int, ranks: int) -> Tensor:
     """A rank's seeds of a batch: one of ``ranks`` contiguous stretches, the first ones longer by
     one where it does not come out even; empty where there are more ranks than seeds."""
     return batch.tensor_split(ranks)[rank]
-
-
-@dataclass
-class Group:
-    """The ranks, which ``meet``; one group a process.
-
-    ``teams``: numbers of ranks, always the first ones, that may be asked to work by themselves.
-
-    NCCL where batches are on GPUs, else Gloo, over the loopback interface. A collective of Gloo
-    that others do not come to raises soon after ``SILENCE_S``, and at once where one of them has
-    ended. One of NCCL is begun by a host that goes on: whoever waits for the GPU has to watch the
-    others, and to ``abort`` (``gnnbench.stages.schedule.watch``).
-    """
-
-    rank: int
-    ranks: int
-    device: torch.device
-    counts: Counts
-    pulse: Pulse
-    teams: tuple[int, ...] = ()
-    place: str = field(init=False)
-    aborted: bool = field(default=False, init=False)
-    _team: Any = field(default=None, init=False)  # None: all ranks
-    _teams: dict[int, Any] = field(default_factory=dict, init=False)
-
-    def __post_init__(self) -> None:
-        self.place, self._size = str(self.rank), self.ranks
-        self._aborting = threading.Lock()
-        self._reduced: list[tuple[torch.cuda.Event, torch.cuda.Event]] = []
-        self.counts.settled_by(self._settle)
-
-    def meet(self, store: Any) -> None:
-        """Meet at a store of torch's; all are there on return."""
-        on_gpu = self.device.type == "cuda"
-        # Gloo's; the watch of rank 0 is to say first who hangs.
-        patience = timedelta(seconds=signs.SILENCE_S + MORE_S)
-        backend = "nccl" if on_gpu else "gloo"
-        if on_gpu:  # else torch ends the process where another rank does
-            os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
-        with _loopback(INTERFACES[backend]), self.pulse.waiting():
-            dist.init_process_group(
-                backend, store=dist.PrefixStore("group", store), rank=self.rank,
-                world_size=self.ranks, timeout=patience,
-            )  # fmt: skip
-            for size in self.teams:
-                self._teams[size] = dist.new_group(list(range(size)), timeout=patience)
-            dist.barrier(device_ids=[self.device.index or 0] if on_gpu else None)
-
-    def enter(self, size: int) -> None:
-        """From now on work as the team of the first ``size`` ranks, this one among them; 1: by
-        itself."""
-        self._size, self._team = size, self._teams.get(size)
-
-    @torch.no_grad()
-    def share_state(self, state: Sequence[Tensor]) -> None:
-        """Give all ranks the first one's weights and optimizer, in place: one broadcast."""
-        if self._size == 1:
-            return
-        flat = torch.cat([t.flatten().to(self.device, torch.float32) for t in state])
-        with self.pulse.waiting():
-            dist.broadcast(flat, 0, group=self._team)
-        for own, new in zip(state, flat.split([t.numel() for t in state]), strict=True):
-            own.copy_(new.view_as(own))
-
-    @torch.no_grad()
-    def average(self, parameters: Sequence[Tensor], loss: Tensor, labelled: Tensor) -> Tensor:
-        """Put the gradients of the whole batch in place of a rank's; returns its mean loss.
-
-        ``loss`` is the mean over the rank's ``labelled`` seeds (scalars). One all-reduce of all
-        gradients, the loss and that number: each rank's weighs as many seeds as it has, so that a
-        rank without seeds adds nothing.
-        """
-        began, marks = time.perf_counter(), self._marks()
-        parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-        flat = torch.cat([*(part.flatten() for part in parts), loss.view(1), loss.new_ones(1)])
-        flat = torch.where(labelled > 0, flat * labelled, 0.0)
-        with self.pulse.waiting():
-            dist.all_reduce(flat, group=self._team)
-        flat = flat / flat[-1]
-        sizes = [p.numel() for p in parameters]
-        for own, mean in zip(parameters, flat[:-2].split(sizes), strict=True):
-            own.grad = mean.view_as(own)
-        self.counts.add("schedule", REDUCE_BYTES, flat.nbytes, "")
-        if marks is None:
-            self.counts.add("schedule", REDUCE_TIME, time.perf_counter() - began, self.place)
-        else:
-            marks[1].record()
-            self._reduced.append(marks)
-        return flat[-2]
-
-    def _marks(self) -> tuple[torch.cuda.Event, torch.cuda.Event] | None:
-        """On a GPU two events, of which the first is now."""
-        if self.device.type != "cuda":
-            return None
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        return begin, end
-
-    def _settle(self) -> None:
-        """Tell the times that a GPU took."""
-        marked, self._reduced = self._reduced, []
-        for begin, end in marked:
-            end.synchronize()
-            took = begin.elapsed_time(end) / 1e3
-            self.counts.add("schedule", REDUCE_TIME, took, self.place)
-
-    def abort(self) -> None:
-        """End what waits on a GPU for ranks that do not come; the group is of no use afterwards."""
-        with self._aborting:
-            if self.aborted:
-                return
-            self.aborted = True
-            groups: list[Any] = [dist.group.WORLD, *self._teams.values()]
-            for group in groups:
-                with suppress(Exception):  # it is not there yet, or has not this rank
-                    group.abort()
-
-    def close(self) -> None:
-        """Leave the group. On GPUs nobody waits for ranks that have ended before."""
-        if not dist.is_initialized():
-            return
-        if self.device.type != "cuda":
-            dist.destroy_process_group()
-            return
-        self.abort()
-        with suppress(Exception):
-            dist.destroy_process_group()
-
-
-@contextmanager
-def _loopback(variable: str) -> Iterator[None]:
-    """The environment with a variable that says so: ranks of one host listen on nothing else."""
-    asked = os.environ.get(variable)
-    os.environ[variable] = LOOPBACK
-    try:
-        yield
-    finally:
-        if asked is None:
-            del os.environ[variable]
-        else:
-            os.environ[variable] = asked
 
 
 def weights_of(model: nn.Module) -> str:
@@ -280,10 +137,11 @@ class Part(Schedule):
 
     group: Group | None = None
     held: Parts | None = None
+    shares = True  # rank 0's weights, at the begin of an epoch: where they are not those of all
     _looks = False
 
-    def __init__(self, rank: int, ranks: int) -> None:
-        self.rank, self.ranks = rank, ranks
+    def __init__(self, rank: int, ranks: int, gradients: str = FLAT) -> None:
+        self.rank, self.ranks, self._gradients = rank, ranks, gradients
         self._shares: list[Share] = []
         self._trainer: Any = None
         self._sampler: Any = None
@@ -291,12 +149,23 @@ class Part(Schedule):
     def connect(self, sockets: Mapping[str, int]) -> None:
         """Take the sockets that the process was given beside its own: numbers by name."""
 
+    def attach(self, stages: Stages) -> None:
+        """Hear of the stages, before the ranks meet."""
+        self._trainer = stages.trainer
+
     def meet(self, peers: Peers, job: Job, word: Join) -> None:
         """Meet the other ranks, which are built, too; all are there on return."""
         self.group = Group(self.rank, self.ranks, job.device, job.counts, peers.pulse)
         self.group.meet(peers.store)
+        if self._gradients == DDP and self._trainer is not None:
+            self.group.gradients = Overlapped(self.group, self._trainer.model)
         if self.held is not None:
             self.held.agree()
+
+    def draws_by(self, asked: SamplerSpec, built: SamplerSpec) -> SamplerSpec:
+        """What the rank's part draws by, once all have met: what it was built with. ``asked`` is
+        the recipe's."""
+        return built
 
     def look(self, looks: bool) -> None:
         """Whether the next epochs' edges are told with their shares."""
@@ -337,7 +206,7 @@ class Part(Schedule):
         timeline: Timeline,
         until: Until,
     ) -> None:
-        """Run the rank's stretch of every batch; the weights are at first those of rank 0."""
+        """Run the rank's stretch of every batch, from rank 0's weights on."""
         self._shares = []
         assert self.group is not None
         trainer: Any = stages.trainer
@@ -345,7 +214,8 @@ class Part(Schedule):
         if trainer is None:
             self._run(epoch, batches, stages, timeline, until)
             return
-        self.group.share_state(trainer.state())
+        if self.shares:
+            self.group.share_state(trainer.state())
         trainer.group = self.group
         try:
             self._run(epoch, batches, stages, timeline, until)
@@ -365,8 +235,9 @@ class Part(Schedule):
         draws: Any = held or stages.sampler
         ahead = 1 if held is not None or until is Until.SAMPLE else stages.ahead
         last: Batch | None = None
+        before = 0 if trainer is None else len(trainer.losses)
         for first in range(0, len(batches), ahead):
-            group: list[Batch | None] = []
+            group: list[tuple[int, Batch | None]] = []
             for number, whole in enumerate(batches[first : first + ahead], first):
                 seeds = self.seeds(whole)
                 batch = None
@@ -374,36 +245,49 @@ class Part(Schedule):
                 if seeds.numel() or (held is not None and held.asks):
                     with timeline.span("sample", number, lane):
                         batch = draws.sample(seeds, epoch, number)
-                group.append(batch)
+                group.append((number, batch))
             if ahead > 1:
                 with timeline.span("memory_io", first, lane):
                     group = self._arranged(group, first, stages, last)
-            drawn = [batch for batch in group if batch is not None]
+            drawn = [batch for _, batch in group if batch is not None]
             last = drawn[-1] if drawn else last
             nth = 0
-            for number, batch in enumerate(group, first):
+            for place, (number, batch) in enumerate(group, first):
                 rows = None
                 some = batch is not None and batch.seeds.numel() > 0
                 if until > Until.SAMPLE and (some or (held is not None and held.fetches)):
-                    with timeline.span("memory_io", number, lane):
+                    with timeline.span("memory_io", place, lane):
                         rows = held.load(batch) if held is not None else stages.load(drawn, nth)
+                if trainer is not None:
+                    with timeline.span("compute", place, lane):
+                        self._train(trainer, batches[number], batch if some else None, rows)
                 if batch is None or not some:
-                    if trainer is not None:
-                        with timeline.span("compute", number, lane):
-                            trainer.losses.append(trainer.step_of_nothing())
                     continue
                 nth += 1
-                if trainer is not None:
-                    with timeline.span("compute", number, lane):
-                        trainer.step(batch, rows)
                 stages.keep(batch, rows)
                 self._shares.append(Share.of(batch, self._looks, self._sampler.exact))
-        if held is not None and self.group is not None:
+        assert self.group is not None
+        if held is not None:
             held.tell(self.group.counts)
+        if trainer is not None:
+            trainer.losses[before:] = self.group.gradients.losses(trainer.losses[before:])
+
+    def _train(self, trainer: Any, whole: Tensor, batch: Batch | None, rows: Tensor | None) -> None:
+        """Train on the rank's part of the batch of seeds ``whole``; None: it has none."""
+        assert self.group is not None
+        self.group.gradients.begin(trainer.labels_at(whole))
+        if batch is None:
+            trainer.losses.append(trainer.step_of_nothing())
+        else:
+            trainer.step(batch, rows)
 
     def _arranged(
-        self, group: list[Batch | None], first: int, stages: Stages, last: Batch | None
-    ) -> list[Batch | None]:
+        self,
+        group: list[tuple[int, Batch | None]],
+        first: int,
+        stages: Stages,
+        last: Batch | None,
+    ) -> list[tuple[int, Batch | None]]:
         """A group's batches in the order in which rank 0 runs them, by what it drew of them.
 
         The host waits for that order. Rank 0 has seeds of every batch.
@@ -413,12 +297,18 @@ class Part(Schedule):
         assert self.group is not None
         order = torch.arange(first, first + len(group), device=self.group.device)
         if self.rank == 0:
-            own = [batch for batch in group if batch is not None]
+            own = [batch for _, batch in group if batch is not None]
             told = [batch.number for batch in stages.arranged(own, last)]
             order.copy_(torch.tensor(told))
         with self.group.pulse.waiting():
             dist.broadcast(order, 0)
         return [group[number - first] for number in order.tolist()]
+
+    def ceilings(self) -> list[list[Any]]:
+        """What collectives that the ranks go by take at least; all call it."""
+        assert self.group is not None
+        with self.group.pulse.waiting():
+            return ceilings(self.group.device, self.held is not None and self.held.meets)
 
     def audited(self, reason: str, seen: Sequence[bytes] = ()) -> Any:
         """What was done since the last call; ``reason`` is what the audit found wrong, ``seen``

@@ -82,8 +82,8 @@ class United:
 
     ``drawn`` has where edges were looked at each batch's hops: unique destinations ``[d]``, their
     numbers of edges ``[d]`` and the neighbours ``[e]``, in that order. Where each batch is one
-    rank's alone ``seen`` has in its place the digests of the other ranks' batches, and ``loss`` is
-    the mean over batches.
+    rank's alone ``seen`` has in its place the digests of the other ranks' batches, and ``losses``
+    are those of all batches, in their order.
     """
 
     batches: int
@@ -95,7 +95,7 @@ class United:
     reason: str
     drawn: dict[int, Drawn] = field(default_factory=dict)
     seen: list[bytes] = field(default_factory=list)
-    loss: float | None = None
+    losses: list[float] | None = None
 
 
 def unite(ranks: Sequence[Audited]) -> United:

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -31,9 +32,13 @@ def test_a_batch_is_cut_into_contiguous_stretches():
     assert [stretch(seeds[:2], rank, 4).tolist() for rank in range(4)] == [[10], [11], [], []]
 
 
+WAYS = [{"schedule.gradients": way} for way in ("flat", "ddp")]
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, ranks):
-    plain, system = make(small_graph, **SMALL), group(ranks)
+def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, ranks, way):
+    plain, system = make(small_graph, **SMALL), group(ranks, way)
     for (one, facts, weights), (other, united, moved) in zip(
         trained(plain), trained(system), strict=True
     ):
@@ -56,13 +61,52 @@ def test_when_looked_at_the_union_of_edges_is_one_ranks(group, small_graph, rank
     assert run(system, 6).ok
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("changes", [{"batch_size": 2}, {"batch_size": 199}])
-def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes):
+def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes, way):
     plain = make(small_graph, **{**SMALL, **changes, "max_batches": 4})
-    system = group(3, **changes, max_batches=4)
+    system = group(3, way, **changes, max_batches=4)
     ((one, facts, _), *_), ((other, united, _), *_) = trained(plain, 1), trained(system, 1)
     assert united == facts
     torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_seeds_without_labels_weigh_nothing(group, small_graph, way):
+    """Of four batches the second has none with a label, the first none in one rank's stretch."""
+    first, second = make(small_graph, **SMALL).order.batches(0)[:2]
+    labels = small_graph.labels.clone()
+    labels[second], labels[stretch(first, 1, 3)], labels[first[:5]] = -1, -1, -1
+    graph = replace(small_graph, labels=labels)
+    plain, system = make(graph, **SMALL), group(3, way, of=graph)
+    for (one, facts, weights), (other, united, moved) in zip(
+        trained(plain, 2), trained(system, 2), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5, equal_nan=True)
+        torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
+        assert not moved.isnan().any()
+    assert run(system, 0).loss == pytest.approx(run(plain, 0).loss, rel=1e-4)  # of the other three
+
+
+@pytest.mark.parametrize("model", ["gcn", "gin", "gat", "pinsage"])
+def test_every_model_has_gradients_for_ddp_to_add_up(group, small_graph, model):
+    """All parameters take part in each step, also of a rank without seeds (batch 4 has 8)."""
+    ours = {"aggregate": "scatter"} if model == "pinsage" else {}
+    plain = make(small_graph, settings=ours, model=model, **SMALL)
+    system = group(2, {**WAYS[1], **ours}, model=model)
+    for (one, _, _), (other, _, _) in zip(trained(plain, 2), trained(system, 2), strict=True):
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+
+
+def test_what_ddp_adds_up_is_counted(group):
+    system = group(2, WAYS[1])
+    report = run(system)
+    found = counted(report)
+    parameters = sum(p.numel() for p in system.trainer.model.parameters())
+    # Gradients of each of four batches, and their losses at the end; of both ranks.
+    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * (4 * parameters + 4)
+    assert all(found["schedule", "reduce_time_s", rank] > 0 for rank in "01")
 
 
 @pytest.mark.parametrize("system", ["fastsample", "gnnlab", "fastgl"])
@@ -175,8 +219,8 @@ def test_phases_bytes_and_imbalance_are_told_by_rank(group):
     assert found["features", "feature_bytes", "host"] == rows * 24 * 4  # of both ranks
 
 
-def test_a_killed_rank_ends_the_epoch_and_the_others(group):
-    system = group(3)
+def test_a_killed_rank_ends_the_epoch_and_the_others(own_group):
+    system = own_group(3)
     assert run(system).ok
     first, *others = system._schedule.pids
     began = time.monotonic()
@@ -189,9 +233,9 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(group):
         run(system, 2)
 
 
-def test_a_rank_that_hangs_is_not_waited_for(group, monkeypatch):
+def test_a_rank_that_hangs_is_not_waited_for(own_group, monkeypatch):
     monkeypatch.setattr(signs, "SILENCE_S", 2.0)
-    system = group(2)
+    system = own_group(2)
     assert run(system).ok
     os.kill(system._schedule.pids[0], signal.SIGSTOP)
     with pytest.raises(RankDiedError, match="hangs"):

@@ -10,14 +10,18 @@ import pytest
 import torch
 from compose import counted, make, run
 from factored_ranks import SMALL, factored_systems
+from rank_pool import ranks_from
 from torch import nn
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
+from gnnbench.composition.follower import Follower
+from gnnbench.composition.recipe import from_plain
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
+from gnnbench.stages.sampler.native import native
 from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
-from gnnbench.stages.schedule.executor import Trained, Worked
+from gnnbench.stages.schedule.executor import Executor, Roles, Trained, Worked
 from gnnbench.stages.schedule.ranks import Measured
 from gnnbench.systems.gnnlab import GNNLAB
 
@@ -25,8 +29,8 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture
-def factored(small_graph):
-    with factored_systems(small_graph) as build:
+def factored(small_graph, rank_pool):
+    with ranks_from(rank_pool), factored_systems(small_graph) as build:
         yield build
 
 
@@ -114,12 +118,14 @@ def test_who_learns_otherwise_is_found_when_looked_at(factored):
     assert report.ok, report.reason
     assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
     looked, steps = system._schedule._looked, system._schedule.steps
-    assert looked.fault(5, steps, report.loss) == ""
-    assert "has a loss of" in looked.fault(5, steps, report.loss * 1.01)
+    losses = system._united.losses
+    assert sum(losses) / 7 == pytest.approx(report.loss)
+    assert looked.fault(5, steps, losses) == ""
+    assert "batch 4 has a loss of" in looked.fault(5, steps, [*losses[:3], 9.0, *losses[4:]])
     half = [step for step in steps if step.number % 2]
-    assert "has a loss of" in looked.fault(5, half, report.loss)
+    assert "batches, and tells losses of 7" in looked.fault(5, half, losses)
     looked.after = looked.after + 0.01
-    assert "of their way off" in looked.fault(5, steps, report.loss)
+    assert "of their way off" in looked.fault(5, steps, losses)
 
 
 @pytest.mark.parametrize(
@@ -323,27 +329,42 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
 @pytest.mark.parametrize(
     ("settings", "lean"),
     [
-        ({"schedule.trainers": 1}, []),
-        ({"schedule.trainers": 2}, [1]),
-        ({"schedule.trainers": 3, "schedule.standby": True}, [1, 2]),
-        ({"schedule.trainers": 3, "schedule.allocation": "auto"}, []),
+        ({"schedule.trainers": 1}, ["uva", "gpu"]),
+        ({"schedule.trainers": 2}, ["uva", "uva", "gpu"]),
+        ({"schedule.trainers": 2, "schedule.standby": True}, ["uva", "uva", "gpu"]),
+        ({"schedule.samplers": 2, "schedule.allocation": "auto"}, ["uva", "uva", "gpu"]),
     ],
 )
-def test_trainers_but_the_worker_hold_no_topology_on_their_gpus(settings, lean):
-    """The worker draws for the gate and the probe; which ranks train, ``auto`` finds out later."""
+def test_trainers_hold_no_topology_on_their_gpus(settings, lean):
+    """The worker, too, gates by the host's. Which ranks train ``auto`` finds out by the last one;
+    who is told then that it samples is given the topology."""
     recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
-    sampler, schedule = recipe.sampler, recipe.schedule
-    assert sampler.topology == "gpu"
-    found = [schedule.sampler_of(rank, sampler).topology for rank in range(4)]
-    assert found == ["uva" if rank in lean else "gpu" for rank in range(4)]
-    held = {"indptr", "indices"} & set(recipe.shared("cuda"))
-    assert held == ({"indptr", "indices"} if lean else set())
+    assert recipe.sampler.topology == "gpu"
+    assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
+    assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
+    assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
+    alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
+    assert alone.of_rank(0) == alone  # where nobody trains one process draws
 
 
 def test_on_a_cpu_every_rank_maps_the_one_topology():
     recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
     recipe = recipe.resolved("cpu")
-    assert recipe.schedule.sampler_of(1, recipe.sampler) == recipe.sampler
+    assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
+
+
+def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
+    asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
+    rank = Executor(1, 4)
+    rank.roles = Roles(trainers=2)
+    assert rank.draws_by(asked, built) == built
+    rank.rank = 2
+    assert rank.draws_by(asked, built) == asked
+    follower = Follower.__new__(Follower)
+    follower._system = make(small_graph, **SMALL)
+    follower._equip(asked)
+    assert follower._system.stages.sampler.name == "fastsample"
+    assert run(follower._system).ok
 
 
 def test_what_cannot_be_factored_is_refused():
@@ -370,7 +391,7 @@ def test_each_batch_must_be_trained_on_once():
         return Worked(ran, reason, weights, list(seen))
 
     found = unite([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
-    assert found.reason == "" and found.loss == 1.5
+    assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
     assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
     assert sorted(found.seen) == [b"a", b"b", b"c"]
     assert unite([one(0, 1), one(1, 2)], 3).reason == (

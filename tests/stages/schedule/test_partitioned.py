@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import pytest
 import torch
+from collectives import collectives
 from compose import counted, make, run
 from rank_groups import SMALL, trained
 from two_processes import alive
 
 from gnnbench.cell import Until
 from gnnbench.composition.find import find
+from gnnbench.composition.recipe import Recipe
 from gnnbench.measure.timeline import Timeline
 from gnnbench.partition.methods import partition
+from gnnbench.stages.sampler.native import native
 from gnnbench.stages.schedule.leader import RankDiedError
+from gnnbench.systems.baseline import BASELINE
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -111,6 +115,25 @@ def test_vanilla_sends_ids_counts_and_neighbours_besides(group, small_graph):
             expected[1 - rank] += 4 * (int(away.sum()) + edges)
     assert sent(found, "sampler", 2) == expected
     assert expected[0] > 0 < expected[1]
+
+
+@pytest.mark.parametrize("mode", ["vanilla", "hybrid"])
+def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
+    """Weights are broadcast where rank 0 has others than its followers: at first, and after it was
+    looked at, which leaves the model as it was before."""
+    system, swaps = split(group, 2, mode), BATCHES * (4 + 3 if mode == "vanilla" else 2 + 1)
+    names = {"all_to_all_single": swaps, "all_reduce": BATCHES}
+
+    def called(epoch):
+        with collectives() as found:
+            assert run(system, epoch).ok
+        return dict(found)
+
+    assert called(0) == {**names, "broadcast": 1}
+    assert called(1) == called(2) == names
+    assert system.verify(3, Timeline.on("cpu")).ok and system.probe([4])[1] == ""
+    assert called(5) == {**names, "broadcast": 1}
+    assert called(6) == names
 
 
 def three_nodes(graph):
@@ -214,6 +237,35 @@ def test_what_parts_cannot_run_is_refused():
     )
     assert "copy its own rows" in refused("cuda", features="uva")
     assert "sampler.topology=uva" in refused("cuda", **{"sampler.topology": "uva"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "topology", "features"),
+    [("none", "gpu", "gpu"), ("seeds", "gpu", "gpu"), ("hybrid", "gpu", "host"),
+     ("vanilla", "uva", "host")],
+)  # fmt: skip
+def test_no_gpu_holds_more_than_its_part_of_what_is_split(mode, topology, features):
+    """Gate and audit look at the whole graph in the host's memory; the part is beside it."""
+    asked = {
+        "schedule": "data-parallel", "schedule.partition": mode, "features": "gpu",
+        "schedule.method": "default" if mode == "none" else "random",
+    }  # fmt: skip
+    recipe = BASELINE.changed(asked).resolved("cuda")
+    assert (recipe.sampler.topology, recipe.features.name) == ("gpu", "gpu")
+    for rank in (0, 1, 7):
+        built = recipe.of_rank(rank)
+        assert (built.sampler.topology, built.features.name) == (topology, features)
+        assert (built.sampler.name, built.order) == (recipe.sampler.name, recipe.order)
+    assert (recipe.shared("cuda") == ("indptr", "indices")) == (mode == "vanilla")
+
+
+def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
+    """They may take longer than what an epoch goes by, which is held against them."""
+    system = make(small_graph, **SMALL)
+    assert set(system.probe([7])[0]) == {"sample", "memory_io", "compute"}
+    leaner = replace(system.recipe, sampler=native("fastsample").resolved("cpu"))
+    monkeypatch.setattr(Recipe, "of_rank", lambda recipe, rank: leaner)
+    assert set(system.probe([7])[0]) == {"memory_io", "compute"}
 
 
 def test_recipes_without_partitions_are_those_that_knew_none():

@@ -12,7 +12,7 @@ from gnnbench.measure import signs
 from gnnbench.runner.process import CLOSE_TIMEOUT_S
 from gnnbench.stages import pulse
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
-from gnnbench.stages.schedule import leader, ranks, watch
+from gnnbench.stages.schedule import group, leader, watch
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.leader import Leader, RankDiedError
 from gnnbench.stages.schedule.producer import send
@@ -23,7 +23,7 @@ PROMISED_S = 60.0
 
 
 def test_from_a_ranks_last_sign_to_its_row_is_less_than_a_minute():
-    seen = signs.SILENCE_S + max(pulse.TICK_S + watch.LOOK_S, ranks.MORE_S) + watch.SETTLE_S
+    seen = signs.SILENCE_S + max(pulse.TICK_S + watch.LOOK_S, group.MORE_S) + watch.SETTLE_S
     # Rank 0 knows: it hears the others, asks how one ended, ends all; or it is ended itself.
     told = max(2 * watch.SETTLE_S, watch.GRACE_S + 2 * watch.SETTLE_S)
     assert signs.SILENCE_S == 45.0

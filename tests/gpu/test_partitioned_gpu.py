@@ -1,0 +1,46 @@
+"""Ranks that have a part of the graph each, over NCCL: one GPU's work, and no whole table."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from compose import counted, make, run
+from two_processes import alive
+
+pytestmark = pytest.mark.gpu(count=2)
+
+SMALL = {"batch_size": 4, "fanouts": (2, 2), "max_batches": 12, "device": "cuda"}
+WIDTH = 1 << 14  # 400 rows of 64 KiB
+
+
+@pytest.mark.parametrize(
+    ("mode", "features"), [("vanilla", "gpu"), ("hybrid", "gpu"), ("hybrid", "host")]
+)
+def test_parts_do_one_gpus_work_and_hold_no_more_than_their_parts(small_graph, mode, features):
+    draw = torch.Generator().manual_seed(3)
+    wide = replace(small_graph, features=torch.randn(400, WIDTH, generator=draw))
+    plain = make(wide, settings={"features": features}, **SMALL)
+    settings = {
+        "features": features, "schedule": "data-parallel", "schedule.partition": mode,
+        "schedule.method": "random",
+    }  # fmt: skip
+    system = make(wide, settings=settings, **SMALL)
+    try:
+        found = system.check()
+        assert found.ok, found.reason
+        for epoch in range(2):
+            ours, theirs = run(system, epoch), run(plain, epoch)
+            assert ours.ok and theirs.ok, ours.reason
+            assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+            assert (ours.sampled_edges, ours.unique_nodes) == (
+                theirs.sampled_edges, theirs.unique_nodes,
+            )  # fmt: skip
+        told = counted(ours)
+        assert told["features", "exchange_rounds", ""] == 12 * 2
+        assert told["features", "exchange_time_s", "1"] > 0
+        # Half of the rows, those of a few batches, and the wide layer with its moments.
+        assert told["schedule", "rank_peak_bytes", "1"] < 0.9 * wide.features.nbytes
+    finally:
+        pids = system._schedule.pids
+        system.close()
+    assert not any(map(alive, pids))
