@@ -383,7 +383,7 @@ def test_auto_is_a_gpu_only_where_all_it_takes_is_there(monkeypatch, gpus, missi
     [
         ("smoke", 9, 1), ("laptop", 10, 2), ("laptop-products", 8, 2), ("threads", 6, 3),
         ("gnnlab", 2 * 5 * 2, 0), ("fastsample-grid", 6 * 4, 1), ("gpu", 36, 2), ("fastgl", 4, 3),
-        ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 0),
+        ("pgsampler", 2 * 2 * 4 * 3, 3), ("pgsampler-grid", 4 * 6 * 3, 1),
     ],
 )  # fmt: skip
 def test_the_sampling_definition(profile, cells, couples):

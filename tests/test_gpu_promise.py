@@ -25,6 +25,8 @@ def run(folder: Path, promised: str, missing: str) -> subprocess.CompletedProces
     conftest = Path(__file__).with_name("conftest.py").read_text()
     stub = f"def _gpu_missing(wanted): return {missing} if wanted == 1 else 'needs 2 GPUs'"
     (folder / "conftest.py").write_text(f"{conftest}\n\n{stub}\n")
+    for helper in ("kept.py", "warm.py"):
+        (folder / helper).write_text(Path(__file__).with_name(helper).read_text())
     (folder / "pytest.ini").write_text("[pytest]\naddopts = -ra\nmarkers =\n  gpu: needs a GPU\n")
     (folder / "test_it.py").write_text(TESTS)
     return subprocess.run(

@@ -129,7 +129,7 @@ def test_weak_scaling_of_the_definition_stands_beside_one_process_of_the_same_ba
     assert not grid.unsupported
 
 
-@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 10), ("gpu", 26)])
+@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 16), ("gpu", 38)])
 def test_the_memory_definition(profile, cells):
     resolved = ex.resolve(ex.load("memory"), profile)
     assert resolved.measure.memory
