@@ -276,3 +276,11 @@ def choose(only: Collection[str] = ()) -> list[Claim]:
     for name in only:
         names.check("claim", name, known)
     return [c for c in every if not only or {c.paper, c.entry, c.id} & set(only)]
+
+
+@cache
+def sizes() -> dict[str, list[str]]:
+    """The runs of each size: ``EXPERIMENT PROFILE``, in the order in which they are made."""
+    text = Path(__file__).with_name("plans.toml").read_text(encoding="utf-8")
+    found: dict[str, list[str]] = tomllib.loads(text)
+    return found

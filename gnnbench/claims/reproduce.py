@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from gnnbench import names
-from gnnbench.claims.claim import Claim
+from gnnbench.claims.claim import Claim, sizes
 from gnnbench.errors import UsageError
 from gnnbench.measure import machine
 from gnnbench.overrides import Overrides
@@ -23,14 +21,6 @@ from gnnbench.runner.launch import make_request
 from gnnbench.runner.pairing import Observer
 
 FINISHED, GO_ON, RUN, CANNOT = "finished", "to be continued", "to be run", "cannot run here"
-
-
-@cache
-def sizes() -> dict[str, list[str]]:
-    """The runs of each size: ``EXPERIMENT PROFILE``, in the order in which they are made."""
-    text = Path(__file__).with_name("plans.toml").read_text(encoding="utf-8")
-    found: dict[str, list[str]] = tomllib.loads(text)
-    return found
 
 
 @dataclass(frozen=True)

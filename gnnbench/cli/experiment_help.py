@@ -32,9 +32,13 @@ def _profiles(words: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
     if not words:
         return None
     from gnnbench import experiment
+    from gnnbench.claims import figures
     from gnnbench.errors import GnnbenchError
 
     try:
+        if figures.is_one(words[0]):
+            own = figures.find(words[0]).profiles
+            return (words[0], [(name, run.description) for name, run in own.items()])
         found = experiment.load(words[0])
     except GnnbenchError:
         return None

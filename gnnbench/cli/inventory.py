@@ -9,11 +9,11 @@ import typer
 from gnnbench.cli.common import COLUMNS, Json, print_json, print_table, sized
 from gnnbench.errors import UsageError
 
-KINDS = ("experiments", "systems", "models", "datasets")
+KINDS = ("experiments", "systems", "models", "datasets", "figures")
 # Long texts, those told last in a table the first to go below it.
 INFO = (
     "title", "paper", "summary", "description", "profiles", "missing", "stand-in", "get",
-    "settings",
+    "settings", "runs", "claims",
 )  # fmt: skip
 
 
@@ -22,7 +22,8 @@ def list_(
         str,
         typer.Argument(
             help="One experiment (its profiles, axes, systems, figures), one system (its settings),"
-            " or systems, models, datasets, experiments: these alone."
+            " one figure of a paper (fastgl/table8: its runs), or systems, models, datasets,"
+            " experiments, figures: these alone."
         ),
     ] = "",
     profile: Annotated[str, typer.Option(help="Of which profile the axes' values are.")] = "",
@@ -32,8 +33,14 @@ def list_(
 
     With the name or file of an experiment what that one may be asked for: 'gnnbench list
     breakdown'. With the name of a system its settings, what they may be and mean: 'gnnbench list
-    baseline'. 'gnnbench list systems' (models, datasets, experiments) lists these alone.
+    baseline'. 'gnnbench list systems' (models, datasets, experiments) lists these alone, 'gnnbench
+    list figures' the papers' tables and figures that 'gnnbench run' takes by name.
     """
+    from gnnbench.claims import figures
+
+    if name == "figures" or figures.is_one(name):
+        _figures(name, profile, json)
+        return
     kind = name if name in KINDS else ""
     system = bool(name) and not kind and _means_system(name)
     if name and not kind and not system:
@@ -54,6 +61,37 @@ def list_(
         return
     for kind, entries in found.items():
         print_table(kind, sized(entries), INFO)
+
+
+def _figures(name: str, profile: str, json: bool) -> None:
+    """The papers' figures, each with what measures it; or one, a run a row."""
+    from gnnbench.claims import figures
+
+    if profile:
+        raise UsageError("--profile belongs to an experiment; name one, or leave it out")
+    if name == "figures":
+        rows = [
+            {"figure": f.name, "source": f.source, "claims": list(f.claims),
+             "runs": [f"{r.experiment} --profile {r.profile}" for r in f.runs]}
+            for f in figures.figures().values()
+        ]  # fmt: skip
+        if json:
+            print_json({"figures": rows})
+        else:
+            print_table("figures", [{**r, "claims": len(r["claims"])} for r in rows], INFO)
+        return
+    found = figures.find(name)
+    rows = [
+        {"profile": p, "experiment": r.experiment, "description": r.description}
+        for p, r in found.profiles.items()
+    ]
+    if json:
+        print_json({"figure": name, "source": found.source, "claims": list(found.claims),
+                    "profiles": rows})  # fmt: skip
+        return
+    _wrapped(f"{name}: {found.source}\n")
+    print_table(f"profiles (gnnbench run {name} --profile NAME)", rows, INFO)
+    _wrapped(f"claims: {', '.join(found.claims)}")
 
 
 def _means_system(name: str) -> bool:

@@ -33,7 +33,10 @@ OPTION_HELP = (
 def run(
     experiment: Annotated[
         str,
-        typer.Argument(help="Shipped name, or a TOML definition: mine.toml, or mine beside it."),
+        typer.Argument(
+            help="Shipped name, a paper's table or figure (fastgl/table8; 'gnnbench list figures'),"
+            " or a TOML definition: mine.toml, or mine beside it."
+        ),
     ],
     systems: Annotated[str | None, typer.Option(help="Systems, separated by commas.")] = None,
     datasets: Annotated[str | None, typer.Option(help="Datasets, separated by commas.")] = None,
@@ -90,9 +93,13 @@ def run(
     Exit codes: 0 ok, 1 internal, 2 usage, 3 some cells failed, 4 a correctness check failed,
     5 regression or claim failed, 6 backend or data missing, 130 stopped by Ctrl-C.
     """
+    from gnnbench.claims.figures import is_one, run_of
     from gnnbench.overrides import Overrides
     from gnnbench.runner.launch import make_request
 
+    if is_one(experiment):
+        found = run_of(experiment, profile)
+        experiment, profile = found.experiment, found.profile
     over = Overrides(
         profile, chosen("--systems", systems), chosen("--datasets", datasets),
         chosen("--models", models), device, pick, seed, repeats, tuple(option or ()),

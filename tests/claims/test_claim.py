@@ -7,10 +7,9 @@ from written_runs import claim
 
 from gnnbench import experiment
 from gnnbench.claims.across import ACROSS
-from gnnbench.claims.claim import PAPERS, choose, load, papers
+from gnnbench.claims.claim import PAPERS, choose, load, papers, sizes
 from gnnbench.claims.formulas import FORMULAS
 from gnnbench.claims.report import ROOT
-from gnnbench.claims.reproduce import sizes
 from gnnbench.errors import UsageError
 from gnnbench.results.labels import parse_label
 from gnnbench.results.schema import CELLS

@@ -6,10 +6,10 @@ import pytest
 from written_runs import claim
 
 from gnnbench.claims import page, reproduce
-from gnnbench.claims.claim import choose
+from gnnbench.claims.claim import choose, sizes
 from gnnbench.claims.evidence import open_runs
 from gnnbench.claims.judge import judge
-from gnnbench.claims.reproduce import CANNOT, FINISHED, GO_ON, RUN, carry_out, plan, sizes
+from gnnbench.claims.reproduce import CANNOT, FINISHED, GO_ON, RUN, carry_out, plan
 from gnnbench.errors import UsageError
 from gnnbench.measure import machine
 from gnnbench.plots import draw
