@@ -152,6 +152,7 @@ def _run_locked(request: Request, observer: Observer) -> Outcome:
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
+            "prepared": keeper.prepared,
             "held": keeper.facts,
         },
     )

@@ -31,6 +31,7 @@ class Keeper:
     timeout_s: float
     environments: Environments = HERE
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # of what was held, by dataset
+    prepared: dict[str, dict[str, Any]] = field(default_factory=dict)  # what that took, by dataset
     _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _holder: WorkerProcess | None = None
     _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
@@ -51,7 +52,7 @@ class Keeper:
             raise UsageError(answer["error"])
         if "error" in answer:
             return Failure("missing_data", answer["error"])
-        self._graphs[cell.dataset] = answer["graph"]
+        self._graphs[cell.dataset], self.prepared[cell.dataset] = answer["graph"], answer["facts"]
         return None
 
     def graph(self, cell: Cell) -> dict[str, Any] | None:
