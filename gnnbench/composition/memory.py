@@ -244,8 +244,8 @@ def look_at_memory(system: Looked, plain: Looked, epoch: int) -> list[Fact]:
 
 
 def _resident_peak(system: Looked, epoch: int) -> tuple[int, dict[str, int]]:
-    """The peak of resident memory in an epoch, and what of it is the process's, other processes'
-    and the graph's."""
+    """The peak of resident memory in an epoch, and what of it is the process's own, other
+    processes' and the graph's."""
     graph = system.job.graph
     topology = [getattr(graph, name) for name in TOPOLOGY]
     process = resident_bytes() - resident_of([*topology, graph.features])

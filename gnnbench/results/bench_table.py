@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench.results.part import Part
-from gnnbench.results.units import time
+from gnnbench.results.units import binary, time
 
 Row = dict[str, Any]
 
@@ -73,6 +73,34 @@ def _twins(found: list[Row]) -> tuple[str, Part]:
             line[f"{side} M edges/s"] = "" if rate is None else f"{rate / 1e6:.0f}"
         lines.append(line)
     return "Time to make the structure of a twin.", Part(heads, lines)
+
+
+def _prepare(found: Row) -> tuple[str, Part]:
+    """A row a size, and below what an edge takes by the line through them."""
+    times = {"edges, labels, splits": "topology_s", "features": "features_s", "all": "whole_s"}
+    sizes = {
+        "host's peak": "topology_rss_bytes", "GPU's peak": "gpu_bytes", "stored": "stored_bytes",
+        "features held": "features_bytes",
+    }  # fmt: skip
+    lines = []
+    for result in found["results"]:
+        line: Row = {"scale": f"{result['scale']:g}", "edges": f"{result['edges']:,}"}
+        line |= {head: time(result[key]) for head, key in times.items()}
+        line |= {head: binary(result[key]) for head, key in sizes.items()}
+        lines.append(line)
+    for words, told in (("ns or B an edge", "per_edge"), ("% off that line", "worst_off_percent")):
+        if fits := found["lines"]:
+            line = {"scale": words}
+            for head, key in {**times, **sizes}.items():
+                unit = 1e9 if told == "per_edge" and head in times else 1
+                line[head] = f"{unit * fits[key][told]:.2f}"
+            lines.append(line)
+    about = (
+        f"{found['dataset']} made anew, {found['device']}, {found['threads']} threads, the store in"
+        f" {'memory' if found['store'] == 'memory' else 'a file system'}; medians of"
+        f" {found['rounds']} rounds, processes' start in them."
+    )
+    return about, Part(("scale", "edges", *times, *sizes), lines)
 
 
 def _memory_io(found: Row) -> tuple[str, Part]:
@@ -191,6 +219,7 @@ PROGRAMS: dict[str, Callable[[Any], tuple[str, Part]]] = {
     "operators": _operators,
     "draws": _draws,
     "twins": _twins,
+    "prepare": _prepare,
     "memory_io": _memory_io,
     "host_gather": _host_gather,
     "sharded": _sharded,

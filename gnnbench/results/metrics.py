@@ -21,6 +21,12 @@ PROBED = measure("probed_s", "s", "time of the phase of a whole batch run by its
 BOUND = measure(
     "bound_s", "s", "least time of an epoch that overlap could leave, by probed_s (architecture.md)"
 )
+LINK_RATE = measure("link_rate", "B/s", "one locked buffer copied over the link, nothing beside it")
+FLOOR = measure(
+    "floor_s",
+    "s",
+    "bytes of feature rows that cross the link in an epoch, after caches and reuse, by link_rate",
+)
 OF_BOUND = measure("of_bound", "1", "wall time of an epoch over bound_s")
 INTERFERENCE = measure(
     "interference", "1", "time of the phase in an epoch over that of its batches run by themselves"

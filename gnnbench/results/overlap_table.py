@@ -19,18 +19,26 @@ TITLE = "Overlap: epochs beside their bound; each phase over the same run by its
 
 
 def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
-    """One line per right cell whose phases overlapped and were probed; no lines without one."""
+    """One line per right cell whose phases overlapped and were probed; no lines without one.
+
+    ``floor`` is what one copy of the rows would take that crossed the link.
+    """
     named, known = labels(rows), Metrics(metrics)
     slowed = {p: p.replace("memory_io", "memory IO") for p in PHASES}
     axes = [HEADS.get(axis, axis) for axis in named.axes]
     lines = []
     for row in rows:
         bound = known.value(row["id"], m.EPOCH, m.BOUND)
-        if bound is None or row["status"] == "incorrect" or not row.get("overlap_s"):
+        floor = known.value(row["id"], m.EPOCH, m.FLOOR)
+        if (
+            (bound is None and floor is None)
+            or row["status"] == "incorrect"
+            or not row.get("overlap_s")
+        ):
             continue
         line: Row = {HEADS.get(axis, axis): text for axis, text in named.values(row).items()}
         line |= {"system": named.system(row), "epoch": time(row["epoch_wall_s"])}
-        line |= {"bound": time(bound)}
+        line |= {"bound": time(bound), "floor": time(floor)}
         line |= {"of bound": times(known.value(row["id"], m.EPOCH, m.OF_BOUND))}
         line |= {
             head: times(known.value(row["id"], phase, m.INTERFERENCE))
@@ -38,4 +46,5 @@ def overlap_table(rows: Sequence[Row], metrics: Sequence[Row]) -> Part:
         }
         lines.append(line)
     told = [head for head in slowed.values() if any(line[head] for line in lines)]
-    return Part((*axes, "system", "epoch", "bound", "of bound", *told), lines, TITLE)
+    floors = ["floor"] * any(line["floor"] for line in lines)
+    return Part((*axes, "system", "epoch", "bound", *floors, "of bound", *told), lines, TITLE)

@@ -22,18 +22,21 @@ Record = dict[str, Any]
 Row = dict[str, Any]
 
 LINK, PROCESSORS, HOST = "link", "multiprocessors", "host"
-CROSSING = {"host_copy", "zero_copy", "peer"}  # of gnnbench.stages.counts.WHERE
+FROM_HOST = {"host_copy", "zero_copy"}  # of gnnbench.stages.counts.WHERE
+CROSSING = {*FROM_HOST, "peer"}
 # What drawing a batch holds, by where the topology is.
 DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
 
 
 def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) -> list[Row]:
-    """Rows of ``metrics.csv``; none where a phase was not probed or nothing could overlap."""
+    """Rows of ``metrics.csv``; no bound where a phase was not probed or nothing could overlap, no
+    floor where no copy was."""
     samples = [s for life in lives for s in life]
+    floor = _floor(cell, ledger, samples)
     alone = _alone(cell, ledger, samples)
     bound = least(cell, alone, _crosses(samples), _cores(cell, ledger))
     if bound is None:
-        return []
+        return floor
 
     def of_bound(sample: Record) -> float:
         return float(sample["wall_s"]) / (bound * whole_batches(cell, sample))
@@ -50,10 +53,28 @@ def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) ->
     found.append(m.metric(cell.id, m.EPOCH, m.BOUND, epoch_s))
     found.append(m.metric(cell.id, m.EPOCH, m.OF_BOUND, level(lives, of_bound)))
     slowdowns = {phase: level(lives, slowed(phase)) for phase in alone}
-    return found + [
+    return [*floor, *found] + [
         m.metric(cell.id, phase, m.INTERFERENCE, known)
         for phase, known in slowdowns.items()
         if known.n
+    ]
+
+
+def link_bytes(sample: Record) -> float:
+    """Bytes of feature rows that came over a GPU's link from the host in an epoch."""
+    return _served(sample, FROM_HOST)
+
+
+def _floor(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> list[Row]:
+    """What a copy of as many bytes as cross the link would take: rate, and seconds an epoch."""
+    copies = [p["copied"] for p in _probes(cell, ledger, samples) if p.get("copied")]
+    if not copies:
+        return []
+    rate = statistics.median(copy["bytes"] / copy["seconds"] for copy in copies)
+    floor = statistics.median(link_bytes(s) for s in samples) / rate
+    return [
+        m.metric(cell.id, "features", m.LINK_RATE, rate, n=len(copies)),
+        m.metric(cell.id, m.EPOCH, m.FLOOR, floor),
     ]
 
 
@@ -94,13 +115,18 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
 
 def _alone(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> dict[str, float]:
     """Seconds per batch by phase, of the probes in the lives that the samples are of: median."""
-    workers = {s["worker"] for s in samples}
-    probes = [p["median"] for p in ledger.probes.get(cell.id, ()) if p["worker"] in workers]
+    probes = [p["median"] for p in _probes(cell, ledger, samples)]
     return {
         phase: statistics.median(p[phase] for p in probes if phase in p)
         for phase in phases(cell.until)
         if any(phase in p for p in probes)
     }
+
+
+def _probes(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> list[Record]:
+    """Of the lives that the samples are of."""
+    workers = {s["worker"] for s in samples}
+    return [p for p in ledger.probes.get(cell.id, ()) if p["worker"] in workers]
 
 
 def _cores(cell: Cell, ledger: Ledger) -> int:
@@ -109,8 +135,13 @@ def _cores(cell: Cell, ledger: Ledger) -> int:
 
 
 def _crosses(samples: Sequence[Record]) -> bool:
-    return any(
-        (stage, name) == ("features", FEATURE_BYTES.name) and where in CROSSING and value > 0
-        for s in samples
-        for stage, name, where, value in s.get("counts") or ()
+    return any(_served(s, CROSSING) > 0 for s in samples)
+
+
+def _served(sample: Record, places: set[str]) -> float:
+    """Bytes of feature rows that an epoch read in some places."""
+    return sum(
+        value
+        for stage, name, where, value in sample.get("counts") or ()
+        if (stage, name) == ("features", FEATURE_BYTES.name) and where in places
     )

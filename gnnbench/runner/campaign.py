@@ -151,6 +151,7 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
     finally:
         ledger.close()
     rows = write()
+    datasets = {row["dataset"] for row in rows}
     write_json(
         path / "run.json",
         {
@@ -160,9 +161,8 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
-            "held": {
-                n: keeper.facts[n] for n in {r["dataset"] for r in rows} & keeper.facts.keys()
-            },
+            "prepared": {d: f for d, f in keeper.prepared.items() if d in datasets},
+            "held": {d: f for d, f in keeper.facts.items() if d in datasets},
         },
     )
     # What was there when the run was planned has gone since: that counts, whoever named it.

@@ -31,6 +31,7 @@ class Keeper:
     timeout_s: float = 0.0
     environments: Environments = HERE
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # of what was held, by dataset
+    prepared: dict[str, dict[str, Any]] = field(default_factory=dict)  # what that took, by dataset
     _graphs: dict[str, dict[str, Any]] = field(default_factory=dict)
     _holder: WorkerProcess | None = None
     _held: dict[str, str] = field(default_factory=dict)  # array -> address, of the holder's dataset
@@ -61,6 +62,7 @@ class Keeper:
         if known is not None and known != answer["graph"]:  # made anew since: so is what is held
             self.close()
         self._graphs[cell.dataset] = answer["graph"]
+        self.prepared[cell.dataset] = answer["facts"]
         return None
 
     def graph(self, cell: Cell) -> dict[str, Any] | None:

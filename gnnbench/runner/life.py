@@ -16,6 +16,7 @@ from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import drawn_class, same_updates
 from gnnbench.runner import audit, clocks, gathers, isolation
+from gnnbench.runner.bounds import link_bytes
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
@@ -32,6 +33,7 @@ SETTLE_S = 0.02
 EPOCHS = 2**30  # numbers that an epoch may have
 PROBE_EPOCHS = 3
 PROBES = 3
+COPIED_BYTES = 1 << 32  # at most, to see how fast the link is
 THOROUGH = 4  # after the first life one of so many, nobody knows which
 
 
@@ -355,9 +357,30 @@ class Life:
         median = {phase: statistics.median(found) for phase, found in times.items()}
         self.ledger.record(
             "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
-            cores=machine.usable_cores(),
+            cores=machine.usable_cores(), copied=self._copied(cell, worker, samples),
         )  # fmt: skip
         return fault
+
+    def _copied(
+        self, cell: Cell, worker: WorkerProcess, samples: list[Record]
+    ) -> dict[str, float] | None:
+        """What copying takes of the bytes that an epoch has come over the link, or of a part of
+        them: bytes and seconds; None where there are none, or no room for them on the GPU.
+
+        Each rank has a link of its own, of which this worker is one.
+        """
+        whole = statistics.median(link_bytes(s) for s in samples) if samples else 0.0
+        if not whole or not cell.composed or cell.gathers or shared_by_ranks(cell):
+            return None
+        size = int(min(whole, COPIED_BYTES))
+        batches = max(1, round(samples[-1]["batches"] * size / whole))
+        try:
+            found = worker.call("copies", served={"host_copy": size}, batches=batches)["counts"]
+        except WorkerFailed as failed:
+            if failed.failure.status != "oom_gpu":
+                self._fail(cell, failed.failure)
+            return None
+        return {"bytes": size, "seconds": found[0][-1]} if found else None
 
     def _left_behind(self, cell: Cell, worker: WorkerProcess) -> None:
         """Fail whose processes outlived their parents: the system where nothing tells whose."""

@@ -69,6 +69,18 @@ def age_s() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - began
 
 
+def memory_peaks() -> dict[str, int]:
+    """The most memory that this process had resident (``peak_rss_bytes``) and, where it used a GPU,
+    took of that (``peak_gpu_bytes``, as torch's allocator reserved it)."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    resident = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+    found = {"peak_rss_bytes": resident * 1024}
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        found["peak_gpu_bytes"] = int(torch.cuda.max_memory_reserved())
+    return found
+
+
 def hold_garbage() -> None:
     """Collect nothing while much is imported: every collection would walk through all of it."""
     gc.disable()

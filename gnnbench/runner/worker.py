@@ -30,7 +30,14 @@ from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.errors import DataError, GnnbenchError, HostMemoryError
 from gnnbench.runner.quiet import quiet_since, synchronize_devices
-from gnnbench.runner.start import FrameworkClock, age_s, hold_garbage, release_garbage, versions
+from gnnbench.runner.start import (
+    FrameworkClock,
+    age_s,
+    hold_garbage,
+    memory_peaks,
+    release_garbage,
+    versions,
+)
 
 STOPPED = b"stopped\n"
 OOM_SCORE = "800"
@@ -76,7 +83,10 @@ class Worker:
         return {"facts": facts, "open_s": age_s() - import_s, "import_s": import_s}
 
     def prepare(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Make a dataset ready on disk and check every byte, so that workers only map it."""
+        """Make a dataset ready on disk and check every byte, so that workers only map it.
+
+        ``facts``: seconds since the process was started, and what memory it took.
+        """
         from gnnbench.data.prepare import prepare_verified
         from gnnbench.data.store.layout import is_made, read_meta
 
@@ -87,7 +97,10 @@ class Worker:
         except GnnbenchError as error:
             return {"error": str(error), "exit_code": error.exit_code}
         made = [a for a, entry in read_meta(folder)["arrays"].items() if is_made(entry)]
-        return {"graph": {"folder": str(folder), "verified": verified, "made": made}}
+        return {
+            "graph": {"folder": str(folder), "verified": verified, "made": made},
+            "facts": {"seconds": age_s(), **memory_peaks()},
+        }
 
     def hold(self, command: dict[str, Any]) -> dict[str, Any]:
         """Copy files of a verified graph into memory that lasts as long as this process, or make

@@ -67,3 +67,16 @@ def test_every_place_trains_alike(topology, features, small_graph):
     there = epoch(small_graph, settings, until="compute")
     assert there.sampled_edges == here.sampled_edges
     assert there.loss == pytest.approx(here.loss, rel=1e-3)
+
+
+def test_a_copy_of_what_crossed_the_link_is_no_part_of_training(small_graph):
+    """It is what a run holds an epoch against, whose rows come over the link."""
+    system = make(small_graph, "baseline", {"features": "uva"}, until="compute", device="cuda")
+    report = run(system, 1)
+    crossed = counted(report)["features", "feature_bytes", "zero_copy"]
+    before = system._peak_bytes()
+    ((_, name, where, seconds),) = system.copies({"host_copy": crossed}, report.batches)
+    assert (name, where) == ("copy_time_s", "host_copy") and seconds > 0
+    assert system._peak_bytes() == before
+    assert run(system, 2).ok
+    system.close()

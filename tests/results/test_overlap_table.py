@@ -43,10 +43,22 @@ def test_a_cell_that_overlaps_stands_beside_its_bound():
     assert part.lines == [
         {
             "hidden": "8", "system": "baseline schedule=prefetch", "epoch": "2.20 s",
-            "bound": "2.00 s",
+            "bound": "2.00 s", "floor": "",
             "of bound": "1.10x", "sample": "1.00x", "memory IO": "1.25x", "compute": "1.50x",
         }
     ]  # fmt: skip
+
+
+def test_a_floor_stands_beside_the_bound_where_one_is_known():
+    """Of a foreign sampler the floor alone may be."""
+    rows = [cell("a", "prefetch"), cell("b", "prefetch", hidden=16), cell("c", "serial", 0.0)]
+    floors = [m.metric(name, m.EPOCH, m.FLOOR, 0.5) for name in "bc"]
+    part = overlap_table(rows, [*told("a"), *floors])
+    assert tuple(part.heads[2:5]) == ("epoch", "bound", "floor")
+    assert [(line["bound"], line["floor"]) for line in part.lines] == [
+        ("2.00 s", ""),
+        ("", "500 ms"),
+    ]
 
 
 def test_a_phase_that_is_not_run_has_no_column():

@@ -121,6 +121,36 @@ def test_rows_that_cross_no_link_are_read_by_multiprocessors(metrics_of):
     assert known.value(CELL.id, m.EPOCH, m.BOUND) == pytest.approx(3.5 * 1.1)
 
 
+def test_a_floor_is_what_one_copy_of_the_rows_over_the_link_takes(metrics_of):
+    """Rows of a cache, or kept, cross nothing; copies of lives that do not count say nothing."""
+    counts = [
+        *LINK, ("features", "feature_bytes", "host_copy", 1000),
+        ("features", "feature_bytes", "cache", 9000), ("features", "feature_bytes", "reused", 900),
+        ("features", "feature_bytes", "peer", 90), ("sampler", "topology_bytes", "zero_copy", 9),
+    ]  # fmt: skip
+    copies = [{"bytes": 4000, "seconds": s} for s in (2.0, 1.0)]
+    events = [
+        {**probed(CELL), "copied": copies[0]}, {**probed(CELL, worker=8), "copied": copies[1]},
+        ended(CELL),
+    ]  # fmt: skip
+    known = metrics_of(CELL, [sample(CELL, counts=counts)], events)
+    assert known.value(CELL.id, "features", m.LINK_RATE) == 2000
+    assert known.value(CELL.id, m.EPOCH, m.FLOOR) == pytest.approx(5000 / 2000)
+    none = metrics_of(CELL, [sample(CELL)], [{**probed(CELL), "copied": None}, ended(CELL)])
+    assert none.value(CELL.id, m.EPOCH, m.FLOOR) is None
+    assert none.value(CELL.id, m.EPOCH, m.BOUND) is not None
+
+
+def test_a_floor_needs_no_bound(metrics_of):
+    """A sampler that does not say where it draws has none."""
+    foreign = replace(CELL, recipe={"sampler": {"name": "pyg"}})
+    copied = {"bytes": 4000, "seconds": 1.0}
+    events = [{**probed(foreign), "copied": copied}, ended(foreign)]
+    known = metrics_of(foreign, [sample(foreign)], events)
+    assert known.value(foreign.id, m.EPOCH, m.FLOOR) == 1.0
+    assert known.value(foreign.id, m.EPOCH, m.BOUND) is None
+
+
 def test_an_epoch_of_one_short_batch_is_one_batch(metrics_of):
     short = {**sample(CELL), "seeds": 40, "batches": 1}
     known = metrics_of(CELL, [short], [probed(CELL), ended(CELL)])

@@ -89,6 +89,9 @@ def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
     cell = cell_of(in_memory)
     kept = Keeper(in_memory, 60.0)
     assert kept.prepare(cell) is None
+    took = kept.prepared[cell.dataset]
+    assert 0 < took["seconds"] < 60 and took["peak_rss_bytes"] > 1 << 26
+    assert "peak_gpu_bytes" not in took  # none was touched
     worker = WorkerProcess(cell, in_memory / "log", 60.0)
     try:
         graph = kept.graph(cell)
