@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from kept import KEPT
 from warm import Cold, Warm
 
 REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
@@ -27,12 +26,9 @@ LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "samplin
 # As in workers, and for the same reason: threads of two processes share the cores.
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
-# Where no compiled modules are wanted beside the sources, they are kept elsewhere: else each of
-# hundreds of processes compiles all that it imports.
-if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
-    sys.dont_write_bytecode = False
-    sys.pycache_prefix = str(KEPT / "modules")
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+# Else each of hundreds of processes compiles all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No test asserts a time.
 settings.register_profile("gnnbench", deadline=None)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 SYSTEMS = ["baseline", "dgl", "pyg", "pyg-native-sampler", "fastsample"]
 CLASSES = 5
 PLANTED = {"epochs": 6, "asked": 0.93, "batch_size": 100, "learning_rate": 0.01}
-REAL = {"epochs": 5, "asked": 0.8, "batch_size": 256, "learning_rate": 0.001}
+REAL = {"epochs": 3, "asked": 0.8, "batch_size": 256, "learning_rate": 0.002}
 
 
 @pytest.fixture(scope="module")
@@ -172,5 +172,5 @@ def test_coauthors_in_physics_are_learnt(real_data, monkeypatch):
     monkeypatch.setattr(evaluate, "NODES", 500)
     monkeypatch.setenv("GNNBENCH_REAL_DATA", str(real_data))
     graph = load_dataset("coauthor_physics")
-    few = {"epochs": 1, "asked": 0.9, "batch_size": 256, "learning_rate": 0.005, "max_batches": 12}
+    few = {"epochs": 1, "asked": 0.9, "batch_size": 256, "learning_rate": 0.01, "max_batches": 6}
     assert min(learnt(graph, **few)) > 0.9

@@ -1,12 +1,14 @@
 """Fake systems for the runner: registered by environment variable, so that workers see them too."""
 
+from contextlib import contextmanager
+
 import pytest
-from fakes import FAKES, fake_environment
+from fakes import FAKES, Quiet, fake_environment
 
 
-@pytest.fixture
-def fakes(monkeypatch):
-    """Registers the fakes in this process and in workers; the tree may change meanwhile."""
+@contextmanager
+def registered(monkeypatch):
+    """The fakes are known in this process and in workers; the tree may change meanwhile."""
     from gnnbench import registry
     from gnnbench.measure import machine
     from gnnbench.runner import available, environment
@@ -18,30 +20,22 @@ def fakes(monkeypatch):
     caches = (registry.entries, available.availability, environment.dataset_state)
     for cache in caches:
         cache.cache_clear()
-    yield sorted(FAKES)
+    yield
     for cache in caches:
         cache.cache_clear()
 
 
-class Quiet:
-    """An observer that remembers what it was told."""
+@pytest.fixture
+def fakes(monkeypatch):
+    with registered(monkeypatch):
+        yield sorted(FAKES)
 
-    def __init__(self):
-        self.notes = []
-        self.steps = []
 
-    def note(self, text):
-        self.notes.append(text)
-
-    def plan(self, pairs, budget_s):
-        self.pairs = pairs
-
-    def step(self, text, fraction):
-        assert 0 <= fraction <= 1
-        self.steps.append(text)
-
-    def pair_done(self):
-        pass
+@pytest.fixture(scope="module")
+def fakes_all_along():
+    """The same for what a module's tests share."""
+    with pytest.MonkeyPatch.context() as patch, registered(patch):
+        yield
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Names of the fake systems and the environment that makes them known."""
+"""Names of the fake systems, the environment that makes them known, and who is told of runs."""
 
 import os
 from pathlib import Path
@@ -21,6 +21,27 @@ def fake_environment():
         "GNNBENCH_EXTRA_SYSTEMS": ",".join(f"{k}=fake_systems:{v}" for k, v in FAKES.items()),
         "PYTHONPATH": os.pathsep.join([str(HERE.parents[1]), str(HERE)]),
     }
+
+
+class Quiet:
+    """An observer that remembers what it was told."""
+
+    def __init__(self):
+        self.notes = []
+        self.steps = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def plan(self, pairs, budget_s):
+        self.pairs = pairs
+
+    def step(self, text, fraction):
+        assert 0 <= fraction <= 1
+        self.steps.append(text)
+
+    def pair_done(self):
+        pass
 
 
 def by_system(outcome):

@@ -39,7 +39,7 @@ def inside(fakes, said):
 RUN = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "2")
 
 
-def test_run_plot_and_json(tmp_path):
+def test_run_plot_and_json(inside, tmp_path):
     code, out, err = call(*RUN, "--systems", "fake,slow,incorrect,crash", cwd=tmp_path)
     assert code == 4, err
     for number, system in ((1, "slow"), (2, "incorrect"), (3, "crash")):
@@ -53,7 +53,7 @@ def test_run_plot_and_json(tmp_path):
         assert (tmp_path / path).stat().st_size > 100
         (tmp_path / path).rename(tmp_path / path.name)
     (tmp_path / "cells.csv").rename(tmp_path / cells)
-    code, out, err = call("plot", "--json", cwd=tmp_path)
+    code, out, err = inside("plot", "--json")
     assert (code, err) == (0, "")
     assert [Path(p) for p in json.loads(out)["figures"]] == figures
     redrawn = (tmp_path / figures[1]).read_bytes()
@@ -255,7 +255,7 @@ def test_help_and_version_have_short_ways(inside, words):
 
 def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path):
     """Of the help, which the parser prints, and of a list, which we do."""
-    for words in (("list",), ("run", "breakdown", "--help")):
+    for words in (("data", "list"), ("run", "breakdown", "--help")):
         process = start(*words, cwd=tmp_path)
         process.stdout.close()
         _, err = process.communicate(timeout=120)
@@ -284,9 +284,8 @@ def test_an_internal_error_says_where_its_traceback_is(tmp_path):
     assert "Traceback" in done.stderr
 
 
-def test_list_and_doctor(tmp_path):
-    """Systems of this tree are imported here: the slowest test of the file."""
-    code, out, _ = call("list", "--json", cwd=tmp_path)
+def test_list_and_doctor(inside):
+    code, out, _ = inside("list", "--json")
     found = json.loads(out)
     assert code == 0
     assert "breakdown" in [e["name"] for e in found["experiments"]]
@@ -297,12 +296,12 @@ def test_list_and_doctor(tmp_path):
     assert breakdown["default"] == "laptop" and breakdown["profiles"]["smoke"].startswith("seconds")
     assert "pip install absent" in systems["absent"]["missing"]
     assert "ogbn_arxiv" in [d["name"] for d in found["datasets"]]
-    code, out, _ = call("doctor", "--json", cwd=tmp_path)
+    code, out, _ = inside("doctor", "--json")
     checks = {c["what"]: c for c in json.loads(out)["checks"]}
     assert code == 0
     assert {"threads", "memory", "noise", "native CPU library", "GPU", "dgl"} <= set(checks)
     assert all(c["fix"] for c in checks.values() if not c["ok"])
-    code, out, err = call("list", cwd=tmp_path)
+    code, out, err = inside("list")
     assert (code, err) == (0, "")
     assert "pip install absent" in out.replace("\n", " ")
 
