@@ -36,32 +36,6 @@ WAYS = [{"schedule.gradients": way} for way in ("flat", "ddp")]
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, ranks, way):
-    plain, system = make(small_graph, **SMALL), group(ranks, way)
-    for (one, facts, weights), (other, united, moved) in zip(
-        trained(plain), trained(system), strict=True
-    ):
-        assert united == facts
-        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_when_looked_at_the_union_of_edges_is_one_ranks(group, small_graph, ranks):
-    plain, system = make(small_graph, **SMALL), group(ranks)
-    before = system.trainer.kept()
-    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
-    assert one.ok and other.ok, other.reason
-    assert other.digest == one.digest != ""
-    found = counted(other)
-    assert found["schedule", "again_nodes", ""] > 0 < found["schedule", "again_edges", ""]
-    for own, kept in zip(system.trainer.kept(), before, strict=True):
-        assert torch.equal(own, kept)  # and the next epoch gives these weights to all ranks
-    assert run(system, 6).ok
-
-
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("changes", [{"batch_size": 2}, {"batch_size": 199}])
 def test_fewer_seeds_than_ranks_are_valid(group, small_graph, changes, way):
     plain = make(small_graph, **{**SMALL, **changes, "max_batches": 4})
@@ -109,29 +83,13 @@ def test_what_ddp_adds_up_is_counted(group):
     assert all(found["schedule", "reduce_time_s", rank] > 0 for rank in "01")
 
 
-@pytest.mark.parametrize("system", ["fastsample", "gnnlab", "fastgl"])
-def test_other_native_systems_train_in_ranks(group, small_graph, system):
-    settings = {"features": "host", "order": "as-drawn"}
-    plain = make(small_graph, system, {**settings, "schedule": "serial"}, **SMALL)
-    ranks = group(2, settings, system=system)
-    assert ranks.check().ok
-    for (one, facts, _), (other, united, _) in zip(trained(plain), trained(ranks), strict=True):
-        assert united == facts
-        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-
-
-def test_each_rank_has_a_cache_of_its_own(group, small_graph):
-    ratio = {"features.ratio": 0.2}
-    plain, ranks = make(small_graph, "tsota", ratio, **SMALL), group(2, ratio, system="tsota")
-    assert ranks.check().ok
-    for (one, facts, _), (other, united, _) in zip(trained(plain), trained(ranks), strict=True):
-        assert united == facts
-        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-    assert counted(run(ranks, 5))["features", "feature_bytes", "cache"] > 0
-
-
-@pytest.mark.parametrize("system", ["dgl", "pyg", "pgsampler"])
-def test_peers_train_in_ranks_by_random_numbers_of_their_own(group, small_graph, system):
+@pytest.mark.parametrize(
+    ("system", "ranks", "way"),
+    [("dgl", 2, "flat"), ("dgl", 4, "ddp"), ("pyg", 4, "ddp"), ("pgsampler", 2, "flat")],
+)
+def test_peers_train_in_ranks_by_random_numbers_of_their_own(
+    group, small_graph, system, ranks, way
+):
     """Seeds and what the first hop has are one process's; what is deeper is by chance."""
     if missing := find("baseline" if system == "pgsampler" else system).missing("cpu"):
         pytest.skip(missing.reason)
@@ -139,7 +97,7 @@ def test_peers_train_in_ranks_by_random_numbers_of_their_own(group, small_graph,
     system = "baseline" if settings else system
     sizes = {**SMALL, "fanouts": (3, 2)}
     plain = make(small_graph, system, {**settings, "schedule": "serial"}, **sizes)
-    ranks = group(2, settings, system=system, **sizes)
+    ranks = group(ranks, {"schedule.gradients": way, **settings}, system=system, **sizes)
     found, right = ranks.check(), plain.check()
     assert found.ok, found.reason
     # The gate tells what ranks draw together: of `new` a node's edges at every hop that one has it.

@@ -39,29 +39,6 @@ def sent(found, stage, ranks):
     return [found[stage, "sent_bytes", str(rank)] for rank in range(ranks)]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("ranks", [1, 2, 4])
-def test_parts_draw_and_learn_as_one_process_does(group, small_graph, ranks, mode):
-    plain, system = make(small_graph, **SMALL), split(group, ranks, mode)
-    report = system.check()
-    assert report.ok, report.reason
-    for (one, facts, weights), (other, united, moved) in zip(
-        trained(plain, 2), trained(system, 2), strict=True
-    ):
-        assert united == facts
-        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_when_looked_at_the_union_of_edges_is_one_process(group, small_graph, mode):
-    plain, system = make(small_graph, **SMALL), split(group, 2, mode)
-    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
-    assert one.ok and other.ok, other.reason
-    assert other.digest == one.digest != ""
-    assert system.recheck(6) == ""
-
-
 @pytest.mark.parametrize("fanouts", [(3,), (3, 2), (3, 2, 2)])
 def test_vanilla_takes_2_rounds_a_hop_and_hybrid_2(group, fanouts):
     hops = len(fanouts)
@@ -155,23 +132,18 @@ def few_trained(graph):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("made_of", "ranks"), [(three_nodes, 4), (few_trained, 2)])
-def test_an_empty_part_and_one_without_training_nodes_are_valid(small_graph, made_of, ranks, mode):
+def test_an_empty_part_and_one_without_training_nodes_are_valid(
+    group, small_graph, made_of, ranks, mode
+):
     graph = made_of(small_graph)
-    settings = {
-        "schedule": "data-parallel", "schedule.ranks": ranks, "schedule.partition": mode,
-        "schedule.method": "contiguous",
-    }  # fmt: skip
-    system = make(graph, settings=settings, **SMALL)
-    try:
-        plain = make(graph, **SMALL)
-        for (one, facts, _), (other, united, _) in zip(
-            trained(plain, 2), trained(system, 2), strict=True
-        ):
-            assert united == facts
-            torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
-        assert system._schedule.compared(0, [graph.train_idx]) == ""
-    finally:
-        system.close()
+    parts = {"schedule.partition": mode, "schedule.method": "contiguous"}
+    plain, system = make(graph, **SMALL), group(ranks, parts, of=graph)
+    for (one, facts, _), (other, united, _) in zip(
+        trained(plain, 2), trained(system, 2), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+    assert system._schedule.compared(0, [graph.train_idx]) == ""
 
 
 @pytest.mark.parametrize("until", ["sample", "memory_io"])
@@ -212,8 +184,8 @@ def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
     assert not report.ok and "are not the table's" in report.reason
 
 
-def test_a_killed_rank_ends_the_epoch_of_parts(group):
-    system = split(group, 3, "vanilla")
+def test_a_killed_rank_ends_the_epoch_of_parts(own_group):
+    system = split(own_group, 3, "vanilla")
     assert run(system).ok
     first, *others = system._schedule.pids
     os.kill(first, signal.SIGKILL)

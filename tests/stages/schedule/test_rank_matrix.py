@@ -1,0 +1,119 @@
+"""1, 2 and 4 ranks draw one process's edges and reach its losses, in every mode; rounds and rows.
+
+Modes are what ranks do otherwise than one process: how they split a batch, share rows and add up
+gradients. Systems are stages that are among them; that each of them trains as it is named two ranks
+show, for nothing in a composition counts ranks.
+"""
+
+import pytest
+import torch
+from compose import counted, make, run
+from rank_groups import SMALL, trained
+
+from gnnbench.measure.timeline import Timeline
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+BATCHES, HOPS, ROW = 4, 2, 24 * 4
+CACHED = {"features.ratio": 0.2, "features.policy": "degree"}
+
+
+def parts(mode, **more):
+    # METIS leaves these 400 nodes without much to exchange.
+    return {"schedule.partition": mode, "schedule.method": "random", **more}
+
+
+# By name the system, its settings, and where rows come from in one rank and in several.
+MODES = {
+    "stretches": ("baseline", {}, "host", "host"),
+    "ddp": ("baseline", {"schedule.gradients": "ddp"}, "host", "host"),
+    "fused": ("fastsample", {}, "host", "host"),
+    "match": ("fastgl", {"order": "as-drawn"}, "host reused", "host reused"),
+    "window": (
+        "fastgl", {"order": "as-drawn", "features": "window", "features.window": 3},
+        "host reused", "host reused",
+    ),
+    "cache": ("baseline", {"features": "cache", **CACHED}, "cache host", "cache host"),
+    "sharded": ("baseline", {"features": "sharded"}, "cache", "cache peer"),
+    "sharded cache": (
+        "baseline", {"features": "sharded", **CACHED}, "cache host", "cache peer host",
+    ),
+    "seeds": ("baseline", parts("seeds"), "host", "host"),
+    "vanilla": ("baseline", parts("vanilla"), "host", "host network"),
+    "hybrid": ("baseline", parts("hybrid"), "host", "host network"),
+    "hybrid, fused, ddp": (
+        "fastsample", parts("hybrid", **{"schedule.gradients": "ddp"}), "host", "host network",
+    ),
+}  # fmt: skip
+ALONE = {}  # what one process has, by system and stages
+
+
+def alone(graph, system, settings):
+    """One process's epochs and the digest of one that was looked at."""
+    stages = {k: v for k, v in settings.items() if not k.startswith("schedule")}
+    if (key := (system, *stages.items())) not in ALONE:
+        plain = make(graph, system, {**stages, "schedule": "serial"}, **SMALL)
+        ALONE[key] = trained(plain, 2), digest(plain)
+        plain.close()
+    return ALONE[key]
+
+
+def digest(system):
+    report = system.verify(5, Timeline.on("cpu"))
+    assert report.ok, report.reason
+    assert report.digest
+    return report.digest
+
+
+def learns_as_one_process(graph, system, name, settings):
+    """The gate, two epochs and one that is looked at; then what the next epoch counts."""
+    report = system.check()
+    assert report.ok, report.reason
+    epochs, edges = alone(graph, name, settings)
+    for (one, facts, weights), (other, united, moved) in zip(
+        epochs, trained(system, 2), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(moved, weights, rtol=1e-3, atol=1e-4)
+    before = system.trainer.kept()
+    assert digest(system) == edges
+    for own, kept in zip(system.trainer.kept(), before, strict=True):
+        assert torch.equal(own, kept)  # and the next epoch gives these weights to all ranks
+    assert system.recheck(6) == ""
+    after = run(system, 7)
+    assert after.ok, after.reason
+    return after
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("mode", MODES)
+def test_ranks_draw_and_learn_as_one_process_does(group, small_graph, mode, ranks):
+    name, settings, of_one, of_several = MODES[mode]
+    system = group(ranks, settings, system=name)
+    report = learns_as_one_process(small_graph, system, name, settings)
+    found = counted(report)
+    again = found["schedule", "again_nodes", ""], found["schedule", "again_edges", ""]
+    assert all(again) if ranks > 1 else not any(again)
+    served = {w: n for (_, what, w), n in found.items() if what == "feature_bytes" and n}
+    assert served.keys() == set((of_one if ranks == 1 else of_several).split())
+    assert sum(served.values()) == (report.unique_nodes + again[0]) * ROW
+    split = settings.get("schedule.partition", "none")
+    rounds = {stage: n for (stage, what, _), n in found.items() if what == "exchange_rounds"}
+    right = {"vanilla": {"sampler": 2 * (HOPS - 1), "features": 2}, "hybrid": {"features": 2}}
+    assert rounds == {stage: BATCHES * n for stage, n in right.get(split, {}).items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("best", {}),
+        ("gnnadvisor", {}),
+        ("gnnlab", {"features.ratio": 0.2}),
+        ("pagraph", {"features.ratio": 0.2}),
+        ("tsota", {"features.ratio": 0.2}),
+        ("zero-copy", {}),
+    ],
+)
+def test_every_native_system_trains_in_ranks(group, small_graph, name, settings):
+    learns_as_one_process(small_graph, group(2, settings, system=name), name, settings)
