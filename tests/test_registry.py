@@ -40,7 +40,10 @@ def test_every_stage_of_ours_is_one(kind, name):
     for option in found.options().values():
         assert option.help
     plain = {"name": name, **{k: o.default for k, o in found.options().items()}}
-    left_out = {"step": "eager", "linear": "narrowing", "partition": "none", "method": "default"}
+    left_out = {
+        "step": "eager", "linear": "narrowing", "partition": "none", "method": "default",
+        "gradients": "flat",
+    }  # fmt: skip
     for option, usual in left_out.items():
         assert plain.pop(option, usual) == usual  # as recipes have it that know no other
     assert found().plain() == plain

@@ -331,7 +331,7 @@ def test_a_graph_that_changes_while_it_is_held_is_refused(tmp_path, monkeypatch)
         kept.close()
 
 
-def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch):
+def test_memory_that_is_not_there_is_the_cells_fate(tmp_path, monkeypatch, cold):
     """The holder runs under a limit far below the table."""
     monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
     cell = cell_of(tmp_path)
