@@ -56,6 +56,8 @@ class Point(_Strict):
     ``nodes``      the least number of nodes that the graph must have
     ``full_batch`` seeds of a batch on the whole graph: on a twin at scale s it has s times as many
     ``arguments``  of a formula
+    ``values``     what the paper prints of each graph, or graph and model (``"products gcn"``):
+                   shown beside what is measured of it, and not judged by
     ``number``     what the paper prints, or [from, to]; in the measure's unit
     ``tolerance``  how far from it, absolute (of ``upto`` relative), still agrees
     ``least``, ``most``  bounds where the paper prints no number; they hold as they stand
@@ -74,6 +76,7 @@ class Point(_Strict):
     nodes: int = 0
     full_batch: Annotated[int, Field(ge=0)] = 0
     arguments: list[Value] = []
+    values: dict[str, float] = {}
     number: Number | None = None
     tolerance: Annotated[float, Field(ge=0)] = 0.0
     least: float | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -44,7 +44,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Finding:
-    """A number that was measured for one point, and what it comes to by itself."""
+    """A number that was measured for one point, and what it comes to by itself.
+
+    ``place`` is that of the point among its claim's.
+    """
 
     what: str
     estimate: Estimate
@@ -55,6 +58,7 @@ class Finding:
     opened: Opened | None = None
     rows: tuple[Row, ...] = ()
     group: Group | None = None
+    place: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,13 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
     found: list[Finding] = []
     missing: list[str] = []
     points = 0
-    for point in claim.numbers():
+    for place, point in enumerate(claim.numbers()):
         if point.measure in FORMULAS:
             own, left = _computed(claim, point), Left(1)
         else:
             own = _found(claim, point, runs)
             left = _left(claim, point, runs, own)
-        found += own
+        found += [replace(finding, place=place) for finding in own]
         points += left.points
         missing += left.missing
     if not found:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from gnnbench.claims import bars
 from gnnbench.claims.claim import papers
 from gnnbench.claims.evidence import Opened
 from gnnbench.claims.judge import VERDICTS, Finding, Judged
@@ -37,6 +38,7 @@ td, th { padding: .15em .8em .15em 0; text-align: left; vertical-align: top;
 th { overflow-wrap: normal; }
 svg { max-width: 100%; }
 svg text { font: 11px system-ui, sans-serif; fill: #555; }
+svg text.name { fill: #222; }
 .figure { overflow-x: auto; }
 .figure img { max-width: 100%; }
 .verdict { font-weight: bold; }
@@ -120,7 +122,12 @@ def _claims(out: Path, found: Sequence[Judged]) -> list[str]:
     parts = []
     for name in dict.fromkeys(j.claim.paper for j in found):
         parts.append(f"<h2>{escape(papers()[name].title)}</h2>")
-        parts += [_claim(out, j) for j in found if j.claim.paper == name]
+        own = [j for j in found if j.claim.paper == name]
+        for entry in dict.fromkeys(j.claim.entry for j in own):
+            figure = [j for j in own if j.claim.entry == entry]
+            parts.append(f'<section id="{_anchor(entry)}-figure">{bars.svg(figure)}')
+            parts += [_claim(out, j) for j in figure]
+            parts.append("</section>")
     return parts
 
 

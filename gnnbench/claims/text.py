@@ -34,11 +34,12 @@ def number(value: float, unit: str) -> str:
 
 def printed(claim: Claim) -> str:
     """What the paper has it to be, each number once."""
-    told = [_expected(claim, point) for point in claim.numbers() if claim.measure]
+    told = [expected(claim, point) for point in claim.numbers() if claim.measure]
     return ", ".join(dict.fromkeys(told))
 
 
-def _expected(claim: Claim, point: Point) -> str:
+def expected(claim: Claim, point: Point) -> str:
+    """What the paper has a point to be: its number, or from where to where it may lie."""
     unit = claim.unit
     if point.number is not None:
         if isinstance(point.number, tuple):

@@ -1,5 +1,6 @@
 """The page as a reader of HTML has it: whole, balanced, and asking nobody for anything."""
 
+import re
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -8,7 +9,7 @@ from urllib.parse import unquote
 import pytest
 from written_runs import cached, claim, epochs, write_run
 
-from gnnbench.claims import page
+from gnnbench.claims import bars, page
 from gnnbench.claims.evidence import open_runs
 from gnnbench.claims.judge import judge
 
@@ -116,8 +117,37 @@ def test_links_lead_to_rows_and_to_claims(written):
 def test_what_was_measured_is_drawn_over_what_is_allowed(written):
     path, _ = written
     reader = read(path)
-    # Three claims have a number: an interval, its middle, and a band each.
-    assert [reader.tags.count(t) for t in ("svg", "line", "circle", "rect")] == [3, 3, 3, 3]
+    # Three claims have a number: an interval, its middle, and a band each; their figure has the
+    # paper's bar and the measured one of each, and five colours explained.
+    assert [reader.tags.count(t) for t in ("svg", "line", "circle", "rect")] == [4, 6, 3, 14]
+
+
+def test_a_figure_has_the_paper_s_numbers_beside_those_measured(tmp_path):
+    cells = [cached("a", "degree", 0.1), cached("b", "degree", 0.1, dataset="twitter~twin")]
+    low = [{"cache": n, "host": 100 - n} for n in (20, 21, 19)]
+    run = write_run(tmp_path / "run", cells, [*epochs("a", *HALF), *epochs("b", *low)])
+    each = {"number": None, "tolerance": None, "kind": "bound", "least": 0.1, "unit": "%"}
+    values = {"papers100m": 0.46, "twitter": 0.31, "reddit": 0.9}
+    figure = judge([claim(**each, values=values, cells=3)], open_runs([run]))
+    text = bars.svg(figure)
+    reader = Reader()
+    reader.feed(text)
+    told = [t for t in reader.texts if t.endswith("%") or "twin" in t or t.startswith("a1")]
+    assert told == [
+        "a1: papers100m", "46 %", "50 % [47.52 %, 52.48 %] papers100m~twin@0.1",
+        "a1: twitter", "31 %", "20 % [17.52 %, 22.48 %] twitter~twin",
+        "a1: reddit", "90 %",
+    ]  # fmt: skip
+    boxes = re.findall(
+        r'<rect x="([0-9.]+)" y="\d+" width="([0-9.]+)" height="10" fill="(#\w+)"', text
+    )
+    widths = [float(width) for _, width, colour in boxes[5:]]
+    assert widths == pytest.approx(
+        [w / 0.9 * widths[-1] for w in (0.46, 0.5, 0.31, 0.2, 0.9)], abs=0.2
+    )
+    asked = claim(of="tsota features.policy=optimal")
+    assert bars.svg(judge([asked], open_runs([run]))) == ""  # nothing was measured
+    assert bars.svg(judge([claim(**each)], open_runs([run]))) == ""  # nothing is printed
 
 
 def test_a_browser_shows_the_page(written, tmp_path):
