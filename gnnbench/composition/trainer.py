@@ -13,6 +13,7 @@ from gnnbench.minibatch import Batch, MiniBatch
 from gnnbench.models.adam import Adam
 from gnnbench.models.framework import Framework
 from gnnbench.models.stack import Stack, build
+from gnnbench.ops.to_device import to_device
 from gnnbench.stages.counts import Measure
 from gnnbench.stages.job import Job
 
@@ -44,7 +45,7 @@ class Trainer:
             len(cell.fanouts),
             cell.seed,
         ).to(job.device)
-        self._labels = graph.labels.to(job.device)
+        self._labels = to_device(graph.labels, job.device)
         self._optimizer = Adam(
             self.model.parameters(), lr=cell.learning_rate, capturable=capturable
         )

@@ -34,6 +34,11 @@ INTERFERENCE = measure(
 OPEN = measure("open_time_s", "s", "start of the process to the open graph, without import_time_s")
 IMPORT = measure("import_time_s", "s", "import of a framework's own package (DGL, PyG ...)")
 SETUP = measure("setup_time_s", "s", "building sampler, feature store and model")
+START = measure(
+    "start_time_s",
+    "s",
+    "start of the process to ready for the gate: open_time_s and setup_time_s without lock_time_s",
+)
 CHECK = measure("check_time_s", "s", "correctness gate")
 DETERMINISTIC = measure(
     "deterministic", "", "1: in the gate a training step on one batch, three times over, had the"

@@ -15,6 +15,7 @@ from gnnbench.results.bench_table import bench_table
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
 from gnnbench.results.schema import TABLES
+from gnnbench.results.starts import start_line
 
 Row = dict[str, Any]
 
@@ -96,7 +97,7 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += [f"{part.title}:", "", *part.markdown(), ""]
         lines += [f"{part.note}.", ""] if part.note else []
     remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
-    remarks += roofline_table.remarks(run.roofline)
+    remarks += [*roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)

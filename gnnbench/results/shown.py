@@ -18,6 +18,7 @@ from gnnbench.results import (
 from gnnbench.results.labels import labels
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
+from gnnbench.results.starts import start_line
 
 Row = dict[str, Any]
 
@@ -61,7 +62,8 @@ def remarks(run: Run, different: bool) -> list[str]:
     """What no table can say."""
     found = [n for n in run.record.get("notes") or [] if " runs with " in n]  # set for all rows
     found += [RATIO] * any(r.get("ratio") is not None for r in run.cells)
-    return [*found, *table.remarks(run.cells, different), *roofline_table.remarks(run.roofline)]
+    found += table.remarks(run.cells, different)
+    return [*found, *roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
 
 
 def markdown(run: Run, different: bool = False) -> str:

@@ -22,7 +22,7 @@ from gnnbench.runner.dead import dead_settings
 from gnnbench.runner.doubt import own_doubts, share
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.gathers import rate_rows, request_rows
-from gnnbench.stages.counts import FEATURE_BYTES
+from gnnbench.stages.counts import FEATURE_BYTES, LOCK_TIME
 
 if TYPE_CHECKING:
     from gnnbench.experiment import Measure
@@ -178,6 +178,10 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
         imported = report["import_s"] + report.get("setup", {}).get("import_s", 0.0)
         found.append(m.metric(cell.id, "open", m.OPEN, report["open_s"]))
         found.append(m.metric(cell.id, "open", m.IMPORT, imported))
+        if setup := report.get("setup"):
+            locked = sum(c[3] for c in setup.get("counts", ()) if c[1] == LOCK_TIME.name)
+            started = report["open_s"] + setup["seconds"] - locked
+            found.append(m.metric(cell.id, "start", m.START, started))
     return found
 
 

@@ -65,8 +65,10 @@ class Worker:
         """
         hold_garbage()
         from gnnbench.composition.find import find
+        from gnnbench.stages.find import begin
 
         cell = Cell.from_json(command["cell"])
+        begin(cell)
         found = find(cell.system)
         self.verified = found.composed
         graph: Any = None

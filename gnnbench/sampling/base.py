@@ -19,6 +19,7 @@ from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.ops.picks import PICKS, PickSpec
+from gnnbench.ops.to_device import to_device
 from gnnbench.option import Option
 from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
 
@@ -293,6 +294,6 @@ class Sampler(ABC):
         """``tensor`` where the setting wants the topology."""
         setting = self.setting
         if setting.topology != "uva":
-            return tensor.to(setting.sampled_on)
+            return to_device(tensor, setting.sampled_on)
         self._locked.append(LockedTensor(tensor.cpu(), setting.device, what))
         return self._locked[-1].tensor

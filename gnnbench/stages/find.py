@@ -56,6 +56,14 @@ def from_plain(kind: str, value: Mapping[str, Any], own: Any = None) -> Spec:
     return type(known)(**fields)
 
 
+def begin(cell: Cell) -> None:
+    """Have a schedule of ours start its processes; torch is not imported for that."""
+    value = cell.recipe.get(registry.SCHEDULE, {}) if cell.composed else {}
+    if value.get("name") in registry.OURS[registry.SCHEDULE]:
+        schedule: Any = from_plain(registry.SCHEDULE, value)
+        schedule.begin(cell)
+
+
 def of_cell(cell: Cell) -> dict[str, Spec]:
     """The stages of a cell by kind, as its worker has them."""
     known = cell.system in registry.known(registry.SYSTEM)

@@ -11,7 +11,7 @@ from gnnbench.experiment import Measure
 from gnnbench.measure import machine
 from gnnbench.measure.noise import Calibration, Spread
 from gnnbench.results import reader
-from gnnbench.results.metrics import ALONE, DETERMINISTIC, HIT_RATIO, Metrics
+from gnnbench.results.metrics import ALONE, DETERMINISTIC, HIT_RATIO, START, Metrics
 from gnnbench.results.schema import CELLS, METRICS, RATIOS, SAMPLES, column_names
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.ledger import Ledger
@@ -155,6 +155,16 @@ def test_what_setup_took_is_told_by_stage(life):
     assert metrics.value(A.id, "features", FILL_TIME) == 0.25
     assert metrics.row(A.id, "features", CACHE_ROWS)["description"]
     assert metrics.row(A.id, "features", FILL_TIME)["unit"] == "s"
+
+
+def test_a_start_is_without_locking_and_without_a_framework_s_import(life):
+    report = life.events[0]["report"]
+    report |= {"open_s": 3.0, "import_s": 9.0}
+    report["setup"] |= {"seconds": 2.0, "counts": [["features", "lock_time_s", "", 1.5]]}
+    five(life)
+    _, metrics = life.rows()
+    assert metrics.value(A.id, "start", START) == 3.5
+    assert metrics.value(B.id, "start", START) is None  # of an older run
 
 
 def test_a_step_that_is_not_repeated_is_remarked(life):

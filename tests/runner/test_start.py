@@ -136,6 +136,8 @@ def test_a_run_s_metrics_tell_the_start_apart_from_the_import(launch):
     assert found["open_time_s"] > 0
     assert found["import_time_s"] == 0  # the fakes bring no framework
     assert found["setup_time_s"] >= 0
+    (started,) = [r["value"] for r in rows if r["name"] == "start_time_s"]
+    assert started == pytest.approx(found["open_time_s"] + found["setup_time_s"])
 
 
 def test_a_run_records_what_stood_and_what_gave_way(launch, monkeypatch):

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import Batch
 from gnnbench.ops.features import gather
+from gnnbench.ops.to_device import to_device
 from gnnbench.stages.features.base import FeatureStore
 from gnnbench.stages.features.memory import taking
 from gnnbench.stages.features.ring import RowRing
@@ -20,7 +21,7 @@ class DeviceGather(FeatureStore):
         table = job.graph.features
         instead = "give -o SYSTEM.features=cache, or leave the table on the host"
         with taking("the feature table", table.numel() * table.element_size(), instead):
-            self._table: Tensor | None = table.to(job.device)
+            self._table: Tensor | None = to_device(table, job.device)
         self._ring = RowRing(job, job.device)
 
     def load(self, batch: Batch) -> Tensor:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from gnnbench.cell import Until
+from gnnbench.cell import Cell, Until
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.spec import Spec, option
 
@@ -266,6 +266,10 @@ class ScheduleSpec(Spec):
     def part(self, rank: int, ranks: int) -> Schedule:
         """What a rank above 0 runs of an epoch, where several processes do."""
         raise NotImplementedError(f"schedule '{self.name}' has one process")
+
+    def begin(self, cell: Cell) -> None:
+        """Start what takes long and needs nothing of this process, which has not imported torch
+        yet; ``build`` takes it over."""
 
     @abstractmethod
     def build(self, job: Job) -> Schedule:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from gnnbench import bootstrap
 from gnnbench.cell import Until
 from gnnbench.errors import GnnbenchError
 from gnnbench.measure.machine import oom_kills
@@ -28,9 +23,8 @@ from gnnbench.stages.schedule.producer import GoneError, Start, receive, send
 
 if TYPE_CHECKING:
     from gnnbench.measure.timeline import Timeline
+    from gnnbench.stages.schedule.started import Started
 
-PRODUCER = "gnnbench.stages.schedule.producer"
-SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 END_S = 10.0
 
 
@@ -39,32 +33,20 @@ class ProducerDiedError(GnnbenchError):
 
 
 class Consumer(Schedule):
-    """Trains on the batches of a producer's process, which is built with the object.
+    """Trains on the batches of a producer's process (``begun``), which is built with the object.
 
     An exception in the producer is raised here, with its type and text where this process knows it.
     Where its process has died ``ProducerDiedError`` is, or ``MemoryError`` where the kernel killed
     it for lack of memory. ``buffers`` and ``share`` are those of the spec. The producer lives no
-    longer than the thread that made the object.
+    longer than the thread that started it.
     """
 
-    def __init__(self, job: Job, buffers: int, share: int) -> None:
+    def __init__(self, job: Job, buffers: int, share: int, begun: Started) -> None:
         self._job, device = job, job.device
         self.peak_bytes = 0
         self._buffers = [InBuffer(device) for _ in range(buffers)]
         self._oom_kills = oom_kills()
-        ours, theirs = socket.socketpair()
-        variables = dict(os.environ)
-        if share < 100:
-            variables[SHARE] = str(share)
-        told = {"parent": os.getpid(), "socket": theirs.fileno()}
-        with theirs:
-            self._process = subprocess.Popen(
-                [*bootstrap.command(sys.executable, PRODUCER), json.dumps(told)],
-                stdin=subprocess.DEVNULL,
-                env=variables,
-                pass_fds=[theirs.fileno()],
-            )
-        self._connection = Connection(ours.detach())
+        self._process, self._connection = begun.process, begun.connection
         on_gpu, processors = device.type == "cuda", 0
         if on_gpu:
             processors = torch.cuda.get_device_properties(device).multi_processor_count

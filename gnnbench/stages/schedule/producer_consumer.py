@@ -6,10 +6,11 @@ import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from gnnbench.cell import Until
+from gnnbench.cell import Cell, Until
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.schedule.base import Schedule, ScheduleSpec
 from gnnbench.stages.schedule.serial import Serial
+from gnnbench.stages.schedule.started import Started, start
 from gnnbench.stages.spec import option
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 CONTROL = "nvidia-cuda-mps-control"
 ANSWER_S = 10.0
+
+_begun: list[Started] = []  # until they are built
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,23 @@ class ProducerConsumer(ScheduleSpec):
                 " own samplers, or schedule=serial"
             )
 
+    def begin(self, cell: Cell) -> None:
+        """Start the producer, which imports as much as this process. Not where MPS may be missing,
+        nor where only samples are drawn."""
+        if cell.goes_until is not Until.SAMPLE and self.share == 100:
+            _begun.append(start(self.share))
+
     def build(self, job: Job) -> Schedule:
-        """Start the producer. Where only samples are drawn there is nothing to run beside them:
-        that is serial, in one process."""
+        """Have the producer build its stages; it is started here where it was not begun. Where only
+        samples are drawn there is nothing to run beside them: that is serial, in one process."""
         from gnnbench.stages.schedule.consumer import Consumer
 
         if job.cell.goes_until is Until.SAMPLE:
             return Serial()
         if self.share != 100:
             _need_mps()
-        return Consumer(job, self.buffers, self.share)
+        begun = _begun.pop() if _begun and self.share == 100 else start(self.share)
+        return Consumer(job, self.buffers, self.share, begun)
 
 
 def _need_mps() -> None:

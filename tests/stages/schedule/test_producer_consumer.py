@@ -1,5 +1,6 @@
 """A producer's process before the trainer's: the same work, no buffer too early, no remains."""
 
+import json
 import os
 import random
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import planted_stages
@@ -20,6 +22,7 @@ from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch
+from gnnbench.stages.find import begin
 from gnnbench.stages.schedule import producer_consumer
 from gnnbench.stages.schedule.consumer import Consumer, ProducerDiedError
 from gnnbench.stages.schedule.producer import Producer
@@ -316,3 +319,37 @@ def test_a_share_needs_a_gpu_and_the_daemon(small_graph, monkeypatch):
         ProducerConsumer(share=10).build(job)
     assert isinstance(ProducerConsumer.summary, str) and "twice" in ProducerConsumer.summary
     assert Consumer.peak_bytes == 0
+
+
+BEGIN = """
+import json, sys
+from gnnbench.cell import Cell
+from gnnbench.stages.find import begin
+from gnnbench.stages.schedule import producer_consumer
+begin(Cell.from_json(json.loads(sys.argv[1])))
+print("torch" in sys.modules, *(one.process.pid for one in producer_consumer._begun))
+"""
+
+
+def test_a_producer_is_begun_before_torch_is_imported_and_ends_with_its_parent(small_graph):
+    job = make(small_graph, settings=TWO, setup=False, **SMALL).job
+    told = json.dumps(asdict(job.cell))
+    done = subprocess.run(
+        [sys.executable, "-c", BEGIN, told], capture_output=True, text=True, check=True
+    )
+    torch_there, pid = done.stdout.split()
+    assert torch_there == "False" and wait_until(lambda: not alive(int(pid)))
+    for other in (replace(job.cell, until="sample"), replace(job.cell, composed=False)):
+        begin(other)
+        assert producer_consumer._begun == []
+
+
+def test_one_that_was_begun_is_built(small_graph):
+    system = make(small_graph, settings=TWO, setup=False, **SMALL)
+    begin(system.cell)
+    (begun,) = producer_consumer._begun
+    system.setup()
+    assert system._schedule.pid == begun.process.pid and producer_consumer._begun == []
+    assert run(system).ok
+    system.close()
+    assert wait_until(lambda: not alive(begun.process.pid))
