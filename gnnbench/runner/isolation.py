@@ -22,6 +22,8 @@ SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
 REST_SHARE = 0.1  # of a core
 REST_TICKS_S = 0.05  # of a clock of 10 ms: less cannot be told from rounding
 NICE, POLICY = 16, 38  # fields of /proc/PID/stat behind the name
+# Whether Linux lists the children of a thread (proc(5)); else every process is looked at.
+LISTED = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 # Who asks an OpenMP runtime to bind its threads has bound threads.
 BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
@@ -31,6 +33,36 @@ def adopt(on: bool = True) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(SUBREAPER, int(on), 0, 0, 0)
 
 
+def children(pid: int) -> list[psutil.Process]:
+    """Processes whose parent is ``pid``, also those that have ended and are not reaped.
+
+    Raises ``psutil.Error`` where it has ended itself.
+    """
+    if not LISTED:
+        return list(psutil.Process(pid).children())
+    pids: list[str] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # the thread has ended
+                pids += (task / "children").read_text().split()
+    except OSError:
+        raise psutil.NoSuchProcess(pid) from None
+    found = []
+    for child in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(int(child)))
+    return found
+
+
+def family(pid: int) -> list[psutil.Process]:
+    """A process and all below it. Raises ``psutil.Error`` where it has ended."""
+    found = [psutil.Process(pid)]
+    for one in found:
+        with contextlib.suppress(psutil.Error):
+            found += children(one.pid)
+    return found
+
+
 def strays(workers: Collection[int], since: float) -> list[psutil.Process]:
     """Processes that were left to this one: its children in a session that is not its own.
 
@@ -38,7 +70,7 @@ def strays(workers: Collection[int], since: float) -> list[psutil.Process]:
     at which the first of them was. Those that have already ended are reaped on the way.
     """
     own, found = os.getsid(0), []
-    for child in psutil.Process().children():
+    for child in children(os.getpid()):
         if child.pid in workers:
             continue
         with contextlib.suppress(psutil.Error, OSError):
@@ -64,7 +96,7 @@ def end(processes: Iterable[psutil.Process]) -> None:
     """Kill processes that were left to this one, and all below them."""
     for process in processes:
         with contextlib.suppress(psutil.Error, OSError):
-            for one in (*process.children(recursive=True), process):
+            for one in reversed(family(process.pid)):
                 one.kill()
             os.waitpid(process.pid, 0)
 
@@ -109,7 +141,7 @@ def running(pid: int) -> set[Running]:
     """How the threads of a process and of all below it run, each way once."""
     found = set()
     with contextlib.suppress(psutil.Error):
-        for process in (one := psutil.Process(pid), *one.children(recursive=True)):
+        for process in family(pid):
             with contextlib.suppress(OSError):
                 for task in Path(f"/proc/{process.pid}/task").iterdir():
                     with contextlib.suppress(OSError):

@@ -236,7 +236,7 @@ class WorkerProcess:
     def cpu_seconds(self) -> float:
         """CPU time of the worker and its children so far (10 ms steps)."""
         try:
-            family = [self._handle, *self._handle.children(recursive=True)]
+            family = isolation.family(self.pid)
         except psutil.Error:
             return 0.0
         total = 0.0

@@ -55,6 +55,18 @@ def test_a_child_of_ones_own_is_not_left_behind():
     assert isolation.strays_fault([]) == ""
 
 
+@pytest.mark.parametrize("listed", sorted({isolation.LISTED, False}))
+def test_a_family_is_a_process_and_all_below_it(listed, monkeypatch):
+    monkeypatch.setattr(isolation, "LISTED", listed)
+    with subprocess.Popen(["sh", "-c", "sleep 60 & echo $!; wait"], stdout=subprocess.PIPE) as one:
+        below = int(one.stdout.readline())
+        assert [p.pid for p in isolation.family(one.pid)] == [one.pid, below]
+        assert [p.pid for p in isolation.children(one.pid)] == [below]
+        isolation.end([psutil.Process(one.pid)])
+    with pytest.raises(psutil.NoSuchProcess):
+        isolation.children(one.pid)
+
+
 def test_threads_run_as_the_harness_does():
     own = Running.own()
     assert own.cores == os.sched_getaffinity(0)

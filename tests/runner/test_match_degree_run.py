@@ -27,7 +27,7 @@ learning_rate = [0.003]
 [[constraints]]
 exclude = { "baseline.features" = "match", "baseline.order" = "as-drawn" }
 [measure]
-pairs = [2]
+pairs = [1]
 rounds = 2
 unstable_half_width = 0.0
 """
