@@ -95,7 +95,8 @@ class Leader(Part):
                 "ranks train one system in a process, and another has a group of ranks already;"
                 " close that first"
             )
-        if job.device.type == "cuda" and (there := torch.cuda.device_count()) < ranks:
+        there = torch.cuda.device_count() if job.device.type == "cuda" else ranks
+        if there < ranks and not share_gpus():
             raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
         if split is not None and job.graph.path is not None:
             # Once for all: ranks that wait for a partition could not be told from ones that hang.
