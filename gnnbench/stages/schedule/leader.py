@@ -40,6 +40,7 @@ from gnnbench.stages.peers import Peers
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.busy import count_busy, count_imbalance
+from gnnbench.stages.schedule.group import share_gpus
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.outlook import counted, floors
 from gnnbench.stages.schedule.producer import GoneError, receive, send
