@@ -22,7 +22,15 @@ from gnnbench.stages.schedule.gradients import Flat, Overlapped
 
 LOOPBACK = "lo"
 MORE_S = 2.0
+SHARING = "GNNBENCH_RANKS_SHARE_GPUS"
 INTERFACES = {"gloo": "GLOO_SOCKET_IFNAME", "nccl": "NCCL_SOCKET_IFNAME"}  # by backend
+
+
+def share_gpus() -> bool:
+    """Whether ranks may share a GPU (``GNNBENCH_RANKS_SHARE_GPUS=1``), which NCCL refuses: by Gloo
+    then, through the host. What ranks do is tried so where one GPU is all there is; times tell
+    nothing."""
+    return os.environ.get(SHARING) == "1"
 
 
 @dataclass
@@ -61,8 +69,9 @@ class Group:
         on_gpu = self.device.type == "cuda"
         # Gloo's; the watch of rank 0 is to say first who hangs.
         patience = timedelta(seconds=signs.SILENCE_S + MORE_S)
-        backend = "nccl" if on_gpu else "gloo"
-        if on_gpu:  # else torch ends the process where another rank does
+        nccl = on_gpu and not share_gpus()
+        backend = "nccl" if nccl else "gloo"
+        if nccl:  # else torch ends the process where another rank does
             os.environ.setdefault("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0")
         with _loopback(INTERFACES[backend]), self.pulse.waiting():
             dist.init_process_group(
@@ -71,7 +80,7 @@ class Group:
             )  # fmt: skip
             for size in self.teams:
                 self._teams[size] = dist.new_group(list(range(size)), timeout=patience)
-            dist.barrier(device_ids=[self.device.index or 0] if on_gpu else None)
+            dist.barrier(device_ids=[self.device.index or 0] if nccl else None)
 
     def enter(self, size: int) -> None:
         """From now on work as the team of the first ``size`` ranks, this one among them; 1: by

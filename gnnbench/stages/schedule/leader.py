@@ -40,6 +40,7 @@ from gnnbench.stages.peers import Peers
 from gnnbench.stages.pulse import RESTS, RUNS, WORKS, Board, Pulse
 from gnnbench.stages.schedule.base import FLAT, Stages
 from gnnbench.stages.schedule.busy import count_busy, count_imbalance
+from gnnbench.stages.schedule.group import share_gpus
 from gnnbench.stages.schedule.handed import Failed
 from gnnbench.stages.schedule.outlook import counted, floors
 from gnnbench.stages.schedule.producer import GoneError, receive, send
@@ -95,7 +96,8 @@ class Leader(Part):
                 "ranks train one system in a process, and another has a group of ranks already;"
                 " close that first"
             )
-        if job.device.type == "cuda" and (there := torch.cuda.device_count()) < ranks:
+        there = torch.cuda.device_count() if job.device.type == "cuda" else ranks
+        if there < ranks and not share_gpus():
             raise UnsupportedError(f"{ranks} ranks need as many GPUs, and {there} are here")
         if split is not None and job.graph.path is not None:
             # Once for all: ranks that wait for a partition could not be told from ones that hang.

@@ -1,0 +1,48 @@
+"""One rank over NCCL: what ranks do on a GPU, where one GPU is all there is."""
+
+import pytest
+from compose import counted, make, run
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"batch_size": 20, "fanouts": (3, 2), "device": "cuda"}
+PARTS = [
+    {"schedule.partition": mode, "schedule.method": "random", "features": store}
+    for mode in ("seeds", "vanilla", "hybrid")
+    for store in ("host", "gpu")
+]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedule.gradients": "flat", "features": "uva"},
+        {"schedule.gradients": "ddp", "features": "uva"},
+        {"features": "sharded"},
+        {"features": "match", "order": "greedy"},
+        *PARTS,
+    ],
+    ids=lambda s: "-".join(map(str, s.values())),
+)
+def test_a_rank_alone_does_the_work_of_no_ranks(settings, small_graph):
+    own = {key: value for key, value in settings.items() if not key.startswith("schedule.")}
+    store = {"features": "uva"} if own.get("features") == "sharded" else own
+    plain = make(small_graph, settings=store, **SMALL)
+    ranks = {"schedule": "data-parallel", "schedule.ranks": 1, **settings}
+    system = make(small_graph, settings=ranks, **SMALL)
+    try:
+        found = system.check()
+        assert found.ok, found.reason
+        for epoch in range(3):
+            ours, theirs = run(system, epoch), run(plain, epoch)
+            assert ours.ok and theirs.ok, ours.reason
+            assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+            assert (ours.sampled_edges, ours.unique_nodes) == (
+                theirs.sampled_edges, theirs.unique_nodes,
+            )  # fmt: skip
+        told = counted(ours)
+        if settings.get("schedule.partition") in ("vanilla", "hybrid"):
+            assert any(name == "exchange_rounds" for _, name, _ in told)
+    finally:
+        system.close()
+        plain.close()
