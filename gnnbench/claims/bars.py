@@ -147,7 +147,8 @@ def _panel(groups: Sequence[Bars], top: int) -> tuple[list[str], int]:
         for one in _shown(group):
             told = " ".join(filter(None, (estimate(one, group.unit), _where(one))))
             parts += _bar(x(0.0), x(one.estimate.value), top, COLOURS[group.verdict], told)
-            parts.append(_whisker(*map(x, _interval(one)), top))
+            left, right = map(x, _interval(one))
+            parts.append(_whisker(left, right, top))
             top += BAR
         if more := len(group.found) - len(_shown(group)):
             parts.append(

@@ -15,6 +15,7 @@ from typing import Any
 from gnnbench.claims.evidence import Opened
 from gnnbench.measure.stats import NOTHING, Estimate, mean_interval
 from gnnbench.stages.counts import (
+    GROUPS_TIME,
     HOT_SIMILARITY,
     HOTNESS_TIME,
     MAPPING_SHARE,
@@ -213,6 +214,17 @@ def presampling_epochs(opened: Opened, row: Row) -> Estimate:
     if before is None:
         return NOTHING
     return mean_interval([before / statistics.median(times) for times in walls.values()])
+
+
+def groups_of_compute(opened: Opened, row: Row) -> Estimate:
+    """Time that making neighbour groups takes of computing, mean over lives of the median epoch."""
+    lives: dict[tuple[str, int], list[float]] = {}
+    for epoch in opened.epochs.get(row["id"], []):
+        spent = sum(float(c[3]) for c in epoch["counts"] if c[1] == GROUPS_TIME.name)
+        if spent and epoch["compute_time_s"]:
+            share = spent / epoch["compute_time_s"]
+            lives.setdefault((epoch["pair"], epoch["life"]), []).append(share)
+    return mean_interval([statistics.median(shares) for shares in lives.values()])
 
 
 def rounds(opened: Opened, row: Row) -> Estimate:

@@ -329,6 +329,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "launches_a_hop": inside.launches_a_hop,
         "id_map_s": inside.stage_time("id_map"),
         "prepare_s_spread": inside.stage_spread("prepare"),
+        "pick_s": inside.stage_time("pick"),
         "pick_s_growth": inside.stage_growth("pick"),
         "pick_rate_growth": inside.pick_rate_growth,
         "prepare_over_pick_1": inside.prepare_over_pick(1),
@@ -360,6 +361,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "memory_io_gain": _gain("memory_io"),
         "gain_over_sampling": gain_over_sampling,
         "presampling_epochs": inside.presampling_epochs,
+        "groups_of_compute": inside.groups_of_compute,
         "of_copy": _metric("features", m.OF_COPY),
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
     }
@@ -368,7 +370,7 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
 TIMED = frozenset(
     name
     for name in MEASURES
-    if name.endswith(("_share", "_lead", "_rate", "_gain", "presampling_epochs"))
+    if name.endswith(("_share", "_lead", "_rate", "_gain", "presampling_epochs", "_of_compute"))
     or name.startswith(("of_", "gain_"))
     or "_over_" in name
     or name.startswith(("id_map_", "prepare_", "pick_"))

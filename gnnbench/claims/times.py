@@ -19,12 +19,10 @@ from gnnbench.claims.inside import or_nan, told
 from gnnbench.measure.rule import MIN_PAIRS
 from gnnbench.measure.stats import NOTHING, Estimate, exponential, mean_interval
 from gnnbench.results import metrics as m
-from gnnbench.stages.counts import DEVICE_TIME
 
 Row = dict[str, Any]
 Time = Callable[[Row], float]
 
-DEVICE = "device_time"  # between events around samples: of what a GPU does, not of the whole call
 # Of two cells alone. `time` is the one that the run judged by.
 TIMES: Mapping[str, str] = MappingProxyType(
     {
@@ -32,7 +30,6 @@ TIMES: Mapping[str, str] = MappingProxyType(
         "sample_time": Until.SAMPLE.word,
         "memory_io_time": Until.MEMORY_IO.word,
         "compute_time": Until.COMPUTE.word,
-        DEVICE: "",
     }
 )
 
@@ -45,8 +42,6 @@ def time_ratio(opened: Opened, first: Row, second: Row, measure: str) -> tuple[E
     stage = TIMES[measure]
     for a, b, turned in ((first, second, False), (second, first, True)):
         for row in _beside(opened, a, b, stage):
-            if measure == DEVICE and not math.isnan(row["ratio"]):
-                return _of_epochs(opened, first, second, _device_time), _doubt(row)
             low, high = or_nan(row["ratio_ci_low"]), or_nan(row["ratio_ci_high"])  # one pair: none
             found = Estimate(row["ratio"], low, high, row["pairs"])
             if turned:
@@ -111,11 +106,6 @@ def _of_epochs(opened: Opened, first: Row, second: Row, time: Time) -> Estimate:
         lives.setdefault(key[:2], []).append(math.log(mine[key] / other[key]))
     found = mean_interval([statistics.median(ratios) for ratios in lives.values()])
     return exponential(found) if found.n else NOTHING
-
-
-def _device_time(epoch: Row) -> float:
-    """Between events around an epoch's samples."""
-    return sum(float(c[3]) for c in epoch["counts"] if c[1] == DEVICE_TIME.name)
 
 
 def _times(

@@ -118,7 +118,9 @@ class Composed(System):
         if self.until >= Until.COMPUTE:
             assert self.recipe.aggregate is not None
             step = self.recipe.schedule.step
-            self.trainer = Trainer(self.job, self.recipe.aggregate.build(), step == GRAPH)
+            self.trainer = Trainer(
+                self.job, self.recipe.aggregate.build_for(self.job), step == GRAPH
+            )
             store = self.stages.store
             assert store is not None
             reserve = store.reserve if self.recipe.schedule.fetches else nowhere

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -13,17 +14,23 @@ from gnnbench.ops.aggregate_values import check_mode
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.transpose import transposed
 
+NOBODY: AbstractContextManager[Any] = nullcontext()
 
-def sum_groups(indptr: Tensor, indices: Tensor, x: Tensor, group: int, dim_workers: int) -> Tensor:
+
+def sum_groups(
+    indptr: Tensor, indices: Tensor, x: Tensor, group: int, dim_workers: int,
+    watch: AbstractContextManager[Any] = NOBODY,
+) -> Tensor:  # fmt: skip
     """Sums of rows ``[len(indptr) - 1, dim]`` of ``x`` by groups of at most ``group`` entries.
 
-    The groups are made in the call, as GNNAdvisor's preprocessing makes them. Raises
-    ``UsageError`` for a wrong argument.
+    The groups are made in the call, within ``watch``, as GNNAdvisor's preprocessing makes them.
+    Raises ``UsageError`` for a wrong argument.
     """
     load_native()
     ops = torch.ops.gnnbench
     with native_errors():
-        starts, rows = ops.neighbor_groups(indptr, group)
+        with watch:
+            starts, rows = ops.neighbor_groups(indptr, group)
         out: Tensor = ops.aggregate_groups(
             starts, rows, indices, x, indptr.numel() - 1, dim_workers
         )
@@ -32,21 +39,21 @@ def sum_groups(indptr: Tensor, indices: Tensor, x: Tensor, group: int, dim_worke
 
 class _Sums(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, block: Block, group: int, dim_workers: int) -> Tensor:
-        ctx.block, ctx.how = block, (group, dim_workers)
-        return sum_groups(block.indptr, block.indices, x, group, dim_workers)
+    def forward(ctx: Any, x: Tensor, block: Block, *how: Any) -> Tensor:
+        ctx.block, ctx.how = block, how
+        return sum_groups(block.indptr, block.indices, x, *how)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         back = transposed(ctx.block)
         grad_x = sum_groups(back.indptr, back.dst, grad.contiguous(), *ctx.how)
-        return grad_x, None, None, None
+        return grad_x, None, *(None for _ in ctx.how)
 
 
 def aggregate_groups(
     block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None, *,
-    group: int = 32, dim_workers: int = 32,
+    group: int = 32, dim_workers: int = 32, watch: AbstractContextManager[Any] = NOBODY,
 ) -> Tensor:  # fmt: skip
     """As :class:`gnnbench.models.native.Aggregate` says, as GNNAdvisor (Wang et al., OSDI 2021).
 
@@ -61,7 +68,7 @@ def aggregate_groups(
     if edge_weight is not None:
         raise UnsupportedError("the 'gnnadvisor' aggregation takes no edge weights; leave them out")
     check_mode(mode)
-    out: Tensor = _Sums.apply(x.contiguous(), block, group, dim_workers)
+    out: Tensor = _Sums.apply(x.contiguous(), block, group, dim_workers, watch)
     if mode == "sum":
         return out
     degree = block.indptr.diff().unsqueeze(1)

@@ -107,6 +107,9 @@ MAPPING_SHARE = measure(
 HOT_SIMILARITY = measure(
     "hot_similarity", "1", "visits to the hottest tenth of nodes that two epochs have in common"
 )
+GROUPS_TIME = measure(
+    "groups_time_s", "s", "making neighbour groups in an epoch (GNNAdvisor), a part of computing"
+)
 # Of a window, in an epoch.
 WINDOW_BYTES = measure(
     "window_bytes", "B", "most memory that a window of batches held: rows, and where they are"

@@ -1,6 +1,7 @@
 """The claims that are shipped: each can be judged, or says why it is not."""
 
 import re
+from functools import cache
 
 import pytest
 from written_runs import claim
@@ -14,6 +15,7 @@ from gnnbench.errors import UsageError
 from gnnbench.results.labels import parse_label
 from gnnbench.results.schema import CELLS
 
+profiles_of = cache(lambda name: set(experiment.load(name).profiles))
 EVERY = [c for p in papers().values() for c in p.claim]
 MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *ACROSS}]
 
@@ -42,7 +44,7 @@ def test_whatever_a_paper_asserts_has_a_claim_or_a_reason_why_not(paper):
 def test_what_a_claim_asks_for_exists(claim):
     for run in claim.runs:
         name, _, profile = run.partition(" ")
-        assert profile in experiment.load(name).profiles, run
+        assert profile in profiles_of(name), run
     columns = {c.name for c in CELLS}
     for point in claim.numbers():
         assert set(point.rows) <= columns

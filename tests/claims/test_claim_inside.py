@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from written_runs import cell, claim, epochs, metric, timed, verdict_of, write_run
+from written_runs import cell, claim, epochs, metric, verdict_of, write_run
 
 from gnnbench.claims.claim import Claim
 from gnnbench.results.schema import KERNELS, STAGES
@@ -303,40 +303,22 @@ def test_aggregations_are_held_against_one_another_by_their_rates(tmp_path):
     assert verdict_of(asked.model_copy(update={"number": 9.0}), folder).verdict == "refuted"
 
 
-def drawn(ident, life, *times):
-    """Epochs of a cell with the time between events around its samples."""
-    made = epochs(ident, *({} for _ in times), life=life)
-    for sample, time in zip(made, times, strict=True):
-        sample["pair"] = "ref-b"
-        sample["counts"] = [["sample", "device_time_s", "", time]]
-    return made
-
-
-def test_times_between_events_have_an_interval_over_pairs(tmp_path):
-    cells = [
-        cell("ref", "baseline", reference_id="ref", judged="sample_time_s", until="sample"),
-        cell("b", "pgsampler", judged="sample_time_s", until="sample", pairs=5,
-             ratio=9.0, ratio_ci_low=8.0, ratio_ci_high=10.0),
-    ]  # fmt: skip
+def test_making_groups_is_a_part_of_computing_over_lives(tmp_path):
     samples = []
-    for life, of in enumerate((1.4, 1.5, 1.6, 1.5, 1.5)):
-        samples += [*drawn("ref", life, of, of, 9 * of), *drawn("b", life, 1.0, 1.0, 1.0)]
+    for life, shares in enumerate(((0.5, 0.9, 0.5), (0.6, 0.6, 0.1))):
+        made = epochs("a", *({} for _ in shares), life=life, compute_time_s=2.0)
+        for sample, share in zip(made, shares, strict=True):
+            sample["counts"] = [["aggregate", "groups_time_s", "", 2.0 * share]]
+        samples += made
+    samples += epochs("b", {}, compute_time_s=2.0)  # no groups are made
+    cells = [cell("a", "gnnadvisor", until="compute"), cell("b", "baseline", until="compute")]
     folder = write_run(tmp_path / "run", cells, samples)
-    asked = timed(
-        measure="device_time", of="baseline", beside="pgsampler", number=(1.3, 1.7),
-        rows={"until": "sample"},
-    )  # fmt: skip
+    asked = claim(measure="groups_of_compute", of="gnnadvisor", number=0.55, tolerance=0.9)
     found = verdict_of(asked, folder)
-    (finding,) = found.findings
-    assert finding.estimate.n == 5
-    assert finding.estimate.value == pytest.approx((1.4 * 1.5**3 * 1.6) ** 0.2)
-    assert found.verdict == "holds"
-    other = asked.model_copy(update={"number": (0.5, 0.8)})
-    assert verdict_of(other, folder).verdict == "refuted"
-    turned = asked.model_copy(
-        update={"of": "pgsampler", "beside": "baseline", "number": (0.6, 0.75)}
-    )
-    assert verdict_of(turned, folder).verdict == "holds"
+    assert found.findings[0].estimate.value == pytest.approx(0.55)
+    assert found.findings[0].estimate.n == 2 and found.verdict == "holds"
+    none = asked.model_copy(update={"of": "baseline"})
+    assert verdict_of(none, folder).verdict == "not measured"
 
 
 def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):

@@ -10,12 +10,14 @@ from gnnbench.foreign.dgl_import import dgl_missing
 from gnnbench.foreign.pyg_import import pyg_missing, require_pyg
 from gnnbench.missing import Missing
 from gnnbench.ops.missing import gpu_missing, native_missing
+from gnnbench.stages.counts import GROUPS_TIME
 from gnnbench.stages.spec import Spec, option
 
 NARROWING, FEWEST_BYTES = "narrowing", "fewest-bytes"
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from gnnbench.models.framework import Framework
+    from gnnbench.stages.job import Job
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class AggregateSpec(Spec):
     @abstractmethod
     def build(self) -> Framework:
         """The framework whose layers aggregate so. Raises ``MissingError`` where it is not here."""
+
+    def build_for(self, job: Job) -> Framework:
+        """The same for a cell's epochs, whose counts it may add to. Raises as ``build``."""
+        del job
+        return self.build()
 
 
 @dataclass(frozen=True)
@@ -220,6 +227,17 @@ class GnnAdvisor(AggregateSpec):
 
     def build(self) -> Framework:
         """Our layers over the groups."""
+        return self._with()
+
+    def build_for(self, job: Job) -> Framework:
+        """The same; what making groups takes is counted by epoch, a part of computing."""
+        from gnnbench.measure.stopwatch import Stopwatch
+
+        watch, counts = Stopwatch(job.device), job.counts
+        counts.settled_by(lambda: counts.add("aggregate", GROUPS_TIME, watch.take()))
+        return self._with(watch=watch)
+
+    def _with(self, **more: Any) -> Framework:
         from functools import partial
 
         from gnnbench.models.native import Native
@@ -227,8 +245,8 @@ class GnnAdvisor(AggregateSpec):
         from gnnbench.ops.library import load_native
 
         load_native()
-        group, dim_workers = self.group, self.dim_workers
-        return Native(partial(aggregate_groups, group=group, dim_workers=dim_workers))
+        how = {"group": self.group, "dim_workers": self.dim_workers, **more}
+        return Native(partial(aggregate_groups, **how))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from compose import counted, make, timed
 
 from gnnbench.errors import MissingError, UnsupportedError, UsageError
 from gnnbench.ops import missing as native
@@ -94,3 +95,17 @@ def test_a_native_library_that_is_not_there(monkeypatch, tmp_path):
     code = "from gnnbench.stages.aggregate import Csr; Csr().build()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "MissingError" in done.stderr and "not built" in done.stderr
+
+
+def test_making_groups_is_counted_by_epoch_within_computing(small_graph):
+    """Forward and backward of both layers of every batch; what runs apart from epochs is not."""
+    system = make(small_graph, "gnnadvisor")
+    key = ("aggregate", "groups_time_s", "")
+    assert system.check().ok
+    for epoch in (1, 2):
+        swept = timed(system, epoch)
+        counts = counted(system.audit(epoch))
+        assert 0.0 < counts[key] < swept.busy["compute"]
+    other = make(small_graph, "baseline")
+    timed(other, 1)
+    assert key not in counted(other.audit(1))
