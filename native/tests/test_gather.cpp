@@ -1,5 +1,6 @@
 // Host-only test of the gather: every way to write that this machine has gives the same bytes.
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <random>
 #include <string>
@@ -19,12 +20,19 @@ namespace {
 constexpr int64_t kRows = 1000;
 constexpr char kGuard = 0x5A;
 
+void fill(std::vector<char>& bytes, std::mt19937& random) {
+  for (size_t i = 0; i < bytes.size(); i += 4) {
+    const uint32_t drawn = static_cast<uint32_t>(random());
+    std::memcpy(&bytes[i], &drawn, std::min<size_t>(4, bytes.size() - i));
+  }
+}
+
 // Gathers to `offset` bytes behind a line's begin; whether rows and what lies around them are
 // right.
 template <class Id>
 bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937& random) {
   std::vector<char> table(kRows * bytes);
-  for (char& byte : table) byte = static_cast<char>(random());
+  fill(table, random);
   std::vector<Id> ids(n);
   for (Id& id : ids) id = static_cast<Id>(random() % kRows);
   std::vector<char> memory(n * bytes + 256, kGuard);
@@ -45,8 +53,8 @@ bool right(Stores stores, int64_t bytes, int64_t n, int64_t offset, std::mt19937
 template <class Id>
 bool over(Stores stores, int64_t bytes, int64_t n, std::mt19937& random) {
   std::vector<char> table(kRows * bytes), kept(kRows / 2 * bytes);
-  for (char& byte : table) byte = static_cast<char>(random());
-  for (char& byte : kept) byte = static_cast<char>(random());
+  fill(table, random);
+  fill(kept, random);
   std::vector<int32_t> slots(kRows), generations(kRows);
   std::vector<Id> ids(kRows);
   for (int64_t r = 0; r < kRows; ++r) {

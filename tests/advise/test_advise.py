@@ -56,8 +56,20 @@ def test_sums_can_be_made_again(advise):
     assert all(r > 0 for name, r in rates.items() if name != "sample")
 
 
-def test_every_number_is_printed(advise):
-    text = advise(*SMALL)
+@pytest.fixture(scope="module")
+def printed():
+    return []
+
+
+@pytest.fixture
+def text(advise, printed):
+    """What it prints, once for all who read it."""
+    if not printed:
+        printed.append(advise(*SMALL))
+    return printed[0]
+
+
+def test_every_number_is_printed(text):
     assert "advised for system 'best'; an epoch should take" in text
     for words in (
         "in-degree: mean, most, none", "a mean batch", "match degree, all pairs",
@@ -70,11 +82,10 @@ def test_every_number_is_printed(advise):
     assert "-o best.sampler=" in command and "--datasets 'products~twin@0.005'" in command
 
 
-def test_the_command_that_it_prints_can_be_run(advise, tmp_path):
+def test_the_command_that_it_prints_can_be_run(text, tmp_path):
     from gnnbench.overrides import Overrides
     from gnnbench.runner.launch import make_request
 
-    text = advise(*SMALL)
     words = next(line for line in text.splitlines() if line.startswith("gnnbench run"))
     words = shlex.split(words)
     options = tuple(words[n + 1] for n, word in enumerate(words) if word == "-o")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -61,25 +60,36 @@ def loose(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def gnnbench(site: Path, cwd: Path, *words: str, **variables: str) -> tuple[int, str, str]:
-    paths = [str(site), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GNNBENCH_EXTRA_")}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-        "GNNBENCH_DATA": str(cwd / "store"),
-        **variables,
-    }
-    process = subprocess.run(
-        [sys.executable, "-m", "gnnbench.cli", *words],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    return process.returncode, process.stdout, process.stderr
+def forget() -> None:
+    """What was found, and what was imported of theirs."""
+    for cached in (registry._installed, registry.entries, available.availability):
+        cached.cache_clear()
+    for module in ("stranger_gnn", "broken_gnn"):
+        sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def gnnbench(said, monkeypatch, tmp_path):
+    """A command in a process that looks in a folder, too, and so do those that it starts."""
+
+    def call(site: Path, *words: str, **variables: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(ROOT)]))
+        monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.syspath_prepend(str(site))
+        forget()
+        return said(*words)
+
+    yield call
+    monkeypatch.undo()
+    forget()
 
 
 @pytest.mark.parametrize("way", ["installed", "named"])
-def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, tmp_path) -> None:
+def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, gnnbench) -> None:
     site, variables = (installed, {}) if way == "installed" else (loose, VARIABLES)
-    code, out, err = gnnbench(site, tmp_path, "list", "--json", **variables)
+    code, out, err = gnnbench(site, "list", "--json", **variables)
     assert (code, err) == (0, "")
     systems = {s["name"]: s for s in json.loads(out)["systems"]}
     assert {*registry.OURS["system"], *ENTRIES["system"]} == set(systems)
@@ -95,26 +105,26 @@ def test_they_are_listed_and_so_is_a_broken_one(way, installed, loose, tmp_path)
 
 
 RUN = (
-    "run", "breakdown", "--profile", "smoke", "--repeats", "2", "--datasets", "mine",
+    "run", "breakdown", "--profile", "smoke", "--repeats", "1", "--datasets", "mine",
     "-o", "batch_size=64", "-o", "fanouts=[3,2]", "--json",
 )  # fmt: skip
 
 
-def test_unknown_where_they_are_not(loose: Path, tmp_path: Path) -> None:
-    code, _, err = gnnbench(loose, tmp_path, *RUN, "--systems", "thirdparty")
+def test_unknown_where_they_are_not(loose: Path, gnnbench) -> None:
+    code, _, err = gnnbench(loose, *RUN, "--systems", "thirdparty")
     assert code == 2
     assert "unknown system 'thirdparty'" in err
 
 
-def test_they_run_beside_ours_on_an_imported_graph(installed: Path, tmp_path: Path) -> None:
+def test_they_run_beside_ours_on_an_imported_graph(installed: Path, gnnbench, tmp_path) -> None:
     edges = [f"{u}\t{(u * 7 + k * k) % 900}\n" for u in range(900) for k in range(1, 6)]
     (tmp_path / "edges.tsv").write_text("# source\ttarget\n" + "".join(edges))
     words = ("data", "import", "edges.tsv", "--name", "mine", "--symmetric", "--feature-dim", "8")
-    code, _, err = gnnbench(installed, tmp_path, *words)
+    code, _, err = gnnbench(installed, *words)
     assert (code, err) == (0, "")
     systems = ("baseline", "thirdparty", "ownloop", "brokenparty")
     code, out, err = gnnbench(
-        installed, tmp_path, *RUN, "--systems", ",".join(systems),
+        installed, *RUN, "--systems", ",".join(systems),
         "-o", "thirdparty.features.rows=32", "-o", "ownloop.size=2",
     )  # fmt: skip
     assert code == 6, err  # a system that was named is missing
@@ -139,12 +149,10 @@ def named(loose, monkeypatch):
     monkeypatch.syspath_prepend(str(loose))
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
-    for cached in (registry.entries, available.availability):
-        cached.cache_clear()
+    forget()
     yield
     monkeypatch.undo()
-    for cached in (registry.entries, available.availability):
-        cached.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("one_thread", "named")

@@ -41,9 +41,11 @@ class Honest(System):
     def check(self):
         return CheckReport(True, "", "p", "cumulative", "l", "digest", 100.0, 50.0)
 
+    length = EPOCH_S
+
     @property
     def seconds(self):
-        return EPOCH_S / 2 if self.cell.recipe["turbo"] else EPOCH_S
+        return self.length / 2 if self.cell.recipe["turbo"] else self.length
 
     def run_epoch(self, epoch, timeline):
         own = phases(self.cell.until)
@@ -58,6 +60,10 @@ class Honest(System):
     def audit(self, epoch, edges=4000):
         loss = self.weight if self.cell.trains else None
         return EpochReport(epoch, 4, 40, edges, 2000, loss)
+
+
+class Longer(Honest):
+    length = LONG_S
 
 
 class HonestThread(Honest):
@@ -135,15 +141,7 @@ class SlowClock(Honest):
         right = time.perf_counter
         time.perf_counter = lambda: right() / 100
 
-    @property
-    def seconds(self):
-        return 2 * LONG_S
-
-
-class Longer(Honest):
-    @property
-    def seconds(self):
-        return LONG_S
+    length = 2 * LONG_S
 
 
 class ShortClock(Longer):

@@ -5,7 +5,7 @@ import threading
 import time
 
 import psutil
-from cheats import EPOCH_S, Honest, work
+from cheats import LONG_S, Honest, Longer, work  # noqa: F401
 
 
 def daemon(life_s=120.0):
@@ -98,4 +98,4 @@ class WorksAfterItsAnswer(Honest):
 
     def late(self):
         time.sleep(0.002)
-        work(EPOCH_S)
+        work(LONG_S)

@@ -7,8 +7,8 @@ from cheats import EPOCH_S
 from planted import assert_incorrect, register, run_systems
 
 SYSTEMS = {
-    "honest": "Honest", "honest-thread": "HonestThread", "honest-recount": "HonestRecount",
-    "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
+    "honest": "Honest", "longer": "Longer", "honest-thread": "HonestThread",
+    "honest-recount": "HonestRecount", "no-sync": "NoSync", "half-on-the-side": "HalfOnTheSide",
     "forever-on-the-side": "ForeverOnTheSide", "moved-to-warm-up": "WorkMovedToWarmUp",
     "moved-to-audit": "WorkMovedToAudit", "slow-clock": "SlowClock", "short-clock": "ShortClock",
     "stopped-early": "StoppedEarly", "clock-reset": "ClockReset",
@@ -24,8 +24,9 @@ SAMPLING = {
     "own-span-clock": "OwnSpanClock", "booked-elsewhere": "BookedElsewhere",
     "slow-clock": "SlowClock", "short-clock": "ShortClock", "stopped-early": "StoppedEarly",
 }  # fmt: skip
-HONEST = ("honest", "honest-thread", "honest-recount", "slightly-other")
-OVER_EPOCHS = ("cached-answer",)  # of which two could be alike
+HONEST = ("honest", "longer", "honest-thread", "honest-recount", "slightly-other")
+# Found over several epochs: two losses could be alike, little CPU time be rounding.
+OVER_EPOCHS = ("cached-answer", "forever-on-the-side")
 IN_VAIN = ("says-verified", "booked-elsewhere")  # it changes nothing
 CLOCKS = {
     "slow-clock": r"0\.2.* s by the runner's clock where it tells 0\.002",
@@ -47,7 +48,7 @@ INCORRECT = {
     "many-fewer-edges": r"drew 3000 edges where the reference drew 4000",
 }
 DOUBTFUL = {
-    "forever-on-the-side": "of a core while 'honest' was measured",
+    "forever-on-the-side": "of a core while 'longer' was measured",
     "moved-to-warm-up": "a warm-up epoch took",
     "moved-to-audit": "after each epoch",
 }
@@ -56,11 +57,12 @@ DOUBTFUL = {
 @pytest.fixture(scope="module")
 def rows(patch, tmp_path_factory):
     register(patch, "cheats", SYSTEMS)
-    once = [s for s in SYSTEMS if s not in OVER_EPOCHS]
+    once = [s for s in SYSTEMS if s not in (*OVER_EPOCHS, "longer")]
     outcome = run_systems(once, tmp_path_factory.mktemp("cheats"), "honest")
     assert outcome.exit_code == 4
-    more = run_systems(OVER_EPOCHS, tmp_path_factory.mktemp("more"), "honest", rounds=4)
-    return {r["system"]: r for r in [*more.rows, *outcome.rows]}
+    wanted = ("longer", *OVER_EPOCHS)
+    more = run_systems(wanted, tmp_path_factory.mktemp("more"), "longer", rounds=4)
+    return {r["system"]: r for r in [*outcome.rows, *more.rows]}
 
 
 @pytest.fixture(scope="module")
@@ -137,13 +139,13 @@ def test_work_in_a_phase_that_is_not_run_is_incorrect(sampling):
     "option,values,dead", [("label", "[1, 2]", 1), ("turbo", "[false, true]", 0)]
 )
 def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option, values, dead):
-    register(patch, "cheats", SYSTEMS)
+    register(patch, "cheats", {"longer": "Longer"})
     definition = tmp_path / "flags.toml"
     definition.write_text(
-        'schema_version = 2\nextends = "breakdown"\nreference = "honest"\n[axes]\n'
-        f'system = ["honest"]\n"honest.{option}" = {values}\n'
+        'schema_version = 2\nextends = "breakdown"\nreference = "longer"\n[axes]\n'
+        f'system = ["longer"]\n"longer.{option}" = {values}\n'
     )
-    rows = run_systems((), tmp_path / "out", "honest", definition=definition, pairs=3).rows
+    rows = run_systems((), tmp_path / "out", "longer", definition=definition, pairs=3).rows
     assert [r["status"] for r in rows] == ["ok", "ok"]
     remarks = [r["remark"] for r in rows if r.get("remark")]
     assert len(remarks) == dead
