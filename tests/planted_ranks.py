@@ -26,7 +26,7 @@ if SILENCE in os.environ:
 
 def is_told(draw, fanouts):
     """What this process is to do at a draw; "" nothing."""
-    own = "gnnbench.composition.follower" in sys.modules
+    own = '"rank": ' in sys.argv[-1]  # of what a follower is told
     for fault in filter(None, os.environ.get(FAULT, "").split(";")):
         *of, rank, number, what = fault.split()
         alike = not of or of == [",".join(map(str, fanouts))]

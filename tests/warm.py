@@ -46,6 +46,7 @@ class Warm(Cold):
 
     _lock = threading.Lock()
     _line: socket.socket | None = None  # to the process that forks
+    source: Cold | None = None  # that process
 
     def _execute_child(self, args: Any, *more: Any) -> None:
         if isinstance(args, (str, bytes)) or not ours(args):
@@ -73,7 +74,7 @@ class Warm(Cold):
         """The pid of a process that becomes this one's child: its own parent has ended."""
         with cls._lock:
             if cls._line is None:
-                cls._line = cls._first()
+                cls._line, cls.source = cls._first()
             libc, before = ctypes.CDLL(None), ctypes.c_int()
             libc.prctl(IS_SUBREAPER, ctypes.byref(before), 0, 0, 0)
             libc.prctl(SUBREAPER, 1, 0, 0, 0)
@@ -84,18 +85,18 @@ class Warm(Cold):
                 libc.prctl(SUBREAPER, before.value, 0, 0, 0)
 
     @staticmethod
-    def _first() -> socket.socket:
-        """The line to a process of its own that forks."""
+    def _first() -> tuple[socket.socket, Cold]:
+        """The line to a process of its own that forks, and it."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         from gnnbench.runner.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
 
         with theirs:
-            Cold(
+            source = Cold(
                 [sys.executable, "-P", __file__, str(theirs.fileno())],
                 env={**variables, **loaded}, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
-        return line
+        return line, source
 
 
 def serve(line: socket.socket) -> tuple[dict[str, Any], list[int]]:

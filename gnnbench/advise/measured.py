@@ -83,7 +83,7 @@ def _ratio(setting: Setting, graph: Graph, system: Composed) -> float:
     limit = None if setting.cache_gib is None else int(setting.cache_gib * 2**30)
     free, _ = torch.cuda.mem_get_info(system.job.device)
     room = free + torch.cuda.memory_reserved(system.job.device)
-    peak = int(torch.cuda.max_memory_allocated(system.job.device))
+    peak = system.job.peak.most
     rows = fitting_rows(graph.num_nodes, row_bytes(graph), room, peak, limit)
     share = rows / graph.num_nodes
     return 1.0 if share >= SHARE else round(share, 4)

@@ -71,7 +71,6 @@ class Composed(System):
         self._last: tuple[Batch, Tensor] | None = None
         self._verifier: Verifier | None = None
         self._united: United | None = None  # the last epoch of all ranks, where there are several
-        self._peak = 0  # of device memory, before the harness took some
 
     def setup(self, watch: Watch = lambda stage: contextlib.nullcontext()) -> None:
         """Build the stages; on a GPU the peak of memory counts from here.
@@ -79,9 +78,7 @@ class Composed(System):
         ``watch`` is around what is built: ``sampler``, ``features``, ``training``.
         """
         recipe, job, until = self.recipe.of_rank(0), self.job, self.until
-        if job.device.type == "cuda":
-            torch.cuda.init()
-            torch.cuda.reset_peak_memory_stats(job.device)
+        job.peak.begin(job.device)
         self._schedule = recipe.schedule.build(job)
         if self._schedule.peers is not None:
             job = self.job = replace(job, peers=self._schedule.peers)
@@ -132,12 +129,12 @@ class Composed(System):
         The model is made anew: it has not seen that epoch.
         """
         device = self.job.device
-        torch.cuda.reset_peak_memory_stats(device)
-        self.run_unseen(PROBED)
-        torch.cuda.synchronize(device)
-        self.trainer = self.stages.trainer = None
-        peak = int(torch.cuda.max_memory_allocated(device))
-        torch.cuda.reset_peak_memory_stats(device)
+        with self.job.peak.apart():
+            torch.cuda.reset_peak_memory_stats(device)
+            self.run_unseen(PROBED)
+            torch.cuda.synchronize(device)
+            self.trainer = self.stages.trainer = None
+            peak = int(torch.cuda.max_memory_allocated(device))
         self._begin_training()
         return peak
 
@@ -189,7 +186,7 @@ class Composed(System):
         """The gate; an oracle is told its epoch first, as before one that is timed."""
         if self.recipe.features is not None and self.recipe.features.foresees:
             self.foresee(0)
-        with self._apart():
+        with self.job.peak.apart():
             report = gates.check(self)
             if report.ok:
                 seeds = gate_seeds(self.order.batches(0, self.job.device))
@@ -207,7 +204,7 @@ class Composed(System):
 
     def glance(self) -> tuple[str, str]:
         """The gate's first batch."""
-        with self._apart():
+        with self.job.peak.apart():
             found = gates.glance(self)
         self.counts.clear()
         return found
@@ -215,7 +212,7 @@ class Composed(System):
     def recheck(self, epoch: int, brief: bool = False) -> str:
         """The gate again, on fresh seeds."""
         few = gate_seeds(self.order.batches(epoch))[: 1 if brief else None]
-        with self._apart():
+        with self.job.peak.apart():
             fault = gates.recheck(self, epoch, brief) or self._schedule.compared(epoch, few)
         self.counts.clear()
         return fault
@@ -258,7 +255,7 @@ class Composed(System):
         kept = None if self.trainer is None else self.trainer.kept()
         sampler = self.stages.sampler
         looking = self._verifier = verifier(self.job, self.recipe.sampler, sampler)
-        with self._apart():
+        with self.job.peak.apart():
             self._schedule.look(True)
             try:
                 self.run_epoch(epoch, timeline)
@@ -306,7 +303,7 @@ class Composed(System):
 
     def audit(self, epoch: int) -> EpochReport:
         """Counts of the last epoch, and whether what was timed was right."""
-        with self._apart():
+        with self.job.peak.apart():
             return self._audited(epoch)
 
     def _audited(self, epoch: int) -> EpochReport:
@@ -349,7 +346,7 @@ class Composed(System):
             unique_nodes=nodes,
             loss=loss,
             counts=counts,
-            peak_alloc_bytes=self._peak + self._schedule.peak_bytes,
+            peak_alloc_bytes=self._peak_bytes() + self._schedule.peak_bytes,
             ok=not reason,
             reason=reason,
             param_norm=norm,
@@ -359,7 +356,7 @@ class Composed(System):
     def evaluate(self) -> dict[str, float]:
         """Accuracies of the model by the evaluator that all systems have in common."""
         assert self.trainer is not None
-        with self._apart():
+        with self.job.peak.apart():
             return self._evaluator.run(self.trainer)
 
     @cached_property
@@ -368,7 +365,7 @@ class Composed(System):
 
     def copies(self, served: Mapping[str, int], batches: int) -> list[list[Any]]:
         """What copying took of as many bytes as an epoch served, batch by batch; rows of counts."""
-        with self._apart():
+        with self.job.peak.apart():
             return self._copies.counts(served, batches)
 
     def roofline(self, epoch: int) -> tuple[list[dict[str, Any]], str]:
@@ -376,7 +373,7 @@ class Composed(System):
 
         Records (``gnnbench.roofline.bench``), and what is wrong with a result, or "".
         """
-        with self._apart():
+        with self.job.peak.apart():
             return self._bench.run(self.seeds(epoch)[0], epoch)
 
     def counters(self, epoch: int, program: Sequence[str]) -> list[dict[str, Any]]:
@@ -400,22 +397,10 @@ class Composed(System):
     def _copies(self) -> Copies:
         return Copies(self.job)
 
-    @contextlib.contextmanager
-    def _apart(self) -> Iterator[None]:
-        """Device memory that the harness takes within is none of the system's."""
-        self._peak = self._peak_bytes()
-        try:
-            yield
-        finally:
-            if self.job.device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(self.job.device)
-
     def _peak_bytes(self) -> int:
         """Bytes of the device's memory, without those of other processes."""
         if self.job.device.type == "cuda":
-            store = self.stages.store
-            apart = store.bytes_apart if store is not None else 0
-            return max(self._peak, int(torch.cuda.max_memory_allocated(self.job.device)) + apart)
+            return self.stages.peak_bytes
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def profile(self, epoch: int) -> dict[str, list[dict[str, Any]]]:

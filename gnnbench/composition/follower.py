@@ -12,7 +12,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -116,7 +116,8 @@ class Follower:
         """Hold what the rank draws and loads from its part against the whole graph's."""
         if self._part.held is None:
             return ""
-        fault = self._part.held.compare(word.epoch, word.batches)
+        with self._system.job.peak.apart():
+            fault = self._part.held.compare(word.epoch, word.batches)
         self._system.counts.clear()
         return fault
 
@@ -136,9 +137,10 @@ class Follower:
         system._verifier = looking
         timeline = Timeline.on(str(system.job.device))
         self._pulse.now(RUNS, timeline)
-        timeline.start()
-        system.run_epoch(word.number, timeline)
-        timeline.stop()
+        with system.job.peak.apart() if word.looks else nullcontext():
+            timeline.start()
+            system.run_epoch(word.number, timeline)
+            timeline.stop()
         self._seen = []
         if looking is not None:
             self._fault, self._seen = looking.fault, looking.seen
@@ -150,7 +152,8 @@ class Follower:
     def audit(self, word: Audit) -> Any:
         """Look at the rank's part of the last epoch again."""
         report = self._system.audit(word.number)
-        return self._part.audited(self._fault or report.reason, self._seen)
+        with self._system.job.peak.apart():
+            return self._part.audited(self._fault or report.reason, self._seen)
 
     def close(self) -> None:
         """Give back what the system holds."""

@@ -63,6 +63,12 @@ def resident_bytes() -> int:
     return _status("VmRSS:")
 
 
+def private_bytes() -> int:
+    """Memory of this process that is neither mapped from a file nor shared, as it is now: of that
+    the kernel knows no peak."""
+    return _status("RssAnon:")
+
+
 def forget_peak() -> None:
     """Let the peak of resident memory begin anew; where the kernel forbids it, it stays."""
     with contextlib.suppress(OSError):

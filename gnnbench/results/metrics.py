@@ -45,7 +45,11 @@ DETERMINISTIC = measure(
     " same bits of the loss, the parameters and the moments of their gradients; 0: it had others,"
     " or its aggregation adds by atomics in an order left to chance",
 )  # fmt: skip
-PEAK_ALLOC = measure("peak_alloc_bytes", "B", "peak of the device's allocator, maximum")
+PEAK_ALLOC = measure(
+    "peak_alloc_bytes", "B",
+    "peak of the GPU's allocator without what checks and audits took (on a CPU of resident memory,"
+    " with it), and what other processes of the system's hold; maximum",
+)  # fmt: skip
 PEAK_RSS = measure("peak_rss_bytes", "B", "peak resident memory of the worker, maximum")
 THROTTLED = measure("throttled", "epochs", "measured epochs around which the GPU was throttled")
 IDLE_CPU = measure("idle_cpu_share", "cores", "CPU use while the other worker was measured")

@@ -19,6 +19,7 @@ import psutil
 
 MARK = "GNNBENCH_WORKER"
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of linux/prctl.h
+REAPED_S = 1.0  # in which the threads of a process that was killed have ended, too
 REST_SHARE = 0.1  # of a core
 REST_TICKS_S = 0.05  # of a clock of 10 ms: less cannot be told from rounding
 NICE, POLICY = 16, 38  # fields of /proc/PID/stat behind the name
@@ -76,11 +77,19 @@ def strays(workers: Collection[int], since: float) -> list[psutil.Process]:
         with contextlib.suppress(psutil.Error, OSError):
             if os.getsid(child.pid) == own or child.create_time() < since - 1.0:
                 continue
-            if child.status() == psutil.STATUS_ZOMBIE:
-                os.waitpid(child.pid, os.WNOHANG)
-            else:
+            if child.status() != psutil.STATUS_ZOMBIE or not _reaped(child.pid):
                 found.append(child)
     return found
+
+
+def _reaped(pid: int) -> bool:
+    """Take note that a child has ended; False where only its first thread has, and others run on."""
+    end = time.monotonic() + REAPED_S
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
 
 
 def mark(process: psutil.Process) -> str:

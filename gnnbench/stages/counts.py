@@ -175,8 +175,12 @@ AGAIN_NODES = measure("again_nodes", "", "rows that more than one rank fetched, 
 RANK_IDLE = measure("rank_idle_s", "s", "time of one rank in no phase, in an epoch")
 RANK_PEAK = measure(
     "rank_peak_bytes", "B",
-    "memory of one rank's process: of a GPU its allocator's peak so far, of the host what is"
-    " neither mapped from a file nor shared, after an epoch",
+    "peak of a GPU's memory that one rank has held so far, without what checks and audits took",
+)  # fmt: skip
+RANK_HELD = measure(
+    "rank_held_bytes", "B",
+    "on a CPU: memory of one rank's process after an epoch, neither mapped from a file nor shared;"
+    " no peak, for the kernel knows none of it",
 )  # fmt: skip
 # Of ranks that sample or train (``schedule=factored``); ``where`` is the rank.
 RANK_DRAWN = measure("rank_drawn", "", "batches that a rank drew for others to train on")

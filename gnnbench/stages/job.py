@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gnnbench.cell import Cell
 from gnnbench.stages.counts import Counts
+from gnnbench.stages.peak import Peak
 
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     import torch
@@ -28,7 +29,8 @@ class Job:
     ``held`` is how many results of its feature store must be valid at a time; ``peers`` are the
     ranks that are built beside this one, None where there are none. ``stuck`` is called on another
     thread where processes of the schedule are lost and the caller's thread does not come to know of
-    it, with what it would raise.
+    it, with what it would raise. ``peak`` is that of the GPU's memory, one object for all stages of
+    the process.
     """
 
     cell: Cell
@@ -37,6 +39,7 @@ class Job:
     held: int = 1
     peers: Peers | None = None
     stuck: Callable[[BaseException], None] = nobody
+    peak: Peak = field(default_factory=Peak, compare=False)
 
     @cached_property
     def device(self) -> torch.device:

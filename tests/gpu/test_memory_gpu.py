@@ -8,6 +8,7 @@ import torch
 
 from gnnbench.composition import composed
 from gnnbench.data.prepare import load_dataset
+from gnnbench.measure.timeline import Timeline
 
 pytestmark = pytest.mark.gpu
 
@@ -112,4 +113,29 @@ def test_what_an_audit_takes_is_no_peak_of_the_system(until, graph, monkeypatch)
     first, second = (compose.run(system, epoch) for epoch in range(2))
     assert first.ok and second.ok
     assert 0 < first.peak_alloc_bytes <= second.peak_alloc_bytes < ballast
+    system.close()
+
+
+@pytest.mark.gpu(count=2)
+def test_what_is_looked_at_is_no_peak_of_any_rank(graph):
+    """Ranks tell the same of an epoch before and after all its batches were looked at."""
+    settings = {"schedule": "data-parallel", "schedule.ranks": 2}
+    system = compose.make(
+        graph, settings=settings, device="cuda", batch_size=4096, fanouts=(10, 10), max_batches=2,
+        until="memory_io",
+    )  # fmt: skip
+
+    def told():
+        report = compose.run(system, 5)
+        assert report.ok, report.reason
+        counts = compose.counted(report)
+        return [counts["schedule", "rank_peak_bytes", rank] for rank in "01"]
+
+    before = told()
+    assert min(before) > 1 << 20
+    timeline = Timeline.on("cuda")
+    timeline.start()
+    assert system.verify(6, timeline).ok
+    timeline.stop()
+    assert told() == pytest.approx(before, rel=0.02)
     system.close()

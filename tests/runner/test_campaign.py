@@ -112,7 +112,7 @@ def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
     ],
 )
 def test_a_failure_is_a_row(launch, system, status, words, code):
-    limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=0.4"}
+    limits = {"hang": "cell_timeout_s=1", "greedy-real": "memory_limit_gib=2"}
     options = (limits[system],) if system in limits else ()
     outcome = launch(f"{system},fake", options=options)
     rows = by_system(outcome)

@@ -23,8 +23,6 @@ import psutil  # noqa: E402
 from fakes import fake_environment  # noqa: E402
 from planted import Quiet  # noqa: E402
 
-os.environ |= fake_environment()
-
 from gnnbench.files import read_journal  # noqa: E402
 from gnnbench.measure import machine  # noqa: E402
 from gnnbench.overrides import Overrides  # noqa: E402
@@ -162,4 +160,5 @@ def main(kills, folder, seed=0):
 
 
 if __name__ == "__main__":
+    os.environ |= fake_environment()
     print(json.dumps(main(int(sys.argv[1]), Path(sys.argv[2]))))

@@ -79,7 +79,6 @@ class WholeGraphStage(SamplerStage):
         """What the look-up took of the GPU's memory is given back."""
         self._lookup = None
         torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(self.job.device)
 
     def close(self) -> None:
         """Destroy the topology, then, with the last stage, WholeGraph's state."""

@@ -77,6 +77,12 @@ class Stages:
     order: Order | None = None
 
     @property
+    def peak_bytes(self) -> int:
+        """The most of the GPU's memory that they have held in this process."""
+        apart = 0 if self.store is None else self.store.bytes_apart
+        return self.sampler.job.peak.most + apart
+
+    @property
     def ahead(self) -> int:
         """Batches that are drawn before the first of them is run: whole windows of both stages."""
         if self.order is None or self.store is None:

@@ -32,6 +32,7 @@ from gnnbench.stages.counts import (
     AGAIN_EDGES,
     AGAIN_NODES,
     MEASURES,
+    RANK_HELD,
     RANK_IDLE,
     RANK_PEAK,
 )
@@ -239,9 +240,10 @@ class Leader(Part):
                 counts.add(stage, MEASURES[name], value, where)
         for rank, some in enumerate(spans):
             counts.add("schedule", RANK_IDLE, sweep(some, own.begin, own.end).idle, str(rank))
+        measured = RANK_PEAK if self._job.device.type == "cuda" else RANK_HELD
         held = [own_bytes(self._job.device, stages), *(ran.peak_bytes for ran in found)]
         for rank, size in enumerate(held):
-            counts.add("schedule", RANK_PEAK, size, str(rank))
+            counts.add("schedule", measured, size, str(rank))
         self._tell_of(spans)
         self.peak_bytes = sum(held[1:])
 

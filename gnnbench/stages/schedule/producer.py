@@ -16,7 +16,6 @@ import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ from gnnbench.bootstrap import die_with_parent
 from gnnbench.cell import Cell
 from gnnbench.data.graph import Graph
 from gnnbench.errors import UnsupportedError
+from gnnbench.measure.allocated import private_bytes
 from gnnbench.measure.timeline import Timeline
 from gnnbench.minibatch import Batch, MiniBatch
 from gnnbench.stages.counts import BUFFER_BYTES, BUFFERS_GROWN, HANDED_BYTES, Counts
@@ -144,12 +144,11 @@ class Producer:
 
     def _peak_bytes(self) -> int:
         """Memory that this process holds by itself: of a GPU its allocator's peak and the buffers,
-        of the host what is neither mapped from a file nor shared."""
+        of the host what it has now."""
         if self._job.device.type == "cuda":
             peak = int(torch.cuda.max_memory_allocated(self._job.device))
             return peak + sum(buffer.size for buffer in self._buffers)
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
+        return private_bytes()
 
 
 def _not_measured() -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,6 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from gnnbench.cell import Cell, Until
+from gnnbench.measure.allocated import private_bytes
 from gnnbench.measure.timeline import Span, Timeline
 from gnnbench.stages.job import Job
 from gnnbench.stages.peers import Peers
@@ -120,13 +120,8 @@ def weights_of(model: nn.Module) -> str:
 
 
 def own_bytes(device: torch.device, stages: Stages) -> int:
-    """Memory of this process alone: of a GPU its allocator's peak, of the host what is neither
-    mapped from a file nor shared."""
-    if device.type == "cuda":
-        apart = stages.store.bytes_apart if stages.store is not None else 0
-        return int(torch.cuda.max_memory_allocated(device)) + apart
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon:"))
+    """Memory of this process alone: of a GPU the peak so far, of the host what it has now."""
+    return stages.peak_bytes if device.type == "cuda" else private_bytes()
 
 
 class Part(Schedule):

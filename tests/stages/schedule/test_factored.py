@@ -319,7 +319,7 @@ def test_phases_idle_and_waiting_are_told_by_rank(factored):
         assert ("schedule", "rank_sample_s", rank) not in found
     for rank in "012":
         assert 0 < found["schedule", "rank_idle_s", rank] < timeline.wall_s
-        assert found["schedule", "rank_peak_bytes", rank] > 1 << 20
+        assert found["schedule", "rank_held_bytes", rank] > 1 << 20
     # How uneven ranks are is told of each role: one sampler is as fast as itself.
     assert found["schedule", "rank_imbalance", "samplers"] == 1.0
     assert 1.0 <= found["schedule", "rank_imbalance", "trainers"] <= 2.0
