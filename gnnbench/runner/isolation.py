@@ -83,7 +83,7 @@ def strays(workers: Collection[int], since: float) -> list[psutil.Process]:
 
 
 def _reaped(pid: int) -> bool:
-    """Take note that a child has ended; False where only its first thread has, and others run on."""
+    """Reap a child that has ended; False where only its first thread has, and others run on."""
     end = time.monotonic() + REAPED_S
     while os.waitpid(pid, os.WNOHANG) == (0, 0):
         if time.monotonic() > end:
