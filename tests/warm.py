@@ -30,6 +30,7 @@ MOST = 1 << 18  # bytes of a request
 HIGH = 512  # above the descriptors that a process is to have
 SUBREAPER, IS_SUBREAPER = 36, 37  # of linux/prctl.h
 ADOPTED_S = 30.0
+SEARCHED = os.environ.get("PYTHONPATH", "")  # of the suite itself; tests have their own
 
 
 def ours(words: Sequence[Any]) -> bool:
@@ -88,7 +89,7 @@ class Warm(Cold):
     def _first() -> tuple[socket.socket, Cold]:
         """The line to a process of its own that forks, and it."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        variables = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        variables = {**os.environ, "PYTHONPATH": SEARCHED}
         from gnnbench.runner.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
 
         with theirs:
