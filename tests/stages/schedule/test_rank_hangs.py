@@ -27,10 +27,10 @@ PARTS = {"schedule.partition": "vanilla", "schedule.method": "random"}
 
 
 def listening(*pids):
-    """Addresses at which processes wait for connections."""
+    """Addresses and ports at which processes wait for connections."""
     processes = [psutil.Process(), *map(psutil.Process, pids)]
     found = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
-    return {c.laddr.ip for c in found}
+    return {(c.laddr.ip, c.laddr.port) for c in found}
 
 
 @pytest.fixture
@@ -205,7 +205,8 @@ def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, sett
     system = faulty(-1, "nothing", {**settings, "sampler": "hop-by-hop"})
     system.setup()
     assert run(system).ok
-    assert listening(*system._schedule.pids) - before == {"127.0.0.1"}
+    found = listening(*system._schedule.pids) - before
+    assert {address for address, _ in found} == {"127.0.0.1"}
     system.close()
     assert listening() == before
 
