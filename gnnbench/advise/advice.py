@@ -125,6 +125,7 @@ def _measured(setting: Setting) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
         check=False,
+        start_new_session=True,  # Ctrl-C is this process's: it kills the other, which says nothing
         env={**os.environ, **WORKER_ENVIRONMENT, "OMP_NUM_THREADS": str(threads)},
     )
     if done.returncode == -signal.SIGKILL:

@@ -139,7 +139,7 @@ class Claim(Point):
     ``fitted``   graphs whose twins were fitted to this very number
     ``device``   of the rows, unless ``rows`` says otherwise: cpu, cuda, or "" for either
     ``gpus``     how many GPUs its runs take: of fewer it is not checkable
-    ``runs``     ``EXPERIMENT PROFILE`` that measure it, the smallest first
+    ``runs``     ``EXPERIMENT PROFILE`` that measure it
     ``cause``    ``rates``: a refuted claim is told beside what link and memory do here
     ``points``   where it is of several numbers
     ``cells``    how many cells the paper's grid has, where it is claimed of every one of them

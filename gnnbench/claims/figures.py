@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,8 @@ from gnnbench import experiment, names
 from gnnbench.claims.across import ACROSS, COMMAND
 from gnnbench.claims.claim import PAPERS, choose, sizes
 from gnnbench.errors import UsageError
+
+_NUMBER = re.compile(r"\d+[a-z]?$")
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Figure:
-    """``name``, where the paper has it, the ids of its claims, and runs, the smallest first."""
+    """``name``, where the paper has it, the ids of its claims, and the runs that measure them."""
 
     name: str
     source: str
@@ -75,8 +78,20 @@ def is_one(name: str) -> bool:
 
 
 def find(name: str) -> Figure:
-    """The figure of a name. Raises ``UsageError``."""
+    """The figure of a name, or the one that it is told with: Fig. 14b with "Figs. 14a and 14b".
+
+    Raises ``UsageError``.
+    """
     known = figures()
+    paper, _, rest = name.partition("/")
+    kind, number = rest.rstrip("0123456789abcdef") or rest, _NUMBER.search(rest)
+    if name not in known and number is not None:
+        told = re.compile(rf"{kind}[^;]*?\b{number[0]}\b", re.IGNORECASE)
+        within = [
+            f for f in known.values() if f.name.startswith(f"{paper}/") and told.search(f.source)
+        ]
+        if len(within) == 1:
+            return within[0]
     names.check("figure", name, known)
     return known[name]
 
@@ -101,7 +116,7 @@ def run_of(name: str, profile: str = "") -> Run:
         return known[profile]
     if len(known) > 1:
         raise UsageError(
-            f"'{name}' is measured in several sizes, the smallest first; give --profile"
+            f"'{name}' is measured by several runs; give as --profile one of"
             f" {', '.join(known)} ('gnnbench list {name}' says what each is)"
         )
     return next(iter(known.values()))

@@ -107,6 +107,8 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False, prog_name="gnnbench") or EXIT_OK
         sys.stdout.flush()
+        if code == EXIT_INTERRUPTED:  # what the parser makes of it
+            raise KeyboardInterrupt
         sys.exit(code)
     except Stop as stop:
         _fail(str(stop), stop.code)

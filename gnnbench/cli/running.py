@@ -63,8 +63,8 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells and estimates.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume/--fresh", help="Continue the last run.")
-    ] = False,
+        bool | None, typer.Option("--resume/--fresh", help="Continue the last run.")
+    ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Resume though something changed.")
     ] = False,
@@ -105,6 +105,9 @@ def run(
         chosen("--models", models), device, pick, seed, repeats, tuple(option or ()),
         tuple(env or ()),
     )  # fmt: skip
+    if only_failed and resume is False:
+        raise UsageError("--only-failed goes on with the last run, --fresh begins one; give either")
+    resume = bool(resume)
     if force and not (resume or only_failed):
         raise UsageError("--force belongs to --resume; give both or neither")
     request = make_request(experiment, over, out, resume, force, only_failed, keep_going)
@@ -127,7 +130,13 @@ def run(
                 EXIT_INTERRUPTED,
             ) from None
         display.step("drawing", 0.0)
-        figures = draw(outcome.folder, request.experiment.figures)
+        try:
+            figures = draw(outcome.folder, request.experiment.figures)
+        except KeyboardInterrupt:
+            raise Stop(
+                f"interrupted; all is measured, 'gnnbench plot {outcome.folder}' draws it",
+                EXIT_INTERRUPTED,
+            ) from None
     _show_run(outcome.folder, outcome.rows, figures, json, quiet, show_different)
     raise typer.Exit(outcome.exit_code)
 
@@ -135,13 +144,14 @@ def run(
 def _show_dry_run(request: Any, json: bool) -> None:
     from gnnbench.results.labels import OWN, labels
     from gnnbench.results.units import binary, seconds, taking
+    from gnnbench.runner import campaign
     from gnnbench.runner.estimate import describe
 
     plan = request.plan
     if request.only_failed:
-        from gnnbench.runner.campaign import only_failed
-
-        plan = only_failed(request).of(plan)
+        plan = campaign.only_failed(request).of(plan)
+    elif request.resume:
+        plan = campaign.unfinished(request)
     found = describe(plan, request.experiment.measure)
     if json:
         print_json({"experiment": request.experiment.name, "profile": request.profile, **found})

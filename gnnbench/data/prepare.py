@@ -197,7 +197,7 @@ def _check_room(ref: DatasetRef, root: Path, seed: int, needed: Cost | None) -> 
 
 
 def _gib(size: int) -> str:
-    return f"{size / 2**30:.1f} GiB"
+    return f"{size / 2**30:.1f} GiB" if size >= 2**27 else f"{size / 2**20:.1f} MiB"
 
 
 def _source_path(ref: DatasetRef, root: Path) -> Path | None:

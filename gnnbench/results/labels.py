@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
@@ -41,6 +42,7 @@ FOUND_HERE = ("sampler.extension",)
 LEFT_OUT = {
     "schedule.step": "eager", "schedule.partition": "none", "schedule.gradients": "flat",
 }  # fmt: skip
+FIELDS = tuple(f.name for f in fields(Cell))
 ITSELF = {"cpu": "cpu", "cuda": "gpu"}  # how a setting says "on the cell's own device"
 # What 0 says in a cell.
 ZERO = {"hidden": "", "learning_rate": "", "threads": "all"}
@@ -172,7 +174,17 @@ def axis_value(row: Row, axis: str) -> str:
 def paths_of(row: Row) -> dict[str, Any]:
     """The recipe of a row or cell by paths."""
     recipe = row.get("recipe") or {}
-    found = flat(json.loads(recipe) if isinstance(recipe, str) else recipe)
+    return dict(_read(recipe)) if isinstance(recipe, str) else _by_paths(recipe)
+
+
+@functools.lru_cache(1 << 14)
+def _read(recipe: str) -> dict[str, Any]:
+    return _by_paths(json.loads(recipe))
+
+
+def _by_paths(recipe: dict[str, Any]) -> dict[str, Any]:
+    """By paths, with what was left out of it."""
+    found = flat(recipe)
     left_out = {p: v for p, v in LEFT_OUT.items() if p.partition(".")[0] in found}
     return {**left_out, **found}
 
@@ -192,6 +204,12 @@ def parse_label(text: str) -> tuple[str, dict[str, Any]]:
     A setting is a field of the cell (``env`` among them), ``pick`` or ``frontier`` (of its
     sampler), or a path of the recipe. Raises ``UsageError``.
     """
+    system, values = _parsed(text)
+    return system, dict(values)
+
+
+@functools.lru_cache(1 << 12)
+def _parsed(text: str) -> tuple[str, dict[str, Any]]:
     if not text.strip():
         raise UsageError("a label is empty; it names a system and what sets it apart")
     system, *settings = text.split()
@@ -209,12 +227,11 @@ def fits(cell: Row, label: str) -> bool:
 
     A label that names no ``env`` is of this environment.
     """
-    system, values = parse_label(label)
-    values.setdefault("env", "")
-    known = {f.name: cell[f.name] for f in fields(Cell) if f.name in cell} | paths_of(cell)
-    return cell["system"] == system and all(
-        k in known and _equal(known[k], v) for k, v in values.items()
-    )
+    system, values = _parsed(label)
+    if cell["system"] != system:
+        return False
+    known = {name: cell[name] for name in FIELDS if name in cell} | paths_of(cell)
+    return all(k in known and _equal(known[k], v) for k, v in {"env": "", **values}.items())
 
 
 def _equal(known: Any, asked: Any) -> bool:

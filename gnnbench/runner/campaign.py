@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection
 from contextlib import closing
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,7 @@ def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> O
     ``keeper``: that of several runs in a row, which whoever gives it closes.
     """
     if request.resume and not request.out.is_dir():
-        raise UsageError(
-            f"there is no run of '{request.experiment.name}' in '{request.out}' to resume"
-        )
+        raise folders.nothing_there(request.out, request.experiment)
     with folders.locked(request.out):
         try:
             if keeper is not None:
@@ -193,6 +191,16 @@ def only_failed(request: Request) -> Again:
     """What ``--only-failed`` would measure of the last run. Raises ``UsageError`` without one."""
     path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
     return again(path, request.plan)
+
+
+def unfinished(request: Request) -> Plan:
+    """What ``--resume`` would measure of the last run. Raises ``UsageError`` without one."""
+    plan = request.plan
+    path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
+    with closing(Ledger(path)) as ledger:
+        pairs = [pair for pair in plan.pairs if not _finished(pair, ledger)]
+    ids = {c.id for pair in pairs for c in (pair.reference, pair.system) if c is not None}
+    return replace(plan, cells=[c for c in plan.cells if c.id in ids], pairs=pairs)
 
 
 def _finished(pair: Pair, ledger: Ledger) -> bool:

@@ -121,6 +121,14 @@ def utc_stamp() -> str:
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
+def nothing_there(out: Path, experiment: Experiment) -> UsageError:
+    """Where a run is to go on and there is none."""
+    return UsageError(
+        f"there is no run of '{experiment.name}' in '{out}' to go on with; begin one with neither"
+        " --resume nor --only-failed, or name the folder of its results with --out"
+    )
+
+
 def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:
     """The latest run of this definition.
 
@@ -129,7 +137,7 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
     """
     folders = [f for f in run_folders(out, experiment.name) if (f / "run.json").exists()]
     if not folders:
-        raise UsageError(f"there is no run of '{experiment.name}' in '{out}' to resume")
+        raise nothing_there(out, experiment)
     plain_now = experiment.model_dump(mode="json")
     for folder in reversed(folders):
         before = read_record(folder)

@@ -6,7 +6,7 @@ import pytest
 
 from gnnbench import experiment
 from gnnbench.claims.claim import choose
-from gnnbench.claims.figures import figures, is_one, run_of
+from gnnbench.claims.figures import figures, find, is_one, run_of
 from gnnbench.errors import UsageError
 
 profiles_of = cache(lambda name: set(experiment.load(name).profiles))
@@ -21,12 +21,18 @@ def test_every_table_and_figure_with_a_run_is_found_by_its_name():
     assert sum(bool(f.runs) for f in figures().values()) > 50
 
 
-def test_of_several_runs_the_smallest_is_told_first_and_a_profile_chooses():
-    with pytest.raises(UsageError, match="sizes, the smallest first; give --profile smoke, "):
+def test_of_several_runs_a_profile_chooses():
+    with pytest.raises(UsageError, match="by several runs; give as --profile one of smoke, "):
         run_of("fastgl/fig10b")
-    assert next(iter(figures()["fastgl/fig10b"].profiles)) == "smoke"
     assert run_of("fastgl/table8", "fastgl-table8").experiment == "sampling"
     assert run_of("gnnlab/fig13").profile == "gnnlab-fig13"  # the only one
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("gnnlab/fig14b", "gnnlab/fig14a"), ("fastsample/fig2", "fastsample/fig1")]
+)
+def test_a_figure_that_is_told_with_another_is_found(name, other):
+    assert name not in figures() and find(name) == figures()[other]
 
 
 def test_profiles_of_one_name_are_told_by_their_experiments():
@@ -64,7 +70,7 @@ def test_the_command_line_takes_figures(said):
     code, out, _ = said("run", "fastgl/fig10b", "--profile", "smoke", "--dry-run")
     assert code == 0 and "products~twin@0.01" in out
     code, _, err = said("run", "fastgl/fig10b", "--dry-run")
-    assert code == 2 and "give --profile smoke" in err
+    assert code == 2 and "give as --profile one of smoke" in err
     code, out, _ = said("list", "figures")
     assert code == 0 and "gnnlab/fig11b" in out and max(map(len, out.splitlines())) <= 80
     code, out, _ = said("list", "pgsampler/fig9")

@@ -83,7 +83,7 @@ def test_what_memory_cannot_hold_is_refused_before_work_begins(root: Path, monke
     monkeypatch.setattr(prepare_module, "_generated", None)  # nothing is begun
     monkeypatch.setattr(memory, "free_memory_bytes", lambda: 64 << 20)
     words = (
-        r"^preparing 'products~twin' takes about 0\.9 GiB of memory where 0\.1 GiB are free; take"
+        r"^preparing 'products~twin' takes about 0\.9 GiB of memory where 64\.0 MiB are free; take"
     )
     with pytest.raises(HostMemoryError, match=words) as refused:
         prepare("products~twin")

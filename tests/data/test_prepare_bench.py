@@ -15,6 +15,12 @@ from gnnbench.results.bench_table import bench_table
 FILE = Path(__file__).parents[2] / "native/bench/prepare.py"
 
 
+@pytest.fixture(autouse=True)
+def _its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it sets itself is not left to others."""
+    monkeypatch.setenv("GNNBENCH_FEATURES", "disk")
+
+
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
     spec = importlib.util.spec_from_file_location("bench_prepare", FILE)
@@ -25,9 +31,8 @@ def bench() -> ModuleType:
 
 
 def test_sizes_are_made_anew_and_leave_nothing(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bench: ModuleType
+    root: Path, tmp_path: Path, bench: ModuleType
 ) -> None:
-    monkeypatch.setenv("GNNBENCH_FEATURES", "disk")  # which it sets itself
     out = tmp_path / "prepare.json"
     sizes = ["--dataset", "products", "--scales", "0.001", "0.004"]
     bench.main([*sizes, "--rounds", "1", "--out", str(out)])

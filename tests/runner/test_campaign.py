@@ -250,6 +250,22 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_goes_on(launch, tmp_path):
     assert {s["life"] for s in after if s["system"] == "waits" and not s["void"]} == {1, 2, 3}
 
 
+def test_the_dry_run_of_resume_is_what_is_left(launch, tmp_path, monkeypatch):
+    flag = tmp_path / "flag"
+    options = (f'waits.flag="{flag}"',)
+    interrupt_when(flag.exists)
+    with pytest.raises(campaign.Interrupted):
+        launch("fake,slow,waits", options=options)
+    seen = []
+    with monkeypatch.context() as patch:
+        patch.setattr(campaign, "run", lambda request, observer: seen.append(request))
+        launch("fake,slow,waits", options=options, resume=True)
+    left = campaign.unfinished(seen[0])
+    assert [c.system for c in left.cells] == ["fake", "waits"] and len(left.pairs) == 1
+    launch("fake,slow,waits", options=options, resume=True)
+    assert not campaign.unfinished(seen[0]).pairs
+
+
 def test_resume_of_a_finished_run_measures_nothing(launch):
     first = launch("fake,slow")
     again = launch("fake,slow", resume=True)

@@ -123,7 +123,7 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "breakdown", "--systems", "fake", "-o", "reference=baselin"), "mean 'baseline'?"),
         (("run", "breakdown", "-o", "reference=baseline sampler=fused"), "unknown sampler 'fused'"),
         (("run", "breakdown", "--systems", "fake", "--out", "file/x"), "cannot write to"),
-        (("run", "breakdown", "--systems", "fake", "--resume"), "to resume"),
+        (("run", "breakdown", "--systems", "fake", "--resume"), "to go on with"),
         (("run", "breakdown", "--systems", "fake", "--force"), "--resume"),
         (("run", "nowhere.toml"), "there is no definition"),
         (("run",), "missing argument"),
@@ -306,6 +306,9 @@ def test_list_and_doctor(inside):
     assert "pip install absent" in out.replace("\n", " ")
 
 
+GRAPH = "products~twin@0.001"
+
+
 def wait_for(condition, process, limit=60):
     deadline = time.monotonic() + limit
     while not condition():
@@ -325,6 +328,32 @@ def test_ctrl_c_is_code_130_and_one_sentence(tmp_path):
     note, *_, end = err.splitlines()
     assert note.startswith("waits runs with flag=") and "--resume" in end
     assert not psutil.pid_exists(int(flag.read_text()))
+
+
+@pytest.mark.parametrize("words", [("advise", GRAPH), ("data", "prepare", GRAPH)])
+def test_ctrl_c_of_what_keeps_nothing_is_a_word(inside, monkeypatch, words):
+    """Whatever the parser of command lines makes of it on its way."""
+    from gnnbench.data import catalog, prepare
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(prepare, "load_dataset", interrupted)
+    monkeypatch.setattr(catalog, "prepare", interrupted)
+    code, out, err = inside(*words)
+    assert (code, out, err.splitlines()[-1]) == (130, "", "gnnbench: interrupted")
+
+
+def test_ctrl_c_while_figures_are_drawn_says_how_to_draw_them(inside, monkeypatch):
+    from gnnbench import plots
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plots, "draw", interrupted)
+    code, out, err = inside(*RUN, "--systems", "fake")
+    assert (code, out) == (130, "")
+    assert "interrupted; all is measured, 'gnnbench plot " in err.splitlines()[-1]
 
 
 def test_kill_nine_loses_at_most_the_block_in_flight(tmp_path):

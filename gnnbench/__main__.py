@@ -1,0 +1,5 @@
+"""``python -m gnnbench``: the command line."""
+
+from gnnbench.cli import main
+
+main()
