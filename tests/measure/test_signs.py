@@ -43,11 +43,12 @@ def test_who_sleeps_is_still_and_who_computes_is_not(program):
     sleeps, computes = program("time.sleep(60)"), program("[0 for _ in iter(int, 1)]")
     polls = program("[time.sleep(0.02) for _ in iter(int, 1)]")  # as whoever waits for another
     looks = {p.pid: Stillness(p.pid) for p in (sleeps, computes, polls)}
-    until, found = time.monotonic() + 4.0, {}
-    while time.monotonic() < until:
+    until, found = time.monotonic() + 30.0, {}
+    # On a busy machine who polls is met now and then while it waits for a core.
+    while not found or found[sleeps.pid][0] < 3.5 or found[polls.pid][0] < 2.0:
+        assert time.monotonic() < until, found
         found = {pid: one.look() for pid, one in looks.items()}
         time.sleep(0.1)
-    assert found[sleeps.pid][0] > 3.5 and found[polls.pid][0] > 2.0
     assert found[computes.pid][0] < 2.0  # on a busy machine it has a part of a core
     assert all(stopped == 0.0 for _, stopped in found.values())
 
