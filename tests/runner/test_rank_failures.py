@@ -73,19 +73,19 @@ def planted(monkeypatch, tmp_path):
 def left():
     """Processes below this one, ports that they or it wait at, memory with a name or of ranks."""
     me = psutil.Process()
-    ports = [c.laddr for c in me.net_connections("inet") if c.status == "LISTEN"]
+    ports = {c.laddr for c in me.net_connections("inet") if c.status == "LISTEN"}
     maps = Path("/proc/self/maps").read_text()
-    memory = [name for name in (pulse.NAME, interprocess.NAME) if name in maps]
+    memory = {name for name in (pulse.NAME, interprocess.NAME) if name in maps}
     source = Warm.source and Warm.source.pid  # the suite's own, which goes with it
-    processes = [p for p in me.children(recursive=True) if p.pid != source]
-    return processes, ports, memory, sorted(Path("/dev/shm").iterdir())
+    processes = {p for p in me.children(recursive=True) if p.pid != source}
+    return processes | ports | memory | set(Path("/dev/shm").iterdir())
 
 
 @pytest.mark.timeout(300)
 def test_what_happens_to_a_rank_is_a_row_and_runs_again(planted, observer):
     before = left()
     first = planted(observer, faults=True)
-    assert left() == before
+    assert left() <= before
     assert first.exit_code == 3
     rows = {r["fanouts"].replace("/", ","): r for r in reader.read(first.folder).cells}
     assert {of: r["status"] for of, r in rows.items()} == {
@@ -98,7 +98,7 @@ def test_what_happens_to_a_rank_is_a_row_and_runs_again(planted, observer):
     again = planted(observer, only_failed=True)
     assert (again.folder, again.exit_code) == (first.folder, 0)
     assert {r["status"] for r in reader.read(again.folder).cells} == {"ok"}
-    assert left() == before
+    assert left() <= before
 
 
 @pytest.mark.timeout(300)
@@ -113,9 +113,9 @@ def test_an_interrupted_run_of_ranks_leaves_nothing_and_goes_on(planted, observe
     observer.step = interrupts
     with pytest.raises(campaign.Interrupted):
         planted(observer, options=ONE)
-    assert left() == before
+    assert left() <= before
     observer.step = step
     done = planted(observer, options=ONE, resume=True)
     (row,) = reader.read(done.folder).cells
     assert (done.exit_code, row["status"]) == (0, "ok")
-    assert left() == before
+    assert left() <= before

@@ -38,7 +38,7 @@ def hurried(monkeypatch):
     """Has ranks taken for hung after a second, once it is called; looks at what they leave."""
     before = listening()
     yield lambda: monkeypatch.setattr(signs, "SILENCE_S", 1.0)
-    assert listening() == before
+    assert listening() <= before
     _world.group_count = 0  # a group that was never met counts for torch, in this process alone
 
 
@@ -208,7 +208,7 @@ def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, sett
     found = listening(*system._schedule.pids) - before
     assert {address for address, _ in found} == {"127.0.0.1"}
     system.close()
-    assert listening() == before
+    assert listening() <= before
 
 
 def test_ports_threads_and_memory_go_with_what_fails(group):
@@ -218,6 +218,6 @@ def test_ports_threads_and_memory_go_with_what_fails(group):
     with pytest.raises(RankDiedError) as told:
         run(system)
     del told
-    assert listening() == before
+    assert listening() <= before
     assert not any(thread.name == watch.NAME for thread in threading.enumerate())
     assert pulse.NAME not in Path("/proc/self/maps").read_text()
