@@ -55,6 +55,15 @@ def run(system, epoch=0):
     return system.audit(epoch)
 
 
+def run_alike(system, plain, epoch):
+    """An epoch of two systems that are to do the same work: both reports."""
+    ours, theirs = run(system, epoch), run(plain, epoch)
+    assert ours.ok and theirs.ok, ours.reason
+    assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+    assert (ours.sampled_edges, ours.unique_nodes) == (theirs.sampled_edges, theirs.unique_nodes)
+    return ours, theirs
+
+
 def lives(system, epochs=3, but=()):
     """Losses of every batch, counts but those of some names, and the parameters' norm by epoch."""
     found = []

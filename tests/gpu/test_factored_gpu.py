@@ -8,7 +8,7 @@ import time
 
 import pytest
 import torch
-from compose import counted, make, run
+from compose import counted, make, run, run_alike
 from two_processes import alive
 
 from gnnbench.measure.timeline import Timeline
@@ -67,12 +67,7 @@ def test_a_sampler_and_a_trainer_do_one_gpus_work(store, depth, ranks, small_gra
     system = ranks(factored(**STORES[store], **{"schedule.depth": depth}))
     assert system.check().digest == plain.check().digest
     for epoch in range(3):
-        ours, theirs = run(system, epoch), run(plain, epoch)
-        assert ours.ok and theirs.ok, ours.reason
-        assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
-        assert (ours.sampled_edges, ours.unique_nodes) == (
-            theirs.sampled_edges, theirs.unique_nodes,
-        )  # fmt: skip
+        ours, theirs = run_alike(system, plain, epoch)
         rows = {
             key: n for key, n in counted(ours).items() if key[:2] == ("features", "feature_bytes")
         }
