@@ -115,7 +115,7 @@ def _plan(steps: Sequence[Step]) -> str:
     if not steps:
         return ""
     rows = [(escape(s.run), str(len(s.claims)), escape(s.state), escape(s.reason)) for s in steps]
-    return "<h2>Runs</h2>" + _table(("run", "claims", "state before", "why not"), rows)
+    return "<h2>Runs</h2>" + _table(("run", "claims", "state", "remark"), rows)
 
 
 def _claims(out: Path, found: Sequence[Judged]) -> list[str]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from gnnbench import names
 from gnnbench.claims.claim import Claim, sizes
-from gnnbench.errors import UsageError
+from gnnbench.errors import EXIT_OK, UsageError
 from gnnbench.measure import machine
 from gnnbench.overrides import Overrides
-from gnnbench.results.reader import read_record
+from gnnbench.results.reader import read_csv, read_record
+from gnnbench.results.schema import CELLS
+from gnnbench.results.units import plural
 from gnnbench.runner import campaign, folder
-from gnnbench.runner.campaign import Outcome, Request
+from gnnbench.runner.campaign import Request
 from gnnbench.runner.estimate import describe
+from gnnbench.runner.failures import FAILED
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.pairing import Observer
@@ -27,7 +33,8 @@ FINISHED, GO_ON, RUN, CANNOT = "finished", "to be continued", "to be run", "cann
 class Step:
     """One run of a plan: ``seconds`` is a rough guess, ``unknown`` counts pairs without one.
 
-    ``reason``: why it cannot run, or may not.
+    ``reason``: why it cannot run, or may not. ``failed``: how many cells of a finished one have
+    which status of failure; ``exit_code``: what ``run`` ends with for its rows.
     """
 
     run: str
@@ -38,11 +45,30 @@ class Step:
     unknown: int
     request: Request
     folder: Path | None = None
+    failed: Mapping[str, int] = field(default_factory=dict)
+    exit_code: int = EXIT_OK
 
     @property
     def todo(self) -> bool:
         """Whether there is anything to be run."""
         return self.state in (GO_ON, RUN)
+
+    @property
+    def again(self) -> str:
+        """The command that measures what failed once more."""
+        experiment, _, profile = self.run.partition(" ")
+        where = shlex.quote(str(self.request.out))
+        return f"gnnbench run {experiment} --profile {profile} --only-failed --out {where}"
+
+    def finished(self, path: Path, rows: Sequence[dict[str, Any]], exit_code: int) -> Step:
+        """The same once it is run."""
+        failed = Counter(r["status"] for r in rows if r["status"] in FAILED)
+        told = ", ".join(f"{count} {status}" for status, count in failed.items())
+        reason = f"{told} of {plural(len(rows), 'cell')}" if failed else ""
+        return replace(
+            self, state=FINISHED, reason=reason, seconds=0.0, folder=path, failed=failed,
+            exit_code=exit_code,
+        )  # fmt: skip
 
 
 def plan(size: str, claims: Sequence[Claim], out: Path) -> list[Step]:
@@ -79,23 +105,27 @@ def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
     except UsageError:  # none, or one of other code or on another machine
         return step
     if read_record(path).get("finished"):
-        return replace(step, state=FINISHED, reason="", seconds=0.0, folder=path)
+        rows = read_csv(path / "cells.csv", CELLS)
+        return step.finished(path, rows, campaign.exit_code(rows))
     again = replace(request, resume=True)
     return replace(step, state=GO_ON, request=again, folder=path)
 
 
 def carry_out(
     steps: Sequence[Step], observer: Observer, draw: Callable[[Path, Collection[str]], object]
-) -> list[Outcome]:
-    """Run what is left to do; ``draw`` draws the figures of each run.
+) -> list[Step]:
+    """Run what is left to do; ``draw`` draws the figures of each run. All steps as they are then.
 
     Raises ``campaign.Interrupted``.
     """
-    outcomes = []
+    done = []
     with closing(Keeper()) as keeper:
-        for step in (step for step in steps if step.todo):
+        for step in steps:
+            if not step.todo:
+                done.append(step)
+                continue
             observer.note(f"{step.run}: {step.state}")
             outcome = campaign.run(step.request, observer, keeper)
             draw(outcome.folder, step.request.experiment.figures)
-            outcomes.append(outcome)
-    return outcomes
+            done.append(step.finished(outcome.folder, outcome.rows, outcome.exit_code))
+    return done

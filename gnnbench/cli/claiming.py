@@ -75,8 +75,8 @@ def reproduce(
 ) -> None:
     """Run what this machine can of what the claims rest on; ends in one page, OUT/index.html.
 
-    The same command again goes on where it was stopped; what is finished is not run again. Exit
-    codes are those of 'run', the worst of all; what claims come to is no part of them.
+    The same command again goes on where it was stopped; what is finished is not run again. The
+    exit code is that of 'run', the worst of all runs; what claims come to is no part of it.
     """
     from gnnbench.claims import page, reproduce, text
     from gnnbench.claims.claim import choose
@@ -96,7 +96,7 @@ def reproduce(
         raise MissingError(f"nothing of it can be run here: {steps[0].reason}")
     with Display(quiet) as display:
         try:
-            outcomes = reproduce.carry_out(steps, display, draw)
+            steps = reproduce.carry_out(steps, display, draw)
         except campaign.Interrupted as stopped:
             raise Stop(
                 f"interrupted in '{stopped.folder}'; the same command goes on from there",
@@ -105,8 +105,11 @@ def reproduce(
     found = judge(chosen, open_runs([out], _note))
     path = page.write(out, profile, found, steps)
     say(text.count(found))
+    for step in steps:
+        if step.failed:
+            say(f"{step.run}: {step.reason}; '{step.again}' measures them again")
     print(path)
-    codes = {o.exit_code for o in outcomes}
+    codes = {s.exit_code for s in steps}
     worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)
     raise typer.Exit(next((code for code in worst if code in codes), EXIT_OK))
 

@@ -1,10 +1,12 @@
 """What is planned, run, gone on with and left out; a small run from the plan to the page."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from written_runs import claim
 
+from gnnbench.claims import claim as claims
 from gnnbench.claims import page, reproduce
 from gnnbench.claims.claim import choose, sizes
 from gnnbench.claims.evidence import open_runs
@@ -70,26 +72,42 @@ def test_a_run_leads_from_the_plan_to_the_page_and_is_not_run_twice(tiny, tmp_pa
     assert (step.state, step.todo, step.claims) == (RUN, True, (asked.id,))
     assert step.seconds > 0 and step.folder is None
     seen = Silent()
-    (outcome,) = carry_out([step], seen, draw)
-    assert outcome.exit_code == 0 and any("tiny" in note for note in seen.notes)
+    (done,) = carry_out([step], seen, draw)
+    assert done.exit_code == 0 and any("tiny" in note for note in seen.notes)
     (again,) = planned()
     assert (again.state, again.todo, again.seconds) == (FINISHED, False, 0.0)
-    assert again.folder == outcome.folder
-    assert carry_out([again], seen, draw) == []
+    assert again == replace(done, request=again.request)
+    assert carry_out([again], seen, draw) == [again]
     out = tmp_path / "out"
     (found,) = judge([asked], open_runs([out]))
     assert found.verdict == "holds"
     # Rows of 480 bytes: by the address model between 8 for 5 and 7.1 for 5.3.
     assert 1.2 < found.findings[0].estimate.value < 1.6
-    text = page.write(out, "tiny", [found], planned()).read_text()
+    text = page.write(out, "tiny", [found], [done]).read_text()
     assert "finished" in text and asked.id in text and "data:image/svg+xml" in text
 
-    record = json.loads((outcome.folder / "run.json").read_text())
-    (outcome.folder / "run.json").write_text(json.dumps({**record, "finished": False}))
+    record = json.loads((done.folder / "run.json").read_text())
+    (done.folder / "run.json").write_text(json.dumps({**record, "finished": False}))
     (half,) = planned()
-    assert (half.state, half.request.resume, half.folder) == (GO_ON, True, outcome.folder)
-    (outcome,) = carry_out([half], seen, draw)
-    assert outcome.folder == half.folder and planned()[0].state == FINISHED
+    assert (half.state, half.request.resume, half.folder) == (GO_ON, True, done.folder)
+    (done,) = carry_out([half], seen, draw)
+    assert done.folder == half.folder and planned()[0].state == FINISHED
+
+
+def test_cells_that_failed_are_told_as_long_as_they_stand(tiny, said, tmp_path, monkeypatch):
+    """When they are run and ever after, with the command that measures them again."""
+    asked, planned = tiny
+    (done,) = carry_out(planned(), Silent(), draw)
+    rows = (done.folder / "cells.csv").read_text()
+    (done.folder / "cells.csv").write_text(rows.replace(",ok,", ",unstable,"))
+    (step,) = planned()
+    assert (step.state, step.todo, step.exit_code) == (FINISHED, False, 3)
+    assert (step.failed, step.reason) == ({"unstable": 1}, "1 unstable of 1 cell")
+    assert step.again.endswith(f" --profile tiny --only-failed --out {tmp_path / 'out'}")
+    monkeypatch.setattr(claims, "choose", lambda names: [asked])
+    code, out, _ = said("reproduce", "--profile", "tiny", "--out", str(tmp_path / "out"))
+    flat = " ".join(out.split())
+    assert code == 3 and f"1 unstable of 1 cell; '{step.again}' measures them again" in flat
 
 
 def test_of_other_code_everything_is_run_again(tiny, tmp_path, monkeypatch):
@@ -106,7 +124,7 @@ def test_what_nothing_here_can_run_says_why(tiny, monkeypatch):
     (step,) = planned()
     assert (step.state, step.todo, step.seconds) == (CANNOT, False, 0.0)
     assert step.reason == "there is no GPU; take a machine that has one"
-    assert carry_out([step], Silent(), draw) == []
+    assert carry_out([step], Silent(), draw) == [step]
 
 
 def test_the_plan_of_a_claim_has_the_runs_that_serve_it(tmp_path):

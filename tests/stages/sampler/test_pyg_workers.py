@@ -1,12 +1,14 @@
 """PyG's loader with worker processes: the batches asked for, audited, and nothing left behind."""
 
 import multiprocessing
+from dataclasses import replace
 
 import compose
 import pytest
 import torch
 
 from gnnbench.foreign import pyg_import
+from gnnbench.stages.sampler import pyg
 
 
 @pytest.fixture
@@ -51,6 +53,27 @@ def test_other_processes_draw(make):
     system.close()
     assert set(multiprocessing.active_children()) <= before
     system.close()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_edges_are_made_once(make, workers, monkeypatch):
+    """In the order of ours, piece by piece; PyG's sampler reads those very ones."""
+    monkeypatch.setattr(pyg, "NODES_AT_ONCE", 7)
+    sampler = make(workers, until="sample").stages.sampler
+    graph, data = sampler.job.graph, sampler.loader.data
+    dst = torch.repeat_interleave(torch.arange(graph.num_nodes), graph.indptr.diff())
+    assert data.edge_index.tolist() == [graph.indices.tolist(), dst.tolist()]
+    assert data.edge_index.is_shared() == (workers > 0)
+    read = sampler.loader.node_sampler
+    assert read.row.data_ptr() == data.edge_index.data_ptr()
+    assert read.colptr.tolist() == graph.indptr.tolist()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_edges_of_a_graph_without_any(small_graph, shared):
+    bare = {"indptr": torch.zeros(4, dtype=torch.int64), "indices": small_graph.indices[:0]}
+    graph = replace(small_graph, **bare)
+    assert pyg._edge_index(graph, shared).shape == (2, 0)
 
 
 def test_batches_come_in_the_order_of_the_epoch(make):
