@@ -29,6 +29,8 @@ from gnnbench.stages.counts import (
 
 Row = dict[str, Any]
 Number = Callable[[Opened, Row], Estimate]
+APART = 0.02
+"""Overlap over an epoch's time up to which its phases follow each other."""
 
 
 def over_epochs(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
@@ -157,11 +159,18 @@ def over_lives(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]
     return mean_interval([statistics.median(values) for values in lives.values()])
 
 
+def _phases_apart(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
+    """``over_lives`` where phases follow each other; nothing where they overlap: a phase is then
+    slowed by those beside it, and parts of an epoch come to more than the whole."""
+    share = overlap_share(opened, row)
+    return NOTHING if share.n and share.value > APART else over_lives(opened, row, of)
+
+
 def _share(phase: str) -> Number:
-    """A phase's busy time over the epoch's wall time."""
+    """A phase's time over the epoch's wall time."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return over_lives(opened, row, lambda at: at[phase] / at["wall"])
+        return _phases_apart(opened, row, lambda at: at[phase] / at["wall"])
 
     return find
 
@@ -184,7 +193,7 @@ def _lead(phase: str) -> Number:
     """A phase's time over the longest of the others'."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return over_lives(opened, row, lambda at: at[phase] / max(_others(at, phase)))
+        return _phases_apart(opened, row, lambda at: at[phase] / max(_others(at, phase)))
 
     return find
 
@@ -197,7 +206,7 @@ def _over_phase(phase: str, other: str) -> Number:
     """A phase's time over another's."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return over_lives(opened, row, lambda at: at[phase] / at[other])
+        return _phases_apart(opened, row, lambda at: at[phase] / at[other])
 
     return find
 

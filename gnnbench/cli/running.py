@@ -97,6 +97,7 @@ def run(
     from gnnbench.overrides import Overrides
     from gnnbench.runner.launch import make_request
 
+    _check_no_system(experiment)
     if is_one(experiment):
         found = run_of(experiment, profile)
         experiment, profile = found.experiment, found.profile
@@ -139,6 +140,19 @@ def run(
             ) from None
     _show_run(outcome.folder, outcome.rows, figures, json, quiet, show_different)
     raise typer.Exit(outcome.exit_code)
+
+
+def _check_no_system(name: str) -> None:
+    """Raise ``UsageError`` for a system's name that is not also an experiment's."""
+    from gnnbench import experiment, registry
+    from gnnbench.claims.claim import PAPERS
+
+    if experiment.is_one(name) or name not in registry.known(registry.SYSTEM):
+        return
+    figures = ", 'gnnbench list figures' has its paper's tables and figures" * (name in PAPERS)
+    raise UsageError(
+        f"'{name}' is a system; 'gnnbench run breakdown --systems {name}' runs it{figures}"
+    )
 
 
 def _show_dry_run(request: Any, json: bool) -> None:

@@ -79,3 +79,10 @@ def test_the_command_line_takes_figures(said):
     assert code == 0 and "Profiles of fastgl/table8" in out
     code, _, err = said("list", "figures", "--profile", "x")
     assert code == 2 and "belongs to an experiment" in err
+
+
+@pytest.mark.parametrize("name", ["fastgl", "best"])
+def test_a_system_is_no_experiment(said, name):
+    code, _, err = said("run", name)
+    assert code == 2 and f"'gnnbench run breakdown --systems {name}' runs it" in err
+    assert ("'gnnbench list figures'" in err) == (name == "fastgl")

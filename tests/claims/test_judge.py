@@ -373,6 +373,21 @@ def test_shares_of_time_are_over_lives(tmp_path):
     assert verdict_of(lead, folder).findings[0].estimate.value == pytest.approx(0.4959, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("overlap", "verdict"), [(0.0, "holds"), (0.01, "holds"), (0.4, "not measured")]
+)
+def test_phases_beside_each_other_have_no_shares(tmp_path, overlap, verdict):
+    """Each is slowed by the others; how long they overlap is another measure."""
+    times = {"sample_time_s": 0.8, "memory_io_time_s": 0.6, "overlap_s": overlap, "counts": []}
+    samples = [s for life in (0, 1) for s in epochs("a", {}, {}, life=life, **times)]
+    folder = write_run(tmp_path / "run", [cached("a", "degree", 0.1)], samples)
+    share = claim(measure="sample_share", number=0.8, tolerance=0.1)
+    lead = claim(measure="memory_io_lead", number=0.75, tolerance=0.1)
+    assert [verdict_of(c, folder).verdict for c in (share, lead)] == [verdict] * 2
+    beside = claim(measure="overlap_share", number=overlap, tolerance=0.1)
+    assert verdict_of(beside, folder).findings[0].estimate.value == pytest.approx(overlap)
+
+
 def test_every_verdict_is_explained():
     assert list(VERDICTS) == [
         "holds", "holds in shape", "unclear", "refuted", "not checkable here", "ill-posed",
