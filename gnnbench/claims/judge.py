@@ -15,11 +15,12 @@ from gnnbench.claims.evidence import MEASURED, Opened, graph_of, select
 from gnnbench.claims.formulas import FORMULAS
 from gnnbench.claims.groups import Group, equal, groups, unlike
 from gnnbench.claims.inside import pooled
-from gnnbench.claims.measures import GAINS, MEASURES, TIMED
+from gnnbench.claims.measures import GAINS, MEASURES, OF_PHASES, TIMED, overlaps
 from gnnbench.claims.planned import PLANNED, beside, stopped
 from gnnbench.claims.times import TIMES, time_ratio
 from gnnbench.measure.rule import MIN_PAIRS, Rule
 from gnnbench.measure.stats import Estimate
+from gnnbench.results.units import plural
 
 HOLDS, SHAPE, UNCLEAR, REFUTED = "holds", "holds in shape", "unclear", "refuted"
 NOT_CHECKABLE, ILL_POSED, NOT_MEASURED = "not checkable here", "ill-posed", "not measured"
@@ -105,7 +106,8 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
         missing += left.missing
     if not found:
         able = claim.gpus <= max([1, *(opened.gpus for opened in runs)])
-        return Judged(claim, NOT_MEASURED if able else NOT_CHECKABLE, missing[0], found)
+        verdict = NOT_MEASURED if able else NOT_CHECKABLE
+        return Judged(claim, verdict, _also(missing[0], _passed_over(claim, runs)), found)
     verdict, reason = _together(claim, found)
     # One point is enough to refute, but what is claimed of the best of all, which one can show.
     decided = HOLDS if claim.kind == "upto" else REFUTED
@@ -114,15 +116,33 @@ def _judge(claim: Claim, runs: Sequence[Opened]) -> Judged:
         verdict, reason = UNCLEAR, f"{some}: {missing[0]}"
     elif claim.cells > (cells := points // len(claim.numbers())) and verdict in (HOLDS, SHAPE):
         some = f"at {cells} of the paper's {claim.cells} cells"
-        reason = "; ".join(filter(None, (reason, some)))
+        reason = _also(reason, some)
     verdict, reason = _of_the_graph(claim, found, verdict, reason)
     if verdict == REFUTED and claim.of_a_machine:
         verdict, reason = UNCLEAR, f"{reason}; but this size is one of the paper's machine"
     if verdict == REFUTED and claim.measure in ACROSS and ACROSS[claim.measure].of_time:
         verdict, reason = UNCLEAR, f"{reason}; but emulated machines share their cores"
     if verdict == REFUTED and claim.cause:
-        reason = "; ".join(filter(None, (reason, rates_here(claim.paper, found[0].opened, runs))))
-    return Judged(claim, verdict, reason, found)
+        reason = _also(reason, rates_here(claim.paper, found[0].opened, runs))
+    return Judged(claim, verdict, _also(reason, _passed_over(claim, runs)), found)
+
+
+def _also(*reasons: str) -> str:
+    return "; ".join(filter(None, reasons))
+
+
+def _passed_over(claim: Claim, runs: Sequence[Opened]) -> str:
+    """How many cells have no number for that their phases overlap; "" where none."""
+    there = {
+        (opened.machine, row["id"])
+        for point in claim.numbers()
+        if point.measure in OF_PHASES
+        for opened in runs
+        for label, but in ((point.of, {}), (point.beside, point.beside_rows))
+        for row in (_measured(claim, point, opened, label, but) if label else ())
+        if overlaps(opened, row)
+    }
+    return f"{plural(len(there), 'cell')} passed over, whose phases overlap" if there else ""
 
 
 def _computed(claim: Claim, point: Point) -> list[Finding]:

@@ -8,7 +8,7 @@ pair by pair; none is made of times that did not run beside one another.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -147,30 +147,42 @@ def _requests(where: str) -> Number:
     return find
 
 
-def over_lives(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
+def over_lives(
+    opened: Opened,
+    row: Row,
+    of: Callable[[dict[str, float]], float],
+    needs: Collection[str] = (),
+) -> Estimate:
     """Mean over lives of each one's median of what is made of an epoch's times: phases, `wall`
-    and `overlap`."""
+    and `overlap`. Of epochs in which a phase that it ``needs`` was not timed there is nothing."""
     lives: dict[tuple[str, int], list[float]] = {}
     for epoch in opened.epochs.get(row["id"], []):
         times = {p: epoch[f"{p}_time_s"] for p in PHASES if epoch[f"{p}_time_s"] is not None}
-        if len(times) > 1 and epoch["wall_s"]:
+        if len(times) > 1 and times.keys() >= set(needs) and epoch["wall_s"]:
             made = of({**times, "wall": epoch["wall_s"], "overlap": epoch["overlap_s"] or 0.0})
             lives.setdefault((epoch["pair"], epoch["life"]), []).append(made)
     return mean_interval([statistics.median(values) for values in lives.values()])
 
 
-def _phases_apart(opened: Opened, row: Row, of: Callable[[dict[str, float]], float]) -> Estimate:
-    """``over_lives`` where phases follow each other; nothing where they overlap: a phase is then
-    slowed by those beside it, and parts of an epoch come to more than the whole."""
+def overlaps(opened: Opened, row: Row) -> bool:
+    """Whether phases of a cell's epochs run beside one another: each is then slowed by the others,
+    and parts of an epoch come to more than the whole."""
     share = overlap_share(opened, row)
-    return NOTHING if share.n and share.value > APART else over_lives(opened, row, of)
+    return share.n > 0 and share.value > APART
+
+
+def _phases_apart(
+    opened: Opened, row: Row, needs: Collection[str], of: Callable[[dict[str, float]], float]
+) -> Estimate:
+    """``over_lives`` where phases follow each other."""
+    return NOTHING if overlaps(opened, row) else over_lives(opened, row, of, needs)
 
 
 def _share(phase: str) -> Number:
     """A phase's time over the epoch's wall time."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return _phases_apart(opened, row, lambda at: at[phase] / at["wall"])
+        return _phases_apart(opened, row, [phase], lambda at: at[phase] / at["wall"])
 
     return find
 
@@ -193,7 +205,7 @@ def _lead(phase: str) -> Number:
     """A phase's time over the longest of the others'."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return _phases_apart(opened, row, lambda at: at[phase] / max(_others(at, phase)))
+        return _phases_apart(opened, row, [phase], lambda at: at[phase] / max(_others(at, phase)))
 
     return find
 
@@ -206,7 +218,7 @@ def _over_phase(phase: str, other: str) -> Number:
     """A phase's time over another's."""
 
     def find(opened: Opened, row: Row) -> Estimate:
-        return _phases_apart(opened, row, lambda at: at[phase] / at[other])
+        return _phases_apart(opened, row, [phase, other], lambda at: at[phase] / at[other])
 
     return find
 
@@ -375,6 +387,10 @@ MEASURES: Mapping[str, Number] = MappingProxyType(
         "val_accuracy": _metric(m.LEARNING, m.VAL_ACCURACY),
     }
 )
+# Of phases that follow one another: cells in which they overlap are passed over.
+OF_PHASES = frozenset(
+    f"{phase}_{of}" for phase in PHASES for of in ("share", "lead", "over_compute")
+) & frozenset(MEASURES)
 # Doubts of a row are of its times: work that is wrong makes it `incorrect`. What is counted stays.
 TIMED = frozenset(
     name

@@ -21,7 +21,6 @@ from gnnbench.results.units import plural
 from gnnbench.runner import campaign, folder
 from gnnbench.runner.campaign import Request
 from gnnbench.runner.estimate import describe
-from gnnbench.runner.failures import FAILED
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.launch import make_request
 from gnnbench.runner.pairing import Observer
@@ -33,8 +32,9 @@ FINISHED, GO_ON, RUN, CANNOT = "finished", "to be continued", "to be run", "cann
 class Step:
     """One run of a plan: ``seconds`` is a rough guess, ``unknown`` counts pairs without one.
 
-    ``reason``: why it cannot run, or may not. ``failed``: how many cells of a finished one have
-    which status of failure; ``exit_code``: what ``run`` ends with for its rows.
+    ``reason``: why it cannot run, or may not. ``failed``: how many cells of a finished one that
+    were to be measured ended with which other status; ``exit_code``: what ``run`` ends with for
+    its rows.
     """
 
     run: str
@@ -55,14 +55,14 @@ class Step:
 
     @property
     def again(self) -> str:
-        """The command that measures what failed once more."""
+        """The command that measures once more what failed or was missing."""
         experiment, _, profile = self.run.partition(" ")
         where = shlex.quote(str(self.request.out))
         return f"gnnbench run {experiment} --profile {profile} --only-failed --out {where}"
 
     def finished(self, path: Path, rows: Sequence[dict[str, Any]], exit_code: int) -> Step:
         """The same once it is run."""
-        failed = Counter(r["status"] for r in rows if r["status"] in FAILED)
+        failed = Counter(r["status"] for r in rows if r["status"] not in ("ok", "unsupported"))
         told = ", ".join(f"{count} {status}" for status, count in failed.items())
         reason = f"{told} of {plural(len(rows), 'cell')}" if failed else ""
         return replace(
@@ -83,7 +83,8 @@ def plan(size: str, claims: Sequence[Claim], out: Path) -> list[Step]:
             steps.append(_step(run, served, out))
     if not steps:
         wanted = list(dict.fromkeys(r for c in claims for r in c.runs))
-        told = f"; {', '.join(wanted)} do" if wanted else ": no run does"
+        why = "; 'gnnbench verdicts --paper' with their names says why"
+        told = f"; {', '.join(wanted)} do" if wanted else f": no run does{why}"
         raise UsageError(f"no run of the profile '{size}' measures these claims{told}")
     return steps
 
@@ -108,7 +109,11 @@ def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
         rows = read_csv(path / "cells.csv", CELLS)
         return step.finished(path, rows, campaign.exit_code(rows))
     again = replace(request, resume=True)
-    return replace(step, state=GO_ON, request=again, folder=path)
+    left = describe(campaign.unfinished(again), request.experiment.measure)
+    return replace(
+        step, state=GO_ON, request=again, folder=path, seconds=left["estimated_time_s"] or 0.0,
+        unknown=left["pairs_of_unknown_size"],
+    )  # fmt: skip
 
 
 def carry_out(

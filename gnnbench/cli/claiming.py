@@ -107,7 +107,8 @@ def reproduce(
     say(text.count(found))
     for step in steps:
         if step.failed:
-            say(f"{step.run}: {step.reason}; '{step.again}' measures them again")
+            say(f"{step.run}: {step.reason}; once that is mended this measures them again:")
+            print(f"  {step.again}")  # whole, to be pasted
     print(path)
     codes = {s.exit_code for s in steps}
     worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)

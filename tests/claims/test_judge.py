@@ -383,9 +383,20 @@ def test_phases_beside_each_other_have_no_shares(tmp_path, overlap, verdict):
     folder = write_run(tmp_path / "run", [cached("a", "degree", 0.1)], samples)
     share = claim(measure="sample_share", number=0.8, tolerance=0.1)
     lead = claim(measure="memory_io_lead", number=0.75, tolerance=0.1)
-    assert [verdict_of(c, folder).verdict for c in (share, lead)] == [verdict] * 2
+    found = [verdict_of(c, folder) for c in (share, lead)]
+    assert [f.verdict for f in found] == [verdict] * 2
+    told = ["1 cell passed over, whose phases overlap" in f.reason for f in found]
+    assert told == [overlap > 0.02] * 2
     beside = claim(measure="overlap_share", number=overlap, tolerance=0.1)
     assert verdict_of(beside, folder).findings[0].estimate.value == pytest.approx(overlap)
+
+
+def test_a_phase_that_was_not_timed_has_no_share(tmp_path):
+    times = {"sample_time_s": 0.8, "memory_io_time_s": 0.2, "overlap_s": 0.0, "counts": []}
+    folder = write_run(tmp_path / "run", [cached("a", "degree", 0.1)], epochs("a", {}, **times))
+    for measure in ("compute_share", "compute_lead", "memory_io_over_compute"):
+        found = verdict_of(claim(measure=measure, number=0.5, tolerance=0.1), folder)
+        assert found.verdict == "not measured", measure
 
 
 def test_every_verdict_is_explained():
