@@ -21,6 +21,7 @@ EXIT_INTERRUPTED = 130
 HOST_MEMORY = (
     "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
     "failed to map segment",  # the loader of shared libraries
+    "unable to allocate shared memory", "insufficient shared memory",  # torch
 )  # fmt: skip
 GPU_MEMORY = (
     "cuda out of memory",

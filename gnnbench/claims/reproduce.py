@@ -57,8 +57,8 @@ class Step:
     def again(self) -> str:
         """The command that measures once more what failed or was missing."""
         experiment, _, profile = self.run.partition(" ")
-        where = shlex.quote(str(self.request.out))
-        return f"gnnbench run {experiment} --profile {profile} --only-failed --out {where}"
+        words = ["gnnbench", "run", experiment, "--profile", profile, "--only-failed"]
+        return shlex.join([*words, "--out", str(self.request.out)])
 
     def finished(self, path: Path, rows: Sequence[dict[str, Any]], exit_code: int) -> Step:
         """The same once it is run."""

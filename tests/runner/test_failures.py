@@ -1,6 +1,7 @@
 import signal
 
 import pytest
+import torch
 
 from gnnbench.errors import (
     DataError,
@@ -40,6 +41,12 @@ def test_exceptions(error, status):
     assert status in STATUSES
     assert found.reason
     assert "\n" not in found.reason
+
+
+def test_shared_memory_that_is_too_small_is_the_hosts():
+    with pytest.raises(RuntimeError) as told:
+        torch.UntypedStorage._new_shared(1 << 46)
+    assert failures.from_exception(told.value).status == "oom_host"
 
 
 @pytest.mark.parametrize(
