@@ -126,12 +126,13 @@ def hotness(
 
 
 def ranking(counted: Tensor | None, num_nodes: int, seed: int) -> Tensor:
-    """All nodes in the order in which a policy caches them, int64 ``[num_nodes]`` on the host.
+    """All nodes in the order in which a policy caches them, int64 ``[num_nodes]``.
 
-    ``counted`` is the policy's hotness; without one ``seed`` decides (``random``).
+    ``counted`` is the policy's hotness, and the order is where it is; without one ``seed`` decides
+    (``random``), on the host.
     """
     if counted is not None:
-        return ranked(counted).cpu()
+        return ranked(counted)
     return rng.permutation(num_nodes, rng.key(seed, 0, "cache"))
 
 

@@ -6,6 +6,11 @@ import pytest
 import torch
 from compose import counted, make, run
 
+from gnnbench.cell import Cell
+from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.spec import Uva
+from gnnbench.stages.job import Job
+
 pytestmark = pytest.mark.gpu
 ROW = 24 * 4  # bytes of a feature row of the small graph
 MISSES = {"host": "host_copy", "uva": "zero_copy"}
@@ -50,15 +55,41 @@ def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
     system.close()
 
 
-@pytest.mark.parametrize("policy", ["degree", "presc#2", "optimal"])
-def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(small_graph, policy):
+@pytest.mark.parametrize("table", MISSES)
+@pytest.mark.parametrize("policy", ["random", "degree", "presc#2", "optimal"])
+def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(small_graph, policy, table):
+    """Each node has the same slot, or none, and each slot its node's row."""
     found = []
     for device in ("cuda", "cpu"):
-        system = cached(small_graph, policy, 0.3, "uva", device=device)
+        system = cached(small_graph, policy, 0.3, table, device=device)
         system.foresee(7)
-        found.append(system.stages.store.ranking)
+        store = system.stages.store
+        slots = store._lookup.find(torch.arange(400, device=device)).cpu()
+        nodes = torch.nonzero(slots >= 0).squeeze(1)
+        assert nodes.numel() == 120
+        assert torch.equal(store._cache.cpu()[slots[nodes].long()], small_graph.features[nodes])
+        found.append(slots)
         system.close()
-    assert not found[0].is_cuda and torch.equal(*found)
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("memory", ["registered", "vmm"])
+@pytest.mark.parametrize("access", ["naive", "aligned", "page-ordered"])
+@pytest.mark.parametrize("ids", [torch.int32, torch.int64])
+@pytest.mark.parametrize("where", ["cuda", "cpu"])
+def test_rows_are_copied_in_chunks_whatever_reads_batches(
+    monkeypatch, small_graph, memory, access, ids, where
+):
+    monkeypatch.setattr("gnnbench.stages.features.base.CHUNK_BYTES", 7 * ROW)
+    spec = Uva(access=access, memory=memory).resolved("cuda")
+    store = spec.build(Job(Cell("e", "s", "g", "", device="cuda"), small_graph, Counts()))
+    for wanted in ([399, 0, 5, 5, 17, *range(100, 123)], [4], []):
+        at = torch.tensor(wanted, dtype=ids, device=where)
+        out = torch.full((len(wanted), 24), float("nan"), device="cuda")
+        store.copy_rows(at, out)
+        assert torch.equal(out.cpu(), small_graph.features[at.cpu().long()])
+    assert not store.job.counts.rows()
+    store.close()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gnnbench.stages.job import Job
 
 
+CHUNK_BYTES = 1 << 28  # of the rows that are copied at a time to fill a cache
+
+
 @dataclass(frozen=True)
 class Point:
     """Rows that a cache of ``policy`` and ``ratio`` finds and misses in an epoch.
@@ -106,6 +109,13 @@ class FeatureStore(ABC):
         """Give back what the store took."""
 
 
+def in_chunks(ids: Tensor, out: Tensor, row_bytes: int) -> Iterable[tuple[Tensor, Tensor]]:
+    """Rows of ``out`` and their ``ids``, so many at a time that what copies them takes little
+    memory of its own."""
+    rows = max(1, CHUNK_BYTES // max(1, row_bytes))
+    return zip(out.split(rows), ids.split(rows), strict=True)
+
+
 class RowStore(FeatureStore):
     """A store that needs nothing of a batch but its ids, so that others may stand before it."""
 
@@ -117,6 +127,17 @@ class RowStore(FeatureStore):
     def load(self, batch: Batch) -> Tensor:
         """Rows of the batch's input nodes."""
         return self.fetch(batch.input_nodes)
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """Copy rows of ``ids`` int64 ``[n]``, anywhere, to ``out`` ``[n, feature_dim]`` on the
+        compute device, and count nothing: what a cache before this store is to hold.
+
+        In the order of streams; by itself the cores gather, chunk by chunk.
+        """
+        from gnnbench.ops.features import gather
+
+        for part, some in in_chunks(ids.cpu(), out, self._row_bytes):
+            part.copy_(gather(self.job.graph.features, some))
 
 
 class Over(FeatureStore):

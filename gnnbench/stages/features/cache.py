@@ -36,13 +36,12 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.features.base import Over, Point, RowStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
-from gnnbench.stages.features.ranking import ranked_for
+from gnnbench.stages.features.ranking import ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
 
 CURVE = tuple(percent / 100 for percent in range(101))
-CHUNK_BYTES = 1 << 26  # of the rows that are gathered at a time to fill the cache
 
 
 class CacheStore(Over, RowStore):
@@ -150,7 +149,6 @@ class StaticCache(CacheStore):
         super().__init__(job, ratio, limit, under)
         self._policy = policy
         self._over: OverKept | None = in_one_pass(self, under, "cache")
-        self.ranking: Tensor | None = None  # int64 [num_nodes] on the host, those cached in front
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Rank and fill; the seconds of each part."""
@@ -169,26 +167,25 @@ class StaticCache(CacheStore):
 
     def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
         """Exact hits of this policy at every hundredth, and those of SIEVE."""
-        self.foresee(footprint, epoch)
-        assert self.ranking is not None, "prepared before"
-        trace = Trace.record(self.job.graph.num_nodes, footprint(epoch))
-        own = self._points(self._policy.text, CURVE, trace, trace.hits_at(self.ranking, CURVE))
+        nodes = self.job.graph.num_nodes
+        ranking = ranked_for(self.job, self._policy, footprint, nodes, (epoch,))[0].cpu()
+        settle_memory(self.job, self._policy)
+        trace = Trace.record(nodes, footprint(epoch))
+        own = self._points(self._policy.text, CURVE, trace, trace.hits_at(ranking, CURVE))
         return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
-        self.ranking, seconds = ranked_for(self.job, self._policy, footprint, epochs)
+        rows = self._cache.shape[0]
+        nodes, seconds = ranked_for(self.job, self._policy, footprint, rows, epochs)
         begin = time.perf_counter()
-        self._fill(self.ranking[: self._cache.shape[0]])
-        filled = time.perf_counter() - begin
-        return {**seconds, FILL_TIME: filled, CACHE_ROWS: self._cache.shape[0]}
-
-    def _fill(self, nodes: Tensor) -> None:
-        rows = max(1, CHUNK_BYTES // max(1, self._row_bytes))
-        for part, ids in zip(self._cache.split(rows), nodes.split(rows), strict=True):
-            part.copy_(gather(self._table, ids))
+        self._under.copy_rows(nodes, self._cache)
         self._lookup.remember(nodes.to(self._cache.device))
         if self._cache.is_cuda:
             torch.cuda.synchronize(self._cache.device)  # the seconds are to be those of the work
+        filled = time.perf_counter() - begin
+        del nodes
+        settle_memory(self.job, self._policy)
+        return {**seconds, FILL_TIME: filled, CACHE_ROWS: rows}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

@@ -27,6 +27,10 @@ class HostGather(RowStore):
         self.count(n, "host")
         return gather(self._table, ids, out=self._ring.rows(n))
 
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """Gathered where they are to be."""
+        gather(self._table, ids, out=out)
+
     def reserve(self, rows: int) -> list[Tensor]:
         """The ring's buffers."""
         return self._ring.reserve(rows)
@@ -82,6 +86,11 @@ class StagedGather(RowStore):
         self.count(here.numel(), "host_copy")
         self._chunks.send(here, there)
         return there
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """As batches are copied."""
+        assert self._chunks is not None
+        self._chunks.send(ids.cpu(), out)
 
     def close(self) -> None:
         """Free the staging buffers."""

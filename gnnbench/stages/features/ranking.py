@@ -18,12 +18,13 @@ NODE_BYTES, EDGE_BYTES = 160, 32
 
 
 def ranked_for(
-    job: Job, policy: Policy, footprint: Footprint, epochs: Iterable[int] = ()
+    job: Job, policy: Policy, footprint: Footprint, rows: int, epochs: Iterable[int] = ()
 ) -> tuple[Tensor, dict[Measure, float]]:
-    """All nodes in the order in which ``policy`` caches them, int64 ``[num_nodes]`` on the host,
-    and the seconds of counting and of sorting.
+    """The first ``rows`` nodes in the order in which ``policy`` caches them, int64 ``[rows]``, and
+    the seconds of counting and of sorting.
 
-    ``epochs`` are those that ``optimal`` foresees. A ranking is the same wherever it is made.
+    ``epochs`` are those that ``optimal`` foresees. A ranking is the same wherever it is made, on
+    the job's device or the host, and stays there. Once the rows are copied, ``settle_memory``.
     """
     graph, place = job.graph, _place(job)
     begin = time.perf_counter()
@@ -31,14 +32,20 @@ def ranked_for(
     if place.type == "cuda":
         torch.cuda.synchronize(place)
     known = time.perf_counter()
-    found = ranking(counted, graph.num_nodes, job.cell.seed)
-    seconds = {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
-    del counted
-    if place.type == "cuda":  # what is told of the device's memory is what the store keeps of it
-        torch.cuda.reset_peak_memory_stats(place)
-        if policy.name != OPTIMAL:  # an oracle's timed epoch comes next: it finds its memory there
-            torch.cuda.empty_cache()
-    return found, seconds
+    # The others take much memory and nobody asks for them; on a host most of the time, too.
+    found = ranking(counted, graph.num_nodes, job.cell.seed)[:rows].clone()
+    if place.type == "cuda":
+        torch.cuda.synchronize(place)
+    return found, {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
+
+
+def settle_memory(job: Job, policy: Policy) -> None:
+    """After ranking and filling: what is told of a GPU's memory is what the store keeps of it."""
+    if job.device.type != "cuda":
+        return
+    torch.cuda.reset_peak_memory_stats(job.device)
+    if policy.name != OPTIMAL:  # an oracle's timed epoch comes next: it finds its memory there
+        torch.cuda.empty_cache()
 
 
 def _place(job: Job) -> torch.device:

@@ -18,8 +18,7 @@ from gnnbench.ops.features import gather
 from gnnbench.ops.sharded import gather_sharded
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import Over, RowStore
-from gnnbench.stages.features.cache import CHUNK_BYTES
-from gnnbench.stages.features.ranking import ranked_for
+from gnnbench.stages.features.ranking import ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.shards import Shards
 from gnnbench.stages.features.uva import ZeroCopyGather
@@ -65,24 +64,21 @@ class ShardedRows(Over, RowStore):
         seconds = {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
         held = torch.arange(graph.num_nodes)
         if not self._whole:
-            order, seconds = ranked_for(self.job, self._policy, footprint)
-            held = order[: self._rows]
-            places = torch.full((graph.num_nodes,), -1, dtype=torch.int32)
-            places[held] = torch.arange(self._rows, dtype=torch.int32)
-            self._places = places.to(self.job.device)
-            what = hashlib.sha256(held.numpy().tobytes()).hexdigest()
-        begin = time.perf_counter()
-        self._fill(held[self._shards.rank :: self._shards.ranks].contiguous())
-        self._shards.share(what)
-        filled = time.perf_counter() - begin
-        return {**below, **seconds, FILL_TIME: filled, CACHE_ROWS: self._shards.own.shape[0]}
-
-    def _fill(self, nodes: Tensor) -> None:
-        own, rows = self._shards.own, max(1, CHUNK_BYTES // max(1, self._row_bytes))
-        for part, ids in zip(own.split(rows), nodes.split(rows), strict=True):
-            part.copy_(gather(self._table, ids))
+            held, seconds = ranked_for(self.job, self._policy, footprint, self._rows)
+            at, device = held.to(self.job.device), self.job.device
+            self._places = at.new_full((graph.num_nodes,), -1, dtype=torch.int32)
+            self._places[at] = torch.arange(self._rows, dtype=torch.int32, device=device)
+            what = hashlib.sha256(held.cpu().numpy().tobytes()).hexdigest()
+            del at
+        begin, own = time.perf_counter(), self._shards.own
+        self._under.copy_rows(held[self._shards.rank :: self._shards.ranks].contiguous(), own)
         if own.is_cuda:
             torch.cuda.synchronize(own.device)  # others read it next
+        self._shards.share(what)
+        filled = time.perf_counter() - begin
+        del held
+        settle_memory(self.job, self._policy)
+        return {**below, **seconds, FILL_TIME: filled, CACHE_ROWS: self._shards.own.shape[0]}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

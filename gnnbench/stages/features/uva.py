@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 
+import torch
 from torch import Tensor
 
 from gnnbench.cache.policy import Footprint
 from gnnbench.ops.access import PAGE_ORDERED, READERS
-from gnnbench.ops.features import gather_zero_copy
+from gnnbench.ops.features import gather_once, gather_zero_copy
 from gnnbench.ops.locked import REGISTERED, LockedTensor
 from gnnbench.stages.counts import LOCK_TIME, MAPPING_SHARE, Measure
-from gnnbench.stages.features.base import RowStore
+from gnnbench.stages.features.base import RowStore, in_chunks
 from gnnbench.stages.job import Job
 
 
@@ -48,6 +49,13 @@ class LockedRows(RowStore):
         """Rows ``[n, feature_dim]``, on the device."""
         self.count(ids.numel(), "zero_copy")
         return self.rows(self.table, ids)
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """Over the link, each chunk in the order of its ids, whatever kernel reads batches."""
+        here = ids.to(out.device)
+        distinct = torch.zeros(1, dtype=torch.int64, device=out.device)
+        for part, some in in_chunks(here, out, self._row_bytes):
+            gather_once(self.table, [some], distinct, part)
 
     def close(self) -> None:
         """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""

@@ -97,6 +97,9 @@ def reader(monkeypatch):
     def gather_over(table, kept, slots, generations, generation, ids, hits, remember, blocks):
         return zero_copy(table, ids, "", blocks)
 
+    def gather_once(table, batches, distinct, out):
+        return torch.index_select(table, 0, torch.cat(batches).long(), out=out)
+
     class Locked:
         mapping_share = None
 
@@ -108,6 +111,7 @@ def reader(monkeypatch):
 
     monkeypatch.setattr(uva, "LockedTensor", Locked)
     monkeypatch.setattr(uva, "gather_zero_copy", zero_copy)
+    monkeypatch.setattr(uva, "gather_once", gather_once)
     monkeypatch.setattr(over, "gather_over", gather_over)
     graph = SimpleNamespace(
         name="t", features=TABLE, num_nodes=10, train_idx=torch.arange(10),
