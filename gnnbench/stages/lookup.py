@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 LAST = 2**31 - 1  # the highest generation that an int32 can tell
+PIECE = 1 << 24  # ids that are remembered at a time: of a cache's there are as many as rows
 
 
 class IdLookup:
@@ -22,14 +23,18 @@ class IdLookup:
         self.generation = 1  # of no entry yet
 
     def remember(self, ids: Tensor) -> None:
-        """Forget all ids, then give each of ``ids`` (int32 or int64 ``[n]``) its place as a slot.
+        """Forget all ids, then give each of ``ids`` (int32 or int64 ``[n]``, anywhere) its place
+        as a slot.
 
         Of an id that is there more than once any place may be its slot.
         """
         self.forget()
-        at = ids.long()
-        self.slots[at] = torch.arange(ids.numel(), dtype=torch.int32, device=ids.device)
-        self.generations[at] = self.generation
+        device = self.slots.device
+        for n, some in enumerate(ids.split(PIECE)):
+            at = some.to(device).long()
+            first = n * PIECE
+            slots = torch.arange(first, first + at.numel(), dtype=torch.int32, device=device)
+            self.put(at, slots)
 
     def put(self, ids: Tensor, slots: Tensor) -> None:
         """Know ``ids`` as well, under ``slots`` (int32 ``[n]``), beside those that are known."""

@@ -8,6 +8,7 @@ from compose import counted, make, run
 
 from gnnbench.cell import Cell
 from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.spec import Uva
 from gnnbench.stages.job import Job
 
@@ -57,8 +58,16 @@ def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
 
 @pytest.mark.parametrize("table", MISSES)
 @pytest.mark.parametrize("policy", ["random", "degree", "presc#2", "optimal"])
-def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(small_graph, policy, table):
+def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(monkeypatch, small_graph, policy, table):
     """Each node has the same slot, or none, and each slot its node's row."""
+    places = []
+
+    def spied(*given):
+        found = ranked_for(*given)
+        places.append(found[0].device.type)
+        return found
+
+    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
     found = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)
@@ -71,6 +80,7 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(small_graph, policy, table):
         found.append(slots)
         system.close()
     assert torch.equal(*found)
+    assert places == ["cpu" if policy == "random" else "cuda", "cpu"]
 
 
 @pytest.mark.parametrize("memory", ["registered", "vmm"])
@@ -81,8 +91,10 @@ def test_rows_are_copied_in_chunks_whatever_reads_batches(
     monkeypatch, small_graph, memory, access, ids, where
 ):
     monkeypatch.setattr("gnnbench.stages.features.base.CHUNK_BYTES", 7 * ROW)
+    own = replace(small_graph, features=small_graph.features.clone())
     spec = Uva(access=access, memory=memory).resolved("cuda")
-    store = spec.build(Job(Cell("e", "s", "g", "", device="cuda"), small_graph, Counts()))
+    store = spec.build(Job(Cell("e", "s", "g", "", device="cuda"), own, Counts()))
+    own.features.zero_()  # what is read is the copy that was locked
     for wanted in ([399, 0, 5, 5, 17, *range(100, 123)], [4], []):
         at = torch.tensor(wanted, dtype=ids, device=where)
         out = torch.full((len(wanted), 24), float("nan"), device="cuda")

@@ -27,6 +27,15 @@ def test_by_hand():
     assert table.find(ints()).numel() == 0
 
 
+def test_many_ids_are_remembered_piece_by_piece(monkeypatch):
+    monkeypatch.setattr(lookup, "PIECE", 2)
+    table = IdLookup(8)
+    table.remember(ints(5, 2, 7, 0, 1))
+    assert table.find(torch.arange(8)).tolist() == [3, 4, 1, -1, -1, 0, -1, 2]
+    table.remember(ints())
+    assert table.find(torch.arange(8)).eq(-1).all()
+
+
 def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
     monkeypatch.setattr(lookup, "LAST", 3)
     table = IdLookup(4)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 CHUNK_BYTES = 1 << 28  # of the rows that are copied at a time to fill a cache
+NARROW = 64  # bytes; what copies narrower rows takes more memory for their ids than for them
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class FeatureStore(ABC):
 def in_chunks(ids: Tensor, out: Tensor, row_bytes: int) -> Iterable[tuple[Tensor, Tensor]]:
     """Rows of ``out`` and their ``ids``, so many at a time that what copies them takes little
     memory of its own."""
-    rows = max(1, CHUNK_BYTES // max(1, row_bytes))
+    rows = max(1, CHUNK_BYTES // max(NARROW, row_bytes))
     return zip(out.split(rows), ids.split(rows), strict=True)
 
 
@@ -128,16 +129,14 @@ class RowStore(FeatureStore):
         """Rows of the batch's input nodes."""
         return self.fetch(batch.input_nodes)
 
+
+class TableStore(RowStore):
+    """A store that reads the table itself, so that it can fill a cache before it."""
+
+    @abstractmethod
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Copy rows of ``ids`` int64 ``[n]``, anywhere, to ``out`` ``[n, feature_dim]`` on the
-        compute device, and count nothing: what a cache before this store is to hold.
-
-        In the order of streams; by itself the cores gather, chunk by chunk.
-        """
-        from gnnbench.ops.features import gather
-
-        for part, some in in_chunks(ids.cpu(), out, self._row_bytes):
-            part.copy_(gather(self.job.graph.features, some))
+        compute device, in the order of streams, and count nothing."""
 
 
 class Over(FeatureStore):

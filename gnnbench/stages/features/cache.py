@@ -33,7 +33,7 @@ from gnnbench.stages.counts import (
     PEAK_WITHOUT,
     Measure,
 )
-from gnnbench.stages.features.base import Over, Point, RowStore
+from gnnbench.stages.features.base import Over, Point, RowStore, TableStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
 from gnnbench.stages.features.ranking import ranked_for, settle_memory
@@ -144,9 +144,10 @@ class StaticCache(CacheStore):
     """
 
     def __init__(
-        self, job: Job, policy: Policy, ratio: float | str, limit: int, under: RowStore
+        self, job: Job, policy: Policy, ratio: float | str, limit: int, under: TableStore
     ) -> None:
         super().__init__(job, ratio, limit, under)
+        self._source = under
         self._policy = policy
         self._over: OverKept | None = in_one_pass(self, under, "cache")
 
@@ -166,10 +167,10 @@ class StaticCache(CacheStore):
             self._refill(footprint, (epoch,))
 
     def curves(self, footprint: Footprint, epoch: int) -> list[Point]:
-        """Exact hits of this policy at every hundredth, and those of SIEVE."""
+        """Exact hits of this policy at every hundredth, and those of SIEVE; nodes are ranked anew,
+        for the order of all of them is not kept."""
         nodes = self.job.graph.num_nodes
         ranking = ranked_for(self.job, self._policy, footprint, nodes, (epoch,))[0].cpu()
-        settle_memory(self.job, self._policy)
         trace = Trace.record(nodes, footprint(epoch))
         own = self._points(self._policy.text, CURVE, trace, trace.hits_at(ranking, CURVE))
         return [*own, *super().curves(footprint, epoch)]
@@ -178,8 +179,8 @@ class StaticCache(CacheStore):
         rows = self._cache.shape[0]
         nodes, seconds = ranked_for(self.job, self._policy, footprint, rows, epochs)
         begin = time.perf_counter()
-        self._under.copy_rows(nodes, self._cache)
-        self._lookup.remember(nodes.to(self._cache.device))
+        self._source.copy_rows(nodes, self._cache)
+        self._lookup.remember(nodes)
         if self._cache.is_cuda:
             torch.cuda.synchronize(self._cache.device)  # the seconds are to be those of the work
         filled = time.perf_counter() - begin

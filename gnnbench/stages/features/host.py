@@ -7,13 +7,13 @@ from torch import Tensor
 
 from gnnbench.errors import HostMemoryError
 from gnnbench.ops.features import gather
-from gnnbench.stages.features.base import RowStore
+from gnnbench.stages.features.base import TableStore
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.staging import StagedChunks, copy_on
 from gnnbench.stages.job import Job
 
 
-class HostGather(RowStore):
+class HostGather(TableStore):
     """Gather into buffers that take turns; the rows returned are a view of one."""
 
     def __init__(self, job: Job) -> None:
@@ -36,7 +36,7 @@ class HostGather(RowStore):
         return self._ring.reserve(rows)
 
 
-class StagedGather(RowStore):
+class StagedGather(TableStore):
     """Host gather into locked memory and asynchronous copies to the device, chunk by chunk.
 
     Gathering a chunk does not wait for the copies of those before it, nor for those of the batch

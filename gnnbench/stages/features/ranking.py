@@ -24,7 +24,8 @@ def ranked_for(
     the seconds of counting and of sorting.
 
     ``epochs`` are those that ``optimal`` foresees. A ranking is the same wherever it is made, on
-    the job's device or the host, and stays there. Once the rows are copied, ``settle_memory``.
+    the job's device or the host, and stays there. Once the rows are copied, ``settle_memory``
+    again.
     """
     graph, place = job.graph, _place(job)
     begin = time.perf_counter()
@@ -32,15 +33,19 @@ def ranked_for(
     if place.type == "cuda":
         torch.cuda.synchronize(place)
     known = time.perf_counter()
-    # The others take much memory and nobody asks for them; on a host most of the time, too.
-    found = ranking(counted, graph.num_nodes, job.cell.seed)[:rows].clone()
+    found = ranking(counted, graph.num_nodes, job.cell.seed)
+    if rows < graph.num_nodes:
+        found = found[:rows].clone()  # the others take memory, and nobody asks for them
     if place.type == "cuda":
         torch.cuda.synchronize(place)
-    return found, {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
+    seconds = {HOTNESS_TIME: known - begin, RANK_TIME: time.perf_counter() - known}
+    del counted
+    settle_memory(job, policy)
+    return found, seconds
 
 
 def settle_memory(job: Job, policy: Policy) -> None:
-    """After ranking and filling: what is told of a GPU's memory is what the store keeps of it."""
+    """After ranking, and after filling: what is told of a GPU's memory is what the store keeps."""
     if job.device.type != "cuda":
         return
     torch.cuda.reset_peak_memory_stats(job.device)

@@ -17,7 +17,7 @@ from gnnbench.ops.access import NAIVE, PAGE_BYTES, PAGE_ORDERED, READERS
 from gnnbench.ops.features import gather
 from gnnbench.ops.sharded import gather_sharded
 from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
-from gnnbench.stages.features.base import Over, RowStore
+from gnnbench.stages.features.base import Over, RowStore, TableStore
 from gnnbench.stages.features.ranking import ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.shards import Shards
@@ -34,8 +34,9 @@ class ShardedRows(Over, RowStore):
     ratio of 1 the policy has nothing to say, and an id is its own place. Raises as ``Shards``.
     """
 
-    def __init__(self, job: Job, policy: Policy, ratio: float, under: RowStore) -> None:
+    def __init__(self, job: Job, policy: Policy, ratio: float, under: TableStore) -> None:
         super().__init__(job, under)
+        self._source = under
         self._table, self._policy = job.graph.features, policy
         self._rows = cached_rows(ratio, job.graph.num_nodes)
         self._shards = Shards(self._table, self._rows, job.device, job.peers)
@@ -65,19 +66,20 @@ class ShardedRows(Over, RowStore):
         held = torch.arange(graph.num_nodes)
         if not self._whole:
             held, seconds = ranked_for(self.job, self._policy, footprint, self._rows)
-            at, device = held.to(self.job.device), self.job.device
-            self._places = at.new_full((graph.num_nodes,), -1, dtype=torch.int32)
-            self._places[at] = torch.arange(self._rows, dtype=torch.int32, device=device)
+            places = held.new_full((graph.num_nodes,), -1, dtype=torch.int32)
+            places[held] = torch.arange(self._rows, dtype=torch.int32, device=held.device)
+            self._places = places.to(self.job.device)
             what = hashlib.sha256(held.cpu().numpy().tobytes()).hexdigest()
-            del at
+            del places
         begin, own = time.perf_counter(), self._shards.own
-        self._under.copy_rows(held[self._shards.rank :: self._shards.ranks].contiguous(), own)
+        self._source.copy_rows(held[self._shards.rank :: self._shards.ranks].contiguous(), own)
         if own.is_cuda:
             torch.cuda.synchronize(own.device)  # others read it next
         self._shards.share(what)
         filled = time.perf_counter() - begin
-        del held
-        settle_memory(self.job, self._policy)
+        if not self._whole:
+            del held
+            settle_memory(self.job, self._policy)
         return {**below, **seconds, FILL_TIME: filled, CACHE_ROWS: self._shards.own.shape[0]}
 
     def fetch(self, ids: Tensor) -> Tensor:

@@ -48,4 +48,4 @@ class Sharded(Over):
         """The rank's shard, before the store that fetches what no rank holds."""
         from gnnbench.stages.features.sharded import ShardedRows
 
-        return ShardedRows(job, Policy.named(self.policy), self.ratio, self.fetching(job))
+        return ShardedRows(job, Policy.named(self.policy), self.ratio, self.reading(job))

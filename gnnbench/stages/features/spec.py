@@ -21,7 +21,7 @@ from gnnbench.stages.spec import Spec, option, stage_option
 if TYPE_CHECKING:  # keeps torch out of the listing of systems
     from typing import Self
 
-    from gnnbench.stages.features.base import FeatureStore, RowStore
+    from gnnbench.stages.features.base import FeatureStore, RowStore, TableStore
     from gnnbench.stages.job import Job
 
 DEFAULT = "default"
@@ -219,6 +219,14 @@ class Over(StoreSpec):
         assert isinstance(made, RowStore)
         return made
 
+    def reading(self, job: Job) -> TableStore:
+        """The same where it reads the table itself, so that it can fill what is before it."""
+        from gnnbench.stages.features.base import TableStore
+
+        made = self.fetching(job)
+        assert isinstance(made, TableStore)
+        return made
+
 
 @dataclass(frozen=True)
 class Cache(Over):
@@ -264,7 +272,7 @@ class Cache(Over):
         from gnnbench.stages.features.sieve import SieveCache
 
         policy, limit = Policy.named(self.policy), int(self.memory_gib * 2**30)
-        under = self.fetching(job)
+        under = self.reading(job)
         if policy.name == SIEVE:
             return SieveCache(job, self.ratio, limit, under)
         return StaticCache(job, policy, self.ratio, limit, under)

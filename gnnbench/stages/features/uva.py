@@ -13,11 +13,11 @@ from gnnbench.ops.access import PAGE_ORDERED, READERS
 from gnnbench.ops.features import gather_once, gather_zero_copy
 from gnnbench.ops.locked import REGISTERED, LockedTensor
 from gnnbench.stages.counts import LOCK_TIME, MAPPING_SHARE, Measure
-from gnnbench.stages.features.base import RowStore, in_chunks
+from gnnbench.stages.features.base import TableStore, in_chunks
 from gnnbench.stages.job import Job
 
 
-class LockedRows(RowStore):
+class LockedRows(TableStore):
     """Rows of a locked table, read over the link by the kernel that ``rows`` calls.
 
     The table is locked where the run's keeper holds it, else in a copy (``LockedTensor``).
@@ -52,10 +52,9 @@ class LockedRows(RowStore):
 
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Over the link, each chunk in the order of its ids, whatever kernel reads batches."""
-        here = ids.to(out.device)
         distinct = torch.zeros(1, dtype=torch.int64, device=out.device)
-        for part, some in in_chunks(here, out, self._row_bytes):
-            gather_once(self.table, [some], distinct, part)
+        for part, some in in_chunks(ids, out, self._row_bytes):
+            gather_once(self.table, [some.to(out.device)], distinct, part)
 
     def close(self) -> None:
         """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""
@@ -66,7 +65,7 @@ class ZeroCopyGather(LockedRows):
     """By our kernel.
 
     ``access`` is one of ``gnnbench.ops.access.ACCESSES``; ``blocks`` of 1024 threads read page by
-    page, for whoever reads this table.
+    page, for whoever reads batches of this table.
     """
 
     def __init__(

@@ -8,7 +8,6 @@ import torch
 from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.base import RowStore
 from gnnbench.stages.features.spec import DglGather, Host, PygFilter
 from gnnbench.stages.job import Job
 
@@ -56,15 +55,11 @@ def test_pygs_filter_asks_the_batchs_loader(small_graph):
         made.load(batch(4, 2))
 
 
-@pytest.mark.parametrize("chunk_rows", [1, 7, 1000])
-@pytest.mark.parametrize("which", [Host, RowStore], ids=["host", "any"])
-def test_copied_rows_are_the_tables_and_count_nothing(monkeypatch, small_graph, which, chunk_rows):
-    monkeypatch.setattr("gnnbench.stages.features.base.CHUNK_BYTES", chunk_rows * 24 * 4)
+def test_copied_rows_are_the_tables_and_count_nothing(small_graph):
     made = store(Host(), small_graph)
-    copied = type(made).copy_rows if which is Host else RowStore.copy_rows
     for ids in ([399, 0, 5, 5, *range(100, 123)], [4], []):
         at = torch.tensor(ids, dtype=torch.int64)
         out = torch.full((len(ids), 24), float("nan"))
-        copied(made, at, out)
+        made.copy_rows(at, out)
         assert torch.equal(out, small_graph.features[at])
     assert not made.job.counts.rows()
