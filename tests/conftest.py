@@ -146,6 +146,16 @@ def _room_for_all() -> Generator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _no_settling() -> Generator[None]:
+    """Threads do not spin here, so that nothing is waited for between epochs."""
+    from gnnbench.runner import life
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(life, "SETTLE_S", 0.0)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _warm() -> Generator[None]:
     """Processes of ours are forked from one that has imported torch."""
     with pytest.MonkeyPatch.context() as patch:

@@ -2,7 +2,7 @@ import textwrap
 
 import pytest
 from definitions import SMALL, Made, load, resolve, write
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gnnbench import experiment as ex
@@ -192,6 +192,7 @@ def test_shipped_definitions_resolve_and_read_back(tmp_path, name):
         assert again.hash == found.hash
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(1, 9999), min_size=1, unique=True),
     st.lists(st.lists(st.integers(1, 50), min_size=1, max_size=4), min_size=1, max_size=3),
