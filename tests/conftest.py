@@ -21,7 +21,10 @@ REAL_DATA = Path(os.environ.get("GNNBENCH_REAL_DATA", "../shared/data"))
 GPU_PROMISED = os.environ.get("GNNBENCH_REQUIRE_GPU") == "1"
 PROCESSES = 2
 # The files that take longest, first: else one of them is left to a single process at the end.
-LONG = tuple(f"tests/{name}" for name in ("trust", "runner", "systems", "sampling", "check"))
+LONG = tuple(
+    f"tests/{name}"
+    for name in ("trust", "runner", "systems", "sampling", "check", "test_places", "machines")
+)
 
 # As in workers, and for the same reason: threads of two processes share the cores.
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
