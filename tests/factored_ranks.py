@@ -1,5 +1,6 @@
 """Samplers and trainers in processes of their own, and what must not remain of them."""
 
+import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ SMALL = {"batch_size": 30, "fanouts": (3, 2)}  # seven batches of 200 seeds, the
 @contextmanager
 def factored_systems(graph) -> Iterator:
     """Makes systems by their numbers of samplers and trainers; one at a time, ended at last."""
+    gc.collect()  # batches in errors that tests before have caught
     made = []
 
     def end():

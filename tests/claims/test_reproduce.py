@@ -106,7 +106,8 @@ def test_cells_that_failed_are_told_as_long_as_they_stand(tiny, said, tmp_path, 
     assert step.again.endswith(f" --profile tiny --only-failed --out {tmp_path / 'out'}")
     monkeypatch.setattr(claims, "choose", lambda names: [asked])
     code, out, _ = said("reproduce", "--profile", "tiny", "--out", str(tmp_path / "out"))
-    assert code == 3 and "1 unstable of 1 cell; " in out and f"\n  {step.again}\n" in out
+    assert code == 3 and f"\n  {step.again}\n" in out
+    assert "1 unstable of 1 cell; " in " ".join(out.split())  # where it wraps, paths decide
     (done.folder / "cells.csv").write_text(rows.replace(",ok,", ",missing_data,"))
     assert planned()[0].reason == "1 missing_data of 1 cell"
 

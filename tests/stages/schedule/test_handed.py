@@ -51,7 +51,11 @@ def rows():
 
 @pytest.fixture
 def out():
-    return OutBuffer(1, CPU)
+    """A producer's, which gives up its memory by its end; this process lives on."""
+    buffer = OutBuffer(1, CPU)
+    yield buffer
+    for memory in (buffer._memory, *buffer._given_up):
+        memory.close()
 
 
 def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes, rows):
