@@ -57,35 +57,20 @@ class CacheStore(Over, RowStore):
         self._table, self._limit = job.graph.features, limit
         self._auto = ratio == AUTO
         nodes = job.graph.num_nodes
-        self._rows = 0 if isinstance(ratio, str) else cached_rows(ratio, nodes)
-        self._within_limit(self._rows)
-        self._allocated(self._rows)  # whether it fits is told before anything is drawn for it
-        self._cache = self._allocated(0)  # until nodes are ranked, which takes memory, too
+        self._cache = self._allocated(0 if isinstance(ratio, str) else cached_rows(ratio, nodes))
         self._lookup = IdLookup(nodes, job.device)
         self._ring = RowRing(job, job.device)
 
-    def _told(self, rows: int) -> str:
-        return f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
-
-    def _within_limit(self, rows: int) -> None:
-        size = rows * self._row_bytes
-        if self._limit and size > self._limit:
-            raise UnsupportedError(
-                f"{self._told(rows)} takes {size / GIB:.3g} GiB, more than"
-                f" memory_gib={self._limit / GIB:.3g}; give a smaller ratio, or ratio={AUTO}"
-            )
-
     def _allocated(self, rows: int) -> Tensor:
         size = rows * self._row_bytes
-        with taking(self._told(rows), size, f"give a smaller ratio, or ratio={AUTO}"):
+        what = f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
+        if self._limit and size > self._limit:
+            raise UnsupportedError(
+                f"{what} takes {size / GIB:.3g} GiB, more than memory_gib={self._limit / GIB:.3g};"
+                f" give a smaller ratio, or ratio={AUTO}"
+            )
+        with taking(what, size, f"give a smaller ratio, or ratio={AUTO}"):
             return self._table.new_empty((rows, *self._table.shape[1:]), device=self.job.device)
-
-    def _make_room(self) -> None:
-        """Take the cache's memory, in one piece, unless it is there."""
-        if self._cache.shape[0] != self._rows:
-            if self.job.device.type == "cuda":
-                torch.cuda.empty_cache()
-            self._cache = self._allocated(self._rows)
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
         """Derive the number of rows where the ratio is ``auto``."""
@@ -101,8 +86,11 @@ class CacheStore(Over, RowStore):
             # What torch holds and has not given out is free to the process as well.
             room = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
             found = {PEAK_WITHOUT: taken, PEAK_TIME: time.perf_counter() - begin}
-        self._rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
-        return {**found, CACHE_RATIO: self._rows / nodes}
+        rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
+        if device.type == "cuda":
+            torch.cuda.empty_cache()  # one piece is wanted
+        self._cache = self._allocated(rows)
+        return {**found, CACHE_RATIO: rows / nodes}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device.
@@ -167,8 +155,7 @@ class StaticCache(CacheStore):
         """Rank and fill; the seconds of each part."""
         below = super().prepare(footprint)
         if self._policy.name == OPTIMAL:
-            self._make_room()
-            return {**below, CACHE_ROWS: self._rows}
+            return {**below, CACHE_ROWS: self._cache.shape[0]}
         return {**below, **self._refill(footprint, ())}
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:
@@ -189,9 +176,9 @@ class StaticCache(CacheStore):
         return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
-        nodes, seconds = ranked_for(self.job, self._policy, footprint, self._rows, epochs)
+        rows = self._cache.shape[0]
+        nodes, seconds = ranked_for(self.job, self._policy, footprint, rows, epochs)
         begin = time.perf_counter()
-        self._make_room()
         self._source.copy_rows(nodes, self._cache)
         self._lookup.remember(nodes)
         if self._cache.is_cuda:
@@ -199,7 +186,7 @@ class StaticCache(CacheStore):
         filled = time.perf_counter() - begin
         del nodes
         settle_memory(self.job, self._policy)
-        return {**seconds, FILL_TIME: filled, CACHE_ROWS: self._rows}
+        return {**seconds, FILL_TIME: filled, CACHE_ROWS: rows}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

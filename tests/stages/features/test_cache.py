@@ -13,7 +13,6 @@ from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.ops.access import READERS
 from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.spec import Cache, Uva
 from gnnbench.stages.job import Job
 
@@ -57,20 +56,6 @@ def test_hits_come_from_the_cache_and_misses_from_the_host(small_graph):
         ("calls", "cache"): 4, ("calls", "host"): 4,
     }  # fmt: skip
     made.close()
-
-
-@pytest.mark.parametrize("policy", ["degree", "presc#1", "random"])
-def test_nodes_are_ranked_before_the_cache_takes_its_memory(monkeypatch, small_graph, policy):
-    made = store(small_graph, policy=policy, ratio=0.5)
-    sizes = []
-
-    def spied(*given):
-        sizes.append(made._cache.shape[0])
-        return ranked_for(*given)
-
-    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
-    made.prepare(footprint)
-    assert sizes == [0] and made._cache.shape == (200, 24)
 
 
 def test_two_epochs_of_pre_sampling_count_both(small_graph):
