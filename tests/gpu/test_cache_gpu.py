@@ -8,7 +8,8 @@ from compose import counted, make, run
 
 from gnnbench.cell import Cell
 from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.ranking import ranked_for
+from gnnbench.stages.features.cache import StaticCache
+from gnnbench.stages.features.ranking import held_by
 from gnnbench.stages.features.spec import Uva
 from gnnbench.stages.job import Job
 
@@ -58,16 +59,22 @@ def test_hits_are_those_of_a_cpu(small_graph, policy, ratio, table):
 
 @pytest.mark.parametrize("table", MISSES)
 @pytest.mark.parametrize("policy", ["random", "degree", "presc#2", "optimal"])
-def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(monkeypatch, small_graph, policy, table):
-    """Each node has the same slot, or none, and each slot its node's row."""
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
+    monkeypatch, small_graph, policy, table, beside
+):
+    """Each node has the same slot, or none, and each slot its node's row; where ids have no room
+    ``beside`` the rows they come from the host."""
     places = []
+    if not beside:
+        monkeypatch.setattr(StaticCache, "_has_room_beside", lambda _: False)
 
     def spied(*given):
-        found = ranked_for(*given)
+        found = held_by(*given)
         places.append(found[0].device.type)
         return found
 
-    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
+    monkeypatch.setattr("gnnbench.stages.features.cache.held_by", spied)
     found = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)

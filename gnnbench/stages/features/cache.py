@@ -21,7 +21,7 @@ from gnnbench.cache.policy import (
     Policy,
     cached_rows,
 )
-from gnnbench.cache.size import AUTO, fitting_rows
+from gnnbench.cache.size import AUTO, MARGIN_BYTES, fitting_rows
 from gnnbench.cache.trace import RATIOS, Trace
 from gnnbench.errors import UnsupportedError
 from gnnbench.ops.features import gather
@@ -36,7 +36,7 @@ from gnnbench.stages.counts import (
 from gnnbench.stages.features.base import Over, Point, RowStore, TableStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
-from gnnbench.stages.features.ranking import ranked_for, settle_memory
+from gnnbench.stages.features.ranking import held_by, ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
@@ -57,20 +57,34 @@ class CacheStore(Over, RowStore):
         self._table, self._limit = job.graph.features, limit
         self._auto = ratio == AUTO
         nodes = job.graph.num_nodes
-        self._cache = self._allocated(0 if isinstance(ratio, str) else cached_rows(ratio, nodes))
+        self._rows = 0 if isinstance(ratio, str) else cached_rows(ratio, nodes)
+        self._within_limit()
+        self._cache = self._allocated(0)  # until nodes are ranked, which takes memory, too
         self._lookup = IdLookup(nodes, job.device)
         self._ring = RowRing(job, job.device)
 
-    def _allocated(self, rows: int) -> Tensor:
-        size = rows * self._row_bytes
-        what = f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
+    def _within_limit(self) -> None:
+        size = self._rows * self._row_bytes
         if self._limit and size > self._limit:
             raise UnsupportedError(
-                f"{what} takes {size / GIB:.3g} GiB, more than memory_gib={self._limit / GIB:.3g};"
-                f" give a smaller ratio, or ratio={AUTO}"
+                f"{self._told(self._rows)} takes {size / GIB:.3g} GiB, more than"
+                f" memory_gib={self._limit / GIB:.3g}; give a smaller ratio, or ratio={AUTO}"
             )
-        with taking(what, size, f"give a smaller ratio, or ratio={AUTO}"):
+
+    def _told(self, rows: int) -> str:
+        return f"a feature cache of ratio {rows / self.job.graph.num_nodes:.3g}"
+
+    def _allocated(self, rows: int) -> Tensor:
+        size = rows * self._row_bytes
+        with taking(self._told(rows), size, f"give a smaller ratio, or ratio={AUTO}"):
             return self._table.new_empty((rows, *self._table.shape[1:]), device=self.job.device)
+
+    def _take_memory(self) -> None:
+        """Have the cache's memory from here on, in one piece."""
+        if self._cache.shape[0] != self._rows:
+            if self.job.device.type == "cuda":
+                torch.cuda.empty_cache()
+            self._cache = self._allocated(self._rows)
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
         """Derive the number of rows where the ratio is ``auto``."""
@@ -86,11 +100,8 @@ class CacheStore(Over, RowStore):
             # What torch holds and has not given out is free to the process as well.
             room = torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device)
             found = {PEAK_WITHOUT: taken, PEAK_TIME: time.perf_counter() - begin}
-        rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
-        if device.type == "cuda":
-            torch.cuda.empty_cache()  # one piece is wanted
-        self._cache = self._allocated(rows)
-        return {**found, CACHE_RATIO: rows / nodes}
+        self._rows = fitting_rows(nodes, self._row_bytes, room, taken, limit)
+        return {**found, CACHE_RATIO: self._rows / nodes}
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device.
@@ -155,7 +166,8 @@ class StaticCache(CacheStore):
         """Rank and fill; the seconds of each part."""
         below = super().prepare(footprint)
         if self._policy.name == OPTIMAL:
-            return {**below, CACHE_ROWS: self._cache.shape[0]}
+            self._take_memory()
+            return {**below, CACHE_ROWS: self._rows}
         return {**below, **self._refill(footprint, ())}
 
     def foresee(self, footprint: Footprint, epoch: int) -> None:
@@ -176,9 +188,11 @@ class StaticCache(CacheStore):
         return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
-        rows = self._cache.shape[0]
-        nodes, seconds = ranked_for(self.job, self._policy, footprint, rows, epochs)
+        nodes, seconds = held_by(self.job, self._policy, footprint, self._rows, epochs)
         begin = time.perf_counter()
+        if nodes.is_cuda and not self._has_room_beside():
+            nodes = nodes.cpu()  # they go over piece by piece
+        self._take_memory()
         self._source.copy_rows(nodes, self._cache)
         self._lookup.remember(nodes)
         if self._cache.is_cuda:
@@ -186,7 +200,13 @@ class StaticCache(CacheStore):
         filled = time.perf_counter() - begin
         del nodes
         settle_memory(self.job, self._policy)
-        return {**seconds, FILL_TIME: filled, CACHE_ROWS: rows}
+        return {**seconds, FILL_TIME: filled, CACHE_ROWS: self._rows}
+
+    def _has_room_beside(self) -> bool:
+        """Whether the GPU has the cache's memory left, and what filling it takes."""
+        lacks = (self._rows - self._cache.shape[0]) * self._row_bytes
+        free = torch.cuda.mem_get_info(self.job.device)[0]  # what torch holds is in many pieces
+        return int(free) >= lacks + MARGIN_BYTES
 
     def fetch(self, ids: Tensor) -> Tensor:
         """Rows ``[n, feature_dim]``, on the device."""

@@ -27,14 +27,15 @@ class SieveCache(CacheStore):
 
     def __init__(self, job: Job, ratio: float | str, limit: int, under: RowStore) -> None:
         super().__init__(job, ratio, limit, under)
-        self._sieve = Sieve(self._cache.shape[0])
+        self._sieve = Sieve(0)
 
     def prepare(self, footprint: Footprint) -> dict[Measure, float]:
         """Nothing is known before the first batch."""
         below = super().prepare(footprint)
-        self._sieve = Sieve(self._cache.shape[0])
+        self._take_memory()
+        self._sieve = Sieve(self._rows)
         self._lookup.forget()
-        return {**below, CACHE_ROWS: self._cache.shape[0]}
+        return {**below, CACHE_ROWS: self._rows}
 
     def served(self, found: Tensor, missed: Tensor, rows: Tensor) -> None:
         """Mark what was found, keep what was missed as far as it has a slot at the end."""

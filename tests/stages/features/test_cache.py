@@ -13,6 +13,7 @@ from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.ops.access import READERS
 from gnnbench.stages.counts import Counts
+from gnnbench.stages.features.ranking import held_by
 from gnnbench.stages.features.spec import Cache, Uva
 from gnnbench.stages.job import Job
 
@@ -56,6 +57,35 @@ def test_hits_come_from_the_cache_and_misses_from_the_host(small_graph):
         ("calls", "cache"): 4, ("calls", "host"): 4,
     }  # fmt: skip
     made.close()
+
+
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "random"])
+def test_nodes_are_ranked_before_the_cache_takes_its_memory(monkeypatch, small_graph, policy):
+    made = store(small_graph, policy=policy, ratio=0.5)
+    sizes = []
+
+    def spied(*given):
+        sizes.append(made._cache.shape[0])
+        return held_by(*given)
+
+    monkeypatch.setattr("gnnbench.stages.features.cache.held_by", spied)
+    made.prepare(footprint)
+    assert sizes == [0] and made._cache.shape == (200, 24)
+
+
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "random", "optimal"])
+def test_a_cache_of_all_rows_ranks_nothing(monkeypatch, small_graph, policy):
+    made = store(small_graph, policy=policy, ratio=1)
+
+    def unasked(*given):
+        raise AssertionError("nodes are ranked")
+
+    monkeypatch.setattr("gnnbench.stages.features.ranking.ranked_for", unasked)
+    made.prepare(unasked)
+    made.foresee(unasked, 1)
+    assert held(made) == list(range(400))
+    assert torch.equal(made.load(batch([399, 0, 7])), small_graph.features[[399, 0, 7]])
+    assert counted(made)["feature_bytes", "host"] == 0
 
 
 def test_two_epochs_of_pre_sampling_count_both(small_graph):
