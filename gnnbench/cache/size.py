@@ -13,7 +13,7 @@ def fitting_rows(
     """Rows of ``row_bytes`` that a cache may hold, ``num_nodes`` at most.
 
     ``room``: bytes of the device's memory for all that the process has there; ``peak``: the most of
-    them that an epoch without the cache took (PaGraph, SoCC 2020; GNNLab, EuroSys 2022, section
+    them that batches without the cache took (PaGraph, SoCC 2020; GNNLab, EuroSys 2022, section
     6.1, after one mini-batch). What is left, less an eighth of the peak and 512 MiB, is the
     cache's. ``limit``: bytes that it may take at most. Raises ``ValueError`` where neither ``room``
     nor ``limit`` is given.

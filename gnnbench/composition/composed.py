@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 FACT = ("stage", "name", "value", "where")
 Watch = Callable[[str], contextlib.AbstractContextManager[None]]  # of what is built for a stage
-FIRST_BATCHES = 8  # that a trainer may look at before the first epoch
+FIRST_BATCHES = 8  # that are looked at, at least, for what is to be known before the first epoch
 WORTH_LEARNING = 1e-3  # loss; a single class has nothing to learn
 
 
@@ -126,23 +126,24 @@ class Composed(System):
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.
 
-        The model is made anew: it has not seen that epoch.
+        It is cut where nothing more piles up. The model is made anew: it has not seen that epoch.
         """
-        device = self.job.device
+        device, most = self.job.device, self.recipe.schedule.fills(self.stages.ahead)
         with self.job.peak.apart():
             torch.cuda.reset_peak_memory_stats(device)
-            self.run_unseen(PROBED)
+            self.run_unseen(PROBED, most and max(most, FIRST_BATCHES))
             torch.cuda.synchronize(device)
             self.trainer = self.stages.trainer = None
             peak = int(torch.cuda.max_memory_allocated(device))
         self._begin_training()
         return peak
 
-    def run_unseen(self, epoch: int) -> int:
-        """Run an epoch that nobody times and nobody audits; the schedule's peak elsewhere."""
+    def run_unseen(self, epoch: int, most: int | None = None) -> int:
+        """Run an epoch that nobody times and nobody audits, ``most`` batches of it at most; the
+        schedule's peak elsewhere."""
         timeline = Timeline.on(self.cell.device)
         timeline.start()
-        self.run_epoch(epoch, timeline)
+        self._run(epoch, self.seeds(epoch)[:most], timeline)
         timeline.stop()
         self._kept, self._last = [], None
         self._forget_steps()
@@ -225,7 +226,9 @@ class Composed(System):
 
     def run_epoch(self, epoch: int, timeline: Timeline) -> None:
         """The schedule's epoch, the batch order included."""
-        seeds = self.seeds(epoch)
+        self._run(epoch, self.seeds(epoch), timeline)
+
+    def _run(self, epoch: int, seeds: list[Tensor], timeline: Timeline) -> None:
         if self.until is Until.SAMPLE:
             timeline.settle()
         self.stages.sampler.expect(epoch, seeds)

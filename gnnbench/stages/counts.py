@@ -97,9 +97,11 @@ FILL_TIME = measure("fill_time_s", "s", "copying the rows that a cache holds")
 CACHE_ROWS = measure("cache_rows", "", "feature rows that a cache has room for")
 CACHE_RATIO = measure("cache_ratio", "1", "the same over all rows, where derived (ratio=auto)")
 PEAK_WITHOUT = measure(
-    "uncached_peak_bytes", "B", "peak of the device's memory in an epoch with an empty cache"
+    "uncached_peak_bytes",
+    "B",
+    "peak of the device's memory while batches are run with an empty cache",
 )
-PEAK_TIME = measure("uncached_time_s", "s", "running that epoch before any other")
+PEAK_TIME = measure("uncached_time_s", "s", "running those batches before any epoch")
 LOCK_TIME = measure("lock_time_s", "s", "locking the table for a GPU, making and filling a copy")
 MAPPING_SHARE = measure(
     "mapping_share", "1", "memory of the GPU that mapping the table took, over the table's bytes"

@@ -36,6 +36,12 @@ class IdLookup:
             slots = torch.arange(first, first + at.numel(), dtype=torch.int32, device=device)
             self.put(at, slots)
 
+    def remember_all(self) -> None:
+        """Forget all ids, then give each node its own id as a slot."""
+        self.forget()
+        torch.arange(self.slots.numel(), out=self.slots)
+        self.generations.fill_(self.generation)
+
     def put(self, ids: Tensor, slots: Tensor) -> None:
         """Know ``ids`` as well, under ``slots`` (int32 ``[n]``), beside those that are known."""
         at = ids.long()

@@ -14,6 +14,7 @@ from gnnbench.cell import Until
 from gnnbench.composition.find import find
 from gnnbench.errors import UnsupportedError
 from gnnbench.stages.order import AsDrawn
+from gnnbench.stages.schedule.alternate import Alternate
 from gnnbench.systems.baseline import BASELINE
 
 POLICIES = ["degree", "random", "presc#1", "presc#3", "optimal"]
@@ -205,14 +206,46 @@ def test_the_epoch_whose_peak_is_measured_leaves_nothing_behind(small_graph, mon
     plain, other = make(small_graph), make(small_graph)
     heard = []
     epoch = other.recipe.schedule.epoch
-    other.recipe.schedule.__dict__["epoch"] = lambda *args: (heard.append(args[0]), epoch(*args))
+    other.recipe.schedule.__dict__["epoch"] = lambda *args: (
+        heard.append((args[0], len(args[1]))),
+        epoch(*args),
+    )
     assert other._peak_of_an_epoch() == 77
     del other.recipe.schedule.__dict__["epoch"]
-    assert heard == [PROBED]
+    assert heard == [(PROBED, 4)]
     other.counts.clear()
     right, found = run(plain, 3), run(other, 3)
     assert found.ok and (found.loss, found.param_norm) == (right.loss, right.param_norm)
     assert found.batches == right.batches and found.counts == right.counts
+
+
+@pytest.mark.parametrize(
+    ("schedule", "window", "batches"),
+    [({}, 1, 4), ({}, 4, 10), ({"schedule": "prefetch", "schedule.depth": 2}, 1, 8),
+     ({"schedule": "alternate"}, 1, 4), ({"schedule": "alternate", "schedule.depth": 2}, 4, 14)],
+)  # fmt: skip
+def test_that_epoch_ends_where_nothing_more_piles_up(
+    small_graph, monkeypatch, schedule, window, batches
+):
+    """Twice what is drawn ahead, and what is loaded ahead with what trains."""
+    monkeypatch.setattr("gnnbench.composition.composed.FIRST_BATCHES", 1)
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+    windows = {"features": "window", "features.window": window} if window > 1 else {}
+    system = make(small_graph, settings=schedule | windows, batch_size=8)
+    heard = []
+    epoch = system._schedule.epoch
+    system._schedule.__dict__["epoch"] = lambda *args: (heard.append(len(args[1])), epoch(*args))
+    system._peak_of_an_epoch()
+    system.run_unseen(5)
+    assert heard == [batches, len(system.seeds(5))] and heard[1] > 14
+
+
+def test_where_samples_wait_on_the_gpu_that_epoch_is_whole():
+    assert BASELINE.schedule.fills(8) == 18
+    stored = Alternate(stored="gpu")
+    assert stored.fills(8) is None and Alternate(stored="host", depth=3).fills(8) == 24
 
 
 def test_tsota_is_the_baseline_with_gnnlabs_sampler_and_a_cache_by_degree(small_graph):

@@ -9,7 +9,7 @@ from compose import counted, make, run
 from gnnbench.cell import Cell
 from gnnbench.stages.counts import Counts
 from gnnbench.stages.features.cache import StaticCache
-from gnnbench.stages.features.ranking import held_by
+from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.spec import Uva
 from gnnbench.stages.job import Job
 
@@ -70,11 +70,11 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
         monkeypatch.setattr(StaticCache, "_has_room_beside", lambda _: False)
 
     def spied(*given):
-        found = held_by(*given)
+        found = ranked_for(*given)
         places.append(found[0].device.type)
         return found
 
-    monkeypatch.setattr("gnnbench.stages.features.cache.held_by", spied)
+    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
     found = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)
@@ -107,6 +107,9 @@ def test_rows_are_copied_in_chunks_whatever_reads_batches(
         out = torch.full((len(wanted), 24), float("nan"), device="cuda")
         store.copy_rows(at, out)
         assert torch.equal(out.cpu(), small_graph.features[at.cpu().long()])
+    out = torch.full((400, 24), float("nan"), device="cuda")
+    store.copy_all(out)
+    assert torch.equal(out.cpu(), small_graph.features)
     assert not store.job.counts.rows()
     store.close()
 

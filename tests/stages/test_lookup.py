@@ -36,6 +36,17 @@ def test_many_ids_are_remembered_piece_by_piece(monkeypatch):
     assert table.find(torch.arange(8)).eq(-1).all()
 
 
+def test_all_ids_are_remembered_as_their_own_slots(monkeypatch):
+    monkeypatch.setattr(lookup, "LAST", 3)
+    table = IdLookup(5)
+    for step in range(5):
+        table.remember(ints(4, step % 4))
+        table.remember_all()
+        assert table.find(torch.arange(5)).tolist() == [0, 1, 2, 3, 4]
+    table.remember(ints(4))
+    assert table.find(torch.arange(5)).tolist() == [-1, -1, -1, -1, 0]
+
+
 def test_the_last_generation_is_followed_by_a_cleared_table(monkeypatch):
     monkeypatch.setattr(lookup, "LAST", 3)
     table = IdLookup(4)

@@ -86,7 +86,7 @@ class FeatureStore(ABC):
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
         """Take as much memory as there is to take, once all stages are there; what that took.
 
-        ``peak`` runs an epoch as the store stands and gives the most bytes of the device's memory
+        ``peak`` runs batches as the store stands and gives the most bytes of the device's memory
         that were in use. Called before ``prepare``.
         """
         return {}
@@ -137,6 +137,10 @@ class TableStore(RowStore):
     def copy_rows(self, ids: Tensor, out: Tensor) -> None:
         """Copy rows of ``ids`` int64 ``[n]``, anywhere, to ``out`` ``[n, feature_dim]`` on the
         compute device, in the order of streams, and count nothing."""
+
+    @abstractmethod
+    def copy_all(self, out: Tensor) -> None:
+        """Copy all rows in the order of their ids, likewise."""
 
 
 class Over(FeatureStore):

@@ -29,14 +29,16 @@ from gnnbench.stages.counts import (
     CACHE_RATIO,
     CACHE_ROWS,
     FILL_TIME,
+    HOTNESS_TIME,
     PEAK_TIME,
     PEAK_WITHOUT,
+    RANK_TIME,
     Measure,
 )
 from gnnbench.stages.features.base import Over, Point, RowStore, TableStore
 from gnnbench.stages.features.memory import GIB, taking
 from gnnbench.stages.features.over import OverKept, in_one_pass
-from gnnbench.stages.features.ranking import held_by, ranked_for, settle_memory
+from gnnbench.stages.features.ranking import ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.job import Job
 from gnnbench.stages.lookup import IdLookup
@@ -47,7 +49,7 @@ CURVE = tuple(percent / 100 for percent in range(101))
 class CacheStore(Over, RowStore):
     """Rows from the cache where it holds them, else from the store ``under``.
 
-    ``ratio`` is of all nodes, or ``auto``: what an epoch without the cache leaves of the device's
+    ``ratio`` is of all nodes, or ``auto``: what batches without the cache leave of the device's
     memory, and of ``limit`` bytes (0: no limit). Raises ``UnsupportedError`` for a cache above the
     limit, ``GpuMemoryError`` or ``HostMemoryError`` for one that does not fit.
     """
@@ -188,13 +190,19 @@ class StaticCache(CacheStore):
         return [*own, *super().curves(footprint, epoch)]
 
     def _refill(self, footprint: Footprint, epochs: Iterable[int]) -> dict[Measure, float]:
-        nodes, seconds = held_by(self.job, self._policy, footprint, self._rows, epochs)
+        nodes, seconds = None, {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
+        if self._rows < self.job.graph.num_nodes:  # of all rows a policy has nothing to say
+            nodes, seconds = ranked_for(self.job, self._policy, footprint, self._rows, epochs)
         begin = time.perf_counter()
-        if nodes.is_cuda and not self._has_room_beside():
+        if nodes is not None and nodes.is_cuda and not self._has_room_beside():
             nodes = nodes.cpu()  # they go over piece by piece
         self._take_memory()
-        self._source.copy_rows(nodes, self._cache)
-        self._lookup.remember(nodes)
+        if nodes is None:
+            self._source.copy_all(self._cache)
+            self._lookup.remember_all()
+        else:
+            self._source.copy_rows(nodes, self._cache)
+            self._lookup.remember(nodes)
         if self._cache.is_cuda:
             torch.cuda.synchronize(self._cache.device)  # the seconds are to be those of the work
         filled = time.perf_counter() - begin

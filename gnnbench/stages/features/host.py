@@ -31,6 +31,10 @@ class HostGather(TableStore):
         """Gathered where they are to be."""
         gather(self._table, ids, out=out)
 
+    def copy_all(self, out: Tensor) -> None:
+        """By all cores."""
+        out.copy_(self._table)
+
     def reserve(self, rows: int) -> list[Tensor]:
         """The ring's buffers."""
         return self._ring.reserve(rows)
@@ -91,6 +95,10 @@ class StagedGather(TableStore):
         """As batches are copied."""
         assert self._chunks is not None
         self._chunks.send(ids.cpu(), out)
+
+    def copy_all(self, out: Tensor) -> None:
+        """As they are."""
+        self.copy_rows(torch.arange(out.shape[0]), out)
 
     def close(self) -> None:
         """Free the staging buffers."""

@@ -17,20 +17,6 @@ from gnnbench.stages.job import Job
 NODE_BYTES, EDGE_BYTES = 160, 32
 
 
-def held_by(
-    job: Job, policy: Policy, footprint: Footprint, rows: int, epochs: Iterable[int] = ()
-) -> tuple[Tensor, dict[Measure, float]]:
-    """The nodes that a cache of ``rows`` holds, in the order of its slots: int64 ``[rows]``, and
-    the seconds that ranking them took (``ranked_for``).
-
-    Of a cache of all rows the policy has nothing to say: an id is its own slot, and they are on
-    the host.
-    """
-    if rows == job.graph.num_nodes:
-        return torch.arange(rows), {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
-    return ranked_for(job, policy, footprint, rows, epochs)
-
-
 def ranked_for(
     job: Job, policy: Policy, footprint: Footprint, rows: int, epochs: Iterable[int] = ()
 ) -> tuple[Tensor, dict[Measure, float]]:

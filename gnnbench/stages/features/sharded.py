@@ -16,9 +16,9 @@ from gnnbench.cache.policy import Footprint, Policy, cached_rows
 from gnnbench.ops.access import NAIVE, PAGE_BYTES, PAGE_ORDERED, READERS
 from gnnbench.ops.features import gather
 from gnnbench.ops.sharded import gather_sharded
-from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, Measure
+from gnnbench.stages.counts import CACHE_ROWS, FILL_TIME, HOTNESS_TIME, RANK_TIME, Measure
 from gnnbench.stages.features.base import Over, RowStore, TableStore
-from gnnbench.stages.features.ranking import held_by, settle_memory
+from gnnbench.stages.features.ranking import ranked_for, settle_memory
 from gnnbench.stages.features.ring import RowRing
 from gnnbench.stages.features.shards import Shards
 from gnnbench.stages.features.uva import ZeroCopyGather
@@ -62,8 +62,10 @@ class ShardedRows(Over, RowStore):
         """Rank, fill the own shard, and wait for those of the others; the seconds of each part."""
         below = super().prepare(footprint)
         graph, what = self.job.graph, "all rows"
-        held, seconds = held_by(self.job, self._policy, footprint, self._rows)
+        seconds = {HOTNESS_TIME: 0.0, RANK_TIME: 0.0}
+        held = torch.arange(graph.num_nodes)
         if not self._whole:
+            held, seconds = ranked_for(self.job, self._policy, footprint, self._rows)
             places = held.new_full((graph.num_nodes,), -1, dtype=torch.int32)
             places[held] = torch.arange(self._rows, dtype=torch.int32, device=held.device)
             self._places = places.to(self.job.device)

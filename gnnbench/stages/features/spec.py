@@ -240,7 +240,7 @@ class Cache(Over):
     policy: str = option("presc#1", "what is cached", words=LEGAL)
     ratio: float | str = option(
         0.1,
-        "cached rows over all rows of the table; auto: what an epoch without the cache leaves of"
+        "cached rows over all rows of the table; auto: what batches without the cache leave of"
         " the GPU's memory",
         Interval(0, 1, (AUTO,)),
     )

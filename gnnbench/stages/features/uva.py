@@ -56,6 +56,10 @@ class LockedRows(TableStore):
         for part, some in in_chunks(ids, out, self._row_bytes):
             gather_once(self.table, [some.to(out.device)], distinct, part)
 
+    def copy_all(self, out: Tensor) -> None:
+        """By the copy engine, which reads what lies in one piece faster than a kernel does."""
+        out.copy_(self.table, non_blocking=True)
+
     def close(self) -> None:
         """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""
         self._table.close()

@@ -62,6 +62,10 @@ class Alternate(ScheduleSpec):
         """The rows that are trained on, and those ahead."""
         return self.depth + 1
 
+    def fills(self, ahead: int) -> int | None:
+        """A turn's samples wait on the GPU, where they are stored there."""
+        return None if self.stored == GPU else super().fills(ahead)
+
     def check(self, sampler: SamplerSpec, features: StoreSpec | None) -> None:
         """What a foreign framework holds of a batch cannot be stored."""
         if not sampler.mini_batches:

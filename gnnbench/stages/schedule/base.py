@@ -237,6 +237,11 @@ class ScheduleSpec(Spec):
         """Results of the feature store that it holds at a time, the one being loaded included."""
         return 1
 
+    def fills(self, ahead: int) -> int | None:
+        """After how many of an epoch's batches there are as many on the device as there will ever
+        be, where ``ahead`` are drawn before the first of them is run; None: after all of them."""
+        return 2 * (ahead + self.held)
+
     def beside(self, features: StoreSpec | None) -> Self:
         """The same with the defaults put in that depend on the feature store."""
         return self

@@ -87,7 +87,7 @@ class Turns(Schedule):
     def __init__(self, job: Job, batches: int, on_host: bool, depth: int = 0) -> None:
         self._job, self._batches, self._on_host = job, batches, on_host
         self._train = Prefetch(depth=depth).run if depth else run_windows
-        self._fits = False  # a turn's samples do, as far as the first told
+        self._fits = 0  # samples that do beside the first, as far as that told
 
     def epoch(
         self,
@@ -110,8 +110,8 @@ class Turns(Schedule):
             for number, few in enumerate(seeds, first):
                 with timeline.span("sample", number):
                     waiting.put(stages.sampler.sample(few, epoch, number))
-                if not self._fits:
-                    self._look_for_room(waiting.bytes, min(turn, len(batches)) - 1)
+                if (more := min(turn, len(batches)) - 1) > self._fits:
+                    self._look_for_room(waiting.bytes, more)
             most = max(most, waiting.bytes)
             self._count(STORED_BYTES, waiting.bytes)
             trains = replace(stages, sampler=waiting)
@@ -134,7 +134,7 @@ class Turns(Schedule):
                 f" stored, and {whose} has {free / GIB:.3g} GiB free; give schedule.batches=N for"
                 f" shorter turns{instead}"
             )
-        self._fits = True
+        self._fits = more
 
     def _free(self) -> int:
         """Bytes that samples may take where they are stored."""

@@ -13,7 +13,7 @@ from gnnbench.cell import Cell
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.ops.access import READERS
 from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.ranking import held_by
+from gnnbench.stages.features.ranking import ranked_for
 from gnnbench.stages.features.spec import Cache, Uva
 from gnnbench.stages.job import Job
 
@@ -66,9 +66,9 @@ def test_nodes_are_ranked_before_the_cache_takes_its_memory(monkeypatch, small_g
 
     def spied(*given):
         sizes.append(made._cache.shape[0])
-        return held_by(*given)
+        return ranked_for(*given)
 
-    monkeypatch.setattr("gnnbench.stages.features.cache.held_by", spied)
+    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
     made.prepare(footprint)
     assert sizes == [0] and made._cache.shape == (200, 24)
 
@@ -80,7 +80,7 @@ def test_a_cache_of_all_rows_ranks_nothing(monkeypatch, small_graph, policy):
     def unasked(*given):
         raise AssertionError("nodes are ranked")
 
-    monkeypatch.setattr("gnnbench.stages.features.ranking.ranked_for", unasked)
+    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", unasked)
     made.prepare(unasked)
     made.foresee(unasked, 1)
     assert held(made) == list(range(400))

@@ -62,4 +62,7 @@ def test_copied_rows_are_the_tables_and_count_nothing(small_graph):
         out = torch.full((len(ids), 24), float("nan"))
         made.copy_rows(at, out)
         assert torch.equal(out, small_graph.features[at])
+    out = torch.full((400, 24), float("nan"))
+    made.copy_all(out)
+    assert torch.equal(out, small_graph.features)
     assert not made.job.counts.rows()

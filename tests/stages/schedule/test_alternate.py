@@ -177,6 +177,13 @@ def test_samples_that_would_not_fit_are_refused_by_the_first(small_graph, monkey
     assert len(drawn) == 1
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 1 << 30)
     assert run(system).ok  # what has failed leaves nothing behind
+    system.run_unseen(5, 4)
+    monkeypatch.setattr(turns, "free_memory_bytes", lambda: 9000)
+    assert run(system).ok  # as many were known to fit
+    few = make(small_graph, settings=alternate(), **SMALL)
+    few.run_unseen(5, 2)
+    with pytest.raises(HostMemoryError, match=words):  # two fit, of ten nothing was known
+        timed(few, 0)
     short = make(small_graph, settings=alternate(1), **SMALL)
     monkeypatch.setattr(turns, "free_memory_bytes", lambda: 0)
     assert run(short).ok  # a turn of one has no more samples to store
