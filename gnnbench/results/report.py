@@ -96,7 +96,8 @@ def _run(run: Run, results: Path) -> list[str]:
     for part in shown.beside(run):
         lines += [f"{part.title}:", "", *part.markdown(), ""]
         lines += [f"{part.note}.", ""] if part.note else []
-    remarks = [*table.ratio_lines(run.ratios, run.cells), *table.remarks(run.cells, different=True)]
+    remarks = [*shown.set_for_all(run), *table.ratio_lines(run.ratios, run.cells)]
+    remarks += table.remarks(run.cells, different=True)
     remarks += [*roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
     lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
     if run.stages:

@@ -58,9 +58,14 @@ def beside(run: Run) -> list[Part]:
     return found + roofline_table.roofline_tables(run.roofline)
 
 
+def set_for_all(run: Run) -> list[str]:
+    """What a system's settings were in all of its rows, which do not tell."""
+    return [n for n in run.record.get("notes") or [] if " runs with " in n]
+
+
 def remarks(run: Run, different: bool) -> list[str]:
     """What no table can say."""
-    found = [n for n in run.record.get("notes") or [] if " runs with " in n]  # set for all rows
+    found = set_for_all(run)
     found += [RATIO] * any(r.get("ratio") is not None for r in run.cells)
     found += table.remarks(run.cells, different)
     return [*found, *roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]

@@ -1,3 +1,4 @@
+import json
 import shutil
 
 import pytest
@@ -28,6 +29,16 @@ def test_another_result_is_another_document(tmp_path):
     lines = cells.read_text().splitlines()
     cells.write_text("\n".join(lines[:-1]) + "\n")  # a row less
     assert report(tmp_path) != text
+
+
+def test_settings_of_all_rows_of_a_system_are_told(tmp_path):
+    folder = tmp_path / "results" / "a" / "machine"
+    shutil.copytree(RUNS[0], folder)
+    record = json.loads((folder / "run.json").read_text())
+    record["notes"] = ["baseline runs with features.ratio=auto", "a note of the moment"]
+    (folder / "run.json").write_text(json.dumps(record))
+    text = report(tmp_path)
+    assert "\n- baseline runs with features.ratio=auto\n" in text and "moment" not in text
 
 
 def test_without_results_it_says_so(tmp_path):
