@@ -1,4 +1,4 @@
-"""How many rows a cache holds where nobody says: what an epoch leaves of the device's memory."""
+"""How many rows a cache holds where nobody says: what batches leave of the device's memory."""
 
 from __future__ import annotations
 

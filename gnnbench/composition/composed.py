@@ -126,9 +126,12 @@ class Composed(System):
     def _peak_of_an_epoch(self) -> int:
         """Run an epoch that no harness numbers, as the stages stand; its peak of device memory.
 
-        It is cut where nothing more piles up. The model is made anew: it has not seen that epoch.
+        It is cut where nothing more piles up, unless batches of all neighbours are drawn: of those
+        some are many times as large as others. The model is made anew: it has not seen that epoch.
         """
         device, most = self.job.device, self.recipe.schedule.fills(self.stages.ahead)
+        if any(fanout < 0 for fanout in self.cell.fanouts):
+            most = None
         with self.job.peak.apart():
             torch.cuda.reset_peak_memory_stats(device)
             self.run_unseen(PROBED, most and max(most, FIRST_BATCHES))

@@ -1,7 +1,7 @@
 """``pagraph``: PaGraph on one GPU, neighbours drawn by the host, the hottest features on the GPU.
 
 The cache holds the nodes of the highest out-degree; ``features.ratio=auto`` derives its size from
-what an epoch without it leaves of the memory, as the paper does. Partitions of the training nodes
+what batches without it leave of the memory, as the paper does. Partitions of the training nodes
 over several GPUs are not built.
 """
 

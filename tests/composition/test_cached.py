@@ -242,6 +242,20 @@ def test_that_epoch_ends_where_nothing_more_piles_up(
     assert heard == [batches, len(system.seeds(5))] and heard[1] > 14
 
 
+@pytest.mark.parametrize(("fanouts", "batches"), [((4, 3, 2), 8), ((4, -1), None)])
+def test_that_epoch_has_eight_batches_at_least_and_all_where_all_neighbours_are_drawn(
+    small_graph, monkeypatch, fanouts, batches
+):
+    for name in ("reset_peak_memory_stats", "synchronize"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 77)
+    system = make(small_graph, batch_size=8, fanouts=fanouts)
+    heard = []
+    monkeypatch.setattr(system, "run_unseen", lambda epoch, most: heard.append((epoch, most)))
+    system._peak_of_an_epoch()
+    assert heard == [(PROBED, batches)]
+
+
 def test_where_samples_wait_on_the_gpu_that_epoch_is_whole():
     assert BASELINE.schedule.fills(8) == 18
     stored = Alternate(stored="gpu")

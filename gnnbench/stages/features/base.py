@@ -84,7 +84,7 @@ class FeatureStore(ABC):
         self._counts.add("features", CALLS, calls, where)
 
     def fit(self, peak: Callable[[], int]) -> dict[Measure, float]:
-        """Take as much memory as there is to take, once all stages are there; what that took.
+        """Derive how much memory there is to take, once all stages are there; what that took.
 
         ``peak`` runs batches as the store stands and gives the most bytes of the device's memory
         that were in use. Called before ``prepare``.

@@ -61,7 +61,9 @@ class CacheStore(Over, RowStore):
         nodes = job.graph.num_nodes
         self._rows = 0 if isinstance(ratio, str) else cached_rows(ratio, nodes)
         self._within_limit()
-        self._cache = self._allocated(0)  # until nodes are ranked, which takes memory, too
+        self._cache = self._allocated(
+            0
+        )  # until ``prepare`` has ranked nodes, which takes memory, too
         self._lookup = IdLookup(nodes, job.device)
         self._ring = RowRing(job, job.device)
 

@@ -45,6 +45,11 @@ class StoreSpec(Spec):
         """
         return False
 
+    @property
+    def derived(self) -> bool:
+        """Whether how much it holds is derived from the memory that batches leave."""
+        return False
+
     def lean(self) -> StoreSpec:
         """The same rows by a store that keeps no table in a GPU's memory, where there is one;
         ``self`` is resolved."""
@@ -197,6 +202,11 @@ class Over(StoreSpec):
         """As the store that fetches."""
         return isinstance(self.table, StoreSpec) and self.table.foresees
 
+    @property
+    def derived(self) -> bool:
+        """As the store that fetches."""
+        return isinstance(self.table, StoreSpec) and self.table.derived
+
     def shared(self, device: str) -> tuple[str, ...]:
         """The table, as of the store that fetches."""
         return self.under(device).shared(device)
@@ -265,6 +275,11 @@ class Cache(Over):
     def foresees(self) -> bool:
         """``optimal`` is told an epoch before it runs."""
         return self.policy == OPTIMAL
+
+    @property
+    def derived(self) -> bool:
+        """Where its ratio is ``auto``."""
+        return self.ratio == AUTO
 
     def build(self, job: Job) -> RowStore:
         """The cache before the store that fetches its misses."""

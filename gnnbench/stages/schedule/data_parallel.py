@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gnnbench.cache.size import AUTO
 from gnnbench.errors import UnsupportedError
 from gnnbench.missing import Missing
 from gnnbench.stages.schedule.base import EAGER, FLAT, WAYS, Schedule, ScheduleSpec
@@ -38,10 +37,10 @@ def check_cache(schedule: str, features: StoreSpec) -> None:
             f"schedule '{schedule}' does not tell ranks an epoch before it is timed; take a"
             " features.policy that is no oracle"
         )
-    if getattr(features, "ratio", None) == AUTO:
+    if features.derived:
         raise UnsupportedError(
-            f"schedule '{schedule}' does not derive a cache's ratio from memory; give"
-            " features.ratio a number"
+            f"schedule '{schedule}' does not derive a cache's ratio from memory; give features.ratio,"
+            " or features.table.ratio where it is below another store, a number"
         )
 
 

@@ -87,11 +87,20 @@ def test_what_is_left_on_a_gpu(monkeypatch):
     free, held, peak = 2 * GIB, 3 * GIB, 4 * GIB
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 99 * GIB))
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: held)
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     made.job.__dict__["device"] = SimpleNamespace(type="cuda")
-    monkeypatch.setattr(made, "_allocated", lambda rows: torch.empty(rows, 64))
     spent = {m.name: v for m, v in made.fit(lambda: peak).items()}
     assert spent.keys() == {"cache_ratio", "uncached_peak_bytes", "uncached_time_s"}
     assert (spent["cache_ratio"], spent["uncached_peak_bytes"]) == (0, peak)  # all is margin
     peak = 2 * GIB
     assert {m.name: v for m, v in made.fit(lambda: peak).items()}["cache_ratio"] == 1
+
+
+@pytest.mark.parametrize(("short", "room"), [(0, True), (1, False)])
+def test_whether_a_rankings_ids_have_room_beside_the_rows(monkeypatch, short, room):
+    """The rows that are not there yet and 512 MiB to fill them with; of the driver alone."""
+    made = build(Cache(policy="random", ratio=0.5), 1000)
+    free = 500 * 256 + (1 << 29) - short
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free, 99 * GIB))
+    assert made._has_room_beside() is room
+    made.prepare(lambda epoch: [])
+    assert made._has_room_beside()  # the rows are there

@@ -236,4 +236,4 @@ def test_what_ranks_cannot_cache_is_refused():
     assert not refused()
     assert "no oracle" in refused(**{"features.policy": "optimal"})
     auto = {"features.ratio": "auto", "features.memory_gib": 1}
-    assert "features.ratio a number" in refused(**auto)
+    assert "does not derive a cache's ratio" in refused(**auto)

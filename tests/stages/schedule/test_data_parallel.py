@@ -219,7 +219,12 @@ def test_what_ranks_cannot_run_is_refused():
     assert not refused("tsota")
     assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
     auto = {"features.ratio": "auto", "features.memory_gib": 1.0}
-    assert "features.ratio a number" in refused("gnnlab", **auto)
+    assert "does not derive a cache's ratio" in refused("gnnlab", **auto)
+    for store in ("match", "window"):
+        below = {f"features.table{path[8:]}": value for path, value in auto.items()}
+        below |= {"features": store, "features.table": "cache"}
+        assert "does not derive a cache's ratio" in refused(**below)
+        assert not refused(**below | {"features.table.ratio": 0.5})
 
 
 def test_two_groups_in_a_process_are_refused(group, small_graph):

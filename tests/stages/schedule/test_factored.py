@@ -385,7 +385,7 @@ def test_what_cannot_be_factored_is_refused():
     assert "order=as-drawn" in refused(order="greedy")
     assert "features 'match'" in refused(features="match")
     assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
-    assert "features.ratio a number" in refused(
+    assert "does not derive a cache's ratio" in refused(
         "gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0}
     )
     assert "step=eager" in refused(**{"schedule.step": "padded"})
