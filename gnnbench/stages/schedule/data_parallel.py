@@ -39,8 +39,8 @@ def check_cache(schedule: str, features: StoreSpec) -> None:
         )
     if features.derived:
         raise UnsupportedError(
-            f"schedule '{schedule}' does not derive a cache's ratio from memory; give features.ratio,"
-            " or features.table.ratio where it is below another store, a number"
+            f"schedule '{schedule}' does not derive a cache's ratio from memory; give"
+            " features.ratio, or features.table.ratio where it is below another store, a number"
         )
 
 
