@@ -243,7 +243,9 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
     def slow(batch, rows):
         if batch.number == 0:
             tasks, deadline = system._schedule._desk._tasks, time.monotonic() + 20
-            while 1 not in tasks._wanting and time.monotonic() < deadline:
+            while time.monotonic() < deadline:
+                if 1 in tasks._wanting or 1 in tasks.steps[0].members:
+                    break
                 time.sleep(0.01)
             tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
         step(batch, rows)
@@ -259,7 +261,9 @@ def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
             found["schedule", "rank_trained", "0"], found["schedule", "rank_trained", "1"]
         ) == (4, 3)  # fmt: skip
         steps = [list(s.batches) for s in system._schedule.steps]
-        assert steps == [[0], [1, 2], [3, 4], [5, 6]]
+        # Where the trainer was late, all was drawn before it asked for its first batch.
+        late = [[0, 1], [2, 3], [4, 5], [6]]
+        assert steps in ([[0], [1, 2], [3, 4], [5, 6]], late)
         losses = by_steps(plain, epoch, steps, model, optimizer)
         assert report.loss == pytest.approx(sum(losses.values()) / 7, rel=1e-4)
         for ours, theirs in zip(system.trainer.model.parameters(), model.parameters(), strict=True):
