@@ -26,6 +26,7 @@ WHOLE = "whole"
 WRAP = 38  # letters of a line of a bar's name
 CUT = 8.0  # times a bar of the longer half, where longer ones are cut off: all are to be seen
 ROOM = 1.7  # of a panel's width, in that of its longest bar: what is said stands behind bars
+BARE = 1.05  # the same where nothing is said
 PARTS = (*PHASES, "overlap", "idle", WHOLE)
 
 
@@ -91,7 +92,8 @@ def _panel(ax: Axes, rows: Sequence[Row], named: Labels, known: Metrics) -> None
             style.failure(ax, y, row["status"], lying=True)
     ax.set_yticks(range(len(rows)), [_label(r, named) for r in rows], fontsize=8)
     ax.set_ylim(len(rows) - 0.4, -0.6)  # the first on top
-    ax.set_xlim(0, top * ROOM)
+    said = any(_caption(r, r["epoch_wall_s"] > top) for r in told) or len(told) < len(rows)
+    ax.set_xlim(0, top * (ROOM if said else BARE))
     ax.tick_params(axis="x", labelsize=8)
     if not told:
         style.nothing(ax, lying=True)

@@ -86,7 +86,7 @@ def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
     figure = breakdown.figure(reader.read(folder))
     (ax,) = figure.axes
     ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
-    assert ends == [7.5] and ax.get_xlim()[1] == pytest.approx(7.5 * 1.7)  # 2 bars, and words
+    assert ends == [7.5] and 7.5 < ax.get_xlim()[1] < 37.5  # two bars, and an arrow
     assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
 
 
@@ -120,6 +120,14 @@ def test_half_of_the_bars_at_least_and_those_not_far_apart_are_drawn_whole(tmp_p
     cut = walls == [1.0, 20.0]
     assert [b.get_width() for b in ax.patches] == ([1.0, 1.0] if cut else walls)
     assert ("the bar goes on" in words[-1]) == cut
+
+
+@pytest.mark.parametrize(("told", "room"), [({"ratio": None}, 1.05), ({"ratio": 2.0}, 1.7)])
+def test_bars_have_the_room_where_nothing_is_said_of_any(tmp_path, told, room):
+    rows = [cell(name, **{**TIMES, **told}) for name in ("baseline", "dgl")]
+    (ax,) = breakdown.figure(reader.read(write(tmp_path, rows, []))).axes
+    assert any(t.get_text() for t in ax.texts) == (told["ratio"] is not None)
+    assert ax.get_xlim()[1] == pytest.approx(4.5 * room)
 
 
 def test_a_doubtful_interval_stretches_no_axis(tmp_path):
