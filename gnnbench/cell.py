@@ -51,6 +51,7 @@ class Cell:
     names the Python environment that the worker runs in, "" the run's own. ``gpus``: of a process;
     several are ranks of a schedule, and the grid refuses them. ``evaluate``: after each epoch the
     model is evaluated over ``sampled`` neighbours (by the fanouts) or ``all``, "" not at all.
+    ``jitter``: a seed by which the first weights differ by float32 rounding, 0 for none.
     """
 
     experiment: str
@@ -72,6 +73,7 @@ class Cell:
     env: str = ""
     evaluate: str = ""
     gpus: int = 1
+    jitter: int = 0
 
     @cached_property  # every look at a sample asks for it
     def id(self) -> str:
@@ -82,7 +84,7 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
-        later = {"env": "", "evaluate": "", "gpus": 1}  # ids are those of runs that knew none
+        later = {"env": "", "evaluate": "", "gpus": 1, "jitter": 0}  # ids are those of runs that knew none
         for name, unsaid in later.items():
             if values[name] == unsaid:
                 del values[name]

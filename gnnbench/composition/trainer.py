@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from gnnbench.stages.schedule.group import Group
 
 
+ROUNDING = 2.0**-23  # relative distance of neighbouring float32 numbers, at most
+
+
 class Trainer:
     """Trains on the blocks of one batch at a time, in a framework; nothing here waits for a GPU.
 
@@ -44,7 +47,10 @@ class Trainer:
             graph.num_classes,
             len(cell.fanouts),
             cell.seed,
-        ).to(job.device)
+        )
+        if cell.jitter:
+            jitter(self.model, cell.jitter)
+        self.model = self.model.to(job.device)
         self._labels = to_device(graph.labels, job.device)
         self._optimizer = Adam(
             self.model.parameters(), lr=cell.learning_rate, capturable=capturable
@@ -209,3 +215,15 @@ class Trainer:
             score = (values * back.to(self._device)).sum()
             found = torch.autograd.grad(score, wanted, allow_unused=True)
         return {id(p): g for p, g in zip(wanted, found, strict=True)}
+
+
+@torch.no_grad()
+def jitter(model: nn.Module, seed: int) -> None:
+    """Change each parameter by a normal relative error of one float32 rounding step.
+
+    Trainings from such weights show how far rounding alone leads a training apart.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        noise = torch.randn(parameter.shape, generator=generator)
+        parameter.mul_(1 + ROUNDING * noise)

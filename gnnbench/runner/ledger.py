@@ -26,11 +26,13 @@ class Ledger:
         self.profiles: dict[str, Record] = {}  # cell id -> rows of a look inside, or an error
         self.probes: defaultdict[str, list[Record]] = defaultdict(list)  # cell id -> probed events
         self.failures: dict[str, Failure] = {}
+        self.retrained: defaultdict[str, list[list[Record]]] = defaultdict(list)  # by cell id
         self.done: dict[str, Record] = {}  # pair id -> why it stopped
         self.rounds_of: dict[str, int] = {}  # pair id -> rounds of each life
         self._secret = ""  # of the run, once something was drawn
         self._lives: defaultdict[str, list[Record]] = defaultdict(list)  # finished, by pair id
         self._good: set[tuple[str, int]] = set()  # (pair id, life) that count
+        self._anew: defaultdict[str, int] = defaultdict(int)  # lives before a retry, by pair id
         for event in read_journal(folder / "events.jsonl"):
             self._apply(event)
         self.samples = read_journal(folder / "samples.jsonl")
@@ -53,6 +55,8 @@ class Ledger:
             self.profiles[event["cell"]] = event["profile"]
         elif kind == "probed" and "median" in event:  # earlier runs noted the least alone
             self.probes[event["cell"]].append(dict(event))
+        elif kind == "retrained":
+            self.retrained[event["cell"]] += event["trainings"]
         elif kind == "failed":
             self.failures.setdefault(event["cell"], Failure(event["status"], event["reason"]))
         elif kind == "done":
@@ -67,6 +71,7 @@ class Ledger:
                 self.done.pop(pair, None)
                 self.rounds_of.pop(pair, None)
                 self._good = {g for g in self._good if g[0] != pair}
+                self._anew[pair] = len(self._lives[pair])
 
     def record(self, kind: str, **fields: Any) -> None:
         """Append an event."""
@@ -113,9 +118,43 @@ class Ledger:
         return [r["doubt"] for pair in self._lives for r in self._lives[pair]
                 if (pair, r["life"]) in lives]  # fmt: skip
 
+    def busy(self) -> Record:
+        """Other programs that used cores while pairs were measured: ``seconds`` that were looked
+        at, and CPU time by name (``cpu_s``)."""
+        found: Record = {"seconds": 0.0, "cpu_s": {}}
+        for one in (r["busy"] for lives in self._lives.values() for r in lives if r.get("busy")):
+            found["seconds"] += one["seconds"]
+            for name, cpu_s in one["cpu_s"].items():
+                found["cpu_s"][name] = found["cpu_s"].get(name, 0.0) + cpu_s
+        return found
+
+    def excesses(self, pair: Pair) -> dict[int, str]:
+        """What differed in the training of this pair's trials, by trial; of those with an excess."""
+        known = self._lives[pair.id]
+        return {r["life"]: r["excess"] for r in known if r.get("excess")}
+
+    def trainings(self, cell: Cell, length: int) -> list[list[Record]]:
+        """Trainings of a cell over different epochs, each of at least ``length`` epochs: of all
+        finished trials and of the retrainings."""
+        found: dict[tuple[int, ...], list[Record]] = {}
+        trials: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
+        finished = {(p, r["life"]) for p, lives in self._lives.items() for r in lives}
+        for s in self.samples:
+            if s["id"] == cell.id and (s["pair"], s["life"]) in finished:
+                trials[(s["pair"], s["life"])].append(s)
+        for training in (*trials.values(), *self.retrained[cell.id]):
+            if len(training) >= length:
+                found.setdefault(tuple(r["epoch"] for r in training[:length]), training[:length])
+        return list(found.values())
+
     def last_life(self, pair: Pair) -> Record | None:
-        """The life finished last, void or not."""
-        return self._lives[pair.id][-1] if self._lives[pair.id] else None
+        """The life finished last, void or not; of those since the comparison began anew."""
+        finished = self._lives[pair.id][self._anew[pair.id] :]
+        return finished[-1] if finished else None
+
+    def void_lives(self, pair: Pair) -> int:
+        """How many lives were void since the comparison began anew."""
+        return sum(bool(r["void"]) for r in self._lives[pair.id][self._anew[pair.id] :])
 
     def finished(self, pair: Pair) -> bool:
         """Whether nothing is left to measure for this pair."""

@@ -12,27 +12,29 @@ from typing import Any, TypeVar
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
-from gnnbench.measure import machine
+from gnnbench.measure import contention, machine
 from gnnbench.measure.throttle import GpuWatch, throttling
-from gnnbench.measure.work import drawn_class, same_updates
-from gnnbench.runner import audit, clocks, gathers, isolation
+from gnnbench.measure.work import drawn_class
+from gnnbench.runner import audit, gathers, isolation, suspects
 from gnnbench.runner.bounds import link_bytes
-from gnnbench.runner.doubt import pair_doubt
+from gnnbench.runner.doubt import busy_round, pair_doubt
 from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
-from gnnbench.runner.losses import losses_fault, trend_fault
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.probing import probe_fault, shared_by_ranks
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
+from gnnbench.runner.retraining import EPOCHS, TrainingCheck
+from gnnbench.runner.training_check import Excess, divergence
 
 T = TypeVar("T")
 # Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
 SETTLE_S = 0.02
-EPOCHS = 2**30  # numbers that an epoch may have
 PROBE_EPOCHS = 3
 PROBES = 3
+SUSPENDED_S = 0.1  # less is the difference between two readings of clocks
+WAITS = ("runner_wait_s", "worker_wait_s", "threads_wait_s")
 COPIED_BYTES = 1 << 32  # at most, to see how fast the link is
 THOROUGH = 4  # after the first life one of so many, nobody knows which
 
@@ -66,7 +68,12 @@ class Life:
     def __post_init__(self) -> None:
         """The first life is looked at whole: all batches of an epoch, its phases one by one."""
         self._spent: dict[str, float] = {}  # s, by what was looked at
-        self.thorough = not self.ledger.lives(self.pair) or secrets.randbelow(THOROUGH) == 0
+        self._last = self.ledger.last_life(self.pair)
+        self._suspects: dict[str, suspects.Suspect] = {}  # by cell id
+        repeats = bool(self._last and self._last.get("suspects"))
+        first = not self.ledger.lives(self.pair)
+        self.thorough = first or repeats or secrets.randbelow(THOROUGH) == 0
+        self._programs = contention.Programs()
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
         """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
@@ -99,16 +106,47 @@ class Life:
         finally:
             for _, worker in workers:
                 worker.kill()
-        last = self.ledger.last_life(self.pair)
-        threads = max(machine.resolve_threads(c.threads) for c in cells)
-        doubt = pair_doubt(self._samples(), max(machine.usable_cores() - threads, 0))
+        excess = self._training_excess()
+        doubt = self._doubt(cells)
+        if excess is not None:
+            doubt = f"{excess.text}; correct systems rarely differ as much"
         self.ledger.record(
             "life", pair=self.pair.id, life=self.number, start_s=start_s,
             seconds=time.monotonic() - began, looks_s=self._spent, rounds=count, doubt=doubt,
-            void=bool(doubt) and self.measure.rule.gives_verdicts
-            and not (last is not None and last["void"]),
+            void=excess is not None or self._is_void(doubt),
+            excess=excess.quantity if excess else "",
+            suspects={ident: found.kind for ident, found in self._suspects.items()},
+            busy={"seconds": self._programs.seconds, "cpu_s": self._programs.used},
             load=machine.load(), gpus=machine.gpus(),
         )  # fmt: skip
+
+    def _doubt(self, cells: list[Cell]) -> str:
+        """Why this pair should not count: what disturbed it, and what looks wrong in its times."""
+        mine = [
+            s
+            for s in self.ledger.samples
+            if s["pair"] == self.pair.id and s["life"] == self.number and s["warmup"]
+        ]
+        found = [pair_doubt(self._samples(), self._free_cores(cells), mine)]
+        found += [
+            f"'{c.who}': {self._suspects[c.id].text}" for c in cells if c.id in self._suspects
+        ]
+        return "; ".join(filter(None, found))
+
+    def _free_cores(self, cells: list[Cell]) -> int:
+        threads = max(machine.resolve_threads(c.threads) for c in cells)
+        return max(machine.usable_cores() - threads, 0)
+
+    def _is_void(self, doubt: str) -> bool:
+        """Whether the pair is to be measured again: no more than a few times."""
+        if self.ledger.void_lives(self.pair) >= suspects.most_void(
+            self.measure.rule.looks, bool(self.pair.system.replica)
+        ):
+            return False
+        twice = self._last is not None and self._last["void"]
+        return bool(self._suspects) or (
+            bool(doubt) and self.measure.rule.gives_verdicts and not twice
+        )
 
     def _samples(self) -> list[Record]:
         return [
@@ -224,10 +262,13 @@ class Life:
             changed = self._isolation_doubt(workers)
             before = [w.cpu_seconds() for w in idle]
             own, busy = worker.cpu_seconds(), machine.busy_seconds()
+            stolen, slept = contention.stolen_seconds(), contention.suspended_seconds()
             start = time.monotonic()
             timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
             block_s = time.monotonic() - start
             own, busy = worker.cpu_seconds() - own, machine.busy_seconds() - busy
+            stolen = contention.stolen_seconds() - stolen
+            slept = contention.suspended_seconds() - slept
             idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
             where: dict[str, Any] = {
                 "life": self.number,
@@ -241,7 +282,12 @@ class Life:
                 **worker.rest.taken(),
                 "cpu_s": own,
                 "foreign_cpu_s": busy - idle_s - own,
+                "stolen_s": stolen,
+                "suspended_s": slept if slept > SUSPENDED_S else 0.0,
+                "stopped_s": worker.take_stopped_s(),
+                **{key: timing[key] for key in WAITS},
             }
+            self._count_programs(where, cell)
             if cell.device == "cuda":
                 now = self.gpu.read()
                 where |= {k: (now or {}).get(k) for k in ("sm_clock_mhz", "power_w")}
@@ -304,12 +350,12 @@ class Life:
         with self._told("probe"):
             for cell, worker in workers:
                 samples = by_cell[cell.id]
-                fault = clocks.parent_fault(samples)
-                fault = fault or clocks.quiet_fault(samples) or audit.loss_fault(samples)
-                if not fault and self.thorough:
-                    fault = self._probe(cell, worker, samples)
-                if fault:
+                if fault := audit.loss_fault(samples):
                     self._fail(cell, Failure("incorrect", fault))
+                if (found := suspects.of_clocks(samples)) is not None:
+                    self._suspect(cell, found)
+                elif self.thorough:
+                    self._probe(cell, worker, samples)
         with self._told("recheck"):
             brief = not self.thorough
             again = self._untimed(workers, "recheck", epoch=secrets.randbelow(EPOCHS), brief=brief)
@@ -320,34 +366,52 @@ class Life:
         if self.pair.reference is not None:
             cells = (self.pair.reference, self.pair.system)
             checks = [self.ledger.reports[c.id]["check"] for c in cells]
-            work = drawn_class(*checks)
             rounds = list(zip(*(by_cell[c.id] for c in cells), strict=True))
-            ours, theirs = (self.ledger.life(self.pair, c, self.number) for c in cells)
-            reordered = any(check["details"].get("order_window", 1) > 1 for check in checks)
-            fault = audit.edges_fault(rounds, work)
-            followed = bool(self.pair.system.evaluate)
-            # Other updates lead elsewhere: there is nothing to hold such losses against.
-            if same_updates(*checks):
-                fault = fault or losses_fault(ours, theirs, work, reordered, followed)
-                fault = fault or trend_fault(self._lives(), work, reordered, followed)
-            if fault:
+            if fault := audit.edges_fault(rounds, drawn_class(*checks)):
                 self._fail(self.pair.system, Failure("incorrect", fault))
 
-    def _lives(self) -> list[tuple[list[Record], list[Record]]]:
-        """Samples of the reference and of the system: of all lives that count, this one last."""
-        assert self.pair.reference is not None
-        pair, one, other = self.pair, self.pair.reference, self.pair.system
-        numbers = [*(r["life"] for r in self.ledger.lives(pair)), self.number]
-        return [(self.ledger.life(pair, one, n), self.ledger.life(pair, other, n)) for n in numbers]
+    def _training_excess(self) -> Excess | None:
+        """What both sides' training differs by, if correct systems do not differ by as much.
 
-    def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> str:
+        Raises ``CellFailed`` where an earlier trial had the same excess, and where the training of
+        the reference, or of a system alone, diverged.
+        """
+        first = self.pair.reference or self.pair.system
+        if diverged := divergence(self.ledger.life(self.pair, first, self.number)):
+            self._fail(first, Failure("unstable", diverged))
+        if self.pair.reference is None:
+            return None
+        check = TrainingCheck(self.pair, self.ledger, self.measure, self.keeper, self.step)
+        if fault := check.fault(self.number):
+            self._fail(self.pair.system, Failure("incorrect", fault))
+        with self._told("training"):
+            found = check.excess(self.number)
+        if found is not None and found.quantity in self.ledger.excesses(self.pair).values():
+            self._fail(self.pair.system, Failure("incorrect", f"again in {found.text}"))
+        return found
+
+    def _suspect(self, cell: Cell, found: suspects.Suspect) -> None:
+        """Note what looks wrong in a cell's times, or fail the cell where it is confirmed."""
+        cells = [c for c in (self.pair.reference, self.pair.system) if c is not None]
+        samples = self.ledger.life(self.pair, cell, self.number)
+        if fault := suspects.confirmed(found, cell, self._last, samples, self._free_cores(cells)):
+            self._fail(cell, Failure("incorrect", fault))
+        self._suspects[cell.id] = found
+
+    def _count_programs(self, where: Record, cell: Cell) -> None:
+        """Note which other programs were busy, where any were: a look at all takes a while."""
+        if busy_round(where, self._free_cores([cell])):
+            self._programs.add()
+
+    def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
         """The phases one by one, and again where one looks wrong: it may be other programs."""
         times: dict[str, list[float]] = {}
         for _ in range(PROBES):
             epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
             answer = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))  # type: ignore[misc]
             if fault := answer["reason"]:
-                return f"when its phases were run one by one: {fault}"
+                fault = f"when its phases were run one by one: {fault}"
+                self._fail(cell, Failure("incorrect", fault))
             for phase, found in answer["alone"].items():
                 times.setdefault(phase, []).extend(found)
             # On a busy machine a batch may take many times as long, and never less.
@@ -359,7 +423,8 @@ class Life:
             "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
             cores=machine.usable_cores(), copied=self._copied(cell, worker, samples),
         )  # fmt: skip
-        return fault
+        if fault:
+            self._suspect(cell, suspects.Suspect(suspects.PROBE, fault))
 
     def _copied(
         self, cell: Cell, worker: WorkerProcess, samples: list[Record]

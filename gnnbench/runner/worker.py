@@ -12,6 +12,7 @@ which is the worker's log.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import resource
@@ -63,6 +64,10 @@ class Worker:
         ``open_s`` counts from the start of the process, without ``import_s``, the import of a
         framework (``gnnbench.runner.start.FRAMEWORKS``).
         """
+        if self.system is not None:  # a process may train the same cell several times
+            self.system.close()
+            self.system = None
+            gc.collect()
         hold_garbage()
         from gnnbench.composition.find import find
         from gnnbench.stages.find import begin

@@ -18,7 +18,8 @@ STATUSES = {
     "missing_data": "the dataset is not there, or is damaged; `reason` has the way to get it",
     "incorrect": "the correctness gate failed; takes part in no ratio",
     "unstable": "measured, but the interval is wider than unstable_half_width, or a pair was in "
-    "doubt (other programs ran, the GPU was throttled) and was so again; takes part in no ratio",
+    "doubt (other programs ran, the GPU was throttled) and was so again, or the training diverged; "
+    "its ratio has no verdict",
 }
 WORK_CLASSES = {
     "identical": "the same sampled edges as the reference (equal digests)",
