@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gnnbench.data.importers.common import ImportOptions, checked_edges
+from gnnbench.data.importers.matrix import by_entries, by_rows
 from gnnbench.data.importers.named import NamedArrays
+from gnnbench.data.importers.node_values import int64_ids
 from gnnbench.data.store.csc import EdgeChunks, csc_edges, index_dtype, same_both_ways
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
@@ -53,7 +55,7 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
                 f"edge_index has shape {header.shape} in {arrays.path}, [2, num_edges] is "
                 "expected: sources, then targets; correct it"
             )
-        both = arrays.array("edge_index")
+        both = int64_ids(arrays.array("edge_index"), arrays.told("edge_index"))
         found = EdgeArrays("sources", ends=(both[0], both[1]), used={"edge_index"})
     elif ends := next((e for e in _ENDS if e[0] in arrays and e[1] in arrays), None):
         found = EdgeArrays("sources", ends=_pair(arrays, *ends), used={*ends})
@@ -91,31 +93,40 @@ def _scipy(arrays: NamedArrays) -> EdgeArrays:
             f"the matrix in {arrays.path} is {shape[0]} x {shape[1]}, a graph's is square; "
             "give its adjacency matrix"
         )
-    found = EdgeArrays("", int(shape[0]), used={"data", "shape"})
+    size, what = (int(shape[0]), int(shape[1])), f"the matrix in {arrays.path}"
+    data = arrays.array("data")
+    used = {"data", "shape"}
     if kind in ("csr", "csc"):
-        found.indptr = arrays.integers("indptr", found.num_nodes + 1)
-        found.indices = arrays.integers("indices")
-        found.by_column = kind == "csc"
-        found.used.update(("indptr", "indices"))
+        indptr = arrays.integers("indptr", size[0] + 1)
+        matrix = by_rows(indptr, arrays.integers("indices"), data, size, what)
+        used.update(("indptr", "indices"))
     elif kind == "coo":
         if "row" not in arrays and "coords" in arrays:  # of scipy's arrays, not its matrices
-            coords = arrays.array("coords")
-            found.ends = (coords[0], coords[1])
-            found.used.add("coords")
+            ends = _coords(arrays)
+            used.add("coords")
         else:
-            found.ends = _pair(arrays, "row", "col")
-            found.used.update(("row", "col"))
+            ends = _pair(arrays, "row", "col")
+            used.update(("row", "col"))
+        matrix = by_entries(*ends, data, size, what)
     else:
         raise DataError(
             f"{arrays.path} is a matrix in scipy's format {kind}; save its .tocsr() instead"
         )
-    data = arrays.array("data")
-    if data.dtype.kind == "b" or (data == 1).all():
-        found.notes.append("the matrix holds ones alone: edges have no weights")
-    else:
-        found.weights = data
-        _check_weights(found, arrays.told("data"))
+    found = EdgeArrays("", size[0], indptr=matrix.indptr, indices=matrix.indices, used=used)
+    found.by_column = kind == "csc"
+    found.weights = matrix.values
+    found.notes += matrix.notes
     return found
+
+
+def _coords(arrays: NamedArrays) -> tuple[np.ndarray, np.ndarray]:
+    coords = arrays.array("coords")
+    if coords.ndim != 2 or len(coords) != 2:
+        raise DataError(
+            f"{arrays.told('coords')} has shape {coords.shape}, [2, entries] is expected; "
+            "correct the file"
+        )
+    return coords[0], coords[1]
 
 
 def _check_weights(edges: EdgeArrays, what: str) -> None:

@@ -6,31 +6,21 @@ files of DGL, text. Nothing is unpickled but what torch calls weights, and PyG's
 
 from __future__ import annotations
 
-import pickle
 import struct
-import zipfile
-from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnnbench.data.importers.edge_arrays import WEIGHTS
-from gnnbench.data.importers.named import HeldArrays, NamedArrays, as_array
+from gnnbench.data.importers.named import HeldArrays, NamedArrays
 from gnnbench.data.importers.nodes import FEATURES, LABELS, SPLIT
 from gnnbench.data.importers.rawfile import NpzFile, reading
-from gnnbench.errors import DataError, MissingError, UsageError
+from gnnbench.data.importers.tensors import held_arrays
+from gnnbench.data.importers.torchfile import TORCH, graph_file, node_file
+from gnnbench.errors import DataError, UsageError
 
-_TORCH = (".pt", ".pth")
 _PICKLED = (".pkl", ".pickle")
-# What PyG's Data is made of.
-_DATA = {
-    "torch_geometric.data.data.Data",
-    "torch_geometric.data.data.DataEdgeAttr",
-    "torch_geometric.data.data.DataTensorAttr",
-    "torch_geometric.data.storage.GlobalStorage",
-}
 _DGL = struct.pack("<Q", 0xDD2E4FF046B4A13F)  # the first bytes of what dgl.save_graphs writes
 
 
@@ -44,8 +34,8 @@ def graph_arrays(path: Path) -> NamedArrays | None:
         return NpzFile(path)
     if path.suffix == ".npy":
         return HeldArrays(path, {"edge_index": _npy(path)})
-    if path.suffix in _TORCH:
-        return HeldArrays(path, torch_arrays(path))
+    if path.suffix in TORCH:
+        return graph_file(path)
     if path.suffix in _PICKLED:
         raise UsageError(
             f"{path} holds pickled objects, which gnnbench never loads; load it in Python and "
@@ -53,7 +43,7 @@ def graph_arrays(path: Path) -> NamedArrays | None:
         )
     with reading(path), path.open("rb") as file:
         is_dgl = file.read(len(_DGL)) == _DGL
-    return HeldArrays(path, _dgl_file(path)) if is_dgl else None
+    return held_arrays(path, _dgl_file(path)) if is_dgl else None
 
 
 def _npy(path: Path) -> np.ndarray:
@@ -61,85 +51,7 @@ def _npy(path: Path) -> np.ndarray:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
-def torch_arrays(path: Path) -> dict[str, np.ndarray]:
-    """The tensors of what ``torch.save`` wrote, by name."""
-    value = _torch_load(path)
-    if isinstance(value, list | tuple) and value and hasattr(value[0], "keys"):
-        # What PyG's InMemoryDataset saves: a graph, and where several begin.
-        if len(value) > 1 and value[1]:
-            raise DataError(f"{path} holds several graphs; save the one to train on by itself")
-        value = value[0]
-    if hasattr(value, "to_dict"):
-        value = {**value.to_dict(), "num_nodes": value.num_nodes}
-    if isinstance(value, Mapping):
-        return tensors_by_name(value)
-    if hasattr(value, "detach"):
-        return tensors_by_name({"adj" if _is_sparse(value) else "edge_index": value})
-    raise DataError(
-        f"{path} holds a {type(value).__name__}; give a tensor edge_index, a dict of tensors or "
-        "PyG's Data"
-    )
-
-
-def _torch_load(path: Path) -> Any:
-    import torch
-
-    zipped = zipfile.is_zipfile(path)
-
-    def load(classes: list[Any]) -> Any:
-        with reading(path), torch.serialization.safe_globals(classes):
-            return torch.load(path, map_location="cpu", weights_only=True, mmap=zipped or None)
-
-    try:
-        return load([])
-    except pickle.UnpicklingError:
-        names = torch.serialization.get_unsafe_globals_in_checkpoint(path) if zipped else []
-    if not names:
-        raise DataError(f"{path} is truncated, damaged or no file of torch; get it again")
-    if others := sorted(set(names) - _DATA):
-        raise UsageError(
-            f"{path} holds pickled objects ({others[0]}), which gnnbench never loads; save a dict "
-            "of tensors (torch.save(data.to_dict(), ...)), or call from_pyg or from_dgl of "
-            "gnnbench.data.importers.objects in Python"
-        )
-    try:
-        return load(
-            [getattr(import_module(m), c) for m, _, c in (n.rpartition(".") for n in _DATA)]
-        )
-    except ImportError:
-        raise MissingError(
-            f"{path} holds PyG's Data and PyG is not installed; pip install torch-geometric"
-        ) from None
-
-
-def _is_sparse(value: Any) -> bool:
-    return hasattr(value, "layout") and str(value.layout) != "torch.strided"
-
-
-def tensors_by_name(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Tensors, arrays and single values of a mapping as arrays; what is none of these is left out.
-
-    A sparse matrix under ``adj`` or ``adj_t`` becomes its entries ``row`` and ``col`` and, unless
-    they are all 1, their ``weights``; rows of ``adj_t`` are targets, as PyG has it.
-    """
-    found: dict[str, np.ndarray] = {}
-    for key, value in values.items():
-        if key in ("adj", "adj_t") and _is_sparse(value):
-            matrix = value.detach().cpu().to_sparse_coo().coalesce()
-            found["row"], found["col"] = (ids.numpy() for ids in matrix.indices())
-            if not bool((matrix.values() == 1).all()):
-                found["weights"] = as_array(matrix.values())
-            found["num_nodes"] = np.asarray(max(matrix.shape))
-            if key == "adj_t":
-                found["rows"] = np.asarray("targets")
-        elif hasattr(value, "detach") or isinstance(value, np.ndarray | np.generic):
-            found[key] = as_array(value)
-        elif isinstance(value, int | float | str):
-            found[key] = np.asarray(value)
-    return found
-
-
-def _dgl_file(path: Path) -> dict[str, np.ndarray]:
+def _dgl_file(path: Path) -> dict[str, Any]:
     from gnnbench.foreign.dgl_import import require_dgl
 
     dgl = require_dgl()
@@ -154,7 +66,8 @@ def _dgl_file(path: Path) -> dict[str, np.ndarray]:
 
 
 def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") -> dict[str, Any]:
-    """Edges and data of a homogeneous DGL graph, by name; data of other edges as ``edata NAME``.
+    """Edges and data of a homogeneous DGL graph, as tensors by name; other data of edges as
+    ``edata NAME``. Parallel edges are kept.
 
     ``features``, ``labels`` and ``weights`` name what is none of the usual keys. Raises
     ``UsageError`` for another kind of graph or a key that is not there.
@@ -181,7 +94,7 @@ def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") 
             if (kind, key) not in chosen and not key.startswith("_"):
                 plain = kind == "ndata" and key not in found
                 found[key if plain else f"{kind} {key}"] = table[key]
-    return tensors_by_name(found)
+    return found
 
 
 def node_arrays(path: Path, role: str) -> NamedArrays:
@@ -200,10 +113,8 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
         arrays: NamedArrays = NpzFile(path)
     elif path.suffix == ".npy":
         arrays = HeldArrays(path, {role: _npy(path)})
-    elif path.suffix in _TORCH:
-        value = _torch_load(path)
-        value = value if isinstance(value, Mapping) else {role: value}
-        arrays = HeldArrays(path, tensors_by_name(value))
+    elif path.suffix in TORCH:
+        arrays = node_file(path, role)
     else:
         arrays = HeldArrays(path, {role: _text(path, role)})
     if role == "split":

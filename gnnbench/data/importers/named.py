@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gnnbench.data.importers.node_values import int64_ids
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.errors import DataError
 
@@ -25,14 +27,20 @@ class ArrayHeader:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
 
 class NamedArrays(ABC):
-    """Arrays by name; ``path`` is told in errors. Use as a context manager."""
+    """Arrays by name; errors name ``path``. Use as a context manager.
+
+    ``notes`` are sentences for the import report, ``dropped`` the names of values of the source
+    that are no arrays.
+    """
 
     path: Path
     keys: set[str]
+    notes: tuple[str, ...] = ()
+    dropped: frozenset[str] = frozenset()
 
     def __enter__(self) -> NamedArrays:
         return self
@@ -82,7 +90,10 @@ class NamedArrays(ABC):
             yield piece.astype(np.float32) if piece.dtype.kind == "b" else piece
 
     def integers(self, key: str, length: int | None = None) -> np.ndarray:
-        """A one-dimensional integer array (of a given length). Raises ``DataError`` otherwise."""
+        """A one-dimensional array of integers (of a given length) as int32 or int64.
+
+        Raises ``DataError`` for another type or shape and for a value beyond int64.
+        """
         header = self.header(key)
         if header.dtype.kind not in "iu" or len(header.shape) != 1:
             raise DataError(
@@ -94,24 +105,46 @@ class NamedArrays(ABC):
                 f"{self.told(key)} has {header.shape[0]} entries, {length} are expected; "
                 "correct the file"
             )
-        return self.array(key)
+        return int64_ids(self.array(key), self.told(key))
 
     def scalar(self, key: str, default: Any = None) -> Any:
         """A number or a text stored as an array of one element."""
         if key not in self.keys:
             return default
-        values = self.array(key)
-        if values.size != 1:
+        if self.header(key).size != 1:
             raise DataError(f"{self.told(key)} must be a single value; correct the file")
-        value = values.reshape(()).item()
+        value = self.array(key).reshape(()).item()
         return value.decode("ascii", "replace") if isinstance(value, bytes) else value
+
+    def count(self, key: str) -> int | None:
+        """A single whole number from 0 up; None where there is no such array.
+
+        Raises ``DataError`` for any other value: a fraction, NaN, a text, a date ...
+        """
+        if key not in self.keys:
+            return None
+        value = self.scalar(key)
+        plain = self.header(key).dtype.kind not in "bmM" and isinstance(value, int | float)
+        if not plain or not 0 <= value < 1 << 63 or value != int(value):  # NaN fails the second
+            raise DataError(
+                f"{self.told(key)} is {repr(value)[:40]}, a whole number from 0 up is expected; "
+                "correct it"
+            )
+        return int(value)
 
 
 class HeldArrays(NamedArrays):
     """Arrays in memory, or mapped."""
 
-    def __init__(self, path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        arrays: Mapping[str, np.ndarray],
+        notes: Iterable[str] = (),
+        dropped: Iterable[str] = (),
+    ) -> None:
         self.path, self._arrays, self.keys = path, arrays, set(arrays)
+        self.notes, self.dropped = tuple(notes), frozenset(dropped)
 
     def header(self, key: str) -> ArrayHeader:
         """Shape and type of an array."""
@@ -139,15 +172,3 @@ class NodeArrays:
     features: NamedArrays | None = None
     labels: NamedArrays | None = None
     split: NamedArrays | None = None
-
-
-def as_array(values: Any) -> np.ndarray:
-    """A tensor of any device and layout, or anything else, as a numpy array."""
-    if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        if str(values.layout) != "torch.strided":
-            values = values.to_dense()
-        if values.dtype.is_floating_point and values.element_size() < 4:
-            values = values.float()  # numpy has no bfloat16
-        values = values.numpy()
-    return np.asarray(values)

@@ -14,6 +14,7 @@ from gnnbench.data.importers.common import (
     write_splits,
 )
 from gnnbench.data.importers.named import NamedArrays, NodeArrays
+from gnnbench.data.importers.node_values import class_numbers, looks_like_mask, split_mask
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -98,19 +99,15 @@ class NodeSources:
     def _part(self, arrays: NamedArrays, key: str, num_nodes: int) -> np.ndarray:
         if not key:
             return np.empty(0, np.int64)
-        if not key.endswith("_mask") and arrays.header(key).dtype.kind != "b":
-            return arrays.integers(key)
         flags = arrays.array(key)
+        named = key.endswith("_mask") or flags.dtype.kind == "b"
+        if not named and (key.endswith("_idx") or not looks_like_mask(flags, num_nodes)):
+            return arrays.integers(key)
         if flags.ndim == 2:
             flags = flags[:, 0]
             if not any("several splits" in note for note in self.notes):
                 self.notes.append("the first of several splits")
-        if flags.shape != (num_nodes,) or flags.dtype.kind not in "biu":
-            raise DataError(
-                f"{arrays.told(key)}, a split mask, has type {flags.dtype} and shape "
-                f"{flags.shape}, booleans [{num_nodes}] are expected; correct it"
-            )
-        return np.flatnonzero(flags)
+        return split_mask(flags, num_nodes, arrays.told(key))
 
     def _features(self, out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:
         arrays = self.features
@@ -133,7 +130,7 @@ class NodeSources:
             out.write("features", "float32", header.shape, arrays.rows(key))
         elif kind == "csr":
             self._use(arrays, *_SPARSE)
-            width = int(arrays.scalar("feat_dim", 0))
+            width = arrays.count("feat_dim") or 0
             columns = arrays.integers("feat_indices")
             starts = arrays.integers("feat_indptr", num_nodes + 1)
             width = width or int(columns.max(initial=-1)) + 1
@@ -148,24 +145,3 @@ class NodeSources:
                 "correct the file"
             )
         return "source"
-
-
-def class_numbers(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
-    """Labels as int64 ``[num_nodes]``, NaN as -1. Raises ``DataError`` for other than classes."""
-    y = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-    if y.ndim != 1:
-        raise DataError(
-            f"{what} has shape {y.shape}, one class a node is expected; choose one of several "
-            "(multi-label graphs are not trained on)"
-        )
-    if len(y) != num_nodes:
-        raise DataError(
-            f"{what} has {len(y)} entries, {num_nodes} are expected; correct the file or the graph"
-        )
-    if y.dtype.kind == "f":
-        y = np.where(np.isnan(y), -1, y)
-        if (y != np.floor(y)).any():
-            raise DataError(f"{what} has values that are not class numbers; correct them")
-    elif y.dtype.kind not in "iub":
-        raise DataError(f"{what} has type {y.dtype}, integers are expected; correct it")
-    return y.astype(np.int64)

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.edge_arrays import EdgeArrays, find_edges, write_edges
 from gnnbench.data.importers.named import NamedArrays, NodeArrays
+from gnnbench.data.importers.node_values import MAX_CLASSES
 from gnnbench.data.importers.nodes import FEATURES, NodeSources
 from gnnbench.data.importers.rawfile import NpzFile
 from gnnbench.data.store.writer import GraphWriter
@@ -57,10 +58,10 @@ def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions)
     nodes = NodeSources(arrays, options.given)
     num_nodes = _num_nodes(edges, arrays, nodes.num_nodes, options)
     write_edges(out, edges, num_nodes, options, arrays)
-    classes = int(arrays.scalar("num_classes", 0)) or options.num_classes
+    classes = _num_classes(arrays) or options.num_classes
     about = nodes.write(out, num_nodes, replace(options, num_classes=classes))
     about["split"] = str(arrays.scalar("split_origin", "")) or about["split"]
-    notes = [str(arrays.scalar("note", "")).strip(), *edges.notes, *nodes.notes]
+    notes = [str(arrays.scalar("note", "")).strip(), *arrays.notes, *edges.notes, *nodes.notes]
     if left := _left(arrays, edges.used | nodes.used):
         notes.append(f"not kept: {', '.join(left)}")
     return {
@@ -93,8 +94,8 @@ def counts(arrays: NamedArrays) -> Counts:
     nodes = NodeSources(arrays, NodeArrays()).num_nodes
     if "indptr" in arrays:
         nodes = max(arrays.header("indptr").size - 1, 0)
-    nodes = int(arrays.scalar("num_nodes", 0)) or nodes
-    width = int(arrays.scalar("feat_dim", 0))
+    nodes = arrays.count("num_nodes") or nodes
+    width = arrays.count("feat_dim") or 0
     if (key := arrays.first(FEATURES)) and len(shape := arrays.header(key).shape) == 2:
         width = shape[1]
     train = arrays.header("train_idx").size if "train_idx" in arrays else 0
@@ -105,9 +106,9 @@ def counts(arrays: NamedArrays) -> Counts:
 
 def _num_nodes(edges: EdgeArrays, arrays: NamedArrays, rows: int, options: ImportOptions) -> int:
     """Number of nodes, by what is asked or stated, by the nodes' rows or by the largest id."""
-    stated = arrays.scalar("num_nodes")
-    asked = options.num_nodes or int(stated or 0)
-    if stated is not None and int(stated) < 1:
+    stated = arrays.count("num_nodes")
+    asked = options.num_nodes or stated or 0
+    if stated is not None and stated < 1:
         raise DataError(f"the graph in {arrays.path} has no nodes; give one that has")
     if edges.num_nodes:  # a matrix has its own
         if asked not in (0, edges.num_nodes):
@@ -123,6 +124,17 @@ def _num_nodes(edges: EdgeArrays, arrays: NamedArrays, rows: int, options: Impor
     return found
 
 
+def _num_classes(arrays: NamedArrays) -> int:
+    """The stated number of classes; 0 where there is none."""
+    classes = arrays.count("num_classes") or 0
+    if classes > MAX_CLASSES:
+        raise DataError(
+            f"{arrays.told('num_classes')} is {classes}, {MAX_CLASSES} at most are possible; "
+            "correct it"
+        )
+    return classes
+
+
 def _left(arrays: NamedArrays, used: set[str]) -> list[str]:
     """Names of the arrays, single values apart, that nothing was read of."""
 
@@ -132,4 +144,4 @@ def _left(arrays: NamedArrays, used: set[str]) -> list[str]:
         except DataError:  # of pickled objects, say
             return True
 
-    return sorted(key for key in arrays.keys - used if is_array(key))
+    return sorted({*arrays.dropped, *(key for key in arrays.keys - used if is_array(key))})

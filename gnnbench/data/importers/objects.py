@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 
 from gnnbench.data.importers.common import ImportOptions
-from gnnbench.data.importers.formats import dgl_arrays, tensors_by_name
+from gnnbench.data.importers.formats import dgl_arrays
 from gnnbench.data.importers.imported import SYMMETRIC, check_options, store_object
-from gnnbench.data.importers.named import HeldArrays, NodeArrays, as_array
+from gnnbench.data.importers.named import HeldArrays, NodeArrays
 from gnnbench.data.importers.nodes import SPLIT
 from gnnbench.data.importers.npz import import_arrays
+from gnnbench.data.importers.tensors import as_array, held_arrays, is_sparse
+from gnnbench.data.importers.torchfile import data_values
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import UsageError
 
@@ -56,14 +58,13 @@ def from_pyg(
     ``path`` is used by its path. Raises ``UsageError`` for an object of another kind or a name that
     is taken (``replace``: a graph of that name is replaced), ``DataError`` for a malformed graph.
     """
-    edge_index = getattr(data, "edge_index", None)
-    if edge_index is None or hasattr(data, "edge_types"):
+    given = getattr(data, "edge_index", None) is not None or is_sparse(getattr(data, "adj_t", None))
+    if not given or hasattr(data, "edge_types"):
         raise UsageError(
             f"a {type(data).__name__} without one edge_index cannot be stored; give a homogeneous "
-            "torch_geometric.data.Data (see to_homogeneous, and adj_t.coo() for a SparseTensor)"
+            "torch_geometric.data.Data (see to_homogeneous)"
         )
-    held = data.to_dict() if hasattr(data, "to_dict") else vars(data)
-    arrays = tensors_by_name({**held, "num_nodes": int(data.num_nodes or 0)})
+    arrays = data_values(data) if hasattr(data, "to_dict") else vars(data)
     options = _options(name, seed, feature_dim, num_classes, train_fraction, symmetric, split)
     return _store("PyG Data", arrays, options, path, replace, root)
 
@@ -118,23 +119,27 @@ def _given(split: Mapping[str, Any] | None) -> HeldArrays | None:
     if split is None:
         return None
     if unknown := set(split) - {name for names in SPLIT for name in names}:
-        raise UsageError(f"a split has train, val (or valid) and test, not {min(unknown)!r}")
+        wrong = min(map(repr, unknown))
+        raise UsageError(f"a split has train, val (or valid) and test, not {wrong}")
     parts = {names[0]: next((split[n] for n in names if n in split), None) for names in SPLIT}
     empty = np.empty(0, np.int64)
-    arrays = {k: empty if p is None else as_array(p).reshape(-1) for k, p in parts.items()}
+    arrays = {
+        k: empty if p is None else as_array(p, f"'{k}' of the split").reshape(-1)
+        for k, p in parts.items()
+    }
     return HeldArrays(Path("split"), arrays)
 
 
 def _store(
     kind: str,
-    arrays: Mapping[str, np.ndarray],
+    values: Mapping[Any, Any],
     options: ImportOptions,
     path: str | Path | None,
     replace: bool,
     root: str | Path | None,
 ) -> Path:
     def load(out: GraphWriter) -> dict[str, Any]:
-        about = import_arrays(HeldArrays(Path(kind), arrays), out, options)
+        about = import_arrays(held_arrays(Path(kind), values), out, options)
         source = f"{kind} '{options.name}'"
         return {**about, "source": source, "loader": kind.split()[0].lower(), "seed": options.seed}
 
