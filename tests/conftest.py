@@ -29,6 +29,8 @@ LONG = tuple(
 # As in workers, and for the same reason: threads of two processes share the cores.
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "GOMP_SPINCOUNT": "0"}
 
+os.environ["GNNBENCH_NO_WAIT"] = "1"
+
 # Else each of hundreds of processes compiles all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -130,7 +130,7 @@ def carry_out(
                 done.append(step)
                 continue
             observer.note(f"{step.run}: {step.state}")
-            outcome = campaign.run(step.request, observer, keeper)
+            outcome = campaign.run(replace(step.request, wait=True), observer, keeper)
             draw(outcome.folder, step.request.experiment.figures)
             done.append(step.finished(outcome.folder, outcome.rows, outcome.exit_code))
     return done

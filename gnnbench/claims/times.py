@@ -89,6 +89,8 @@ def _couple(opened: Opened, first: Row, second: Row) -> Row | None:
 def _doubt(row: Row) -> str:
     if row.get("doubtful"):
         return str(row["doubtful"])
+    if row.get("status") == "unstable":
+        return str(row["reason"])
     few = (row["pairs"] or 0) < MIN_PAIRS
     return f"fewer than {MIN_PAIRS} pairs of fresh processes" if few else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,6 +83,14 @@ def run(
             "--keep-going/--fail-fast", help="Go on after a failed cell, or stop at the first."
         ),
     ] = True,
+    no_wait: Annotated[
+        bool,
+        typer.Option(
+            "--no-wait",
+            help="Begin at once on a busy machine, instead of waiting up to a minute (10 s for a"
+            " profile without verdicts). GNNBENCH_NO_WAIT=1 does the same for every command.",
+        ),
+    ] = False,
     show_different: Annotated[
         bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
     ] = False,
@@ -123,7 +132,7 @@ def run(
         for note in request.plan.notes:
             display.note(note)
         try:
-            outcome = campaign.run(request, display)
+            outcome = campaign.run(replace(request, wait=not no_wait), display)
         except campaign.Interrupted as stopped:
             raise Stop(
                 f"interrupted; what is finished is in '{stopped.folder}', go on by giving the same"

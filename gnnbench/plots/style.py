@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gnnbench.results.doubts import in_doubt
 from gnnbench.results.labels import Labels, axis_value
 from gnnbench.results.reader import Run
 
@@ -106,11 +107,6 @@ def _renamed(rows: Sequence[Row], short: Mapping[str, str]) -> list[Row]:
 
 def _tail(path: str, parts: int) -> str:
     return "/".join(path.split("/")[-parts:])
-
-
-def in_doubt(row: Row) -> bool:
-    """Whether a time is not to be trusted: a row in doubt, or one that never became steady."""
-    return bool(row.get("doubtful")) or row.get("status") == "unstable"
 
 
 def doubt(row: Row) -> str:

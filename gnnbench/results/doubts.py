@@ -1,12 +1,19 @@
-"""Doubts told once: rows whose reasons differ in numbers alone share a sentence."""
+"""Doubts of rows, and one sentence for all rows whose doubts differ in numbers alone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
+DOUBT = "(?)"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HOLE = "\0"  # where a number stood; in no text of ours
+
+
+def in_doubt(row: Mapping[str, Any]) -> bool:
+    """Whether a row's times and ratio are not to be trusted: in doubt, or never steady."""
+    return bool(row.get("doubtful")) or row.get("status") == "unstable"
 
 
 def told_once(doubts: Mapping[str, str]) -> list[str]:

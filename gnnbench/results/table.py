@@ -7,7 +7,7 @@ from typing import Any
 
 from gnnbench.cell import PHASES, Until
 from gnnbench.results import metrics as m
-from gnnbench.results.doubts import told_once
+from gnnbench.results.doubts import DOUBT, in_doubt, told_once
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.part import Part, in_units
@@ -207,7 +207,7 @@ def _head(axis: str) -> str:
 
 def _line(row: Row, until: Until, named: Labels, known: Metrics, different: bool) -> Line:
     line: Line = {_head(axis): text for axis, text in named.values(row).items()}
-    line |= {"system": named.system(row) + " (?)" * bool(row.get("doubtful"))}
+    line |= {"system": named.system(row) + f" {DOUBT}" * in_doubt(row)}
     line |= {"status": row["status"]}
     if row.get("judged_s") is None:
         return line
@@ -234,9 +234,11 @@ def _ratio(row: Row, stage: str, known: Metrics, different: bool) -> str:
         )
         return "" if edge is None or batch is None else f"{edge:.2f}x/edge {batch:.2f}x/batch"
     if not stage:
-        return ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high")))
-    told = known.row(row["id"], stage, m.SPEEDUP)
-    return "" if told is None else ratio(told["value"], told["low"], told["high"])
+        found = ratio(*(row.get(k) for k in ("ratio", "ratio_ci_low", "ratio_ci_high")))
+    else:
+        told = known.row(row["id"], stage, m.SPEEDUP)
+        found = "" if told is None else ratio(told["value"], told["low"], told["high"])
+    return found + f" {DOUBT}" * bool(found and in_doubt(row))
 
 
 def _narrow(rows: Sequence[Row], lines: list[Line], until: Until, named: Labels) -> list[Part]:
@@ -380,6 +382,8 @@ def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
         interval = ratio(r["ratio"], r.get("ratio_ci_low"), r.get("ratio_ci_high"))
         if not interval:
             interval, per_edge = "no ratio", ""
+        elif r.get("doubtful"):
+            interval += f" {DOUBT}"
         lines.append(
             f"{r['first']} / {r['second']}{f' ({where})' if where else ''}: {interval}{per_edge}"
             f"{device}; {r['work_class']} work, {plural(r['pairs'], 'pair')}"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gnnbench.measure import judged
+from gnnbench.results.doubts import in_doubt
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.units import plural, times
 
@@ -44,7 +45,8 @@ def _sentence(reference: Row | None, rows: Sequence[Row], named: Labels) -> str:
     where = ", ".join(named.varying(first, but=("pick", "frontier")).values())
     beside = rows[0].get("reference") or named.system(first)
     compared = [r for r in rows if r.get("ratio") is not None]
-    left_out = [f"{_apart(r, first, named)} ({_absent(r)})" for r in rows if r.get("ratio") is None]
+    compared = [r for r in compared if not in_doubt(r)] or compared
+    left_out = [f"{_apart(r, first, named)} ({_absent(r)})" for r in rows if r not in compared]
     if compared:
         told = _compared(beside, rows=compared, named=named)
         told += f"; not compared: {_several(left_out)}" if left_out else ""
@@ -93,7 +95,9 @@ def _several(names: Sequence[str]) -> str:
 
 
 def _absent(row: Row) -> str:
-    """Why a row has no ratio."""
+    """Why a row has no ratio, or none that counts beside others."""
+    if row.get("ratio") is not None:
+        return "in doubt"
     if row["status"] != "ok":
         return str(row["status"])
     return "different work" if row.get("work_class") == "different" else "no ratio"
@@ -103,4 +107,4 @@ def _why(row: Row) -> str:
     if row.get("verdict"):
         return str(row["verdict"])
     pairs = row.get("pairs")
-    return "in doubt" if row.get("doubtful") else f"too few pairs for a verdict ({pairs})"
+    return "in doubt" if in_doubt(row) else f"too few pairs for a verdict ({pairs})"

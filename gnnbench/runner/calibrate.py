@@ -112,7 +112,7 @@ def calibrate(wish: Wish, out: Path, observer: Observer) -> Found:
     if wish.verify and wish.pairs < 2 * rule.looks[-1]:
         raise UsageError(f"--verify needs --pairs {2 * rule.looks[-1]} or more, not {wish.pairs}")
     request = make_request(wish, out)
-    outcome = campaign.run(request, observer)
+    outcome = campaign.run(replace(request, wait=True), observer)
     for row in outcome.rows:
         if row["status"] not in ("ok", "unstable"):
             raise CellsFailedError(

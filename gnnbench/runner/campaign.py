@@ -34,6 +34,7 @@ from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger
 from gnnbench.runner.pairing import Observer, Pairing
+from gnnbench.runner.patience import Patience, limit_s
 from gnnbench.runner.plan import Pair, Plan
 from gnnbench.runner.tables import write_tables
 
@@ -56,6 +57,7 @@ class Request:
     named_systems: frozenset[str] = frozenset()
     named_datasets: frozenset[str] = frozenset()
     environments: Environments = HERE
+    wait: bool = False  # for a quiet machine, up to a limit
 
 
 @dataclass
@@ -111,7 +113,10 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
-    pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations)
+    patience = Patience(limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0)
+    pairing = Pairing(
+        ledger, experiment.measure, observer, keeper, calibrations, patience=patience
+    )
     stopped = False
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:
@@ -126,6 +131,8 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
         timeout_s = experiment.measure.cell_timeout_s
         keeper.serve(path / "logs", timeout_s, request.environments, first)
         _prepare(todo, plan, keeper, observer)
+        if any(pair.system.id not in plan.failures for pair in todo):
+            patience.wait(observer.note)
         for pair in todo:
             if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
                 continue
@@ -159,6 +166,7 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
             "finished": not stopped,
             "load_after": machine.load(),
             "notes": plan.notes,
+            "busy": ledger.busy(),
             "prepared": {d: f for d, f in keeper.prepared.items() if d in datasets},
             "held": {d: f for d, f in keeper.facts.items() if d in datasets},
         },

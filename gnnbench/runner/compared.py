@@ -67,7 +67,7 @@ def unsteady(found: Estimate, measure: Measure) -> bool:
     return 0 < measure.unstable_half_width < width < math.inf
 
 
-def _steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
+def steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
     """Whether the judged times of both sides of a pair are known as well as is asked for."""
     by = judged.of(pair.system.until)
     sides = [ledger.by_life(c, pair) for c in (pair.reference, pair.system) if c is not None]
@@ -84,8 +84,8 @@ def compared(
 ) -> Row:
     """Columns of a comparison by ``value``, by default the judged time.
 
-    There is no ratio where a side is not steady or a life that counts is in doubt, and no verdict
-    where the comparison is not finished or ``doubtful`` by anything else.
+    There is no verdict where the comparison is not finished, a side is not steady, or a pair that
+    counts is in doubt or ``doubtful`` by anything else: then the ratio is to be shown with a mark.
     """
     rounds = round_logs(ledger, pair, value)
     d = [statistics.median(life) for life in rounds]
@@ -98,7 +98,7 @@ def compared(
     rule = measure.rule
     found = rule.judge(d, None if spread is None else spread.of_pair(max(round(per_life), 1)))
     within = [statistics.variance(life) for life in rounds if len(life) > 1]
-    void = rule.gives_verdicts and bool(ledger.doubts_of(pair.id))
+    doubtful = doubtful or bool(ledger.doubts_of(pair.id)) or not steady(ledger, pair, measure)
     row = {
         "ratio": number(found.ratio.value),
         "ratio_ci_low": number(found.ratio.low),
@@ -113,11 +113,8 @@ def compared(
         "pairs_needed": found.pairs_needed,
         "verdict": found.verdict,
     }
-    if doubtful or void or pair.id not in ledger.done:
+    if doubtful or pair.id not in ledger.done:
         row |= {"pairs_needed": None, "verdict": ""}
-    if void or not _steady(ledger, pair, measure):
-        row |= dict.fromkeys(("ratio", "ratio_ci_low", "ratio_ci_high", "pairs_needed"))
-        row["verdict"] = ""
     return row
 
 

@@ -15,9 +15,10 @@ from gnnbench.measure.throttle import GpuWatch
 from gnnbench.runner.compared import logs
 from gnnbench.runner.environment import store
 from gnnbench.runner.keeper import Keeper
-from gnnbench.runner.ledger import Ledger
+from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.life import EPOCHS, CellFailed, Life
 from gnnbench.runner.looks import over_looks
+from gnnbench.runner.patience import Patience
 from gnnbench.runner.plan import Pair
 from gnnbench.runner.process import WorkerFailed
 
@@ -50,6 +51,7 @@ class Pairing:
     keeper: Keeper
     calibrations: Sequence[Calibration] = ()
     gpu: GpuWatch = field(default_factory=GpuWatch)
+    patience: Patience = field(default_factory=Patience)
 
     def run(self, pair: Pair) -> None:
         """Measure a comparison; failures go to the ledger.
@@ -73,12 +75,7 @@ class Pairing:
                 logs(self.ledger, pair), sum(took), min(took, default=0.0),
                 self.measure.time_budget_s, compares=pair.reference is not None,
             )  # fmt: skip
-            doubted = sum(bool(r["doubt"]) for r in lives)
-            # Each was void once already: no verdict comes of one but in a calibration, of equals.
-            spared = MOST_DOUBTED * rule.looks[-1] if pair.system.replica else 0.0
-            if rule.gives_verdicts and doubted > spared:
-                why = "doubt"
-            if why:
+            if why := why or self._doubted(pair, lives):
                 break
             number = self.ledger.next_life(pair)
             Life(
@@ -88,8 +85,22 @@ class Pairing:
             last = self.ledger.last_life(pair)
             if last is not None and last["void"]:
                 self.observer.note(f"pair {number + 1} is void ({last['doubt']}): once more")
+                self.patience.wait(self.observer.note)
         self._profile(pair)
         self.ledger.record("done", pair=pair.id, why=why)
+
+    def _doubted(self, pair: Pair, lives: Sequence[Record]) -> str:
+        """``doubt`` where pairs in doubt leave no verdict, and no more are planned for a ratio.
+
+        A calibration, of equals, may have a few such pairs and ends at once where it has more.
+        """
+        rule = self.measure.rule
+        doubted = sum(bool(r["doubt"]) for r in lives)
+        if not doubted or not rule.gives_verdicts:
+            return ""
+        if pair.system.replica:
+            return "doubt" if doubted > MOST_DOUBTED * rule.looks[-1] else ""
+        return "doubt" if len(lives) >= rule.looks[0] else ""
 
     def _rounds(self, pair: Pair, life_s: float, round_s: float) -> int:
         """Rounds of every life of a pair: decided in the first, by cost and known noise alone."""

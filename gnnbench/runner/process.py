@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from gnnbench.cell import Cell
-from gnnbench.measure import machine, signs
+from gnnbench.measure import contention, machine, signs
 from gnnbench.measure.signs import Stillness
 from gnnbench.runner import isolation
 from gnnbench.runner.failures import Failure, from_death
@@ -27,6 +27,7 @@ from gnnbench.runner.worker import STOPPED
 
 CLOSE_TIMEOUT_S = 10.0
 LOOK_S = 1.0  # between looks at a worker that does not answer
+SHORT_STOP_S = 0.001  # stands for a stop whose length was not seen
 
 
 class WorkerFailed(Exception):
@@ -89,6 +90,7 @@ class WorkerProcess:
         self._oom_kills = machine.oom_kills()
         self._buffer = b""
         self.rest = isolation.Rest()
+        self._stopped_s = 0.0
         isolation.adopt()
         self.mark = secrets.token_hex(8)  # what its descendants are known by
         threads = machine.resolve_threads(cell.threads)
@@ -150,14 +152,22 @@ class WorkerProcess:
         """The same of a command that says when its work has ended.
 
         The answer has ``parent_s`` beside it: from the command to that word, by this process's
-        clock (s). Raises as ``call`` does.
+        clock (s). ``runner_wait_s`` and ``worker_wait_s`` are the run-queue delay of this thread
+        and of the worker's main thread meanwhile, ``threads_wait_s`` that of all the worker's
+        threads until the answer. Raises as ``call`` does.
         """
+        own, theirs = contention.own_run_delay_s(), contention.run_delay(self.pid)
         self.send(op, **arguments)
         line = self._read_line(self._sent + self.timeout_s)
         ended = time.monotonic()
+        waits = {
+            "runner_wait_s": contention.own_run_delay_s() - own,
+            "worker_wait_s": max(contention.run_delay(self.pid).main - theirs.main, 0.0),
+        }
         if line == STOPPED.rstrip():
             line = self._read_line(self._sent + self.timeout_s)
-        return {**self._answer(op, line), "parent_s": ended - self._sent}
+        waits["threads_wait_s"] = max(contention.run_delay(self.pid).total - theirs.total, 0.0)
+        return {**self._answer(op, line), "parent_s": ended - self._sent, **waits}
 
     def send(self, op: str, **arguments: Any) -> None:
         """Send a command; its answer is to be received before the next."""
@@ -209,12 +219,14 @@ class WorkerProcess:
         """One line; empty at the end of the stream, None at the deadline. Raises ``WorkerFailed``
         where the worker is stopped by a signal and does not go on."""
         assert self._process.stdout is not None
-        descriptor, still = self._process.stdout.fileno(), Stillness(self.pid)
+        descriptor, still, stopped = self._process.stdout.fileno(), Stillness(self.pid), 0.0
         while b"\n" not in self._buffer:
             if (left := deadline - time.monotonic()) <= 0:
                 return None
             if not select.select([descriptor], [], [], min(left, LOOK_S))[0]:
-                if still.look()[1] > signs.SILENCE_S:
+                before, stopped = stopped, still.look()[1]
+                self._stopped_s += max(stopped - before, 0.0)
+                if stopped > signs.SILENCE_S:
                     self.kill()
                     raise WorkerFailed(Failure("crash", _stopped(self.log)))
                 continue
@@ -235,18 +247,19 @@ class WorkerProcess:
 
     def cpu_seconds(self) -> float:
         """CPU time of the worker and its children so far (10 ms steps)."""
-        try:
-            family = isolation.family(self.pid)
-        except psutil.Error:
-            return 0.0
-        total = 0.0
-        for process in family:
-            try:
-                times = process.cpu_times()
-            except psutil.Error:
-                continue
-            total += times.user + times.system
-        return total
+        return isolation.family_cpu_s(self.pid)
+
+    def take_stopped_s(self) -> float:
+        """Seconds for which the worker was stopped by signals since the last call.
+
+        A stop shorter than a look apart, or between two commands, counts as ``SHORT_STOP_S``.
+        """
+        found = False
+        with contextlib.suppress(ChildProcessError):  # the kernel reports each change once
+            while os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WCONTINUED | os.WNOHANG):
+                found = True
+        seconds, self._stopped_s = self._stopped_s, 0.0
+        return max(seconds, SHORT_STOP_S if found else 0.0)
 
     @property
     def pid(self) -> int:

@@ -12,7 +12,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.option import plain_text
 from gnnbench.results.labels import parse_label
 from gnnbench.results.schema.measured import COUPLE
-from gnnbench.runner.compared import compared, number, ratio
+from gnnbench.runner.compared import compared, number, ratio, steady
 from gnnbench.runner.doubt import own_doubts
 from gnnbench.runner.plan import rest
 from gnnbench.stages.counts import DEVICE_TIME
@@ -82,7 +82,11 @@ def _row(
         return by.value(sample) / (max(sample["sampled_edges"], 1) if work == "different" else 1)
 
     found = compared(ledger, pair, measure, calibrations, value)
-    if any(own_doubts(c, pair, ledger) for c in cells):
+    doubts = [*ledger.doubts_of(pair.id)]
+    doubts += [f"{c.who}: {text}" for c in cells for text in own_doubts(c, pair, ledger)]
+    if not steady(ledger, pair, measure):
+        doubts.append("a time is not steady")
+    if doubts:
         found |= {"pairs_needed": None, "verdict": ""}
     device = ratio(ledger, pair, _device_time).value
     row: Row = {
@@ -96,6 +100,7 @@ def _row(
         "judged": by.name,
         **(turned(found) if turn else found),
         "device_ratio": number(1 / device if turn else device),
+        "doubtful": "; ".join(dict.fromkeys(doubts)),
     }
     return [row]
 

@@ -34,6 +34,11 @@ TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
 UNCOMPARED = "no gradient of its weights was compared: it keeps all in a form of its own"
 BY_CHANCE = "not deterministic: a training step may have other bits when it is computed again"
 
+# The same for all rows, so that it is printed once; `doubtful` has the cause.
+IN_DOUBT = Failure(
+    "unstable", "pairs of processes are in doubt (?), also when repeated, so there is no verdict;"
+    " run again on a quiet machine with --only-failed",
+)  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -72,7 +77,7 @@ def cell_rows(
         row |= found
         metrics += more
         if failure is None:
-            row["doubtful"] = _doubts(cell, pair, ledger)
+            row["doubtful"] = _doubts(cell, pair, ledger, measure)
             found, more = _comparison(cell, pair, ledger, measure, calibrations, row["doubtful"])
             row |= found
             metrics += [*more, *_cpu(cell, pair, ledger)]
@@ -350,12 +355,15 @@ def _comparison(
     return row | found, metrics
 
 
-def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> str:
-    """What makes a row doubtful: causes from without, its own worker, and the one beside it."""
+def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> str:
+    """What makes a row doubtful: disturbances from outside, its own worker, and its reference's."""
     found = [*ledger.doubts_of(pair.id if pair else cell.id), *own_doubts(cell, pair, ledger)]
     if pair is not None and pair.reference is not None:
         beside = own_doubts(pair.reference, pair, ledger)
         found += [f"beside it '{pair.reference.who}': {text}" for text in beside]
+        times = level(ledger.by_life(pair.reference, pair), judged.of(cell.until).value)
+        if unsteady(times, measure):
+            found.append(f"the time of its reference '{pair.reference.who}' is not steady")
     return "; ".join(dict.fromkeys(found))
 
 
@@ -369,23 +377,14 @@ def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
 
 
 def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
-    """Where verdicts are given, a pair in doubt twice leaves none, and a reference of which no life
-    is without doubt no time."""
+    """Where verdicts are given, a pair in doubt that was repeated leaves none; nor is a time of a
+    reference known of which no pair is without doubt."""
     if not measure.rule.gives_verdicts:
         return None
     if pair is None:
         found = ledger.doubts_about(cell)
-        return Failure("unstable", _twice(found[0])) if found and all(found) else None
-    found = ledger.doubts_of(pair.id)
-    if not found:
-        return None
-    left = measure.pairs[0] - len(ledger.lives(pair))
-    ended = f"; this ended the comparison, {left} pairs before its end" if left > 0 else ""
-    return Failure("unstable", _twice(found[0]) + ended)
-
-
-def _twice(doubt: str) -> str:
-    return f"{doubt}; measured once more it was so again"
+        return IN_DOUBT if found and all(found) else None
+    return IN_DOUBT if ledger.doubts_of(pair.id) else None
 
 
 def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:

@@ -10,13 +10,14 @@ from fakes import FAKES, Quiet, fake_environment
 def registered(monkeypatch):
     """The fakes are known in this process and in workers; the tree may change meanwhile."""
     from gnnbench import registry
-    from gnnbench.measure import machine
+    from gnnbench.measure import contention, machine
     from gnnbench.runner import available, environment
 
     for key, value in fake_environment().items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
+    monkeypatch.setattr(contention, "stolen_seconds", lambda: 0.0)
     caches = (registry.entries, available.availability, environment.dataset_state)
     for cache in caches:
         cache.cache_clear()

@@ -31,8 +31,10 @@ def test_the_first_look_is_to_fit_the_budget(tmp_path, observer, measure, rounds
 
 @pytest.mark.parametrize("pairs", [[5], [5, 10], [5, 10, 20], [10, 20]])
 @pytest.mark.parametrize("replica", [0, 1])
-def test_a_life_in_doubt_twice_ends_a_comparison(tmp_path, observer, monkeypatch, pairs, replica):
-    """No verdict comes of it; a long calibration leaves such lives out."""
+def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
+    tmp_path, observer, monkeypatch, pairs, replica
+):
+    """A calibration in doubt ends at once; a long one leaves a pair out."""
     ledger, begun = Ledger(tmp_path), []
 
     class Doubted:
@@ -57,6 +59,21 @@ def test_a_life_in_doubt_twice_ends_a_comparison(tmp_path, observer, monkeypatch
     monkeypatch.setattr("gnnbench.measure.rule.Rule.stop", stop)
     Pairing(ledger, Measure(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
     (done,) = ledger.done.values()
-    spared = replica and pairs[-1] >= 20
-    assert done["why"] == ("enough" if spared else "doubt")
-    assert len(begun) == (pairs[-1] + 1 if spared else 4)
+    if not replica:
+        ends = "enough" if pairs[0] == pairs[-1] else "doubt"
+        assert (done["why"], len(begun)) == (ends, pairs[0] + 1)  # and one that was void
+    elif pairs[-1] < 20:
+        assert (done["why"], len(begun)) == ("doubt", 4)
+    else:
+        assert (done["why"], len(begun)) == ("enough", pairs[-1] + 1)
+
+
+def test_what_was_measured_before_a_retry_is_not_repeated_by_it(tmp_path):
+    ledger = Ledger(tmp_path)
+    fields = {"doubt": "x", "seconds": 1.0, "suspects": {"c": "clock"}}
+    ledger.record("life", pair=PAIR.id, life=0, void=True, **fields)
+    assert ledger.void_lives(PAIR) == 1 and ledger.last_life(PAIR)["life"] == 0
+    ledger.retry((), [PAIR.id])
+    for again in (ledger, Ledger(tmp_path)):
+        assert again.void_lives(PAIR) == 0 and again.last_life(PAIR) is None
+        assert again.next_life(PAIR) == 1

@@ -85,8 +85,8 @@ class Lives:
         return {r["system"]: r for r in rows}, Metrics(metrics)
 
 
-def couple(*labels):
-    return SimpleNamespace(compare=[labels], accuracy={}, measure=Measure())
+def couple(*labels, **measure):
+    return SimpleNamespace(compare=[labels], accuracy={}, measure=Measure(**measure))
 
 
 @pytest.fixture
@@ -261,13 +261,19 @@ def test_couples_have_the_ratio_of_device_times(life):
     assert row["device_ratio"] == pytest.approx(3.0)
 
 
-def test_no_ratio_beside_an_unstable_reference(life):
+def test_a_ratio_to_an_unstable_reference_is_marked_and_has_no_verdict(life):
     for nth, wall in enumerate((1.0, 9.0, 1.0, 9.0, 1.0)):
         life.both([(wall, wall / 2)], life=nth)
     assert life.rows(unstable_half_width=0.0)[0]["b"]["verdict"] == "faster"
     found, _ = life.rows(unstable_half_width=0.2)
     assert found["a"]["status"] == "unstable"
-    assert (found["b"]["ratio"], found["b"]["verdict"]) == (None, "")
+    assert (found["b"]["ratio"], found["b"]["verdict"]) == (pytest.approx(2.0), "")
+    assert found["b"]["doubtful"] == "the time of its reference 'a' is not steady"
+    (row,) = ratio_rows(
+        life.plan(), life.ledger, couple("a", "b", unstable_half_width=0.2), []
+    )
+    assert (row["ratio"], row["verdict"]) == (pytest.approx(2.0), "")
+    assert row["doubtful"] == "a time is not steady"
 
 
 def test_too_few_pairs_have_a_ratio_and_no_verdict(life):
@@ -282,7 +288,12 @@ def test_a_pair_in_doubt_that_counts_leaves_no_verdict_and_fails_the_cell(life):
     life.events[-1]["doubt"] = "other programs used 0.9 cores meanwhile; close them"
     found, _ = life.rows(unstable_half_width=0.0)
     assert "other programs used 0.9 cores" in found["b"]["doubtful"]
-    assert (found["b"]["status"], found["b"]["ratio"]) == ("unstable", None)
+    assert (found["b"]["status"], found["b"]["verdict"]) == ("unstable", "")
+    assert found["b"]["ratio"] == pytest.approx(2.0, rel=0.01)
+    assert found["b"]["ratio_ci_low"] is not None
+    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    assert row["ratio"] == pytest.approx(2.0, rel=0.01)
+    assert (row["verdict"], row["doubtful"]) == ("", life.events[-1]["doubt"])
     # The reference stands beside others as well, and is not to be blamed.
     assert (found["a"]["status"], found["a"]["doubtful"]) == ("ok", "")
     found, _ = life.rows(unstable_half_width=0.0, pairs=[2])  # where none is given anyway

@@ -13,7 +13,7 @@ def register(monkeypatch, module, names, **stages):
     ``stages``: the same of other kinds, ``sampler={...}``.
     """
     from gnnbench import registry
-    from gnnbench.measure import machine
+    from gnnbench.measure import contention, machine
     from gnnbench.runner import available, environment
 
     for kind, objects in {registry.SYSTEM: names, **stages}.items():
@@ -23,6 +23,8 @@ def register(monkeypatch, module, names, **stages):
     monkeypatch.syspath_prepend(str(HERE))
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "0123456789abcdef")
     monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
+    monkeypatch.setattr(contention, "stolen_seconds", lambda: 0.0)
+    monkeypatch.setattr(contention, "own_run_delay_s", lambda: 0.0)
     for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()
 

@@ -96,4 +96,5 @@ RATIOS: tuple[Column, ...] = (
     Column("judged", "str", "", "as in cells.csv"),
     *RATIO,
     Column("device_ratio", "float", "1", "the same of device_time_s; empty where that is unknown"),
+    Column("doubtful", "str", "", "why not to trust the ratio; empty if nothing was found"),
 )
