@@ -103,6 +103,8 @@ def _stored(details: DatasetDetails, meta: dict[str, Any]) -> Iterator[tuple[str
     split = f"{meta['train']:,} / {meta['val']:,} / {meta['test']:,}"
     for key in ("source", "features", "labels", "weights"):
         yield key, str(meta.get(key, ""))
+    if "node_ids" in meta["arrays"]:
+        yield "node ids", "kept: load_dataset(...).node_ids, file node_ids.bin (int64)"
     yield "split", f"{split}: {meta.get('split', '')}"
     yield "assumed", ", ".join(meta.get("assumed", []))
     yield "seed", str(meta.get("seed", ""))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from gnnbench import rng
 from gnnbench.data.store import layout
-from gnnbench.errors import DataError
+from gnnbench.errors import DataError, HostMemoryError, lacks_host_memory
 from gnnbench.ops.shared import map_shared
 
 
@@ -25,7 +25,9 @@ class Graph:
     in-neighbours of node ``v`` are ``indices[indptr[v]:indptr[v + 1]]`` (parallel edges and
     self-loops allowed). ``features`` float32 ``[num_nodes, feature_dim]``; ``labels`` int64
     ``[num_nodes]``, -1 where unlabelled; split indices int64, sorted, unique. ``weights`` float32
-    ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None.
+    ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None. ``node_ids`` int64
+    ``[num_nodes]`` are the ids that an imported source gave its nodes, or None where they are 0 to
+    ``num_nodes`` - 1.
     ``meta`` is the store's ``meta.json``, ``held`` has the addresses of arrays that a process holds
     in memory (``gnnbench.ops.shared``). ``split_here``: the split is of ``with_splits``, not of the
     store.
@@ -49,6 +51,7 @@ class Graph:
     meta: dict[str, Any] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
     split_here: bool = False
+    node_ids: Tensor | None = None
 
     def __repr__(self) -> str:
         """One line: the tensors' contents are of no use there."""
@@ -82,7 +85,7 @@ class Graph:
 
         ``held``: addresses of arrays that a process holds in memory (``gnnbench.ops.shared``).
         """
-        wanted = [*layout.ARRAYS, *({"weights"} & set(meta["arrays"]))]
+        wanted = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if array in meta["arrays"])]
         tensors = {
             array: _map_tensor(folder, array, meta, (held or {}).get(array)) for array in wanted
         }
@@ -135,12 +138,29 @@ def _map_tensor(folder: Path, array: str, meta: dict[str, Any], held: str | None
     if held is not None:
         return map_shared(held, dtype, shape)
     if layout.is_made(entry):
-        from gnnbench.data.generators.made import make
-
-        return make(folder, meta, array)
+        return _made_tensor(folder, meta, array)
     size = int(np.prod(shape, dtype=np.int64))
     if size == 0:
         return torch.empty(shape, dtype=dtype)
     # shared=False maps the file privately: torch may write to its pages, never to the file.
     flat = torch.from_file(str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype)
     return flat.view(shape)
+
+
+def _made_tensor(folder: Path, meta: dict[str, Any], array: str) -> Tensor:
+    """An array without a file. Raises ``DataError`` for a recipe of the wrong form,
+    ``HostMemoryError`` where it does not fit."""
+    from gnnbench.data.generators.made import make
+
+    try:
+        return make(folder, meta, array)
+    except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        if lacks_host_memory(error):
+            raise HostMemoryError(
+                f"'{array}' of {folder} takes {meta['arrays'][array]['bytes'] / 2**30:.1f} GiB of "
+                "memory, more than is free; use a machine with more memory"
+            ) from None
+        raise DataError(
+            f"'{array}' of {folder} cannot be made from {layout.META} ({str(error).splitlines()[0]}"
+            "); delete the folder and prepare the dataset again"
+        ) from None

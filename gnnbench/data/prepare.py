@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 # Raised when what an importer writes changes, so that older folders are prepared again.
 _IMPORT_VERSION = 2
-_NPZ_VERSION = 2  # of files without a manifest
+_NPZ_VERSION = 3  # of files without a manifest
 
 
 def prepare(

@@ -13,7 +13,9 @@ from gnnbench.data.importers.edge_arrays import ROWS
 from gnnbench.data.importers.edges import import_edges
 from gnnbench.data.importers.formats import graph_arrays, node_arrays
 from gnnbench.data.importers.named import NamedArrays, NodeArrays
+from gnnbench.data.importers.node_values import MAX_CLASSES
 from gnnbench.data.importers.npz import import_arrays
+from gnnbench.data.importers.room import memory_errors
 from gnnbench.data.manifest import Source
 from gnnbench.data.names import check_new_name
 from gnnbench.data.paths import imported_dir
@@ -22,7 +24,7 @@ from gnnbench.data.store.writer import GraphWriter, Progress, graph_lock
 from gnnbench.errors import DataError, UsageError
 
 # Raised when what an import writes changes, so that older folders are no longer taken for it.
-_VERSION = 3
+_VERSION = 4
 # For edge lists that list an undirected edge once, or in both directions: the union counts.
 SYMMETRIC = Source(loader="edge-list", paths=[], get="", add_reverse=True, merge=True)
 
@@ -89,8 +91,8 @@ def import_source(
     final = imported_dir(root) / options.name
     with claimed(final, identity, replace_graph, progress) as out:
         if out is not None:
-            given = {k: _given(v, k) for k, v in files.items() if v}
-            with naming(path):
+            with memory_errors(path), naming(path):
+                given = {k: _given(v, k) for k, v in files.items() if v}
                 about = _import(path, out, replace(options, given=NodeArrays(**given)))
                 out.finish(name=options.name, seed=seed, **about)
     return final
@@ -126,6 +128,8 @@ def check_options(train_fraction: float, feature_dim: int, num_classes: int) -> 
         )
     if feature_dim < 0 or num_classes < 0:
         raise UsageError("numbers of features and classes are positive (0: the default); mend them")
+    if num_classes > MAX_CLASSES:
+        raise UsageError(f"{num_classes} classes are too many; give {MAX_CLASSES} at most")
 
 
 @contextlib.contextmanager
@@ -172,7 +176,8 @@ def store_object(
     with claimed(final, fresh, replace_graph, None) as out:
         assert out is not None
         try:
-            out.finish(name=plain, **load(out))
+            with memory_errors(f"'{name}'"):
+                out.finish(name=plain, **load(out))
         except DataError as error:
             raise DataError(f"'{name}': {error}") from None
     return final

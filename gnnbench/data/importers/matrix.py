@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gnnbench.data.importers.node_values import int64_ids
+from gnnbench.data.importers.room import check_memory
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.validate import check_indptr
 from gnnbench.errors import DataError
@@ -65,6 +66,7 @@ def by_entries(
         )
     _check_ids(row, shape[0], what)
     _check_ids(col, shape[1], what)
+    check_memory(8 * (shape[0] + 1) + 24 * len(row), what)
     _check_values(values, len(row), what)
     found = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
     listed = found.nnz

@@ -24,16 +24,19 @@ Everything but the edges may be missing; an array of another name is not kept, a
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gnnbench.data.generators.seeded import DEFAULT_WIDTH
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.edge_arrays import EdgeArrays, find_edges, write_edges
 from gnnbench.data.importers.named import NamedArrays, NodeArrays
 from gnnbench.data.importers.node_values import MAX_CLASSES
 from gnnbench.data.importers.nodes import FEATURES, NodeSources
 from gnnbench.data.importers.rawfile import NpzFile
+from gnnbench.data.importers.room import check_room, memory_errors
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -43,7 +46,7 @@ def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str
 
     Raises as :func:`import_arrays`.
     """
-    with NpzFile(path) as npz:
+    with memory_errors(path), NpzFile(path) as npz:
         return {**import_arrays(npz, out, options), "loader": "npz"}
 
 
@@ -57,6 +60,7 @@ def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions)
     edges = find_edges(arrays)
     nodes = NodeSources(arrays, options.given)
     num_nodes = _num_nodes(edges, arrays, nodes.num_nodes, options)
+    _check_room(out, edges, nodes, num_nodes, options, arrays.path)
     write_edges(out, edges, num_nodes, options, arrays)
     classes = _num_classes(arrays) or options.num_classes
     about = nodes.write(out, num_nodes, replace(options, num_classes=classes))
@@ -122,6 +126,30 @@ def _num_nodes(edges: EdgeArrays, arrays: NamedArrays, rows: int, options: Impor
     if found < 1:
         raise DataError(f"the graph in {arrays.path} has no edges; give one that has")
     return found
+
+
+def _check_room(
+    out: GraphWriter,
+    edges: EdgeArrays,
+    nodes: NodeSources,
+    num_nodes: int,
+    options: ImportOptions,
+    path: Path,
+) -> None:
+    """Raise ``HostMemoryError`` or ``UsageError`` where the graph does not fit."""
+    listed = edges.ends[0] if edges.ends is not None else edges.indices
+    assert listed is not None
+    features = nodes.features
+    key = features.first(FEATURES) if features is not None else ""
+    if features is not None and key:
+        width = features.header(key).shape[-1] if features.header(key).shape else 0
+    elif features is not None and "feat_data" in features:
+        width = features.count("feat_dim") or 0
+    else:
+        in_file = os.environ.get("GNNBENCH_FEATURES") != "memory"
+        width = (options.feature_dim or DEFAULT_WIDTH) * in_file
+    weighted = edges.weights is not None
+    check_room(out.final.parent, num_nodes, len(listed), width, path, weighted)
 
 
 def _num_classes(arrays: NamedArrays) -> int:

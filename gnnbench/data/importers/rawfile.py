@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import struct
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from typing import IO
 import numpy as np
 
 from gnnbench.data.importers.named import ArrayHeader, NamedArrays
+from gnnbench.data.importers.room import check_memory
 from gnnbench.errors import DataError
 
 _PIECE_BYTES = 1 << 24
@@ -79,6 +81,9 @@ class NpzFile(NamedArrays):
             raise ValueError(str(error)) from None
         if dtype.hasobject:
             raise ValueError(f"'{key}' holds pickled objects, which are never loaded")
+        size, held = math.prod(shape) * dtype.itemsize, self._zip.getinfo(f"{key}.npy").file_size
+        if min(shape, default=0) < 0 or size + file.tell() != held:
+            raise ValueError(f"the header of '{key}' says {size} bytes, the file has another size")
         return file, ArrayHeader(shape, dtype, fortran)
 
     def header(self, key: str) -> ArrayHeader:
@@ -116,6 +121,7 @@ class NpzFile(NamedArrays):
     def array(self, key: str) -> np.ndarray:
         """A whole array."""
         header = self.header(key)
+        check_memory(2 * header.size * header.dtype.itemsize, self.told(key))
         pieces = list(self.flat(key))
         whole = np.concatenate(pieces) if pieces else np.empty(0, header.dtype)
         return whole.reshape(header.shape, order="F" if header.fortran else "C")

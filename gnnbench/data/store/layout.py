@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gnnbench.data.store.schema import check_meta
 from gnnbench.errors import DataError, GnnbenchError, NoGraphError
 
 FORMAT = "gnnbench-graph"
 FORMAT_VERSION = 1
 META = "meta.json"
 CHUNK_BYTES = 1 << 24
+_META_BYTES = 1 << 24  # no meta.json is longer
 
 # Array name -> dtypes it may have. All little-endian, C order, no header; file "<name>.bin".
 ARRAYS: dict[str, tuple[str, ...]] = {
@@ -45,7 +48,7 @@ def file_of(folder: Path, array: str) -> Path:
 
 def nbytes(dtype: str, shape: tuple[int, ...]) -> int:
     """Size of an array in bytes."""
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return math.prod(int(size) for size in shape) * np.dtype(dtype).itemsize
 
 
 def sha256_file(path: Path) -> str:
@@ -104,13 +107,14 @@ def meta_is_intact(raw: bytes, meta: dict[str, Any]) -> bool:
 def read_meta(folder: Path) -> dict[str, Any]:
     """Parse and check ``meta.json``.
 
-    Raises ``NoGraphError`` where there is no graph, ``DataError`` where it is damaged or of a
-    format that this version does not know.
+    Raises ``NoGraphError`` where there is no graph, ``DataError`` where it is damaged, has a value
+    of the wrong type or is of a format that this version does not know.
     """
     path = folder / META
     again = "delete the folder and prepare the dataset again"
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(_META_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise NoGraphError(
             f"there is no prepared graph in {folder}; run 'gnnbench data prepare' first"
@@ -118,17 +122,26 @@ def read_meta(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise DataError(f"cannot read {path} ({error.strerror}); check its permissions") from None
     try:
-        meta = json.loads(raw)
+        meta = json.loads(raw) if len(raw) <= _META_BYTES else None
         if not isinstance(meta, dict) or not meta_is_intact(raw, meta):
             raise ValueError
     except (ValueError, RecursionError):
         raise DataError(f"{path} is damaged; {again}") from None
     if meta.get("format") != FORMAT or meta.get("format_version") != FORMAT_VERSION:
         raise DataError(
-            f"{path} has format {meta.get('format')!r} version {meta.get('format_version')!r}, "
+            f"{path} has format {_short(meta.get('format'))} version "
+            f"{_short(meta.get('format_version'))}, "
             f"and this gnnbench reads version {FORMAT_VERSION}; {again}"
         )
+    try:
+        check_meta(meta, {**ARRAYS, **OPTIONAL})
+    except ValueError as error:
+        raise DataError(f"{path} is malformed: {error}; {again}") from None
     return meta
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:40] if isinstance(value, str | int | None) else type(value).__name__
 
 
 def check_sizes(folder: Path, meta: dict[str, Any]) -> None:
@@ -137,6 +150,7 @@ def check_sizes(folder: Path, meta: dict[str, Any]) -> None:
     n, e, d = (int(meta[k]) for k in ("num_nodes", "num_edges", "feature_dim"))
     shapes = {"indptr": [n + 1], "indices": [e], "features": [n, d], "labels": [n]}
     shapes |= {"node_ids": [n], "weights": [e]}
+    shapes |= {f"{split}_idx": [meta[split]] for split in ("train", "val", "test")}
     optional = {k: v for k, v in OPTIONAL.items() if k in meta["arrays"]}
     for array, dtypes in {**ARRAYS, **optional}.items():
         entry = meta["arrays"].get(array)

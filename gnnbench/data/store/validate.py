@@ -26,7 +26,8 @@ def validate(
     """Raise ``DataError`` with one sentence for the first thing that is wrong.
 
     ``arrays`` are those of the store (see ``Graph``); they may be memory-mapped, they are read in
-    pieces. Isolated nodes, self-loops and parallel edges are valid. Without
+    pieces. Isolated nodes, self-loops, parallel edges and training nodes without a label (-1) are
+    valid, as long as one training node has a label. Without
     ``contents_of_features`` it is cheap, and makes sure that native code stays within the arrays.
     """
 
@@ -58,18 +59,22 @@ def validate(
         row += len(piece)
     if labels.shape != (num_nodes,):
         raise wrong(f"labels has shape {labels.shape}, [{num_nodes}] is expected")
-    for low, high in _in_threads(_range, row_chunks(labels)):
+    node = 0
+    pieces = list(row_chunks(labels))
+    for piece, (low, high) in zip(pieces, _in_threads(_range, pieces), strict=True):
         if low < -1 or high >= num_classes:
             bad = low if low < -1 else high
-            raise wrong(f"labels has class {bad}, outside -1..{num_classes - 1}")
+            node += int((piece == bad).argmax())
+            raise wrong(f"labels has class {bad} for node {node}, outside -1..{num_classes - 1}")
+        node += len(piece)
     if "weights" in arrays and contents_of_features:
         _check_weights(arrays["weights"], len(indices), wrong)
     for split in ("train_idx", "val_idx", "test_idx"):
         _check_split(split, arrays[split], num_nodes, wrong)
     if len(arrays["train_idx"]) == 0:
         raise wrong("the training set is empty")
-    if int(labels[arrays["train_idx"]].min()) < 0:
-        raise wrong("the training set has nodes without a label")
+    if int(labels[arrays["train_idx"]].max()) < 0:
+        raise wrong("no node of the training set has a label")
 
 
 def check_indptr(indptr: np.ndarray, num_edges: int, wrong: Callable[[str], DataError]) -> None:

@@ -109,6 +109,7 @@ class GraphWriter:
         self.progress = progress
         self._fingerprint = json.loads(json.dumps(fingerprint))
         self._arrays: dict[str, dict[str, Any]] = {}
+        self._rounded: dict[str, tuple[str, int]] = {}  # of an array: its given type, how many
         self._finished = False
         self._linked = False  # to what another graph's checksums are of
         self._writing: str | None = None
@@ -142,7 +143,7 @@ class GraphWriter:
                         path.is_file() and layout.sha256_file(path) == entry["sha256"]
                     ):
                         self._arrays[name] = entry
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             self._arrays = {}
         if not self._arrays and self.folder.exists():
             shutil.rmtree(self.folder)
@@ -179,6 +180,7 @@ class GraphWriter:
         with ThreadPoolExecutor(1) as hashing, self._open(name, total) as file:
             for piece in pieces:
                 data = _as_dtype(name, piece, dtype)
+                self._count_rounded(name, np.asarray(piece), data)
                 if data.shape[1:] != width:
                     raise DataError(
                         f"'{name}' got rows of shape {data.shape[1:]} instead of {width}; "
@@ -256,6 +258,9 @@ class GraphWriter:
         validate(name, arrays, num_classes, contents_of_features=not made)
         if about.get("symmetric") is None:
             about["symmetric"] = is_symmetric(arrays["indptr"], arrays["indices"])
+        notes = [*about.get("notes", []), *self._notes(arrays)]
+        if notes or "notes" in about:
+            about["notes"] = notes
         about.setdefault("source", "")
         about.setdefault("licence", "")
         meta: dict[str, Any] = {
@@ -290,6 +295,26 @@ class GraphWriter:
         self._finished = True
         self._tell("check", 1, 1)
         return self.final
+
+    def _count_rounded(self, name: str, given: np.ndarray, stored: np.ndarray) -> None:
+        if np.can_cast(given.dtype, stored.dtype, "safe") or stored.dtype.kind != "f":
+            return
+        changed = int(np.count_nonzero((stored != given) & ~np.isnan(given)))
+        if changed:
+            before = self._rounded.get(name, ("", 0))[1]
+            self._rounded[name] = str(given.dtype), before + changed
+
+    def _notes(self, arrays: Mapping[str, np.ndarray]) -> Iterator[str]:
+        """What was changed while writing, and what training leaves out."""
+        for name, (dtype, count) in self._rounded.items():
+            yield f"{name} rounded from {dtype} to {self._arrays[name]['dtype']}: {count:,} values"
+        train = arrays["train_idx"]
+        unlabelled = int(np.count_nonzero(arrays["labels"][train] < 0))
+        if unlabelled:
+            yield (
+                f"training nodes without a label, which no loss counts: {unlabelled:,} of "
+                f"{len(train):,}"
+            )
 
     def _check_name(self, name: str, dtype: str) -> None:
         if name.startswith(_SCRATCH):
@@ -354,8 +379,14 @@ def _as_dtype(name: str, piece: np.ndarray, dtype: str) -> np.ndarray:
         if low < limits.min or high > limits.max:
             bad = low if low < limits.min else high
             raise DataError(f"'{name}' has the value {bad}, beyond {dtype}; correct the input")
-    with np.errstate(over="ignore"):  # a double beyond float32 becomes infinity, found later
-        return np.ascontiguousarray(piece, dtype=target)
+    with np.errstate(over="ignore"):
+        found = np.ascontiguousarray(piece, dtype=target)
+    if not np.can_cast(piece.dtype, target, "safe") and not integral:
+        beyond = np.isinf(found) & np.isfinite(piece)
+        if beyond.any():
+            bad = piece[beyond].flat[0]
+            raise DataError(f"'{name}' has the value {bad:g}, beyond {dtype}; correct the input")
+    return found
 
 
 def _sync(descriptor: int) -> None:

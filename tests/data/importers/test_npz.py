@@ -117,7 +117,7 @@ MALFORMED = [
     (changed("indices", 3, 5), "indices has node 5"),
     (changed("indices", 3, -1), "indices has node -1"),
     (changed("features", (1, 1), np.nan), "NaN or infinity in the row of node 1"),
-    (changed("labels", 0, 3), "labels has class 3"),
+    (changed("labels", 0, 3), "labels has class 3 for node 0"),
     (changed("train_idx", 0, 7), "train_idx has node 7"),
     (lambda _: {"train_idx": np.empty(0, np.int64)}, "the training set is empty"),
     (lambda _: {"indptr": None}, "has no array 'indptr'"),

@@ -152,7 +152,7 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"y": Y / 2}, "not class numbers"),
         ({"train_mask": torch.ones(4).bool()}, r"mask' .* shape \(4,\)"),
         ({"train_mask": torch.zeros(5).bool()}, "training set is empty"),
-        ({"y": Y, "train_mask": torch.ones(5).bool()}, "without a label"),
+        ({"y": Y, "train_mask": torch.arange(5) == 3}, "no node of the training set has a label"),
         ({"edge_weight": W[:5]}, r"edges' weights, has type float32 and shape \(5,\)"),
         ({"edge_weight": W - 0.5}, r"weights has -0\.5 at edge 2"),
         ({"edge_weight": W / 0}, "weights has inf at edge 0"),

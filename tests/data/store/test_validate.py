@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gnnbench.data.store.arrays import write_graph
+from gnnbench.data.store.reader import open_graph
 from gnnbench.data.store.validate import validate
 from gnnbench.errors import DataError
 
@@ -29,19 +30,19 @@ MALFORMED = [
     ("indices", lambda a: a.astype(np.float32), "type float32"),
     ("features", lambda a: with_value(a, (2, 1), np.nan), "NaN or infinity in the row of node 2"),
     ("features", lambda a: with_value(a, (4, 0), np.inf), "NaN or infinity in the row of node 4"),
-    ("features", lambda a: with_value(a.astype(float), (1, 0), 1e99), "infinity in the row of nod"),
+    ("features", lambda a: with_value(a.astype(float), (1, 0), 1e99), r"value 1e\+99, beyond float"),
     ("features", lambda a: a[:-1], "4 rows instead of 5"),
     ("features", lambda a: a[:, 0], "two dimensions"),
     ("features", lambda a: a.astype(str), "type <U"),
-    ("labels", lambda a: with_value(a, 0, 3), r"labels has class 3, outside -1\.\.2"),
-    ("labels", lambda a: with_value(a, 0, -2), r"labels has class -2"),
+    ("labels", lambda a: with_value(a, 0, 3), r"class 3 for node 0, outside -1\.\.2"),
+    ("labels", lambda a: with_value(a, 4, -2), r"labels has class -2 for node 4"),
     ("labels", lambda a: a[:-1], "4 rows instead of 5"),
     ("labels", lambda a: a.astype(float), "type float64"),
     ("train_idx", lambda a: a[:0], "the training set is empty"),
     ("train_idx", lambda a: with_value(a, 2, 5), r"train_idx has node 5, outside 0\.\.4"),
     ("train_idx", lambda a: with_value(a, 0, -1), "train_idx has node -1"),
     ("train_idx", lambda a: with_value(a, 1, 0), "train_idx lists a node twice"),
-    ("train_idx", lambda a: with_value(a, 2, 3), "nodes without a label"),
+    ("train_idx", lambda a: a[:1] + 3, "no node of the training set has a label"),
     ("val_idx", lambda a: a + 9, "val_idx has node 10"),
     ("test_idx", lambda a: np.array([2**40]), "test_idx has node"),
 ]
@@ -61,6 +62,26 @@ def test_malformed_graphs(tmp_path: Path, arrays, key: str, change, says: str) -
 def test_valid_oddities(arrays) -> None:
     """Isolated nodes, self-loops and parallel edges are in the tiny graph."""
     validate("tiny", arrays, 3)
+
+
+def test_training_nodes_may_have_no_label(tmp_path: Path, arrays) -> None:
+    arrays["train_idx"] = np.array([0, 2, 3])  # node 3 has the label -1
+    graph = open_graph(write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays))
+    assert graph.train_idx.tolist() == [0, 2, 3]
+    assert graph.meta["notes"] == ["training nodes without a label, which no loss counts: 1 of 3"]
+
+
+def test_rounded_values_are_reported(tmp_path: Path, arrays) -> None:
+    exact = {**arrays, "features": arrays["features"].astype(np.float64)}
+    graph = open_graph(write_graph(tmp_path / "exact", name="tiny", num_classes=3, **exact))
+    assert "notes" not in graph.meta
+    arrays["features"] = with_value(arrays["features"].astype(np.float64), (1, 0), 0.1)
+    arrays["weights"] = with_value(np.ones(7, np.int64), 2, 2**24 + 1)
+    graph = open_graph(write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays))
+    assert graph.meta["notes"] == [
+        "features rounded from float64 to float32: 1 values",
+        "weights rounded from int64 to float32: 1 values",
+    ]
 
 
 def test_a_graph_has_a_node(arrays) -> None:
