@@ -9,7 +9,7 @@ from compose import counted, make, run, timed
 
 from gnnbench.composition.audit import as_drawn
 from gnnbench.measure.timeline import Timeline
-from gnnbench.runner.losses import losses_fault
+from gnnbench.runner.training_check import find_excess, structural_fault
 
 GREEDY = {"order": "greedy", "order.window": 3}
 STORES = [
@@ -133,11 +133,13 @@ def test_training_in_another_order_learns_alike(small_graph, one_thread):
                 for r in reports
             ]
         )  # fmt: skip
-    assert losses_fault(*lives, "identical", reordered=True) == ""
-    still = [{**r, "param_moved": [0.0, *r["param_moved"][1:]]} for r in lives[1]]
-    assert "moved layer 1 by 0" in losses_fault(lives[0], still, "identical", reordered=True)
-    fewer = [{**r, "unique_nodes": r["unique_nodes"] - 1} for r in lives[1]]
-    assert "nodes where the reference" in losses_fault(lives[0], fewer, "identical", reordered=True)
+    one, other = lives
+    assert find_excess([(one, other)], [], "identical", reordered=True) is None
+    still = [{**r, "param_moved": [0.0, *r["param_moved"][1:]]} for r in other]
+    found = find_excess([(one, still)], [], "identical", reordered=True)
+    assert found is not None and "moved layer 1 by 0" in found.text
+    fewer = [{**r, "unique_nodes": r["unique_nodes"] - 1} for r in other]
+    assert "nodes where the reference" in structural_fault(one, fewer, "identical")
 
 
 def test_what_an_audit_says_of_batches_that_were_moved():

@@ -19,7 +19,7 @@ def test_a_loss_of_a_model_and_none_without():
     without = {"epoch": 0, "loss": None, **TIMES}
     with_one = {**without, "loss": 0.5}
     assert audit.sample_fault(cell("sample"), {}, 0, without) == ""
-    assert "loss of epoch 0 is None" in audit.sample_fault(cell(), {}, 0, without)
+    assert "epoch 0 has no loss" in audit.sample_fault(cell(), {}, 0, without)
     assert audit.sample_fault(cell(), {}, 0, with_one) == ""
     assert "no model" in audit.sample_fault(cell("memory_io"), {}, 0, with_one)
     same = [{"epoch": e, "loss": None} for e in range(5)]
