@@ -84,7 +84,8 @@ class Cell:
         """
         values = asdict(self)
         del values["experiment"]
-        later = {"env": "", "evaluate": "", "gpus": 1, "jitter": 0}  # ids are those of runs that knew none
+        # Ids are those of runs that knew none of these.
+        later = {"env": "", "evaluate": "", "gpus": 1, "jitter": 0}
         for name, unsaid in later.items():
             if values[name] == unsaid:
                 del values[name]
