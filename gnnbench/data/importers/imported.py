@@ -91,8 +91,9 @@ def import_source(
     final = imported_dir(root) / options.name
     with claimed(final, identity, replace_graph, progress) as out:
         if out is not None:
-            with memory_errors(path), naming(path):
+            with memory_errors(path):
                 given = {k: _given(v, k) for k, v in files.items() if v}
+            with memory_errors(path), naming(path):
                 about = _import(path, out, replace(options, given=NodeArrays(**given)))
                 out.finish(name=options.name, seed=seed, **about)
     return final
