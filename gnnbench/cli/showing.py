@@ -96,6 +96,8 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
     from gnnbench.results.units import plural
 
     say(table.heading(run.cells))
+    for line in shown.busy(run):
+        say(line)
     for found in shown.tables(run, different, room()):
         print()
         print_part(found)
@@ -111,7 +113,9 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
         for remark in shown.remarks(run, different):
             say(remark)
         ok = sum(r["status"] == "ok" for r in run.cells)
-        print(f"\n{ok} of {plural(len(run.cells), 'cell')} measured")
+        marked = sum(r["status"] == "unstable" for r in run.cells)
+        also = f", {marked} more in doubt (?)" if marked else ""
+        print(f"\n{ok} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
             print("interrupted, so cells may be missing: give the run's command with --resume")
         for sentence in winner.winners(run.cells):

@@ -29,21 +29,21 @@ def run_delay(pid: int) -> Delay:
     """Run-queue delay of a process; 0 where it has ended or the kernel does not count it."""
     main = total = 0.0
     with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            found = _delay_s(f"/proc/{pid}/task/{task}/schedstat")
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found = _delay_s(task / "schedstat")
             total += found
-            main += found if task == str(pid) else 0.0
+            main += found if task.name == str(pid) else 0.0
     return Delay(main, total)
 
 
 def own_run_delay_s() -> float:
     """Run-queue delay of the calling thread so far (s)."""
-    return _delay_s("/proc/thread-self/schedstat")
+    return _delay_s(Path("/proc/thread-self/schedstat"))
 
 
-def _delay_s(path: str) -> float:
+def _delay_s(path: Path) -> float:
     try:
-        return int(Path(path).read_text().split()[1]) / 1e9
+        return int(path.read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
         return 0.0
 
@@ -76,24 +76,31 @@ Processes = Mapping[tuple[int, int], Process]  # by pid and start
 def processes() -> Processes:
     """All processes that are visible from here, by pid and start."""
     found = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
             continue
-        with suppress(OSError):
-            head, _, tail = Path(f"/proc/{entry}/stat").read_text().rpartition(")")
+        with suppress(OSError):  # it has ended
+            head, _, tail = (entry / "stat").read_text(errors="replace").rpartition(")")
             stat = tail.split()
-            found[int(entry), int(stat[_START])] = Process(
-                head.partition("(")[2], int(stat[_PARENT]),
+            found[int(entry.name), int(stat[_START])] = Process(
+                _printable(head.partition("(")[2]), int(stat[_PARENT]),
                 (int(stat[_USER]) + int(stat[_SYSTEM])) * _TICK_S, int(stat[_CORE]),
             )  # fmt: skip
     return found
 
 
-def others_cpu(before: Processes, after: Processes, own: int, cores: Iterable[int]) -> dict[str, float]:
-    """CPU time between two moments (s) by name of program, without process ``own`` and all below it.
+def _printable(name: str) -> str:
+    """A program may call itself anything, and terminals obey escapes."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
-    ``cores``: programs that ran elsewhere are left out. A process that is new counts from its start,
-    one that has ended is not seen.
+
+def others_cpu(
+    before: Processes, after: Processes, own: int, cores: Iterable[int]
+) -> dict[str, float]:
+    """CPU time between two moments (s) by name of program, without process ``own`` and its family.
+
+    ``cores``: programs that ran elsewhere are left out. A new process counts from its start, one
+    that has ended is not seen.
     """
     family, allowed = _family(after, own) | _family(before, own), set(cores)
     used: dict[str, float] = {}

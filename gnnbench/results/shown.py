@@ -6,6 +6,7 @@ import csv
 import io
 from typing import Any
 
+from gnnbench.measure import contention
 from gnnbench.results import (
     forecast_table,
     inside_table,
@@ -63,6 +64,17 @@ def set_for_all(run: Run) -> list[str]:
     return [n for n in run.record.get("notes") or [] if " runs with " in n]
 
 
+def busy(run: Run) -> list[str]:
+    """Which other programs used the cores while pairs were measured, in one line if any did."""
+    found = run.record.get("busy") or {}
+    seconds, used = found.get("seconds", 0.0), found.get("cpu_s", {})
+    if not seconds:
+        return []
+    cores = found.get("foreign_cpu_s", 0.0) / (found.get("foreign_s") or 1.0)
+    names = contention.named(used, seconds, cores)
+    return [f"other programs used {cores:.1f} cores in the disturbed rounds: {names}"]
+
+
 def remarks(run: Run, different: bool) -> list[str]:
     """What no table can say."""
     found = set_for_all(run)
@@ -74,6 +86,7 @@ def remarks(run: Run, different: bool) -> list[str]:
 def markdown(run: Run, different: bool = False) -> str:
     """Heading, tables and a list of what they cannot say."""
     lines = [f"{table.heading(run.cells)}:", ""]
+    lines += [line for text in busy(run) for line in (f"{text}.", "")]
     for part in _documented(run, different):
         lines += [f"{part.title}:", ""] if part.title else []
         lines += [*part.markdown(), ""]

@@ -114,9 +114,7 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
     patience = Patience(limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0)
-    pairing = Pairing(
-        ledger, experiment.measure, observer, keeper, calibrations, patience=patience
-    )
+    pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations, patience=patience)
     stopped = False
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)
     try:

@@ -35,16 +35,16 @@ def share(samples: Sequence[Record], key: str) -> float:
 
 
 def pair_doubt(
-    samples: Sequence[Record], free_cores: int = 0, warm_ups: Sequence[Record] = ()
+    samples: Sequence[Record], free_cores: int = 0, untimed: Sequence[Record] = ()
 ) -> str:
     """Why a pair of trials should not count, or "", from its measured samples of both sides.
 
     Causes are outside the system, seen beside its times. ``free_cores``: those that the workers
-    have no threads for. A stop is also looked for in ``warm_ups``.
+    have no threads for. A stop counts also in ``untimed`` parts.
     """
     if changed := isolation.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
-    if stopped := stop_doubt([*warm_ups, *samples]):
+    if stopped := stop_doubt([*untimed, *samples]):
         return stopped
     for ident in dict.fromkeys(s["id"] for s in samples):
         own = [s for s in samples if s["id"] == ident]

@@ -119,17 +119,21 @@ class Ledger:
                 if (pair, r["life"]) in lives]  # fmt: skip
 
     def busy(self) -> Record:
-        """Other programs that used cores while pairs were measured: ``seconds`` that were looked
-        at, and CPU time by name (``cpu_s``)."""
-        found: Record = {"seconds": 0.0, "cpu_s": {}}
+        """Other programs that used cores while pairs were measured.
+
+        ``foreign_s`` and ``foreign_cpu_s``: length of the disturbed rounds, and CPU time of others
+        in them; ``seconds`` and ``cpu_s``: how long others were looked at, and CPU time by name.
+        """
+        sums = ("foreign_s", "foreign_cpu_s", "seconds")
+        found: Record = {**dict.fromkeys(sums, 0.0), "cpu_s": {}}
         for one in (r["busy"] for lives in self._lives.values() for r in lives if r.get("busy")):
-            found["seconds"] += one["seconds"]
+            found |= {key: found[key] + one[key] for key in sums}
             for name, cpu_s in one["cpu_s"].items():
                 found["cpu_s"][name] = found["cpu_s"].get(name, 0.0) + cpu_s
         return found
 
     def excesses(self, pair: Pair) -> dict[int, str]:
-        """What differed in the training of this pair's trials, by trial; of those with an excess."""
+        """What differed in this pair's training, by trial, for trials with an excess."""
         known = self._lives[pair.id]
         return {r["life"]: r["excess"] for r in known if r.get("excess")}
 

@@ -70,10 +70,12 @@ class Life:
         self._spent: dict[str, float] = {}  # s, by what was looked at
         self._last = self.ledger.last_life(self.pair)
         self._suspects: dict[str, suspects.Suspect] = {}  # by cell id
+        self._late_stops: list[Record] = []  # after the last epoch
         repeats = bool(self._last and self._last.get("suspects"))
         first = not self.ledger.lives(self.pair)
         self.thorough = first or repeats or secrets.randbelow(THOROUGH) == 0
         self._programs = contention.Programs()
+        self._busy = {"foreign_s": 0.0, "foreign_cpu_s": 0.0}  # of the rounds that they disturbed
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
         """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
@@ -101,6 +103,10 @@ class Life:
                 self.step(self.pair.system, f"pair {self.number + 1}, round {nth + 1}", nth / count)
                 self._round(nth, False, workers)
             self._audit(workers)
+            self._late_stops = [
+                {"id": c.id, "system": c.system, "stopped_s": w.take_stopped_s()}
+                for c, w in workers
+            ]
             for _, worker in workers:
                 worker.close()
         finally:
@@ -116,18 +122,14 @@ class Life:
             void=excess is not None or self._is_void(doubt),
             excess=excess.quantity if excess else "",
             suspects={ident: found.kind for ident, found in self._suspects.items()},
-            busy={"seconds": self._programs.seconds, "cpu_s": self._programs.used},
+            busy=self._busy | {"seconds": self._programs.seconds, "cpu_s": self._programs.used},
             load=machine.load(), gpus=machine.gpus(),
         )  # fmt: skip
 
     def _doubt(self, cells: list[Cell]) -> str:
         """Why this pair should not count: what disturbed it, and what looks wrong in its times."""
-        mine = [
-            s
-            for s in self.ledger.samples
-            if s["pair"] == self.pair.id and s["life"] == self.number and s["warmup"]
-        ]
-        found = [pair_doubt(self._samples(), self._free_cores(cells), mine)]
+        untimed = [*self._samples(warmup=True), *self._late_stops]
+        found = [pair_doubt(self._samples(), self._free_cores(cells), untimed)]
         found += [
             f"'{c.who}': {self._suspects[c.id].text}" for c in cells if c.id in self._suspects
         ]
@@ -148,11 +150,11 @@ class Life:
             bool(doubt) and self.measure.rule.gives_verdicts and not twice
         )
 
-    def _samples(self) -> list[Record]:
+    def _samples(self, warmup: bool = False) -> list[Record]:
         return [
             s
             for s in self.ledger.samples
-            if s["pair"] == self.pair.id and s["life"] == self.number and not s["warmup"]
+            if s["pair"] == self.pair.id and s["life"] == self.number and s["warmup"] == warmup
         ]
 
     def _ready(self, cells: list[Cell]) -> list[tuple[Cell, WorkerProcess]]:
@@ -402,6 +404,8 @@ class Life:
         """Note which other programs were busy, where any were: a look at all takes a while."""
         if busy_round(where, self._free_cores([cell])):
             self._programs.add()
+            self._busy["foreign_s"] += where["block_s"]
+            self._busy["foreign_cpu_s"] += where["foreign_cpu_s"]
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
         """The phases one by one, and again where one looks wrong: it may be other programs."""

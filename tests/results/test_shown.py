@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -55,6 +56,15 @@ OTHER = "different"
             [held("a", 1.5, doubtful="busy")],
             "no winner of 2 compared by wall time: a is 1.50x as fast as baseline [1.25, 1.75], in"
             " doubt",
+        ),
+        (
+            [
+                held("a", 2.0, "faster"),
+                held("b", 9.0, doubtful="busy"),
+                held("c", 8.0, status="unstable"),
+            ],
+            "fastest of 2 compared by wall time: a, 2.00x as fast as baseline [1.75, 2.25]; not"
+            " compared: b (in doubt), c (in doubt)",
         ),
         (
             [held("a", 2.0, "faster"), lost("x", status="oom_host"), lost("y", work_class=OTHER)],
@@ -112,6 +122,19 @@ def test_references_of_one_system_are_told_apart():
 )
 def test_without_a_ratio_nobody_wins_and_the_reason_is_told(rows, words):
     assert winners(rows) == [words]
+
+
+BUSY = {"foreign_s": 10.0, "foreign_cpu_s": 15.0, "seconds": 20.0, "cpu_s": {"cc1plus": 28.0}}
+
+
+def test_busy_programs_are_named_once_above_the_table(run):
+    assert shown.busy(run) == []  # of a run that did not look
+    quiet = replace(run, record={"busy": {**dict.fromkeys(BUSY, 0.0), "cpu_s": {}}})
+    assert shown.busy(quiet) == []
+    line = "other programs used 1.5 cores in the disturbed rounds: cc1plus (1.4)"
+    disturbed = replace(run, record={"busy": BUSY})
+    assert shown.busy(disturbed) == [line]
+    assert shown.markdown(disturbed).splitlines()[2] == f"{line}."
 
 
 @pytest.fixture

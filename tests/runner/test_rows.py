@@ -269,9 +269,7 @@ def test_a_ratio_to_an_unstable_reference_is_marked_and_has_no_verdict(life):
     assert found["a"]["status"] == "unstable"
     assert (found["b"]["ratio"], found["b"]["verdict"]) == (pytest.approx(2.0), "")
     assert found["b"]["doubtful"] == "the time of its reference 'a' is not steady"
-    (row,) = ratio_rows(
-        life.plan(), life.ledger, couple("a", "b", unstable_half_width=0.2), []
-    )
+    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b", unstable_half_width=0.2), [])
     assert (row["ratio"], row["verdict"]) == (pytest.approx(2.0), "")
     assert row["doubtful"] == "a time is not steady"
 
