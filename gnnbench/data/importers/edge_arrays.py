@@ -46,7 +46,7 @@ class EdgeArrays:
 
 def find_edges(arrays: NamedArrays) -> EdgeArrays:
     """The edges among named arrays. Raises ``DataError`` where there are none."""
-    if "format" in arrays and "shape" in arrays:
+    if _is_scipy(arrays):
         found = _scipy(arrays)
     elif "edge_index" in arrays:
         header = arrays.header("edge_index")
@@ -82,6 +82,13 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
 def _pair(arrays: NamedArrays, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
     ids = arrays.integers(first)
     return ids, arrays.integers(second, len(ids))
+
+
+def _is_scipy(arrays: NamedArrays) -> bool:
+    """Whether scipy wrote the file: a lone ``indptr`` says nothing of rows or columns."""
+    if "format" not in arrays or arrays.header("format").size != 1 or "edge_index" in arrays:
+        return False
+    return str(arrays.scalar("format")) in ("csr", "csc", "coo", "bsr", "dia")
 
 
 def _scipy(arrays: NamedArrays) -> EdgeArrays:

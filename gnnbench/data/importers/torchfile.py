@@ -73,7 +73,8 @@ def load(path: Path) -> Any:
     """
     import torch
 
-    zipped = zipfile.is_zipfile(path)
+    with reading(path):
+        zipped = zipfile.is_zipfile(path)
 
     def load_with(classes: list[Any]) -> Any:
         unchecked = torch.sparse.check_sparse_tensor_invariants(False)

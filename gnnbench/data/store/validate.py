@@ -79,6 +79,8 @@ def validate(
 
 def check_indptr(indptr: np.ndarray, num_edges: int, wrong: Callable[[str], DataError]) -> None:
     """Raise ``wrong``'s error unless ``indptr`` goes from 0 to ``num_edges`` without a fall."""
+    if not len(indptr):
+        raise wrong("indptr is empty")
     if int(indptr[0]) != 0:
         raise wrong(f"indptr starts with {int(indptr[0])} instead of 0")
     if int(indptr[-1]) != num_edges:
