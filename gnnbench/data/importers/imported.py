@@ -67,6 +67,8 @@ def import_source(
     """
     path = Path(source).expanduser().absolute()
     if not path.is_file():
+        if (path / layout.META).is_file():
+            raise UsageError(f"{source} is a prepared graph; use it by its path, without an import")
         wrong = f"{source} is a folder" if path.is_dir() else f"there is no file {source}"
         raise UsageError(
             f"{wrong}; give an edge list as text (gzipped or not), an .npz, a "

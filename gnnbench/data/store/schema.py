@@ -72,7 +72,7 @@ def _is_count(value: Any) -> bool:
 def _shown(value: Any) -> str:
     """A value on one line, cut short; nothing of it is formatted that could be large."""
     if isinstance(value, dict | list):
-        return f"a {'list' if isinstance(value, list) else 'object'} of {len(value)}"
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
     if isinstance(value, int) and value.bit_length() > 128:
         return "a number of many digits"
     text = repr(value)
