@@ -49,7 +49,7 @@ class Trainer:
             cell.seed,
         )
         if cell.jitter:
-            jitter(self.model, cell.jitter)
+            self.jitter(cell.jitter)
         self.model = self.model.to(job.device)
         self._labels = to_device(graph.labels, job.device)
         self._optimizer = Adam(
@@ -149,6 +149,17 @@ class Trainer:
         for own, before in zip(self.state(), kept, strict=True):
             own.copy_(before)
 
+    @torch.no_grad()
+    def jitter(self, seed: int) -> None:
+        """Change each parameter by a normal relative error of one float32 rounding step.
+
+        Trainings from such weights show how far rounding alone leads a training apart.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        for parameter in self.model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.mul_((1 + ROUNDING * noise).to(parameter.device))
+
     def held_bytes(self) -> dict[str, int]:
         """Bytes on the device: labels copied there, and the model with gradients and optimizer."""
         model = [*self.state(), *(p.grad for p in self.model.parameters() if p.grad is not None)]
@@ -215,15 +226,3 @@ class Trainer:
             score = (values * back.to(self._device)).sum()
             found = torch.autograd.grad(score, wanted, allow_unused=True)
         return {id(p): g for p, g in zip(wanted, found, strict=True)}
-
-
-@torch.no_grad()
-def jitter(model: nn.Module, seed: int) -> None:
-    """Change each parameter by a normal relative error of one float32 rounding step.
-
-    Trainings from such weights show how far rounding alone leads a training apart.
-    """
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in model.parameters():
-        noise = torch.randn(parameter.shape, generator=generator)
-        parameter.mul_(1 + ROUNDING * noise)

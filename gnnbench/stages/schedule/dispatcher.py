@@ -46,6 +46,7 @@ from gnnbench.stages.schedule.watch import Loss
 # and Adam what is next to 0; one trainer's gradients left out are beyond that.
 LOSS = {"cpu": 1e-4, "cuda": 1e-3}
 WEIGHTS = {"cpu": 0.01, "cuda": 0.25}
+ROUNDINGS, ROUNDED = 3, 4.0  # trainings from other rounding, and how many times their difference
 
 
 class Dispatcher(Leader, Executor):
@@ -182,31 +183,63 @@ class _Looked:
     after: Tensor
 
     def fault(self, epoch: int, steps: Sequence[Step], told: Sequence[float]) -> str:
-        """Whether one process that takes the same steps learns otherwise than by the losses told of
-        the batches, in their order."""
+        """Whether one process that takes the same steps learns otherwise than the ranks did, whose
+        losses of the batches are ``told``.
+
+        Where it seems to, the process takes the steps again from weights that differ by rounding:
+        a difference that rounding alone leads to is no fault.
+        """
+        losses, weights = self._take(epoch, steps)
+        if sorted(losses) != list(range(len(told))):
+            return f"took steps of {len(losses)} batches, and tells losses of {len(told)}"
+        if not self._difference(losses, weights, told, []):
+            return ""
+        others = [self._take(epoch, steps, seed) for seed in range(1, ROUNDINGS + 1)]
+        return self._difference(losses, weights, told, others)
+
+    def _take(
+        self, epoch: int, steps: Sequence[Step], jitter: int = 0
+    ) -> tuple[dict[int, float], Tensor]:
+        """Losses of the batches, by number, and the last weights of one process that takes the
+        steps, from weights of that jitter."""
         trainer: Any = self.stages.trainer
         assert self.stages.store is not None
-        device = self.stages.sampler.job.device.type
         trainer.restore(self.before)
-        first = weights_of(trainer)
+        self._first = weights_of(trainer)
+        if jitter:
+            trainer.jitter(jitter)
         losses: dict[int, float] = {}
         self.stages.store.forget()
         for step in steps:
             found = trainer.learn_in_one(self._batches_of(epoch, step))
             losses |= dict(zip(step.batches, found, strict=True))
-        if sorted(losses) != list(range(len(told))):
-            return f"took steps of {len(losses)} batches, and tells losses of {len(told)}"
+        return losses, weights_of(trainer)
+
+    def _difference(
+        self,
+        losses: dict[int, float],
+        weights: Tensor,
+        told: Sequence[float],
+        others: Sequence[tuple[dict[int, float], Tensor]],
+    ) -> str:
+        """The first difference that is neither within the bounds nor explained by ``others``."""
+        device = self.stages.sampler.job.device.type
         for number, loss in enumerate(told):
             right = losses[number]
-            if abs(loss - right) > LOSS[device] * abs(right) or math.isnan(loss) != math.isnan(
-                right
-            ):
+            allowed = max(
+                LOSS[device] * abs(right),
+                *(ROUNDED * abs(other[number] - right) for other, _ in others),
+                0.0,
+            )
+            if abs(loss - right) > allowed or math.isnan(loss) != math.isnan(right):
                 return (
                     f"batch {number + 1} has a loss of {loss:.5g} where one process that takes the"
                     f" same steps has {right:.5g}"
                 )
-        share = float((weights_of(trainer) - self.after).norm() / (self.after - first).norm())
-        if not share <= WEIGHTS[device]:
+        way = (self.after - self._first).norm()
+        share = float((weights - self.after).norm() / way)
+        rounded = [float((weights - other).norm() / way) for _, other in others]
+        if not share <= max(WEIGHTS[device], *(ROUNDED * one for one in rounded), 0.0):
             return (
                 f"led the weights {share:.1%} of their way off where one process that takes its"
                 " steps leads them"

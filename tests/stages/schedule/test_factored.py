@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,6 +21,7 @@ from gnnbench.composition.recipe import from_plain
 from gnnbench.measure.timeline import Timeline
 from gnnbench.models.adam import Adam
 from gnnbench.stages.sampler.native import native
+from gnnbench.stages.schedule import dispatcher
 from gnnbench.stages.schedule.dispatcher import Dispatcher, unite
 from gnnbench.stages.schedule.executor import Executor, Roles, Trained, Worked
 from gnnbench.stages.schedule.ranks import Measured
@@ -411,3 +413,35 @@ def test_each_batch_must_be_trained_on_once():
     assert "batch 4 is none of the epoch's 3" in unite([one(0, 1), one(2, 3)], 3).reason
     assert "different weights" in unite([one(0), one(1, weights="v")], 2).reason
     assert unite([one(0), one(reason="a fault")], 1).reason == "rank 1: a fault"
+
+
+class Amplifying:
+    """A trainer whose losses amplify a difference of its only weight."""
+
+    def __init__(self, factor):
+        self.factor, self.model = factor, torch.nn.Linear(1, 1, bias=False)
+
+    def restore(self, before):
+        torch.nn.init.ones_(self.model.weight)
+
+    def jitter(self, seed):
+        with torch.no_grad():
+            self.model.weight.mul_(1 + seed * 2.0**-22)
+
+    def learn_in_one(self, batches):
+        moved = self.factor * (float(self.model.weight.detach()) - 1)
+        with torch.no_grad():
+            self.model.weight.add_(1 + moved)
+        return [1 + moved for _ in batches]
+
+
+@pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
+def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
+    job = SimpleNamespace(device=torch.device("cpu"))
+    sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
+    store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
+    stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
+    looked = dispatcher._Looked([torch.arange(2)], stages, [], torch.tensor([2.02]))
+    found = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
+    assert found.startswith(fault) and bool(found) == bool(fault)
+    assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])
