@@ -112,6 +112,10 @@ class Ledger:
         known = self._lives[pair]
         return [r["doubt"] for r in known if r["doubt"] and (pair, r["life"]) in self._good]
 
+    def void_doubts(self, pair: str) -> list[str]:
+        """Why pairs of processes were void and measured again, by the pair's id."""
+        return [r["doubt"] for r in self._lives[pair][self._anew[pair] :] if r["void"]]
+
     def doubts_about(self, cell: Cell) -> list[str]:
         """Doubts of a cell's lives that count, "" of one without; whatever it ran beside."""
         lives = {(s["pair"], s["life"]) for s in self.measured(cell)}
@@ -158,7 +162,7 @@ class Ledger:
 
     def void_lives(self, pair: Pair) -> int:
         """How many lives were void since the comparison began anew."""
-        return sum(bool(r["void"]) for r in self._lives[pair.id][self._anew[pair.id] :])
+        return len(self.void_doubts(pair.id))
 
     def finished(self, pair: Pair) -> bool:
         """Whether nothing is left to measure for this pair."""

@@ -392,11 +392,12 @@ class Life:
             self._fail(self.pair.system, Failure("incorrect", f"again in {found.text}"))
         return found
 
-    def _suspect(self, cell: Cell, found: suspects.Suspect) -> None:
+    def _suspect(self, cell: Cell, found: suspects.Suspect, probe: Record | None = None) -> None:
         """Note what looks wrong in a cell's times, or fail the cell where it is confirmed."""
         cells = [c for c in (self.pair.reference, self.pair.system) if c is not None]
         samples = self.ledger.life(self.pair, cell, self.number)
-        if fault := suspects.confirmed(found, cell, self._last, samples, self._free_cores(cells)):
+        free = self._free_cores(cells)
+        if fault := suspects.confirmed(found, cell, self._last, samples, free, probe):
             self._fail(cell, Failure("incorrect", fault))
         self._suspects[cell.id] = found
 
@@ -410,6 +411,7 @@ class Life:
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
         """The phases one by one, and again where one looks wrong: it may be other programs."""
         times: dict[str, list[float]] = {}
+        own, busy, began = worker.cpu_seconds(), machine.busy_seconds(), time.monotonic()
         for _ in range(PROBES):
             epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
             answer = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))  # type: ignore[misc]
@@ -422,13 +424,17 @@ class Life:
             alone = {phase: min(found) for phase, found in times.items()}
             if not (fault := probe_fault(samples, alone, shared_by_ranks(cell))):
                 break
+        own, busy = worker.cpu_seconds() - own, machine.busy_seconds() - busy
+        took = time.monotonic() - began
         median = {phase: statistics.median(found) for phase, found in times.items()}
         self.ledger.record(
             "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
             cores=machine.usable_cores(), copied=self._copied(cell, worker, samples),
         )  # fmt: skip
         if fault:
-            self._suspect(cell, suspects.Suspect(suspects.PROBE, fault))
+            use = {"system": cell.system, "block_s": took, "idle_cpu_s": 0.0, "cpu_s": own}
+            use |= {"foreign_cpu_s": busy - own}
+            self._suspect(cell, suspects.Suspect(suspects.PROBE, fault), use)
 
     def _copied(
         self, cell: Cell, worker: WorkerProcess, samples: list[Record]

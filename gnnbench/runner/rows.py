@@ -16,6 +16,7 @@ from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
+from gnnbench.results.units import plural
 from gnnbench.runner.bounds import bound_rows
 from gnnbench.runner.compared import Value, compared, level, number, ratio, unsteady
 from gnnbench.runner.dead import dead_settings
@@ -87,6 +88,9 @@ def cell_rows(
             failure = _in_doubt(cell, pair, ledger, measure) or _unstable(
                 cell, pair, ledger, measure
             )
+            void = ledger.void_doubts(pair.id if pair else cell.id)
+            if void and not row["doubtful"]:
+                _remark(row, f"{plural(len(void), 'pair')} void and measured again: {void[0]}")
             if error := ledger.profiles.get(cell.id, {}).get("error"):
                 _remark(row, f"its samples could not be looked into: {error}")
         check = ledger.reports.get(cell.id, {}).get("check", {})

@@ -39,18 +39,25 @@ def of_clocks(samples: Sequence[Record]) -> Suspect | None:
 
 
 def confirmed(
-    suspect: Suspect, cell: Cell, last: Record | None, samples: Sequence[Record], free_cores: int
+    suspect: Suspect,
+    cell: Cell,
+    last: Record | None,
+    samples: Sequence[Record],
+    free_cores: int,
+    probe: Record | None = None,
 ) -> str:
     """The fault, or "" where it is only a doubt yet.
 
     ``last`` is the record of the pair before; ``samples`` are the cell's in this pair, measured
-    ones and warm-ups.
+    ones and warm-ups. ``probe`` has the CPU use while phases were run one by one.
     """
     before = (last or {}).get("suspects", {}).get(cell.id)
     measured = [s for s in samples if not s["warmup"]]
     if before != suspect.kind or doubt.stop_doubt(samples):
         return ""
     if doubt.disturbed(measured, free_cores) or doubt.waited(measured):
+        return ""
+    if probe is not None and doubt.disturbed([probe], free_cores):
         return ""
     return f"{suspect.text} (so again in a second pair, on a quiet machine)"
 

@@ -298,6 +298,16 @@ def test_a_pair_in_doubt_that_counts_leaves_no_verdict_and_fails_the_cell(life):
     assert found["b"]["status"] == "ok" and found["b"]["verdict"] == ""
 
 
+def test_a_void_pair_is_noted_in_a_row_without_doubt(life):
+    five(life)
+    life.end(9, "the worker of 'b' was stopped by a signal for 30 s", void=True)
+    row = life.rows(unstable_half_width=0.0)[0]["b"]
+    assert (row["status"], row["verdict"], row["doubtful"]) == ("ok", "faster", "")
+    assert row["remark"] == (
+        "1 pair void and measured again: the worker of 'b' was stopped by a signal for 30 s"
+    )
+
+
 def test_what_makes_a_pair_doubtful():
     quiet = {"id": "x", "system": "a", "block_s": 1.0, "idle_cpu_s": 0.0, "foreign_cpu_s": 0.0}
     beside = {**quiet, "id": "y", "system": "b"}

@@ -62,6 +62,13 @@ def test_a_stop_in_a_warm_up_counts():
     assert confirmed(BENT, CELL, life(CLOCK), samples, 0) == ""
 
 
+def test_a_phase_probed_on_a_busy_machine_confirms_nothing():
+    found, samples = Suspect(PROBE, "x"), [epoch()] * 3
+    probe = {"block_s": 1.0, "idle_cpu_s": 0.0, "cpu_s": 1.0, "foreign_cpu_s": 0.0}
+    assert confirmed(found, CELL, life(PROBE), samples, 0, probe) != ""
+    assert confirmed(found, CELL, life(PROBE), samples, 0, {**probe, "foreign_cpu_s": 0.9}) == ""
+
+
 def test_waiting_for_a_core_is_no_excess():
     """An honest epoch of 0.1 s on a busy machine: two wake-ups took 60 ms."""
     busy = epoch(0.1, 0.16, 0.1, runner_wait_s=0.03, worker_wait_s=0.03, foreign_cpu_s=0.1)
