@@ -51,6 +51,7 @@ def class_numbers(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
     if y.dtype.kind not in "fiub":
         raise DataError(f"{what} has type {y.dtype}, integers are expected; correct it")
     if y.dtype.kind == "f":
+        y = y.astype(np.float32) if y.dtype.itemsize < 4 else y  # a half is below MAX_CLASSES
         unlabelled = np.isnan(y)
         fractions = ~unlabelled & (y != np.floor(y))
         if fractions.any():
