@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from gnnbench.cell import Cell
 from gnnbench.experiment import Measure
-from gnnbench.measure import contention, machine
+from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import drawn_class
 from gnnbench.runner import audit, gathers, isolation, suspects
 from gnnbench.runner.bounds import link_bytes
-from gnnbench.runner.doubt import busy_round, pair_doubt
+from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
@@ -26,6 +26,7 @@ from gnnbench.runner.plan import Pair
 from gnnbench.runner.probing import probe_fault, shared_by_ranks
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 from gnnbench.runner.retraining import EPOCHS, TrainingCheck
+from gnnbench.runner.surroundings import Disturbers, Surroundings
 from gnnbench.runner.training_check import Excess, divergence
 
 T = TypeVar("T")
@@ -33,7 +34,6 @@ T = TypeVar("T")
 SETTLE_S = 0.02
 PROBE_EPOCHS = 3
 PROBES = 3
-SUSPENDED_S = 0.1  # less is the difference between two readings of clocks
 WAITS = ("runner_wait_s", "worker_wait_s", "threads_wait_s")
 COPIED_BYTES = 1 << 32  # at most, to see how fast the link is
 THOROUGH = 4  # after the first life one of so many, nobody knows which
@@ -74,8 +74,7 @@ class Life:
         repeats = bool(self._last and self._last.get("suspects"))
         first = not self.ledger.lives(self.pair)
         self.thorough = first or repeats or secrets.randbelow(THOROUGH) == 0
-        self._programs = contention.Programs()
-        self._busy = {"foreign_s": 0.0, "foreign_cpu_s": 0.0}  # of the rounds that they disturbed
+        self._disturbers = Disturbers()
 
     def run(self, rounds: Callable[[float, float], int]) -> None:
         """Measure; ``rounds(life_s, round_s)`` says how many, once both costs are known.
@@ -122,7 +121,7 @@ class Life:
             void=excess is not None or self._is_void(doubt),
             excess=excess.quantity if excess else "",
             suspects={ident: found.kind for ident, found in self._suspects.items()},
-            busy=self._busy | {"seconds": self._programs.seconds, "cpu_s": self._programs.used},
+            busy=self._disturbers.record(),
             load=machine.load(), gpus=machine.gpus(),
         )  # fmt: skip
 
@@ -262,34 +261,21 @@ class Life:
             time.sleep(SETTLE_S)
             gpu = self.gpu.read() if cell.device == "cuda" else None
             changed = self._isolation_doubt(workers)
-            before = [w.cpu_seconds() for w in idle]
-            own, busy = worker.cpu_seconds(), machine.busy_seconds()
-            stolen, slept = contention.stolen_seconds(), contention.suspended_seconds()
-            start = time.monotonic()
+            surroundings = Surroundings(worker, idle)
             timing = self._ask(cell, lambda w=worker: w.timed("epoch", epoch=epoch))  # type: ignore[misc]
-            block_s = time.monotonic() - start
-            own, busy = worker.cpu_seconds() - own, machine.busy_seconds() - busy
-            stolen = contention.stolen_seconds() - stolen
-            slept = contention.suspended_seconds() - slept
-            idle_s = sum(w.cpu_seconds() - b for w, b in zip(idle, before, strict=True))
             where: dict[str, Any] = {
                 "life": self.number,
                 "worker": worker.pid,
                 "round": number,
                 "order": order,
                 "warmup": warmup,
-                "block_s": block_s,
-                "idle_cpu_s": idle_s,
+                **surroundings.taken(),
                 "isolation": changed or self._isolation_doubt(workers),
                 **worker.rest.taken(),
-                "cpu_s": own,
-                "foreign_cpu_s": busy - idle_s - own,
-                "stolen_s": stolen,
-                "suspended_s": slept if slept > SUSPENDED_S else 0.0,
                 "stopped_s": worker.take_stopped_s(),
                 **{key: timing[key] for key in WAITS},
             }
-            self._count_programs(where, cell)
+            self._disturbers.note(where, self._free_cores([cell]))
             if cell.device == "cuda":
                 now = self.gpu.read()
                 where |= {k: (now or {}).get(k) for k in ("sm_clock_mhz", "power_w")}
@@ -401,17 +387,10 @@ class Life:
             self._fail(cell, Failure("incorrect", fault))
         self._suspects[cell.id] = found
 
-    def _count_programs(self, where: Record, cell: Cell) -> None:
-        """Note which other programs were busy, where any were: a look at all takes a while."""
-        if busy_round(where, self._free_cores([cell])):
-            self._programs.add()
-            self._busy["foreign_s"] += where["block_s"]
-            self._busy["foreign_cpu_s"] += where["foreign_cpu_s"]
-
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
         """The phases one by one, and again where one looks wrong: it may be other programs."""
         times: dict[str, list[float]] = {}
-        own, busy, began = worker.cpu_seconds(), machine.busy_seconds(), time.monotonic()
+        surroundings = Surroundings(worker)
         for _ in range(PROBES):
             epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
             answer = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))  # type: ignore[misc]
@@ -424,16 +403,13 @@ class Life:
             alone = {phase: min(found) for phase, found in times.items()}
             if not (fault := probe_fault(samples, alone, shared_by_ranks(cell))):
                 break
-        own, busy = worker.cpu_seconds() - own, machine.busy_seconds() - busy
-        took = time.monotonic() - began
+        use = surroundings.taken()
         median = {phase: statistics.median(found) for phase, found in times.items()}
         self.ledger.record(
             "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
             cores=machine.usable_cores(), copied=self._copied(cell, worker, samples),
         )  # fmt: skip
         if fault:
-            use = {"system": cell.system, "block_s": took, "idle_cpu_s": 0.0, "cpu_s": own}
-            use |= {"foreign_cpu_s": busy - own}
             self._suspect(cell, suspects.Suspect(suspects.PROBE, fault), use)
 
     def _copied(
