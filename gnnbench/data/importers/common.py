@@ -160,7 +160,10 @@ def checked_edges(src: np.ndarray, dst: np.ndarray, num_nodes: int, path: Path) 
 def csr_rows(
     data: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int, path: Path
 ) -> Any:
-    """Dense float32 row pieces of a CSR matrix. Raises ``DataError`` for a malformed one."""
+    """Dense row pieces of a CSR matrix, float32 unless its values need float64; duplicate entries
+    are summed. Raises ``DataError`` for a malformed one."""
+    import scipy.sparse as sp
+
     bad = (
         len(indptr) < 1
         or int(indptr[0]) != 0
@@ -174,8 +177,7 @@ def csr_rows(
     step = max(1, (1 << 24) // max(1, 4 * width))
     for start in range(0, len(indptr) - 1, step):
         ends = indptr[start : start + step + 1]
-        piece = np.zeros((len(ends) - 1, width), np.float32)
-        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
-        part = slice(int(ends[0]), int(ends[-1]))
-        piece[rows, columns[part]] = data[part]
-        yield piece
+        part, shape = slice(int(ends[0]), int(ends[-1])), (len(ends) - 1, width)
+        kind = np.float32 if np.can_cast(data.dtype, np.float32) else np.float64
+        piece = sp.csr_matrix((data[part].astype(kind), columns[part], ends - ends[0]), shape)
+        yield piece.toarray()  # sums duplicate entries

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gnnbench.data.importers.common import ImportOptions, checked_edges
-from gnnbench.data.importers.matrix import by_entries, by_rows
 from gnnbench.data.importers.named import NamedArrays
 from gnnbench.data.importers.node_values import int64_ids
+from gnnbench.data.importers.scipyfile import is_scipy, keys_of, scipy_matrix
 from gnnbench.data.store.csc import EdgeChunks, csc_edges, index_dtype, same_both_ways
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
@@ -29,8 +29,8 @@ class EdgeArrays:
     """Edges of a source: ``ends`` (two id arrays), or ``indptr`` and ``indices``.
 
     ``rows`` says what a row of the matrix is, ``targets`` or ``sources`` of its edges, empty where
-    the source does not say. The first of ``ends`` is the row; ``by_column``: ``indptr`` is of the
-    columns. ``num_nodes`` 0: not said. ``weights`` go with the edges as they are listed.
+    the source does not say. The first of ``ends`` is the row.
+    ``num_nodes`` 0: not said. ``weights`` go with the edges as they are listed.
     """
 
     rows: str
@@ -38,7 +38,6 @@ class EdgeArrays:
     ends: tuple[np.ndarray, np.ndarray] | None = None
     indptr: np.ndarray | None = None
     indices: np.ndarray | None = None
-    by_column: bool = False
     weights: np.ndarray | None = None
     used: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
@@ -46,7 +45,7 @@ class EdgeArrays:
 
 def find_edges(arrays: NamedArrays) -> EdgeArrays:
     """The edges among named arrays. Raises ``DataError`` where there are none."""
-    if _is_scipy(arrays):
+    if is_scipy(arrays):
         found = _scipy(arrays)
     elif "edge_index" in arrays:
         header = arrays.header("edge_index")
@@ -84,56 +83,18 @@ def _pair(arrays: NamedArrays, first: str, second: str) -> tuple[np.ndarray, np.
     return ids, arrays.integers(second, len(ids))
 
 
-def _is_scipy(arrays: NamedArrays) -> bool:
-    """Whether scipy wrote the file: a lone ``indptr`` says nothing of rows or columns."""
-    if "format" not in arrays or arrays.header("format").size != 1 or "edge_index" in arrays:
-        return False
-    return str(arrays.scalar("format")) in ("csr", "csc", "coo", "bsr", "dia")
-
-
 def _scipy(arrays: NamedArrays) -> EdgeArrays:
     """A square matrix as ``scipy.sparse.save_npz`` writes it."""
-    kind = str(arrays.scalar("format"))
-    shape = arrays.integers("shape", 2)
-    if shape[0] != shape[1] or shape[0] < 1:
+    matrix, shape = scipy_matrix(arrays)
+    if shape[0] != shape[1]:
         raise DataError(
             f"the matrix in {arrays.path} is {shape[0]} x {shape[1]}, a graph's is square; "
             "give its adjacency matrix"
         )
-    size, what = (int(shape[0]), int(shape[1])), f"the matrix in {arrays.path}"
-    data = arrays.array("data")
-    used = {"data", "shape"}
-    if kind in ("csr", "csc"):
-        indptr = arrays.integers("indptr", size[0] + 1)
-        matrix = by_rows(indptr, arrays.integers("indices"), data, size, what)
-        used.update(("indptr", "indices"))
-    elif kind == "coo":
-        if "row" not in arrays and "coords" in arrays:  # of scipy's arrays, not its matrices
-            ends = _coords(arrays)
-            used.add("coords")
-        else:
-            ends = _pair(arrays, "row", "col")
-            used.update(("row", "col"))
-        matrix = by_entries(*ends, data, size, what)
-    else:
-        raise DataError(
-            f"{arrays.path} is a matrix in scipy's format {kind}; save its .tocsr() instead"
-        )
-    found = EdgeArrays("", size[0], indptr=matrix.indptr, indices=matrix.indices, used=used)
-    found.by_column = kind == "csc"
-    found.weights = matrix.values
-    found.notes += matrix.notes
-    return found
-
-
-def _coords(arrays: NamedArrays) -> tuple[np.ndarray, np.ndarray]:
-    coords = arrays.array("coords")
-    if coords.ndim != 2 or len(coords) != 2:
-        raise DataError(
-            f"{arrays.told('coords')} has shape {coords.shape}, [2, entries] is expected; "
-            "correct the file"
-        )
-    return coords[0], coords[1]
+    return EdgeArrays(
+        "", shape[0], indptr=matrix.indptr, indices=matrix.indices, weights=matrix.values,
+        used=keys_of(arrays), notes=matrix.edge_notes(),
+    )  # fmt: skip
 
 
 def _check_weights(edges: EdgeArrays, what: str) -> None:
@@ -165,8 +126,7 @@ def write_edges(
     if symmetric and edges.weights is not None:
         edges.notes.append("edge weights not kept: merged edges have none of their own")
         edges.weights = None
-    of_targets = (rows == "targets") != edges.by_column
-    if in_rows and of_targets and not symmetric:  # as they are
+    if in_rows and rows == "targets" and not symmetric:  # as they are
         assert edges.indptr is not None and edges.indices is not None
         wide = "int64" if edges.indices.dtype.itemsize == 8 else index_dtype(num_nodes)
         out.write("indptr", "int64", (num_nodes + 1,), [edges.indptr])
@@ -202,7 +162,7 @@ def _either(edges: EdgeArrays, num_nodes: int, arrays: NamedArrays) -> str:
     """What rows are called of a graph that is the same both ways, for the least to do."""
     chunks = _chunks(edges, "targets", num_nodes, arrays)
     if same_both_ways(chunks) and (edges.weights is None or _same_weights(chunks, edges.weights)):
-        return "sources" if edges.by_column else "targets"
+        return "targets"
     raise UsageError(
         f"{arrays.path} is a directed graph that does not say which way it points: import it with "
         f"'gnnbench data import {arrays.path} --name NAME' and --rows targets (row v lists the "
@@ -237,7 +197,7 @@ def _chunks(edges: EdgeArrays, rows: str, num_nodes: int, arrays: NamedArrays) -
         return checked_edges(src, dst, num_nodes, arrays.path)
     assert edges.indptr is not None and edges.indices is not None
     listed = csc_edges(edges.indptr, edges.indices)
-    if (rows == "targets") != edges.by_column:
+    if rows == "targets":
         return listed
     return lambda: ((src, dst) for dst, src in listed())
 

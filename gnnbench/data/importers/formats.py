@@ -16,6 +16,7 @@ from gnnbench.data.importers.edge_arrays import WEIGHTS
 from gnnbench.data.importers.named import HeldArrays, NamedArrays
 from gnnbench.data.importers.nodes import FEATURES, LABELS, SPLIT
 from gnnbench.data.importers.rawfile import NpzFile, reading
+from gnnbench.data.importers.scipyfile import is_scipy, scipy_matrix
 from gnnbench.data.importers.tensors import held_arrays
 from gnnbench.data.importers.torchfile import TORCH, graph_file, node_file
 from gnnbench.errors import DataError, UsageError
@@ -122,7 +123,7 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
     usual = FEATURES if role == "features" else LABELS
     if arrays.first(usual) or (role == "features" and "feat_data" in arrays):
         return arrays
-    if role == "features" and {"format", "data", "indices", "indptr", "shape"} <= arrays.keys:
+    if role == "features" and is_scipy(arrays):
         return _scipy_features(arrays)
     if len(arrays.keys) != 1:
         held = ", ".join(sorted(arrays.keys)) or "nothing"
@@ -156,12 +157,11 @@ def _text(path: Path, role: str) -> np.ndarray:
 
 
 def _scipy_features(arrays: NamedArrays) -> NamedArrays:
-    kind = str(arrays.scalar("format"))
-    if kind != "csr":
-        raise DataError(f"{arrays.path} is a matrix in scipy's format {kind}; save its .tocsr()")
-    shape = arrays.integers("shape", 2)
-    parts = {f"feat_{key}": arrays.array(key) for key in ("data", "indices", "indptr")}
-    return HeldArrays(arrays.path, {**parts, "feat_dim": np.asarray(shape[1])})
+    """Features of a sparse matrix that scipy saved; duplicates are summed, as scipy does."""
+    matrix, shape = scipy_matrix(arrays)
+    values = np.ones(len(matrix.indices), np.float32) if matrix.values is None else matrix.values
+    parts = {"feat_data": values, "feat_indices": matrix.indices, "feat_indptr": matrix.indptr}
+    return HeldArrays(arrays.path, {**parts, "feat_dim": np.asarray(shape[1])}, matrix.notes)
 
 
 def _split(arrays: NamedArrays) -> NamedArrays:

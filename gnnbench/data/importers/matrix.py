@@ -27,6 +27,11 @@ class Matrix:
     values: np.ndarray | None
     notes: list[str] = field(default_factory=list)
 
+    def edge_notes(self) -> list[str]:
+        """``notes``, and whether edges get weights."""
+        ones = "the matrix holds ones alone: edges have no weights"
+        return self.notes + [ones] * (self.values is None)
+
 
 def by_rows(
     indptr: np.ndarray,
@@ -73,6 +78,23 @@ def by_entries(
     return _canonical(found.tocsr(), values, listed)
 
 
+def by_columns(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+    what: str,
+) -> Matrix:
+    """The matrix ``shape`` of CSC arrays. Raises ``DataError``, which names ``what``."""
+    import scipy.sparse as sp
+
+    turned = by_rows(indptr, indices, values, (shape[1], shape[0]), what)
+    data = np.ones(len(turned.indices), bool) if turned.values is None else turned.values
+    rows = sp.csc_matrix((data, turned.indices, turned.indptr), shape=shape).tocsr()
+    kept = None if turned.values is None else rows.data
+    return Matrix(rows.indptr, rows.indices, kept, turned.notes)
+
+
 def _check_ids(ids: np.ndarray, end: int, what: str) -> None:
     for piece in row_chunks(ids):
         low, high = int(piece.min()), int(piece.max())
@@ -113,7 +135,6 @@ def _canonical(matrix, values: np.ndarray, listed: int = 0) -> Matrix:  # type: 
         notes.append(f"zero entries of the matrix dropped, since they are no edges: {dropped:,}")
     data = matrix.data
     if data.dtype.kind == "b" or bool((data == 1).all()):
-        notes.append("the matrix holds ones alone: edges have no weights")
         return Matrix(matrix.indptr, matrix.indices, None, notes)
     if values.dtype == np.float32:
         data = data.astype(np.float32)

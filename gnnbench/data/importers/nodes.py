@@ -65,6 +65,10 @@ class NodeSources:
         classes, label_origin = write_labels(out, labels, num_nodes, options)
         split = write_splits(out, self._split(num_nodes), num_nodes, options)
         features = self._features(out, num_nodes, options)
+        given = {id(a): a for a in (self.features, self.labels, self.split) if a is not None}
+        for arrays in given.values():
+            if arrays is not self._graph:  # whose notes the importer has
+                self.notes += arrays.notes
         return {
             "num_classes": classes,
             "features": features,

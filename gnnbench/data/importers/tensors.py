@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnnbench.data.importers.matrix import Matrix, by_entries, by_rows
+from gnnbench.data.importers.matrix import Matrix, by_columns, by_entries, by_rows
 from gnnbench.data.importers.named import HeldArrays
 from gnnbench.data.importers.nodes import FEATURES
 from gnnbench.errors import DataError
@@ -43,11 +43,11 @@ def held_arrays(path: Path, values: Mapping[Any, Any]) -> HeldArrays:
                 continue
             matrix = sparse_matrix(value, f"'{key}' in {path}")
             arrays |= _edges(matrix, key)
-            notes += matrix.notes
+            notes += matrix.edge_notes()
         elif is_sparse(value) and key in FEATURES:
             matrix = sparse_matrix(value, f"'{key}' in {path}", square=False)
             arrays |= _features(matrix, int(_shape(value)[1]))
-            notes += [note for note in matrix.notes if "ones alone" not in note]
+            notes += matrix.notes
         elif hasattr(value, "detach") or isinstance(value, np.ndarray | np.generic):
             arrays[key] = as_array(value, f"'{key}' in {path}")
         elif isinstance(value, int | float | complex | str):
@@ -117,11 +117,7 @@ def sparse_matrix(value: Any, what: str, square: bool = True) -> Matrix:
     if layout == "torch.sparse_csc":
         parts = value.ccol_indices(), value.row_indices(), value.values()
         indptr, indices, data = (as_array(part, what) for part in parts)
-        turned = by_rows(indptr, indices, data, (size[1], size[0]), what)
-        columns = np.repeat(np.arange(size[1]), np.diff(turned.indptr))
-        data = np.ones(len(columns), bool) if turned.values is None else turned.values
-        found = by_entries(turned.indices, columns, data, size, what)
-        return Matrix(found.indptr, found.indices, found.values, turned.notes)
+        return by_columns(indptr, indices, data, size, what)
     raise DataError(f"{what} has the layout {layout}; save its .to_sparse_coo()")
 
 
