@@ -83,6 +83,13 @@ inline void check_group(int64_t group) {
   if (group < 1 || group > INT32_MAX) fail("group must be 1 or more entries, it is ", group);
 }
 
+// Rows are numbered by int32.
+inline void check_num_rows(int64_t num_rows) {
+  if (num_rows < 0 || num_rows > INT32_MAX) {
+    fail("num_rows must be 0 to ", INT32_MAX, ", it is ", num_rows);
+  }
+}
+
 inline void check_dim_workers(int64_t workers) {
   if (workers < 1 || workers > 32) fail("dim_workers must be 1 to 32 threads, it is ", workers);
 }

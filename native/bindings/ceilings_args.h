@@ -1,12 +1,15 @@
 // Checks of the arguments that both devices' ceilings take.
 #pragma once
 
+#include <algorithm>
+
 #include "bindings/checks.h"
 
 namespace gnnbench {
 
 constexpr int64_t kCeilingLine = 64;                 // bytes
 constexpr int64_t kCeilingSteps = int64_t{1} << 23;  // float32 counts exactly so far
+constexpr int64_t kCeilingLines = int64_t{1} << 34;  // of all passes together: 1 TiB
 
 inline int64_t ceiling_lines(const Tensor& t) {
   return t.numel() * static_cast<int64_t>(t.element_size()) / kCeilingLine;
@@ -24,11 +27,17 @@ inline void check_ceiling_copy(const Tensor& source, const Tensor& target) {
   check_ceiling_words(source, "source");
   check_ceiling_words(target, "target");
   if (source.numel() != target.numel()) fail("target must be as large as source");
+  check_apart(target, "target", source, "source");
 }
 
 inline void check_ceiling_read(const Tensor& words, int64_t passes) {
   check_ceiling_words(words, "words");
   if (passes < 1) fail("passes must be at least 1, it is ", passes);
+  const int64_t most =
+      std::max(kCeilingLines / std::max(ceiling_lines(words), int64_t{1}), int64_t{1});
+  if (passes > most) {
+    fail("passes must be at most ", most, ", so that 1 TiB is read in all; it is ", passes);
+  }
 }
 
 inline void check_ceiling_rows(const Tensor& words, const Tensor& ids) {

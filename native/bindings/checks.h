@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gnnbench/pick.h"
@@ -70,6 +71,37 @@ inline void check_cpu(const Tensor& t, const char* name) {
   if (!t.is_cpu()) fail(name, " must be on the CPU like the other arguments");
 }
 
+// What is written must not share memory with what else is read or written meanwhile.
+inline void check_apart(const Tensor& written, const char* name, const Tensor& other,
+                        const char* other_name) {
+  const auto range = [](const Tensor& t) {
+    const auto first = reinterpret_cast<uintptr_t>(t.data_ptr());
+    return std::pair(first, first + static_cast<uintptr_t>(t.numel()) * t.element_size());
+  };
+  if (written.numel() == 0 || other.numel() == 0) return;
+  const auto [begin, end] = range(written);
+  const auto [other_begin, other_end] = range(other);
+  if (begin < other_end && other_begin < end) {
+    fail(name, " must not share memory with ", other_name);
+  }
+}
+
+// a * b of two sizes; fails where that is beyond int64.
+inline int64_t product_of_sizes(int64_t a, int64_t b, const char* name) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) {
+    fail(name, " is too large: ", a, " times ", b, " elements are more than 2^63");
+  }
+  return product;
+}
+
+// The rows first, first + 1, ... of a table.
+inline void check_range_of_rows(int64_t first, int64_t rows, int64_t num_nodes) {
+  if (first < 0 || rows > num_nodes || first > num_nodes - rows) {
+    fail("out has ", rows, " rows, from row ", first, " on; the graph has ", num_nodes, " nodes");
+  }
+}
+
 inline void check_dtype(const Tensor& t, const char* name, ScalarType wanted) {
   if (t.scalar_type() != wanted) {
     fail(name, " must be ", dtype_name(wanted), ", it is ", dtype_name(t.scalar_type()));
@@ -91,6 +123,15 @@ inline void check_csc(const Tensor& indptr, const Tensor& indices) {
   check_ids(indices, "indices");
 }
 
+// Of unique seeds there are at most as many as nodes. What samplers allocate is computed from that,
+// so it is checked before anything is allocated; other repeated seeds are found by the maps.
+inline void check_seed_count(int64_t seeds, int64_t num_nodes) {
+  if (seeds > num_nodes) {
+    fail("seeds holds an id twice or an id outside the graph: it has ", seeds,
+         " ids, the graph has ", num_nodes, " nodes; every destination must be unique");
+  }
+}
+
 // Of a table of any shape [n, ...].
 inline int64_t row_bytes_of(const Tensor& table) {
   int64_t bytes = static_cast<int64_t>(table.element_size());
@@ -108,6 +149,13 @@ inline void check_table(const Tensor& table, const char* name) {
       fail(name, " must have rows of at most 2^30 bytes; split it by columns");
     }
     if (table.size(d) > 0) room /= table.size(d);
+  }
+}
+
+// Of the rows that are kept: the next one must be an int32 as well.
+inline void check_generation(int64_t generation) {
+  if (generation < 0 || generation >= INT32_MAX) {
+    fail("generation is ", generation, ", it must be at least 0 and below 2^31 - 1");
   }
 }
 

@@ -6,6 +6,8 @@
 
 namespace gnnbench {
 
+constexpr int64_t kMostNodes = int64_t{1} << 40;  // their bits take 128 GiB
+
 // Batches of ids of one dtype and device; how many ids they hold.
 inline int64_t check_batches(const std::vector<Tensor>& batches) {
   if (batches.empty()) fail("batches is empty; give at least one");
@@ -21,7 +23,9 @@ inline int64_t check_batches(const std::vector<Tensor>& batches) {
 }
 
 inline void check_num_nodes(int64_t num_nodes) {
-  if (num_nodes < 0) fail("num_nodes must be at least 0, it is ", num_nodes);
+  if (num_nodes < 0 || num_nodes > kMostNodes) {
+    fail("num_nodes must be 0 to ", kMostNodes, ", it is ", num_nodes);
+  }
 }
 
 inline void check_set(const Tensor& set) {
@@ -48,6 +52,8 @@ inline Ones check_ones(const std::vector<Tensor>& batches, const Tensor& set, in
     fail("ones must have a row for each of the ", batches.size(), " batches, it has ",
          ones.size(1));
   }
+  check_apart(ones, "ones", set, "id_set");
+  for (const Tensor& batch : batches) check_apart(ones, "ones", batch, "batches");
   return {static_cast<uint16_t*>(ones.data_ptr()), first, ones.size(0), ones.size(1), ones.size(2)};
 }
 

@@ -14,6 +14,7 @@ inline void check_biased(const Tensor& x, const Tensor& bias) {
     fail("bias must have a value for each of the ", x.size(1), " columns of x, it has ",
          bias.size(0));
   }
+  check_apart(x, "x", bias, "bias");
 }
 
 inline void check_back(const Tensor& grad, const Tensor& y) {

@@ -76,6 +76,10 @@ inline std::vector<PadPiece> pad_pieces(const PadArgs& batch, const PadArgs& roo
   const int64_t labels = 2 * batch.labels.numel();
   pieces.push_back({&batch.labels, &room.labels, 0, labels});
   pieces.push_back({nullptr, &room.labels, labels, 2 * room.labels.numel() - labels, -1, 0, -1});
+  for (const PadPiece& piece : pieces) {
+    if (piece.from != nullptr)
+      check_apart(*piece.to, "the room of a batch", *piece.from, "the batch");
+  }
   return pieces;
 }
 

@@ -70,8 +70,8 @@ inline twin::GraphSpec graph_spec(int64_t key, int64_t num_nodes, int64_t num_ed
   int64_t sum = 0;
   bool good = true;
   for (int i = 0; i < twin::kLevels; ++i) {
-    good = good && level_edges.data[i] >= 0 && level_edges.data[i] <= rows;
-    sum += level_edges.data[i];
+    good = good && level_edges.data[i] >= 0 && level_edges.data[i] <= rows - sum;
+    if (good) sum += level_edges.data[i];
   }
   if (!good || sum != rows) fail("level_edges must sum to ", rows);
   return twin::GraphSpec{static_cast<uint64_t>(key),
@@ -107,9 +107,7 @@ inline void check_features(const Tensor& out, int64_t num_nodes, int64_t first, 
   check_layout(out, "out", 2);
   check_dtype(out, "out", ScalarType::Float);
   const int64_t rows = out.size(0);
-  if (first < 0 || first + rows > num_nodes) {
-    fail("rows ", first, " to ", first + rows, " are not among ", num_nodes, " nodes");
-  }
+  check_range_of_rows(first, rows, num_nodes);
   if (signal < 0 || signal > 65536) fail("signal must be from 0 to 65536, it is ", signal);
   if (out.size(1) == 0) fail("out must have at least one column");
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -41,5 +42,18 @@ int main() {
   std::thread([&] { theirs = Arena::of_thread().kept(); }).join();
   expect(theirs == 0, "every thread has its own");
   at(0);
+  const auto throws = [](size_t bytes) {
+    try {
+      const Arena::Piece piece(bytes);
+    } catch (const std::bad_alloc&) {
+      return true;
+    }
+    return false;
+  };
+  const size_t kept = arena.kept();
+  expect(throws(Arena::Piece::kLargest + 1), "a piece larger than the address space is refused");
+  expect(throws(static_cast<size_t>(int64_t{-1})), "a negative size is refused");
+  expect(throws(Arena::Piece::kLargest), "memory that is not there is refused");
+  expect(arena.kept() == kept, "a refused piece changes nothing");
   return failed();
 }

@@ -160,7 +160,7 @@ def test_refuses_what_cannot_be() -> None:
         ops.labels(changed(community_ptr=spec.community_ptr + 1))
     with pytest.raises(UsageError, match="in_law must be"):
         ops.graph(changed(in_law=spec.in_law.flip(0)))
-    with pytest.raises(UsageError, match="rows 190 to 210"):
+    with pytest.raises(UsageError, match="out has 20 rows, from row 190 on"):
         ops.features(spec, 190, 20)
     with pytest.raises(UsageError, match="more nodes than the graph"):
         ops.splits(changed(splits=(100, 100, 1)))

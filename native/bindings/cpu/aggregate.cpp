@@ -32,6 +32,7 @@ Tensor aggregate_cpu(Tensor indptr, Tensor indices, Tensor x, int64_t num_dst, s
   check_weights(weights, x, block.num_edges);
   check_on_cpu(weights);
   Tensor out = empty_rows({num_dst, x.size(1)}, x.scalar_type());
+  if (out.numel() == 0) return out;
   by_dtype(x, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     using S = Sum<T>;
@@ -59,6 +60,7 @@ Tensor aggregate_transposed_cpu(Tensor indptr, Tensor t_indptr, Tensor t_dst, Te
   check_weights(weights, grad, num_edges);
   check_on_cpu(weights);
   Tensor out = empty_rows({transposed.num_rows, grad.size(1)}, grad.scalar_type());
+  if (out.numel() == 0) return out;
   by_dtype(grad, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     using S = Sum<T>;

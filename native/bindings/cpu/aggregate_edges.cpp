@@ -19,6 +19,7 @@ Tensor edge_add_cpu(Tensor indptr, Tensor indices, Tensor src, Tensor dst) {
   const BlockView block = check_block(indptr, indices, dst.size(0), src.size(0));
   const int64_t heads = src.size(1);
   Tensor out = empty_rows({block.num_edges, heads}, src.scalar_type());
+  if (out.numel() == 0) return out;
   by_sum_dtype(src, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     edge_add(block, heads, data<const S>(src), data<const S>(dst), data<S>(out));
@@ -36,6 +37,7 @@ Tensor edge_sums_cpu(Tensor indptr, Tensor values, std::optional<Tensor> edges) 
     check_rows(*edges, "edges", values.size(0), "edges");
   }
   Tensor out = empty_rows({num_rows, heads}, values.scalar_type());
+  if (out.numel() == 0) return out;
   by_sum_dtype(values, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     edge_sums(data<const int32_t>(indptr), num_rows, heads, data<const S>(values),
@@ -50,6 +52,7 @@ Tensor edge_softmax_cpu(Tensor indptr, Tensor scores) {
   const int64_t num_rows = indptr.numel() - 1, heads = scores.size(1);
   check_offsets(indptr, "indptr", num_rows, "num_dst", scores.size(0));
   Tensor out = empty_rows({scores.size(0), heads}, scores.scalar_type());
+  if (out.numel() == 0) return out;
   by_sum_dtype(scores, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     edge_softmax(data<const int32_t>(indptr), num_rows, heads, data<const S>(scores), data<S>(out));
@@ -65,6 +68,7 @@ Tensor edge_softmax_backward_cpu(Tensor indptr, Tensor softmax, Tensor grad) {
   const int64_t num_rows = indptr.numel() - 1, heads = softmax.size(1);
   check_offsets(indptr, "indptr", num_rows, "num_dst", softmax.size(0));
   Tensor out = empty_rows({softmax.size(0), heads}, softmax.scalar_type());
+  if (out.numel() == 0) return out;
   by_sum_dtype(softmax, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     edge_softmax_backward(data<const int32_t>(indptr), num_rows, heads, data<const S>(softmax),
@@ -82,6 +86,7 @@ Tensor edge_dots_cpu(Tensor indptr, Tensor indices, Tensor rows, Tensor x) {
   const BlockView block = check_block(indptr, indices, rows.size(0), x.size(0));
   const int64_t heads = x.size(1), width = x.size(2);
   Tensor out = empty_rows({block.num_edges, heads}, sum_dtype(x));
+  if (out.numel() == 0) return out;
   by_dtype(x, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     edge_dots(block, heads, width, data<const T>(rows), data<const T>(x), data<Sum<T>>(out));
@@ -93,6 +98,7 @@ Tensor run_heads(const BlockView& block, const Tensor* edges, const Tensor& x,
                  const Tensor& weights) {
   const int64_t heads = x.size(1), width = x.size(2);
   Tensor out = empty_rows({block.num_rows, heads, width}, x.scalar_type());
+  if (out.numel() == 0) return out;
   by_dtype(x, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
     sum_heads(HeadSums<T>{block, edges ? data<const int32_t>(*edges) : nullptr, data<const T>(x),

@@ -27,6 +27,7 @@ Tensor aggregate_groups_cpu(Tensor starts, Tensor rows, Tensor indices, Tensor x
   check_sums(x, "x", 2);
   check_cpu(x, "x");
   check_dim_workers(dim_workers);
+  check_num_rows(num_rows);
   check_offsets(starts, "starts", rows.numel(), "groups", indices.numel());
   check_local_ids(indices, "indices", x.size(0), "sources");
   check_local_ids(rows, "rows", num_rows, "rows");
@@ -35,9 +36,10 @@ Tensor aggregate_groups_cpu(Tensor starts, Tensor rows, Tensor indices, Tensor x
     if (row[g] < row[g - 1]) fail("rows must ascend; group ", g, " is of an earlier row");
   }
   Tensor out = empty_cpu({num_rows, x.size(1)}, x.scalar_type());
+  if (out.numel() == 0) return out;
   by_sum_dtype(x, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
-    const Scratch<S> carry(group_chunks(rows.numel()) * x.size(1));
+    const Scratch<S> carry(product_of_sizes(group_chunks(rows.numel()), x.size(1), "x"));
     sum_groups(GroupSums<S>{data<const int32_t>(starts), row, rows.numel(),
                             data<const int32_t>(indices), data<const S>(x), x.size(1), num_rows,
                             carry.ptr, data<S>(out)});

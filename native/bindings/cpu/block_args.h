@@ -33,7 +33,10 @@ inline void check_offsets(const Tensor& t, const char* name, int64_t num_rows, c
   check_layout(t, name, 1);
   check_dtype(t, name, ScalarType::Int);
   check_cpu(t, name);
-  if (num_rows < 0 || t.numel() != num_rows + 1) {
+  if (num_rows < 0 || num_rows > INT32_MAX) {
+    fail(rows, " must be 0 to ", INT32_MAX, ", it is ", num_rows);
+  }
+  if (t.numel() != num_rows + 1) {
     fail(name, " must hold ", rows, " + 1 = ", num_rows + 1, " offsets, it holds ", t.numel());
   }
   if (num_entries > INT32_MAX) fail("a block must stay below 2^31 sources and edges");

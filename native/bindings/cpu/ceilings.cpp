@@ -22,6 +22,7 @@ void ceiling_copy_cpu(Tensor source, Tensor target) {
 Tensor ceiling_read_cpu(Tensor words, int64_t passes) {
   check_ceiling_read(words, passes);
   check_cpu(words, "words");
+  if (words.numel() == 0) return number(0);
   return number(ceiling_read(data<const uint32_t>(words), ceiling_lines(words), passes));
 }
 

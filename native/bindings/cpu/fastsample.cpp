@@ -32,6 +32,9 @@ std::vector<Tensor> fastsample_cpu(
     fail("dense_map must have one entry per node, ", indptr.numel() - 1, ", it has ",
          dense_map.numel());
   }
+  check_apart(dense_map, "dense_map", indptr, "indptr");
+  check_apart(dense_map, "dense_map", indices, "indices");
+  check_apart(dense_map, "dense_map", seeds, "seeds");
   return with_team(task, [&] {
     return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, dense_map)
                                                     : run<int64_t>(task, dense_map);

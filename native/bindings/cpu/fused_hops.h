@@ -63,9 +63,6 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
       walked = e.neighbors;
       carried = e.weights;
       edges = walked.numel();
-    } else {
-      indptr = empty_cpu(n + 1, ScalarType::Int);
-      carried = empty_cpu(task.with_positions ? edges : 0, ScalarType::Long);
     }
     const int64_t workers = fused_workers(n, draws.fanout);
     const int64_t unknown = csc.num_nodes - known;
@@ -74,16 +71,21 @@ std::vector<Tensor> run_fused(BatchTask& task, Maps& maps) {
     if (edges > INT32_MAX || known + blocks * kClaimBlock >= INT32_MAX) {
       fail_hop_edges(static_cast<int64_t>(h), edges);
     }
-    Tensor indices = empty_cpu(edges, ScalarType::Int);
-    ClaimPool<Id> pool(blocks);
-    const bool long_rows = draws.fanout > kFusedFanout && draws.fanout != kAllNeighbors &&
-                           draws.spec.pick == Pick::kFisherYates;
-    const Scratch<uint32_t> moved(long_rows && edges > 0 ? workers * 2 * int64_t{draws.fanout} : 0);
-    Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
     maps.reserve(known + std::min(edges, unknown), data<const Id>(nodes), h == 0 ? 0 : known);
     if (h == 0) {
       tell(fused_seeds(maps.map(), data<const Id>(nodes), known), csc.num_nodes);
     }
+    if (!task.walks()) {
+      indptr = empty_cpu(n + 1, ScalarType::Int);
+      carried = empty_cpu(task.with_positions ? edges : 0, ScalarType::Long);
+    }
+    Tensor indices = empty_cpu(edges, ScalarType::Int);
+    ClaimPool<Id> pool(blocks);
+    // A row takes draws where it is longer than the fanout, which none is where all edges are not.
+    const bool long_rows = draws.fanout > kFusedFanout && draws.fanout < csc.num_edges &&
+                           draws.spec.pick == Pick::kFisherYates;
+    const Scratch<uint32_t> moved(long_rows && edges > 0 ? workers * 2 * int64_t{draws.fanout} : 0);
+    Undo forget_claims([&] { pool.claims.for_each([&](Id node) { maps.map().clear(node); }); });
     const FusedHop<Id> hop{csc,
                            draws,
                            dst,

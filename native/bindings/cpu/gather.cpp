@@ -1,6 +1,5 @@
 #include "cpu/features/gather.h"
 
-#include <limits>
 #include <vector>
 
 #include "bindings/cpu/memory.h"
@@ -63,12 +62,8 @@ bool like_rows(const Tensor& table, const Tensor& rows, const char* name) {
 void check_out(const Tensor& table, const Tensor& ids, const Tensor& out) {
   const bool same = like_rows(table, out, "out") && out.size(0) == ids.numel();
   if (!same) fail("out must have one row of the table's shape for each of the ids");
-}
-
-bool overlap(const Tensor& one, const Tensor& other) {
-  if (one.numel() == 0 || other.numel() == 0) return false;
-  const char *a = data<const char>(one), *b = data<const char>(other);
-  return a < b + other.size(0) * row_bytes_of(other) && b < a + one.size(0) * row_bytes_of(one);
+  check_apart(out, "out", table, "table");
+  check_apart(out, "out", ids, "ids");
 }
 
 void gather_out_cpu(Tensor table, Tensor ids, Tensor out) {
@@ -82,11 +77,17 @@ int64_t gather_over_out_cpu(Tensor table, Tensor kept, Tensor slots, Tensor gene
   check(table, ids);
   check_out(table, ids, out);
   if (!like_rows(table, kept, "kept")) fail("kept must have rows of the table's shape");
-  if (overlap(kept, out)) fail("out must not overlap kept, which is read meanwhile");
-  if (generation < 0 || generation >= std::numeric_limits<int32_t>::max())
-    fail("generation is ", generation, ", it must be at least 0 and below 2^31 - 1");
+  check_apart(out, "out", kept, "kept");
+  check_generation(generation);
   check_entries(slots, "slots", table.size(0));
   check_entries(generations, "generations", table.size(0));
+  check_apart(slots, "slots", generations, "generations");
+  for (const Tensor& written : {slots, generations}) {
+    check_apart(written, "slots or generations", out, "out");
+    check_apart(written, "slots or generations", ids, "ids");
+    check_apart(written, "slots or generations", kept, "kept");
+    check_apart(written, "slots or generations", table, "table");
+  }
   const Kept rows{data<const char>(kept),
                   kept.size(0),
                   data<int32_t>(slots),

@@ -60,6 +60,9 @@ std::vector<Tensor> gnnlab_cpu(Tensor indptr, Tensor indices, Tensor seeds,
                               batch, with_positions);
   check_cpu(table, "table");
   check_versioned(table, version, indptr.numel() - 1);
+  check_apart(table, "table", indptr, "indptr");
+  check_apart(table, "table", indices, "indices");
+  check_apart(table, "table", seeds, "seeds");
   return with_team(task, [&] {
     return indices.scalar_type() == ScalarType::Int ? run<int32_t>(task, table, version)
                                                     : run<int64_t>(task, table, version);

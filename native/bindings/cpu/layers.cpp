@@ -11,6 +11,7 @@ void bias_relu_cpu(Tensor x, Tensor bias) {
   check_biased(x, bias);
   check_cpu(x, "x");
   check_cpu(bias, "bias");
+  if (x.numel() == 0) return;
   by_sum_dtype(x, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
     bias_relu(data<const S>(bias), x.size(0), x.size(1), data<S>(x));
@@ -23,9 +24,10 @@ std::tuple<Tensor, Tensor> bias_relu_backward_cpu(Tensor grad, Tensor y) {
   check_cpu(grad, "grad");
   Tensor grad_x = empty_rows({y.size(0), y.size(1)}, y.scalar_type());
   Tensor grad_bias = empty_rows({y.size(1)}, y.scalar_type());
+  const int64_t rows = y.numel() == 0 ? 0 : y.size(0);
   by_sum_dtype(y, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
-    bias_relu_backward(data<const S>(grad), data<const S>(y), y.size(0), y.size(1), data<S>(grad_x),
+    bias_relu_backward(data<const S>(grad), data<const S>(y), rows, y.size(1), data<S>(grad_x),
                        data<S>(grad_bias));
   });
   return {grad_x, grad_bias};

@@ -4,6 +4,8 @@
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <algorithm>
+#include <new>
+#include <sstream>
 #include <vector>
 
 #include "bindings/checks.h"
@@ -19,10 +21,9 @@ inline Tensor empty_cpu(const int64_t* sizes, const int64_t* strides, int64_t di
   const auto status = aoti_torch_empty_strided(dim, sizes, strides, static_cast<int32_t>(type),
                                                aoti_torch_device_type_cpu(), 0, &tensor);
   if (status != AOTI_TORCH_SUCCESS) {  // why, the stable interface does not tell
-    int64_t entries = 1;
-    for (int64_t d = 0; d < dim; ++d) entries *= sizes[d];
-    throw std::runtime_error("not enough memory for a tensor of " + std::to_string(entries) +
-                             " entries");
+    std::ostringstream shape;
+    for (int64_t d = 0; d < dim; ++d) shape << (d == 0 ? "" : ", ") << sizes[d];
+    fail_memory("not enough memory for a tensor [", shape.str(), "] of ", dtype_name(type));
   }
   return Tensor(tensor);
 }
@@ -35,7 +36,8 @@ inline Tensor empty_cpu(int64_t n, ScalarType type) {
 inline Tensor empty_cpu(const std::vector<int64_t>& sizes, ScalarType type) {
   std::vector<int64_t> strides(sizes.size(), 1);
   for (size_t d = sizes.size(); d-- > 1;) {
-    strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+    strides[d - 1] =
+        product_of_sizes(strides[d], std::max<int64_t>(sizes[d], 1), "a tensor's rows");
   }
   return empty_cpu(sizes.data(), strides.data(), static_cast<int64_t>(sizes.size()), type);
 }
@@ -63,13 +65,24 @@ T* data(const Tensor& t) {
   return static_cast<T*>(t.data_ptr());
 }
 
+// A piece for n entries; fails where n is negative or where there is not that much memory.
+inline Arena::Piece piece_of(int64_t n, size_t entry_bytes) {
+  if (n >= 0 && static_cast<uint64_t>(n) <= Arena::Piece::kLargest / entry_bytes) {
+    try {
+      return Arena::Piece(static_cast<size_t>(n) * entry_bytes);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+  fail_memory("not enough memory for ", n, " entries of ", entry_bytes,
+              " bytes to work in; take a smaller batch or graph");
+}
+
 // Working memory for n entries, of the calling thread's arena.
 template <class T>
 struct Scratch {
   Arena::Piece piece;
   T* ptr;
-  explicit Scratch(int64_t n)
-      : piece(static_cast<size_t>(n) * sizeof(T)), ptr(static_cast<T*>(piece.get())) {}
+  explicit Scratch(int64_t n) : piece(piece_of(n, sizeof(T))), ptr(static_cast<T*>(piece.get())) {}
 };
 
 template <class Id>

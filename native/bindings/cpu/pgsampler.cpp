@@ -22,8 +22,14 @@ std::vector<Tensor> run(const BatchTask& task, uint32_t fetch_size, bool as_prin
   const Tensor seeds = seeds_as_ids<Id>(task.seeds, graph.num_nodes);
   TaskSampler<Id> sampler(graph, task.draws, task.fanouts, task.with_positions);
   trace_mark(Stage::kPrepare, kWholeBatch);
-  tell(sampler.run(data<const Id>(seeds), seeds.numel(), fetch_size, as_printed, num_threads()),
-       graph.num_nodes);
+  const FaultAt found =
+      sampler.run(data<const Id>(seeds), seeds.numel(), fetch_size, as_printed, num_threads());
+  if (has(found.fault, Fault::kEdgesFull)) {
+    fail(
+        "a hop draws more edges than the 2^31 - 1 that int32 blocks hold; take a smaller batch or ",
+        "fanouts");
+  }
+  tell(found, graph.num_nodes);
   trace_mark(Stage::kPick, kWholeBatch);
 
   const int hops = static_cast<int>(task.fanouts.size());

@@ -21,13 +21,13 @@ void seeded_features(std::vector<int64_t> key, Tensor labels, Tensor centres, in
   check_layout(out, "out", 2);
   check_dtype(out, "out", ScalarType::Float);
   const int64_t rows = out.size(0), width = out.size(1);
-  if (first < 0 || first + rows > labels.numel()) {
-    fail("rows ", first, " to ", first + rows, " are not among ", labels.numel(), " nodes");
-  }
+  check_range_of_rows(first, rows, labels.numel());
   if (width == 0) fail("out must have at least one column");
   if (centres.size(0) < 1 || centres.size(1) != width) {
     fail("centres must have a row of ", width, " for each class and one for none");
   }
+  check_apart(out, "out", labels, "labels");
+  check_apart(out, "out", centres, "centres");
   const seeded::Spec spec{{static_cast<uint64_t>(key[0]), static_cast<uint64_t>(key[1])},
                           data<const int64_t>(labels),
                           data<const int16_t>(centres),

@@ -26,6 +26,13 @@ std::tuple<Tensor, Tensor> sieve_insert_cpu(Tensor nodes, Tensor newer, Tensor v
   }
   if (capacity > INT32_MAX) fail("a queue has 2^31 - 1 slots at most, it has ", capacity);
   if (state.numel() != 5) fail("state must have 5 entries, it has ", state.numel());
+  const std::pair<const Tensor&, const char*> all[] = {
+      {nodes, "nodes"}, {newer, "newer"}, {visited, "visited"}, {state, "state"}, {ids, "ids"}};
+  for (size_t a = 0; a < std::size(all); ++a) {
+    for (size_t b = a + 1; b < std::size(all); ++b) {
+      check_apart(all[a].first, all[a].second, all[b].first, all[b].second);
+    }
+  }
   auto* now = reinterpret_cast<SieveState*>(data<int64_t>(state));
   const auto is_slot = [&](int64_t s) { return s >= kNone && s < capacity; };
   if (now->filled < 0 || now->filled > capacity || !is_slot(now->oldest) || !is_slot(now->newest) ||

@@ -38,7 +38,7 @@ Tensor aggregate_groups_cuda(Tensor starts, Tensor rows, Tensor indices, Tensor 
   check_int32(rows, "rows");
   check_offsets(starts, "starts", rows.numel(), "groups", indices.numel());
   check_cuda({{x, "x"}, {starts, "starts"}, {rows, "rows"}, {indices, "indices"}});
-  if (num_rows < 0) fail("num_rows must be at least 0, it is ", num_rows);
+  check_num_rows(num_rows);
   if (x.size(1) > int64_t{65535} * kGroupColumns) {
     fail("x must have at most ", int64_t{65535} * kGroupColumns, " columns, it has ", x.size(1));
   }

@@ -6,11 +6,11 @@ namespace {
 
 // A block's threads and shared memory, and a grid's cuts of columns, are bounded.
 void check_shape(const Tensor& x, int64_t targets, int64_t dims) {
-  if (targets < 1 || dims < 1 || targets * dims > 1024) {
+  if (targets < 1 || dims < 1 || targets > 1024 || dims > 1024 || targets * dims > 1024) {
     fail("targets times dims must be 1 to 1024 threads, they are ", targets, " and ", dims);
   }
   const int64_t heads = x.dim() == 3 ? x.size(1) : 1;
-  const int64_t dim = x.dim() == 3 ? heads * x.size(2) : x.size(1);
+  const int64_t dim = columns_of(x, "x");
   if (dim == 0) return;
   if (dim > 65535 * dims) fail("x has ", dim, " columns; take more dims than ", dims);
   const int64_t bytes =

@@ -38,7 +38,10 @@ inline void check_int32(const Tensor& t, const char* name) {
 inline void check_offsets(const Tensor& t, const char* name, int64_t num_rows, const char* rows,
                           int64_t num_entries) {
   check_int32(t, name);
-  if (num_rows < 0 || t.numel() != num_rows + 1) {
+  if (num_rows < 0 || num_rows > INT32_MAX) {
+    fail(rows, " must be 0 to ", INT32_MAX, ", it is ", num_rows);
+  }
+  if (t.numel() != num_rows + 1) {
     fail(name, " must hold ", rows, " + 1 = ", num_rows + 1, " offsets, it holds ", t.numel());
   }
   if (num_entries > INT32_MAX) fail("a block must stay below 2^31 sources and edges");
@@ -80,9 +83,12 @@ inline void check_any_weights(const std::optional<Tensor>& weights, const Tensor
   if (weights) check_cuda({{x, "x"}, {*weights, "weights"}});
 }
 
-// Kernels number a row's columns by 32 bits.
-inline void check_columns(int64_t dim, const char* name) {
+// Columns of values [n, dim] or [n, heads, width]; kernels number them by 32 bits.
+inline int64_t columns_of(const Tensor& values, const char* name) {
+  const int64_t dim =
+      values.dim() == 3 ? product_of_sizes(values.size(1), values.size(2), name) : values.size(1);
   if (dim > INT32_MAX) fail(name, " must have less than 2^31 columns, it has ", dim);
+  return dim;
 }
 
 // A value for each edge, or null.

@@ -29,6 +29,7 @@ void ceiling_copy_cuda(Tensor source, Tensor target) {
 Tensor ceiling_read_cuda(Tensor words, int64_t passes) {
   check_ceiling_read(words, passes);
   return summed(words, "ceiling_read", [&](Launch launch, Sum* sum) {
+    if (words.numel() == 0) return;
     ceiling_read(launch, data<const uint32_t>(words), ceiling_lines(words), passes, sum);
   });
 }

@@ -88,7 +88,8 @@ class OnDevice {
   Tensor empty(const std::vector<int64_t>& sizes, ScalarType type) const {
     std::vector<int64_t> strides(sizes.size(), 1);
     for (size_t d = sizes.size(); d-- > 1;) {
-      strides[d - 1] = strides[d] * std::max<int64_t>(sizes[d], 1);
+      strides[d - 1] =
+          product_of_sizes(strides[d], std::max<int64_t>(sizes[d], 1), "a tensor's rows");
     }
     AtenTensorHandle tensor = nullptr;
     const auto status = aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), sizes.data(),
@@ -97,7 +98,7 @@ class OnDevice {
     if (status != AOTI_TORCH_SUCCESS) {
       int64_t bytes =
           static_cast<int64_t>(aoti_torch_dtype_element_size(static_cast<int32_t>(type)));
-      for (const int64_t size : sizes) bytes *= size;
+      for (const int64_t size : sizes) bytes = product_of_sizes(bytes, size, "a tensor");
       tell_if_full(bytes);
     }
     STABLE_TORCH_ERROR_CODE_CHECK(status);
@@ -127,6 +128,10 @@ class Scratch {
  public:
   template <class T>
   size_t add(int64_t n) {
+    if (n < 0 || static_cast<size_t>(n) > (kLargest - bytes_) / sizeof(T)) {
+      fail("a batch would need ", n, " entries of ", sizeof(T),
+           " bytes of GPU memory to work in; take a smaller batch or graph");
+    }
     const size_t begin = bytes_;
     bytes_ += (std::max<int64_t>(n, 1) * sizeof(T) + 255) / 256 * 256;
     return begin;
@@ -147,6 +152,8 @@ class Scratch {
   }
 
  private:
+  static constexpr size_t kLargest = size_t{1} << 47;  // addresses have 47 bits
+
   size_t bytes_ = 0;
   Tensor memory_;
 };

@@ -18,6 +18,10 @@ std::vector<Tensor> fastsample_cuda(Tensor indptr, Tensor indices, Tensor seeds,
     fail("dense_map must have one entry per node, ", indptr.numel() - 1, ", it has ",
          dense_map.numel());
   }
+  check_apart(dense_map, "dense_map", indptr, "indptr");
+  check_apart(dense_map, "dense_map", indices, "indices");
+  check_apart(dense_map, "dense_map", seeds, "seeds");
+  check_seed_count(request.work.seeds, request.work.num_nodes);
   // An empty map has no address, which would mean a hash table; no seed is sound there anyway.
   static int32_t none;
   request.dense = dense_map.numel() == 0 ? &none : data<int32_t>(dense_map);

@@ -21,6 +21,7 @@ std::vector<Tensor> fused_map_cuda(Tensor indptr, Tensor indices, Tensor seeds,
                        with_positions, capacity);
   request.key = static_cast<uint64_t>(key);
   request.batch = check_u32(batch, "batch", int64_t{1} << 32);
+  check_seed_count(request.work.seeds, request.work.num_nodes);
   return fused_sample(request);
 }
 

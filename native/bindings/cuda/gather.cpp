@@ -42,6 +42,8 @@ void gather_out_cuda(Tensor table, Tensor ids, Tensor out) {
   bool same = out.size(0) == ids.numel();
   for (int64_t d = 1; d < table.dim(); ++d) same = same && out.size(d) == table.size(d);
   if (!same) fail("out must have one row of the table's shape for each of the ids");
+  check_apart(out, "out", table, "table");
+  check_apart(out, "out", ids, "ids");
   gather_into(OnDevice(table, "gather_out"), table, ids, out);
 }
 

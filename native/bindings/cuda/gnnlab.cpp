@@ -109,7 +109,11 @@ std::vector<Tensor> gnnlab_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}, {table, "table"}});
+  check_seed_count(seeds.numel(), indptr.numel() - 1);
   check_versioned(table, version, indptr.numel() - 1);
+  check_apart(table, "table", indptr, "indptr");
+  check_apart(table, "table", indices, "indices");
+  check_apart(table, "table", seeds, "seeds");
   const OnDevice on(seeds, "gnnlab");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,
                        static_cast<uint64_t>(key), 0, check_u32(batch, "batch", int64_t{1} << 32)};

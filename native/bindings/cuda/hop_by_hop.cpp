@@ -62,6 +62,7 @@ std::vector<Tensor> hop_by_hop_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
+  check_seed_count(seeds.numel(), indptr.numel() - 1);
   const bool only_new = new_frontier_from_name(frontier);
   const OnDevice on(seeds, "hop_by_hop");
   const HopDraws draws{pick_spec_on(on, pick, tables, walk, indices.numel()), 0,

@@ -10,6 +10,7 @@ namespace {
 void bias_relu_cuda(Tensor x, Tensor bias) {
   check_biased(x, bias);
   check_cuda({{x, "x"}, {bias, "bias"}});
+  if (x.numel() == 0) return;
   const OnDevice on(x, "bias_relu_");
   by_sum_dtype(x, [&](auto* type) {
     using S = std::remove_pointer_t<decltype(type)>;
@@ -21,8 +22,8 @@ std::tuple<Tensor, Tensor> bias_relu_backward_cuda(Tensor grad, Tensor y) {
   check_back(grad, y);
   check_cuda({{y, "y"}, {grad, "grad"}});
   const OnDevice on(y, "bias_relu_backward");
-  const int64_t rows = y.size(0), dim = y.size(1);
-  Tensor grad_x = on.empty({rows, dim}, y.scalar_type());
+  const int64_t dim = y.size(1), rows = y.numel() == 0 ? 0 : y.size(0);
+  Tensor grad_x = on.empty({y.size(0), dim}, y.scalar_type());
   Tensor grad_bias = on.empty({dim}, y.scalar_type());
   Tensor parts = on.empty({bias_relu_parts(rows), dim}, y.scalar_type());
   by_sum_dtype(y, [&](auto* type) {

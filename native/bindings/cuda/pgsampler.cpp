@@ -226,6 +226,7 @@ std::vector<Tensor> pgsampler_cuda(Tensor indptr, Tensor indices, Tensor seeds,
   check_layout(seeds, "seeds", 1);
   check_ids(seeds, "seeds");
   check_cuda({{seeds, "seeds"}});
+  check_seed_count(seeds.numel(), indptr.numel() - 1);
   const TaskSchedule schedule = schedule_of(variant);
   const bool split_hubs = splits_hubs(hubs);
   const TaskWorker team =

@@ -34,8 +34,7 @@ Tensor sum_forward(const char* op, const Tensor& indptr, const Tensor& indices, 
   check_block(indptr, indices, x, "x", num_dst, x.size(0));
   check_any_weights(weights, x, indices.numel(), mode);
   const bool heads = x.dim() == 3;
-  const int64_t dim = heads ? x.size(1) * x.size(2) : x.size(1);
-  check_columns(dim, "x");
+  const int64_t dim = columns_of(x, "x");
   const OnDevice on(x, op);
   Tensor out = heads ? on.empty({num_dst, x.size(1), x.size(2)}, x.scalar_type())
                      : on.empty({num_dst, dim}, x.scalar_type());
@@ -73,8 +72,7 @@ Tensor sum_backward(const char* op, const Tensor* indptr, const Tensor& t_indptr
     check_cuda({{grad, "grad"}, {*indptr, "indptr"}});
   }
   const bool heads = grad.dim() == 3;
-  const int64_t dim = heads ? grad.size(1) * grad.size(2) : grad.size(1);
-  check_columns(dim, "grad");
+  const int64_t dim = columns_of(grad, "grad");
   const OnDevice on(grad, op);
   Tensor out = heads ? on.empty({num_src, grad.size(1), grad.size(2)}, grad.scalar_type())
                      : on.empty({num_src, dim}, grad.scalar_type());

@@ -143,7 +143,9 @@ Tensor gather_over_cuda(Tensor table, Tensor kept, Tensor slots, Tensor generati
     fail("slots and generations must have one entry for each of the table's rows");
   }
   if (hits.numel() != 1) fail("hits must have 1 element, it has ", hits.numel());
+  check_table(kept, "kept");
   if (row_bytes_of(kept) != row_bytes_of(table)) fail("kept must have rows of the table's shape");
+  check_generation(generation);
   const OnDevice on(ids, "gather_over");
   const Pages pages{
       on.pointer<char>(table, "table"), table.size(0),          row_bytes_of(table), page_bytes,

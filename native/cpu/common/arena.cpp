@@ -13,9 +13,9 @@ constexpr std::align_val_t kLine{64};
 
 void Arena::Piece::Free::operator()(void* memory) const { ::operator delete(memory, kLine); }
 
-Arena::Piece::Piece(size_t bytes)
-    : log2_(
-          std::max(kLeastLog2, static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)))) {
+Arena::Piece::Piece(size_t bytes) {
+  if (bytes > kLargest) throw std::bad_alloc();  // a negative size as well
+  log2_ = std::max(kLeastLog2, static_cast<int>(std::bit_width(std::max<size_t>(bytes, 1) - 1)));
   memory_ = of_thread().take(log2_);
 }
 
@@ -30,7 +30,11 @@ Arena& Arena::of_thread() {
 
 Arena::Memory Arena::take(int log2) {
   std::vector<Memory>& waiting = waiting_[log2];
-  if (waiting.empty()) return Memory(::operator new(size_t{1} << log2, kLine));
+  if (waiting.empty()) {
+    Memory memory(::operator new(size_t{1} << log2, kLine, std::nothrow));
+    if (!memory) throw std::bad_alloc();
+    return memory;
+  }
   Memory memory = std::move(waiting.back());
   waiting.pop_back();
   kept_ -= size_t{1} << log2;

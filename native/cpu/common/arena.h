@@ -17,9 +17,11 @@ class Arena {
   static Arena& of_thread();
 
   // At least `bytes`, aligned to a cache line, contents undefined. Goes back to the arena of the
-  // thread that destroys it.
+  // thread that destroys it. Throws std::bad_alloc where there is not that much memory.
   class Piece {
    public:
+    static constexpr size_t kLargest = size_t{1} << 47;  // addresses have 47 bits
+
     explicit Piece(size_t bytes);
     ~Piece();
     Piece(Piece&& other) noexcept : memory_(std::move(other.memory_)), log2_(other.log2_) {}

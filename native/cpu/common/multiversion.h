@@ -9,7 +9,13 @@
 #define GNNBENCH_AVX512 __attribute__((target("avx512f")))
 #endif
 
-#if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
+// A sanitizer is not ready yet when the loader chooses among clones.
+#if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__) && \
+    !defined(__SANITIZE_ADDRESS__)
+#define GNNBENCH_CLONED 1
+#endif
+
+#ifdef GNNBENCH_CLONED
 #define GNNBENCH_CLONES __attribute__((target_clones("avx512f", "arch=haswell", "default")))
 #else
 #define GNNBENCH_CLONES
@@ -22,7 +28,7 @@
 #else
 #define GNNBENCH_WIDE
 #endif
-#if defined(GNNBENCH_X86) && !defined(__clang__) && defined(__GLIBC__)
+#ifdef GNNBENCH_CLONED
 #define GNNBENCH_NOT_WIDE __attribute__((target_clones("arch=haswell", "default")))
 #else
 #define GNNBENCH_NOT_WIDE

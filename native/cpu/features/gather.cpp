@@ -21,7 +21,9 @@ struct InTable {
 
   [[gnu::always_inline]] bool find(int64_t id, const char*& row) const {
     const auto at = static_cast<uint64_t>(id);
-    row = rows + static_cast<int64_t>(at) * bytes;
+    // In unsigned numbers: of a wrong id it overflows.
+    row = reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(rows) +
+                                        at * static_cast<uint64_t>(bytes));
     return at < count;
   }
   void soon(int64_t) const {}

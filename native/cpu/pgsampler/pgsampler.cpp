@@ -1,6 +1,7 @@
 #include "cpu/pgsampler/pgsampler.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <thread>
 
@@ -42,9 +43,10 @@ struct alignas(64) TaskSampler<Id>::Worker {
   uint32_t number;
   std::vector<Id> neighbors;
   std::vector<int64_t> positions;
-  std::vector<Id> nodes;           // vertices that this worker met first
-  std::vector<uint32_t> picks;     // of one row, and fisher_yates' scratch
-  std::vector<uint64_t> children;  // of one task
+  std::vector<Id> nodes;                      // vertices that this worker met first
+  std::vector<uint32_t> picks;                // of one row, and fisher_yates' scratch
+  std::vector<uint64_t> children;             // of one task
+  std::array<int64_t, kMaxTaskHops> edges{};  // by hop
 };
 
 template <class Id>
@@ -104,6 +106,11 @@ bool TaskSampler<Id>::process(Worker& worker, uint64_t word, TaskSlot& slot) {
   const auto [begin, degree] = row;
   const uint32_t count = pick_count(draws.spec, begin, degree, draws.fanout);
   const bool all = takes_all(draws.spec.pick, degree, draws.fanout);
+  worker.edges[draws.hop] += count;
+  if (worker.edges[draws.hop] > INT32_MAX) {
+    box_.tell(Fault::kEdgesFull);
+    return false;
+  }
   if (count > 0 && !all) {
     const size_t moved = draws.spec.pick == Pick::kFisherYates ? 2 * size_t{count} : 0;
     if (worker.picks.size() < count + moved) worker.picks.resize(count + moved);
@@ -198,6 +205,15 @@ FaultAt TaskSampler<Id>::run(const Id* seeds, int64_t n, uint32_t fetch_size, bo
     const uint32_t before = known_[layout_.word(seeds[i])].fetch_or(1u << shift);
     if (layout_.bits(before, shift) != 0) return {Fault::kRepeatedSeed};
     queue_.make(i).word.store(task_word(seeds[i], 0));
+  }
+  if (fanouts_[0] > INT32_MAX / std::max<int64_t>(n, 1)) {
+    int64_t edges = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      CscRow row;
+      if (!graph_.read_row(seeds[i], row)) return {Fault::kBadRow, seeds[i]};
+      edges += pick_count(draws_.spec, row.begin, row.degree, static_cast<uint32_t>(fanouts_[0]));
+    }
+    if (edges > INT32_MAX) return {Fault::kEdgesFull};
   }
   state_.store(static_cast<uint64_t>(n) * kOneEnqueued);
   head_.store(as_printed ? static_cast<uint32_t>(workers) : 0);

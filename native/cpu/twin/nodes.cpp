@@ -77,7 +77,7 @@ void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows,
               float* out) {
   const Bijection ids(spec.key, kStreamIds, spec.num_nodes);
   // Pattern of a class: one sign per column, from the bits of its own stream.
-  const int64_t classes = spec.num_classes;
+  const int64_t classes = std::min<int64_t>(spec.num_classes, spec.communities);  // that occur
   std::vector<int32_t> patterns(classes * dim);
   for (int64_t c = 0; c < classes; ++c) {
     const Draws bits = draws(spec.key, kStreamCentres, static_cast<uint64_t>(c));

@@ -71,7 +71,7 @@ def test_filled_natively_are_the_same(width: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"first": 199}, UsageError, "rows 199 to 201 are not among 200 nodes"),
+        ({"first": 199}, UsageError, "out has 2 rows, from row 199 on; the graph has 200 nodes"),
         ({"out": torch.empty(2, 9)}, UsageError, "centres must have a row of 9"),
         ({"out": torch.empty(2, 0)}, UsageError, "at least one column"),
         ({"out": torch.empty(2, 10).double()}, UsageError, "out must be float32"),
