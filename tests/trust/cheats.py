@@ -30,28 +30,25 @@ class Honest(System):
     summary = "does its work in its phases"
     devices = ("cpu",)
     options = {  # noqa: RUF012
-        "turbo": Option("turbo", False, "does half the work", (False, True)),
         "label": Option("label", 0, "nothing"),
+        "ballast": Option("ballast", 0, "MiB of memory that is written and kept"),
     }
     needs_graph = False
 
     def setup(self):
         self.weight = 1.0
+        self.ballast = b"x" * (self.cell.recipe["ballast"] << 20)
 
     def check(self):
         return CheckReport(True, "", "p", "cumulative", "l", "digest", 100.0, 50.0)
 
     length = EPOCH_S
 
-    @property
-    def seconds(self):
-        return self.length / 2 if self.cell.recipe["turbo"] else self.length
-
     def run_epoch(self, epoch, timeline):
         own = phases(self.cell.until)
         for phase in own:
             with timeline.span(phase):
-                self.phase(phase, self.seconds / len(own))
+                self.phase(phase, self.length / len(own))
         self.weight *= 0.9
 
     def phase(self, phase, seconds):
