@@ -1,7 +1,8 @@
 """What tests of a producer's process share, on a CPU and on a GPU."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from compose import counted, make
@@ -43,6 +44,12 @@ def alive(pid):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def signal_if_there(pid, sign):
+    """Signal a process that may have exited: a step hook runs on until the loss is noticed."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, sign)
 
 
 def without_own(report):

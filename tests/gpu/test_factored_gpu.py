@@ -1,7 +1,6 @@
 """Samplers and trainers on GPUs of their own, and T_SOTA's ranks beside them."""
 
 import copy
-import os
 import random
 import signal
 import time
@@ -9,7 +8,7 @@ import time
 import pytest
 import torch
 from compose import counted, make, run, run_alike
-from two_processes import alive
+from two_processes import alive, signal_if_there
 
 from gnnbench.measure.timeline import Timeline
 from gnnbench.stages.schedule.leader import RankDiedError
@@ -162,7 +161,7 @@ def test_a_killed_sampler_ends_the_epoch(ranks):
     (pid,), step = system._schedule.pids, system.trainer.step
 
     def kill(batch, rows):
-        os.kill(pid, signal.SIGKILL)
+        signal_if_there(pid, signal.SIGKILL)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = kill

@@ -1,6 +1,5 @@
 """Ranks on GPUs that are killed or stopped, work that waits there, and where they listen."""
 
-import os
 import signal
 import time
 
@@ -8,7 +7,7 @@ import psutil
 import pytest
 import torch
 from compose import make, run
-from two_processes import alive
+from two_processes import alive, signal_if_there
 
 from gnnbench.measure import signs
 from gnnbench.stages.schedule.leader import RankDiedError
@@ -42,7 +41,7 @@ def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, matc
     (pid,), step = system._schedule.pids, system.trainer.step
 
     def lose(batch, rows):
-        os.kill(pid, getattr(signal, f"SIG{sign}"))
+        signal_if_there(pid, getattr(signal, f"SIG{sign}"))
         monkeypatch.setattr(signs, "SILENCE_S", 3.0)
         step(batch, rows)
 

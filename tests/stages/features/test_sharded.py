@@ -12,7 +12,7 @@ import pytest
 import torch
 from compose import make, run
 from stores import DTYPES, WIDTHS, same, table
-from two_processes import alive
+from two_processes import alive, signal_if_there
 
 from gnnbench.cache.policy import Policy, hotness, ranking
 from gnnbench.cell import Cell, Until
@@ -218,7 +218,7 @@ def test_a_rank_that_ends_while_it_is_built_is_not_waited_for(small_graph, monke
     real = Peers.exchange
 
     def killing(self, what, own):
-        os.kill(system._schedule.pids[1], signal.SIGKILL)
+        signal_if_there(system._schedule.pids[1], signal.SIGKILL)
         return real(self, what, own)
 
     monkeypatch.setattr(Peers, "exchange", killing)

@@ -1,13 +1,12 @@
 """Samplers and trainers that are killed, hang or fail: one error, soon, and nothing remains."""
 
-import os
 import signal
 import time
 
 import pytest
 from compose import run
 from factored_ranks import factored_systems, shared_memory
-from two_processes import alive
+from two_processes import alive, signal_if_there
 
 from gnnbench.measure import signs
 from gnnbench.stages.schedule.leader import RankDiedError
@@ -28,7 +27,7 @@ def test_a_killed_rank_ends_the_epoch_and_the_others(factored, rank):
     pids, step = system._schedule.pids, system.trainer.step
 
     def kill(batch, rows):
-        os.kill(pids[rank - 1], signal.SIGKILL)
+        signal_if_there(pids[rank - 1], signal.SIGKILL)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = kill
@@ -49,7 +48,7 @@ def test_a_rank_that_hangs_is_not_waited_for(factored, monkeypatch, rank):
     pids, step = system._schedule.pids, system.trainer.step
 
     def stop(batch, rows):
-        os.kill(pids[rank - 1], signal.SIGSTOP)
+        signal_if_there(pids[rank - 1], signal.SIGSTOP)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = stop
