@@ -52,9 +52,22 @@ def held_arrays(path: Path, values: Mapping[Any, Any]) -> HeldArrays:
             arrays[key] = as_array(value, f"'{key}' in {path}")
         elif isinstance(value, int | float | complex | str):
             arrays[key] = np.asarray(value)
+        elif (listed := _listed(value)) is not None:
+            arrays[key] = listed
         else:
             dropped.add(key)
     return HeldArrays(path, arrays, notes, dropped)
+
+
+def _listed(value: Any) -> np.ndarray | None:
+    """A list of numbers or texts as an array; None of anything else."""
+    if not isinstance(value, list | tuple) or any(hasattr(item, "detach") for item in value):
+        return None
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return found if found.dtype.kind in "biufU" else None
 
 
 def _edges(matrix: Matrix, key: str) -> dict[str, np.ndarray]:

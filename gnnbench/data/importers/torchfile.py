@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 import zipfile
 from collections.abc import Mapping
 from importlib import import_module
@@ -78,7 +79,10 @@ def load(path: Path) -> Any:
 
     def load_with(classes: list[Any]) -> Any:
         unchecked = torch.sparse.check_sparse_tensor_invariants(False)
-        with reading(path), torch.serialization.safe_globals(classes), unchecked:
+        with (
+            reading(path), torch.serialization.safe_globals(classes), unchecked,
+            warnings.catch_warnings(action="ignore"),  # about how the file was pickled
+        ):  # fmt: skip
             mmap = _stored_plainly(path) if zipped else None
             return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
 
@@ -96,6 +100,11 @@ def load(path: Path) -> Any:
         names = []  # a damaged pickle ends in any of these
     if not names:
         raise DataError(f"{path} is truncated, damaged or no file of torch; get it again")
+    if "torch_geometric.data.storage.NodeStorage" in names:
+        raise UsageError(
+            f"{path} holds PyG's HeteroData, one kind of node and of edge is needed; save its "
+            ".to_homogeneous()"
+        )
     if others := sorted(set(names) - _DATA):
         raise UsageError(
             f"{path} holds pickled objects ({others[0]}), which gnnbench never loads; save a dict "
