@@ -2,6 +2,7 @@
 #   make quickstart   set up, then run the main job on a small twin made on the spot; where there is no GPU
 #                     nothing is compiled for one (five minutes), 'make CUDA=ON quickstart' does
 #   make test         set up, then the whole test suite
+#   make test-sanitize   random calls of the CPU operators under the address and undefined-behaviour sanitizers
 #   make reproduce-all PROFILE=smoke|laptop|gpu|gpus|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
 VENV ?= .venv
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: quickstart reproduce-all install test test-gpu check format revision clean
+.PHONY: quickstart reproduce-all install test test-gpu test-sanitize check format revision clean
 
 quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
 quickstart: install
@@ -50,6 +51,20 @@ $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
 
 test: install
 	$(BIN)/python -m pytest
+
+# Random calls of every CPU operator, with a library that checks addresses and undefined behaviour.
+# FUZZ_CALLS is the number for each operator, FUZZ_SEED the first seed.
+FUZZ_CALLS ?= 720
+FUZZ_SEED ?= 0
+test-sanitize: install
+	PATH="$(abspath $(BIN)):$$PATH" cmake -S native -B build/sanitize -G Ninja \
+	  -DGNNBENCH_CUDA=OFF -DGNNBENCH_SANITIZE=ON -DPython3_EXECUTABLE=$(abspath $(BIN)/python)
+	PATH="$(abspath $(BIN)):$$PATH" cmake --build build/sanitize --target gnnbench_cpu
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0:allocator_may_return_null=1:handle_segv=0 \
+	UBSAN_OPTIONS=print_stacktrace=1 GNNBENCH_NATIVE_DIR=$(abspath build/sanitize) \
+	GNNBENCH_FUZZ_CALLS=$(FUZZ_CALLS) GNNBENCH_FUZZ_SEED=$(FUZZ_SEED) \
+	  $(BIN)/python -m pytest -n0 -s -o timeout=0 -p no:cacheprovider tests/sanitize
 
 test-gpu: install
 	GNNBENCH_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu

@@ -19,7 +19,7 @@ from operator_calls import CALLS
 
 from gnnbench.ops.library import load_native
 
-COUNT = int(os.environ.get("GNNBENCH_FUZZ_CALLS", "12"))
+COUNT = int(os.environ.get("GNNBENCH_FUZZ_CALLS", "10"))
 FIRST = int(os.environ.get("GNNBENCH_FUZZ_SEED", "0"))
 KINDS = ("valid", "hostile", "valid", "hostile", "wild")
 HANG_S = 120  # a call that takes longer ends the process with a stack trace
