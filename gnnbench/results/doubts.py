@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 DOUBT = "(?)"
+# Ends the reason of a row that is `unstable` because of its doubts.
+NO_VERDICT = (
+    "it was so again when repeated, so there is no verdict; run again on a quiet machine with"
+    " --only-failed"
+)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _HOLE = "\0"  # where a number stood; in no text of ours
 
@@ -14,6 +19,14 @@ _HOLE = "\0"  # where a number stood; in no text of ours
 def in_doubt(row: Mapping[str, Any]) -> bool:
     """Whether a row's times and ratio are not to be trusted: in doubt, or never steady."""
     return bool(row.get("doubtful")) or row.get("status") == "unstable"
+
+
+def doubts_of(row: Mapping[str, Any]) -> str:
+    """All that makes a row doubtful, joined by "; ": also the reason, where it says so."""
+    found = str(row.get("doubtful") or "").split("; ")
+    if str(row.get("reason") or "").endswith(NO_VERDICT):
+        found = [*row["reason"].removesuffix(NO_VERDICT).split("; "), *found, NO_VERDICT]
+    return "; ".join(dict.fromkeys(filter(None, found)))
 
 
 def told_once(doubts: Mapping[str, str]) -> list[str]:

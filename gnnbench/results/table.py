@@ -7,7 +7,7 @@ from typing import Any
 
 from gnnbench.cell import PHASES, Until
 from gnnbench.results import metrics as m
-from gnnbench.results.doubts import DOUBT, in_doubt, told_once
+from gnnbench.results.doubts import DOUBT, NO_VERDICT, doubts_of, in_doubt, told_once
 from gnnbench.results.labels import Labels, labels
 from gnnbench.results.metrics import Metrics
 from gnnbench.results.part import Part, in_units
@@ -273,16 +273,18 @@ def reasons(rows: Sequence[Row]) -> list[str]:
     named = labels(rows)
     failed: dict[tuple[str, str, str], list[str]] = {}
     for r in rows:
-        if r["reason"]:
+        if r["reason"] and not r["reason"].endswith(NO_VERDICT):  # told with the doubts
             key = (", ".join(named.varying(r).values()), r["status"], r["reason"])
             failed.setdefault(key, []).append(named.system(r))
     found = [
         f"{', '.join(systems)}{f' ({where})' if where else ''}: {status}: {reason}"
         for (where, status, reason), systems in failed.items()
     ]
-    doubts = {named.of(r): r["doubtful"] for r in rows if r.get("doubtful")}
+    doubts = {named.of(r): doubts_of(r) for r in rows}
     given = {named.of(r): r["reason"] for r in rows}
-    return found + told_once({name: d for name, d in doubts.items() if d not in given[name]})
+    return found + told_once(
+        {n: d for n, d in doubts.items() if d.endswith(NO_VERDICT) or (d and d not in given[n])}
+    )
 
 
 def remarks(rows: Sequence[Row], different: bool = False) -> list[str]:

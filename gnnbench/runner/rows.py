@@ -14,6 +14,7 @@ from gnnbench.measure import judged, machine
 from gnnbench.measure.noise import Calibration
 from gnnbench.measure.work import work_class
 from gnnbench.results import metrics as m
+from gnnbench.results.doubts import NO_VERDICT
 from gnnbench.results.labels import labels
 from gnnbench.results.schema import SAMPLES, VERSION
 from gnnbench.results.units import plural
@@ -35,11 +36,6 @@ TIMES = (*(f"{phase}_time_s" for phase in PHASES), "overlap_s", "idle_s")
 UNCOMPARED = "no gradient of its weights was compared: it keeps all in a form of its own"
 BY_CHANCE = "not deterministic: a training step may have other bits when it is computed again"
 
-# The same for all rows, so that it is printed once; `doubtful` has the cause.
-IN_DOUBT = Failure(
-    "unstable", "pairs of processes are in doubt (?), also when repeated, so there is no verdict;"
-    " run again on a quiet machine with --only-failed",
-)  # fmt: skip
 Row = dict[str, Any]
 
 
@@ -387,8 +383,12 @@ def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -
         return None
     if pair is None:
         found = ledger.doubts_about(cell)
-        return IN_DOUBT if found and all(found) else None
-    return IN_DOUBT if ledger.doubts_of(pair.id) else None
+        return _no_verdict(found) if found and all(found) else None
+    return _no_verdict(ledger.doubts_of(pair.id))
+
+
+def _no_verdict(doubts: Sequence[str]) -> Failure | None:
+    return Failure("unstable", f"{doubts[0]}; {NO_VERDICT}") if doubts else None
 
 
 def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:

@@ -1,6 +1,7 @@
 """Equal doubts are told once."""
 
-from gnnbench.results.doubts import told_once
+from gnnbench.results.doubts import NO_VERDICT, doubts_of, in_doubt, told_once
+from gnnbench.results.table import reasons
 
 
 def test_reasons_that_differ_in_numbers_alone_share_a_line():
@@ -17,3 +18,21 @@ def test_other_reasons_name_their_rows():
 def test_one_row_is_named_and_none_is_silent():
     assert told_once({"a": "used 0.3 cores"}) == ["(?) a: used 0.3 cores"]
     assert told_once({}) == []
+
+
+def test_rows_without_a_verdict_share_a_line_too():
+    rows = [
+        {
+            "id": name, "system": name, "dataset": "d", "until": "compute", "recipe": "{}",
+            "status": "unstable", "doubtful": f"used {cores} cores" if name != "r" else "",
+            "reason": f"used {cores} cores; {NO_VERDICT}",
+        }
+        for name, cores in (("r", 0.5), ("a", 0.7), ("b", 1.5))
+    ]  # fmt: skip
+    assert all(map(in_doubt, rows))
+    assert doubts_of(rows[1]) == f"used 0.7 cores; {NO_VERDICT}"
+    assert reasons(rows) == [f"(?): used 0.5 to 1.5 cores; {NO_VERDICT}"]
+    steady = {"status": "ok", "doubtful": "", "reason": ""}
+    assert not in_doubt(steady) and doubts_of(steady) == ""
+    wide = {"status": "unstable", "doubtful": "", "reason": "the interval is still +-60%"}
+    assert in_doubt(wide) and doubts_of(wide) == ""

@@ -61,7 +61,7 @@ def test_a_stopped_worker_is_noted_in_its_row(launch, tmp_path):
             time.sleep(0.01)
         worker = int(flag.read_text())
         os.kill(worker, signal.SIGSTOP)
-        time.sleep(1.6)
+        time.sleep(2.2)  # longer than two looks are apart
         os.kill(worker, signal.SIGCONT)
 
     thread = threading.Thread(target=stop)
@@ -70,6 +70,4 @@ def test_a_stopped_worker_is_noted_in_its_row(launch, tmp_path):
     thread.join()
     row = by_system(outcome)["waits"]
     assert row["status"] == "ok" and row["ratio"] > 0
-    assert re.search(
-        r"the worker of 'waits' was stopped by a signal( for [12] s)?", row["doubtful"]
-    )
+    assert re.search(r"the worker of 'waits' was stopped by a signal for [1-9] s", row["doubtful"])

@@ -175,6 +175,7 @@ def test_pairs_in_doubt_are_repeated_twice_and_the_ratio_has_no_verdict(launch, 
     assert (rows["spin"]["status"], outcome.exit_code) == ("unstable", 3)
     assert rows["spin"]["ratio"] > 0 and rows["spin"]["verdict"] == ""
     assert "'spin' used" in rows["spin"]["doubtful"]
+    assert rows["spin"]["reason"].startswith("the worker of 'spin' used")
     assert "so there is no verdict; run again on a quiet machine" in rows["spin"]["reason"]
     assert rows["fake"]["status"] == "unstable"  # it has no pairs but these
     lives = {(s["life"], s["void"]) for s in samples(outcome) if not s["warmup"]}

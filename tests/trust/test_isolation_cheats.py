@@ -13,7 +13,8 @@ SYSTEMS = {
     "honest": "Honest", "longer": "Longer", "honest-child": "HonestChild",
     "daemon-at-setup": "DaemonAtSetup", "daemon-in-an-epoch": "DaemonInAnEpoch",
     "bare-daemon": "BareDaemon", "reniced": "Reniced", "pinned": "Pinned",
-    "pins-the-other": "PinsTheOther", "after-its-answer": "WorksAfterItsAnswer",
+    "pins-the-other": "PinsTheOther", "stops-the-other": "StopsTheOther",
+    "after-its-answer": "WorksAfterItsAnswer",
 }  # fmt: skip
 HONEST = ("honest", "longer", "honest-child")
 DAEMONS = ("daemon-at-setup", "daemon-in-an-epoch", "bare-daemon")
@@ -22,6 +23,7 @@ DOUBTFUL = {
     "reniced": "the priority of a thread was changed, around [1-9] of [0-9] epochs",
     "pinned": CORES,
     "pins-the-other": CORES,
+    "stops-the-other": "the worker of 'honest' was stopped by a signal",
     "after-its-answer": "used [0-9]+% of a core between its commands|of a core while",
 }
 
