@@ -8,6 +8,7 @@ from typing import Any
 
 TOLERANCE = 0.01
 DRAWN = 0.03  # two samplers, a few batches
+MOST = 0.1  # however few nodes there are
 DEVIATIONS = 4.0  # of two Poisson numbers: what few seeds may draw apart
 
 
@@ -29,9 +30,9 @@ def drawn_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
 
     Different, whatever else: rows and arithmetic of another dtype. Identical: equal, non-empty
     digests. Equivalent: the same frontier and inclusion law, and edges and nodes per seed within
-    1 % of the reference's; of few of them within what chance leads two Poisson numbers apart, 3 %
-    at most (one deviation of two right samplers of 20,000 nodes was measured to be 0.5 %). The
-    arguments are the JSON form of ``gnnbench.composition.system.CheckReport``.
+    1 % of the reference's, or within four deviations of two Poisson numbers where there are few,
+    10 % at most (one deviation of two correct samplers of 20,000 nodes was measured to be 0.5 %,
+    and 320 seeds of an R-MAT graph were 3.4 % apart). The arguments are the JSON form of ``gnnbench.composition.system.CheckReport``.
     """
     dtypes = {r["dtype"] for r in (reference, system) if r.get("dtype")}
     if len(dtypes) > 1:
@@ -51,7 +52,7 @@ def drawn_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
 def _tolerance(number: float) -> float:
     """Share that two samplers may differ by in ``number`` edges or nodes; 0: nobody told it."""
     chance = DEVIATIONS * math.sqrt(2 / number) if number else 0.0
-    return max(TOLERANCE, min(chance, DRAWN))
+    return max(TOLERANCE, min(chance, MOST))
 
 
 def drawn_alike(one: int, other: int, work: str) -> bool:
