@@ -42,6 +42,13 @@ class EdgeArrays:
     used: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def count(self) -> int:
+        """Number of listed edges."""
+        listed = self.ends[0] if self.ends is not None else self.indices
+        assert listed is not None
+        return len(listed)
+
 
 def find_edges(arrays: NamedArrays) -> EdgeArrays:
     """The edges among named arrays. Raises ``DataError`` where there are none."""

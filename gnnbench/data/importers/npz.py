@@ -37,6 +37,7 @@ from gnnbench.data.importers.node_values import MAX_CLASSES
 from gnnbench.data.importers.nodes import FEATURES, NodeSources
 from gnnbench.data.importers.rawfile import NpzFile
 from gnnbench.data.importers.room import check_room, memory_errors
+from gnnbench.data.store.csc import csc_edges
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -66,6 +67,8 @@ def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions)
     about = nodes.write(out, num_nodes, replace(options, num_classes=classes))
     about["split"] = str(arrays.scalar("split_origin", "")) or about["split"]
     notes = [str(arrays.scalar("note", "")).strip(), *arrays.notes, *edges.notes, *nodes.notes]
+    if options.add_reverse and options.merge:
+        notes += _merged(out, edges)
     if left := _left(arrays, edges.used | nodes.used):
         notes.append(f"not kept: {', '.join(left)}")
     return {
@@ -137,8 +140,6 @@ def _check_room(
     path: Path,
 ) -> None:
     """Raise ``HostMemoryError`` or ``UsageError`` where the graph does not fit."""
-    listed = edges.ends[0] if edges.ends is not None else edges.indices
-    assert listed is not None
     features = nodes.features
     key = features.first(FEATURES) if features is not None else ""
     if features is not None and key:
@@ -149,7 +150,15 @@ def _check_room(
         in_file = os.environ.get("GNNBENCH_FEATURES") != "memory"
         width = (options.feature_dim or DEFAULT_WIDTH) * in_file
     weighted = edges.weights is not None
-    check_room(out.final.parent, num_nodes, len(listed), width, path, weighted)
+    check_room(out.final.parent, num_nodes, edges.count, width, path, weighted)
+
+
+def _merged(out: GraphWriter, edges: EdgeArrays) -> list[str]:
+    """How many listed edges a graph that was made symmetric has no edges of their own for."""
+    indptr, indices = out.read("indptr"), out.read("indices")
+    loops = sum(int((src == dst).sum()) for src, dst in csc_edges(indptr, indices)())
+    merged = edges.count - (len(indices) - loops) // 2 - loops
+    return [f"edges that repeat another or its reverse: {merged:,}, merged"] * (merged > 0)
 
 
 def _num_classes(arrays: NamedArrays) -> int:

@@ -16,6 +16,7 @@ from gnnbench.data.importers.common import (
     write_seeded_features,
     write_splits,
 )
+from gnnbench.data.importers.node_values import class_numbers, int64_ids
 from gnnbench.data.importers.rawfile import NpzFile, reading
 from gnnbench.data.store.csc import csc_edges
 from gnnbench.data.store.layout import row_chunks
@@ -43,7 +44,7 @@ def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dic
             edges = checked_edges(row, col, num_nodes, graph.path)
             write_csc(out, edges, num_nodes, merge=True)
             del row, col, edges
-        labels = npz.integers("label", num_nodes)
+        labels = class_numbers(npz.array("label"), num_nodes, npz.told("label"))
         num_classes, origin = write_labels(out, labels, num_nodes, options)
         kinds = npz.integers("node_types", num_nodes)
         train, val, test = (np.flatnonzero(kinds == kind) for kind in (1, 2, 3))
@@ -67,8 +68,8 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
     once and every positive feature becomes 1. There is no official split: a seeded one is drawn.
     """
     with NpzFile(path) as npz:
-        labels = npz.integers("labels")
-        num_nodes = len(labels)
+        num_nodes = npz.header("labels").size
+        labels = class_numbers(npz.array("labels"), num_nodes, npz.told("labels"))
         if not out.done("indices", "indptr"):
             _check_shape(npz, "adj_shape", num_nodes)
             starts = npz.integers("adj_indptr", num_nodes + 1)
@@ -128,7 +129,9 @@ def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) ->
     num_classes, origin = write_labels(out, labels, num_nodes, options)
     with reading(folder / "role.json"):
         roles = dict(json.loads((folder / "role.json").read_bytes()))
-        parts = tuple(np.asarray(roles[k], np.int64).reshape(-1) for k in ("tr", "va", "te"))
+        parts = tuple(
+            _ids(roles[k], f"'{k}' in {folder / 'role.json'}") for k in ("tr", "va", "te")
+        )
     write_splits(out, (parts[0], parts[1], parts[2]), num_nodes, options)
     file, features = folder / "feats.npy", "source"
     if file.is_file():
@@ -159,9 +162,16 @@ def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
             if isinstance(value, list):
                 several = True
                 labels[int(node)] = value.index(1) if 1 in value else -1
+            elif isinstance(value, int):
+                labels[int(node)] = value
             else:
-                labels[int(node)] = int(value)
-    return labels, several
+                raise ValueError(f"node {node} has the class {value!r:.40}")
+    return class_numbers(labels, num_nodes, f"the classes in {path}"), several
+
+
+def _ids(values: Any, what: str) -> np.ndarray:
+    ids = np.asarray(values if values else np.empty(0, np.int64))
+    return int64_ids(ids, what).reshape(-1)
 
 
 def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> np.ndarray:

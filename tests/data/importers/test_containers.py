@@ -155,6 +155,14 @@ def test_parallel_edges_of_an_edge_list_are_kept(matrix: sp.coo_matrix, containe
         assert edges(open_graph(stored)) == Counter(listed)
 
 
+def test_merged_edges_are_reported(root: Path, tmp_path: Path) -> None:
+    ends = np.array([[0, 0, 1, 2, 2], [1, 1, 0, 2, 0]])  # 0 - 1 three times, a loop, 2 - 0
+    np.savez(tmp_path / "g.npz", edge_index=ends)
+    graph = open_graph(import_source(tmp_path / "g.npz", "g", symmetric=True))
+    assert graph.num_edges == 5
+    assert graph.meta["notes"] == ["edges that repeat another or its reverse: 2, merged"]
+
+
 def dgl_or_skip() -> Any:
     from gnnbench.foreign.dgl_import import import_dgl
 

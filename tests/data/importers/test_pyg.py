@@ -115,7 +115,7 @@ def test_malformed_reddit(reddit: Path, tmp_path: Path, file: str, change, says:
         ({"adj_indptr": np.array([0, 3, 1, 3, 4])}, "adjacency .* malformed"),
         ({"adj_shape": np.array([9, 9])}, "for 9 nodes, not 4"),
         ({"attr_indices": np.array([1, 0, 1, 3])}, "sparse features .* malformed"),
-        ({"labels": np.zeros(4)}, "'labels' .* type float64"),
+        ({"labels": np.full(4, 0.5)}, "'labels' .* not class numbers"),
     ],
 )
 def test_malformed_coauthor(coauthor: Path, tmp_path: Path, change, says: str) -> None:
