@@ -7,7 +7,7 @@ Edges, in one of these forms (`rows`: see below):
 ``row`` and ``col``       an adjacency matrix by its entries
 ``indptr``, ``indices``   an adjacency matrix by its rows
 what ``scipy.sparse.save_npz`` writes: a CSR, CSC or COO matrix; ``data`` are the edges' weights,
-unless they are all 1
+unless they are all 1; duplicate entries are summed, zeros are no edges
 
 ``rows`` (a text) says what a row of a matrix is: ``targets`` (row v lists the sources of the edges
 into v: CSC of in-neighbours) or ``sources`` (row u lists the targets of u's edges). A directed
@@ -17,7 +17,7 @@ Weights of the edges, as they are listed: ``weights``, ``edge_weight`` or ``weig
 ``features``, ``x``, ``feat`` or ``feature`` ``[num_nodes, width]``, or as CSR in ``feat_data``,
 ``feat_indices``, ``feat_indptr`` with ``feat_dim`` (``feat_kind`` says ``dense``, ``csr`` or
 ``none``). Labels: ``labels``, ``y`` or ``label`` (-1: unlabelled). Split: ``train_idx``,
-``val_idx``, ``test_idx`` (ids), or ``train_mask``, ``val_mask``, ``test_mask`` (booleans). Single
+``val_idx``, ``test_idx`` (ids), or ``train_mask``, ``val_mask``, ``test_mask`` (0 and 1). Single
 values: ``num_nodes``, ``num_classes``; texts ``source``, ``license``, ``split_origin``, ``note``.
 Everything but the edges may be missing; an array of another name is not kept, and named in a note.
 """
