@@ -6,7 +6,10 @@ files of DGL, text. Nothing is unpickled but what torch calls weights, and PyG's
 
 from __future__ import annotations
 
+import signal
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +55,30 @@ def _npy(path: Path) -> np.ndarray:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
 
 
+_PROBE = """
+import sys
+from gnnbench.foreign.dgl_import import require_dgl
+require_dgl().load_graphs(sys.argv[1])
+"""
+
+
 def _dgl_file(path: Path) -> dict[str, Any]:
     from gnnbench.foreign.dgl_import import require_dgl
 
     dgl = require_dgl()
+    # DGL's reader aborts its process on some damaged files: a process of its own reads it first.
+    probe = subprocess.run([sys.executable, "-c", _PROBE, path], capture_output=True, check=False)
+    if probe.returncode < 0:
+        name = signal.Signals(-probe.returncode).name
+        raise DataError(f"{path} is truncated or damaged (DGL ends with {name}); get it again")
     with reading(path):
         try:
             graphs, _ = dgl.load_graphs(str(path))
-        except dgl.DGLError as error:
+            if len(graphs) == 1:
+                return dgl_arrays(graphs[0])
+        except (dgl.DGLError, BufferError, AttributeError, AssertionError) as error:
             raise ValueError(str(error).strip()) from None
-    if len(graphs) != 1:
-        raise DataError(f"{path} holds {len(graphs)} graphs; save the one to train on by itself")
-    return dgl_arrays(graphs[0])
+    raise DataError(f"{path} holds {len(graphs)} graphs; save the one to train on by itself")
 
 
 def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from gnnbench.data.catalog import info
+from gnnbench.data.describe import describe
 from gnnbench.data.importers.imported import import_source
 from gnnbench.data.prepare import load_dataset
 from gnnbench.data.store.reader import open_graph
@@ -231,8 +234,18 @@ def test_files_of_dgl(root: Path, tmp_path: Path) -> None:
     dgl.save_graphs(str(path), [g, g])
     with pytest.raises(DataError, match=r"holds 2 graphs"):
         load_dataset(path)
-    path.write_bytes(path.read_bytes()[:64])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:64])
     with pytest.raises(DataError, match=r"truncated, damaged"):
+        load_dataset(path)
+    # A shape that DGL allocates as it is: its reader aborts.
+    shape = np.array([4, 2], np.int64).tobytes()
+    path.write_bytes(whole.replace(shape, np.array([2**60, 2], np.int64).tobytes(), 1))
+    with pytest.raises(DataError, match=r"truncated"):
+        load_dataset(path)
+    other = dgl.heterograph({("a", "to", "b"): ([0], [0])})
+    dgl.save_graphs(str(path), [other])
+    with pytest.raises(UsageError, match=r"not a homogeneous DGL graph"):
         load_dataset(path)
 
 
@@ -332,6 +345,20 @@ def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
         graph_of(edges, features=tmp_path / "two.npz")
     with pytest.raises(UsageError, match=r"leave --rows out"):
         graph_of(edges, rows="sources")
+
+
+def test_ids_of_nodes_are_kept(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "gaps.txt").write_text("10 30\n30 20\n")
+    import_source(tmp_path / "gaps.txt", "gaps")
+    for name in ("gaps", "gaps+sym"):
+        graph = load_dataset(name)
+        assert graph.node_ids is not None and graph.node_ids.dtype == torch.int64
+        assert graph.node_ids.tolist() == [10, 20, 30]
+        assert pickle.loads(pickle.dumps(graph)).node_ids.tolist() == [10, 20, 30]
+    (tmp_path / "whole.txt").write_text("0 2\n2 1\n")
+    assert load_dataset(tmp_path / "whole.txt").node_ids is None
+    lines = "\n".join(describe(info("gaps")))
+    assert "node ids" in lines and "node_ids" in lines
 
 
 def test_another_file_is_another_graph(root: Path, tmp_path: Path, edges: Path) -> None:
