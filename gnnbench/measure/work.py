@@ -32,7 +32,8 @@ def drawn_class(reference: Mapping[str, Any], system: Mapping[str, Any]) -> str:
     digests. Equivalent: the same frontier and inclusion law, and edges and nodes per seed within
     1 % of the reference's, or within four deviations of two Poisson numbers where there are few,
     10 % at most (one deviation of two correct samplers of 20,000 nodes was measured to be 0.5 %,
-    and 320 seeds of an R-MAT graph were 3.4 % apart). The arguments are the JSON form of ``gnnbench.composition.system.CheckReport``.
+    and 320 seeds of an R-MAT graph were 3.4 % apart). The arguments are the JSON
+    form of ``gnnbench.composition.system.CheckReport``.
     """
     dtypes = {r["dtype"] for r in (reference, system) if r.get("dtype")}
     if len(dtypes) > 1:
