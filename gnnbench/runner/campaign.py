@@ -113,7 +113,11 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
         path = folders.create(request.out, experiment, record)
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
-    patience = Patience(limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0)
+    threads = max((machine.resolve_threads(cell.threads) for cell in plan.cells), default=1)
+    patience = Patience(
+        limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0,
+        max(machine.usable_cores() - threads, 0),
+    )
     pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations, patience=patience)
     stopped = False
     write = partial(write_tables, path, plan, ledger, experiment, calibrations)

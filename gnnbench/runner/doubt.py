@@ -68,7 +68,7 @@ def disturbed(own: Sequence[Record], free_cores: int = 0, other: str = "the othe
             f"the worker of '{other}' used {share(own, 'idle_cpu_s'):.0%} of a core while"
             f" '{own[0]['system']}' was measured"
         )
-    allowed = FOREIGN_SHARE + FREE_SHARE * free_cores
+    allowed = allowed_cores(free_cores)
     foreign = share(own, "foreign_cpu_s")
     slack = IDLE_TICKS_S + SAMPLED * sum(s.get("cpu_s", 0.0) for s in own)
     if foreign > allowed and sum(s["foreign_cpu_s"] for s in own) > slack:
@@ -86,11 +86,16 @@ def waited(own: Sequence[Record]) -> bool:
     return bool(seconds > max(WAIT_SHARE * sum(s["block_s"] for s in own), WAIT_S * len(own)))
 
 
+def allowed_cores(free_cores: int) -> float:
+    """Cores that other programs may use, where the workers leave some free."""
+    return FOREIGN_SHARE + FREE_SHARE * free_cores
+
+
 def busy_round(sample: Record, free_cores: int) -> bool:
     """Whether other programs used more cores during one epoch than is allowed."""
     foreign = sample["foreign_cpu_s"]
     slack = IDLE_TICKS_S + SAMPLED * sample["cpu_s"]
-    allowed = FOREIGN_SHARE + FREE_SHARE * free_cores
+    allowed = allowed_cores(free_cores)
     return bool(foreign > max(allowed * sample["block_s"], slack))
 
 

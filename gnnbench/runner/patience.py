@@ -24,10 +24,14 @@ def limit_s(gives_verdicts: bool) -> float:
 
 
 class Patience:
-    """Waits of a run for a quiet machine: ``left_s`` seconds in all."""
+    """Waits of a run for a quiet machine: ``left_s`` seconds in all.
 
-    def __init__(self, left_s: float = 0.0) -> None:
+    ``free_cores``: those that the run's workers have no threads for.
+    """
+
+    def __init__(self, left_s: float = 0.0, free_cores: int = 0) -> None:
         self.left_s = left_s
+        self._allowed = doubt.allowed_cores(free_cores)
 
     def wait(self, say: Callable[[str], None]) -> bool:
         """Wait until other programs use few cores, or no patience is left; whether they do.
@@ -42,7 +46,7 @@ class Patience:
         end = begun + self.left_s
         while quiet < (QUIET_POLLS if told else 1) and time.monotonic() < end:
             foreign = _foreign_cores(POLL_S)
-            if foreign <= doubt.FOREIGN_SHARE:
+            if foreign <= self._allowed:
                 quiet += 1
                 continue
             quiet = 0

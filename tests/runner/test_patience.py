@@ -33,6 +33,12 @@ def test_a_quiet_machine_is_measured_on_at_once(machine):
     assert (now[0], notes) == (patience.POLL_S, [])
 
 
+def test_a_little_work_on_many_free_cores_is_quiet(machine):
+    now, notes = machine(0.5), []
+    assert Patience(60.0, free_cores=62).wait(notes.append)
+    assert (now[0], notes) == (patience.POLL_S, [])
+
+
 def test_a_busy_one_is_waited_for_and_named(machine):
     now, notes = machine(1.5, 1.2, 0.1, 0.9, 0.0), []
     waits = Patience(60.0)
@@ -70,3 +76,15 @@ def test_what_this_process_uses_itself_is_not_foreign(monkeypatch):
     monkeypatch.setattr(patience.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(patience.time, "sleep", lambda seconds: None)
     assert patience._foreign_cores(1.0) == 1.5
+
+
+def test_a_run_waits_unless_it_is_told_not_to(fakes, said, monkeypatch):
+    monkeypatch.delenv(patience.NO_WAIT)
+    monkeypatch.setattr(patience, "_foreign_cores", lambda seconds: 1.5)
+    monkeypatch.setattr(patience, "BRIEF_S", 0.01)
+    words = ("run", "breakdown", "--profile", "smoke", "-o", "reference=fake", "--repeats", "1")
+    code, _, err = said(*words, "--systems", "fake")
+    assert code == 0 and "other programs use 1.5 cores" in err
+    assert "the machine is still busy: times measured now are marked (?)" in err
+    code, _, err = said(*words, "--systems", "fake", "--no-wait")
+    assert code == 0 and "other programs" not in err
