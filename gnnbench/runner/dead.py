@@ -20,6 +20,8 @@ MEMORY_TOLERANCE = 0.05
 # A setting is worth reporting as dead if it moves no time by more than this or the noise floor:
 # intervals of a few rounds often miss 1 by a hair.
 TIME_TOLERANCE = 0.05
+# Wide intervals of a busy machine overlap whatever a setting does: times further apart are no sign.
+APART = 1.4
 
 
 def dead_settings(
@@ -75,7 +77,8 @@ def _counted(known: Metrics, row: Row) -> dict[tuple[str, str, str], float]:
 
 
 def _overlap(a: Row, b: Row, stage: str, known: Metrics, references: Mapping[str, str]) -> bool:
-    """Whether the intervals of both ratios to the reference share a value, give or take the floor.
+    """Whether the intervals of both ratios to the reference share a value, give or take the floor,
+    and the ratios themselves are less than ``APART`` times each other.
 
     Without intervals nothing can be said; a phase that neither has is the same.
     """
@@ -85,13 +88,17 @@ def _overlap(a: Row, b: Row, stage: str, known: Metrics, references: Mapping[str
     one, two = (_interval(r, stage, known, references) for r in (a, b))
     if one is None or two is None:
         return False
-    return one[0] * (1 - floor) <= two[1] and two[0] * (1 - floor) <= one[1]
+    overlap = one[0] * (1 - floor) <= two[1] and two[0] * (1 - floor) <= one[1]
+    return overlap and max(one[2], two[2]) < APART * min(one[2], two[2])
 
 
 def _interval(
     row: Row, stage: str, known: Metrics, references: Mapping[str, str]
-) -> tuple[float, float] | None:
+) -> tuple[float, float, float] | None:
+    """Low and high end of the ratio to the reference, and the ratio."""
     if references[row["id"]] == row["id"]:
-        return 1.0, 1.0
-    told = known.row(row["id"], stage, m.SPEEDUP)
-    return None if told is None or told["low"] is None else (told["low"], told["high"])
+        return 1.0, 1.0, 1.0
+    found = known.row(row["id"], stage, m.SPEEDUP)
+    if found is None or found["low"] is None:
+        return None
+    return found["low"], found["high"], found["value"]

@@ -42,7 +42,8 @@ def test_a_setting_that_moves_nothing_is_dead():
         ((0.99, 1.01), (1.90, 2.10), False),  # twice as fast
         ((0.99, 1.01), (1.05, 1.07), True),  # within 5 %
         ((0.99, 1.00), (1.06, 1.08), False),  # beyond them
-        ((0.60, 1.60), (1.50, 2.60), True),  # intervals that a busy machine widened
+        ((0.60, 1.60), (0.80, 1.80), True),  # intervals that a busy machine widened
+        ((0.60, 1.60), (1.50, 2.60), False),  # twice as fast on one
     ],
 )
 def test_times_are_compared_by_their_intervals(one, other, is_dead):
