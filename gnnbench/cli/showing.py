@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -84,7 +85,8 @@ def plot(
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
     elif not figures:
-        typer.echo("nothing is drawn: the run has not measured what these figures show", err=True)
+        text = "nothing is drawn: the run has not measured what these figures show"
+        print(text, file=sys.stderr)
     else:
         for path in figures:
             print(path)
@@ -93,6 +95,7 @@ def plot(
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
     """Tables, who is fastest, what the tables cannot say, and where everything lies."""
     from gnnbench.results import shown, table, winner
+    from gnnbench.results.doubts import DOUBT, in_doubt
     from gnnbench.results.units import plural
 
     say(table.heading(run.cells))
@@ -112,10 +115,10 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
         print()
         for remark in shown.remarks(run, different):
             say(remark)
-        ok = sum(r["status"] == "ok" for r in run.cells)
-        marked = sum(r["status"] == "unstable" for r in run.cells)
-        also = f", {marked} more in doubt (?)" if marked else ""
-        print(f"\n{ok} of {plural(len(run.cells), 'cell')} measured{also}")
+        measured = sum(r["status"] in ("ok", "unstable") for r in run.cells)
+        marked = sum(map(in_doubt, run.cells))
+        also = f", {marked} of them in doubt {DOUBT}" if marked else ""
+        print(f"\n{measured} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
             print("interrupted, so cells may be missing: give the run's command with --resume")
         for sentence in winner.winners(run.cells):
