@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,7 +15,7 @@ from torch import Tensor
 from gnnbench import names, rng
 from gnnbench.check.law import BY_WEIGHT, WITH, WITHOUT
 from gnnbench.data.graph import Graph
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.ops.locked import LockedTensor
 from gnnbench.ops.picks import PICKS, PickSpec
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gnnbench.sampling.pyg_adapter import PygSampler
 
 TOPOLOGIES = ("gpu", "uva", "cpu")
-FRONTIERS = ("cumulative", "new")
+FRONTIERS = CUMULATIVE, NEW = ("cumulative", "new")
 LAWS = (WITHOUT, WITH, BY_WEIGHT)  # of samplers with random numbers of their own
 
 
@@ -53,6 +53,7 @@ class Setting:
     topology: str
     with_positions: bool
     weights: Tensor | None = None
+    frontier_chosen: bool = True  # by the user; else an adapter takes its framework's
 
     @property
     def indptr(self) -> Tensor:
@@ -212,6 +213,11 @@ class Sampler(ABC):
         """
         setting = self.setting
         ids = seed_tensor(seeds, self._sampled_on)
+        if ids.numel() > self.num_nodes:
+            raise UsageError(
+                f"seeds holds an id twice or an id outside the graph: it has {ids.numel()} ids, the"
+                f" graph {self.num_nodes} nodes"
+            )
         drawn = self.draw(
             ids.to(self._indices.dtype) if self.law else ids,
             key=self._key_of(epoch),
@@ -263,26 +269,64 @@ class Sampler(ABC):
         them with it and ``batch``, so that the same batch is drawn again, or leave both.
         """
 
-    def as_pyg(self, edge_ids: Tensor | None = None) -> PygSampler:
+    def as_pyg(
+        self, edge_ids: Tensor | None = None, *, data: Any = None, **options: Any
+    ) -> PygSampler:
         """This sampler as a PyG ``BaseSampler``, for ``NodeLoader``.
 
-        ``edge_ids`` int64 ``[num_edges]`` says which edge of the user's graph lies at each position
-        of ``indices``; None: the positions are the ids.
+        Each node is expanded once, as in PyG: the frontier is ``new`` unless ``build_sampler`` was
+        given one. With ``frontier="cumulative"`` a node draws at several hops, and the batch may
+        have an edge several times.
+
+        Args:
+            edge_ids: int32 or int64 ``[num_edges]``, a permutation: which edge of the user's graph
+                lies at each position of ``indices``.
+            data: the loader's ``Data``, by which edge ids are derived now. Without ``edge_ids`` and
+                ``data`` each process derives them when it needs them, from the loader's data.
+            options: none; options of PyG's ``NeighborLoader`` are refused by name.
+
+        Raises:
+            UsageError: edge ids or data that do not fit the sampler's graph.
+            UnsupportedError: an option, or a sampler without the frontier ``new`` whose
+                ``cumulative`` frontier was not chosen in ``build_sampler``.
         """
         from gnnbench.sampling.pyg_adapter import PygSampler
 
-        return PygSampler(self, edge_ids)
+        return PygSampler(self._with_default_frontier(NEW), edge_ids, data, **options)
 
     def as_dgl(self, edge_ids: Tensor | None = None, **prefetch: Any) -> DglSampler:
         """This sampler as a DGL ``Sampler``, for ``dgl.dataloading.DataLoader``.
 
-        ``edge_ids`` as for :meth:`as_pyg`; of a DGL graph it is ``g.adj_tensors("csc")[2]``.
-        ``prefetch`` are the keyword arguments of ``dgl.dataloading.BlockSampler``. Raises
-        ``MissingError`` where DGL is not installed.
+        The frontier is ``cumulative``, as in DGL, unless ``build_sampler`` was given one.
+
+        Args:
+            edge_ids: as for :meth:`as_pyg`, of a DGL graph ``g.adj_tensors("csc")[2]``; None:
+                derived from the loader's graph.
+            prefetch: keyword arguments of ``dgl.dataloading.BlockSampler``; those of DGL's
+                ``NeighborSampler`` are refused by name.
+
+        Raises:
+            UsageError: edge ids that do not fit the sampler's graph.
+            UnsupportedError: an option that the adapter does not have.
+            MissingError: DGL is not installed.
         """
         from gnnbench.sampling.dgl_adapter import DglSampler
 
         return DglSampler(self, edge_ids, **prefetch)
+
+    def _with_default_frontier(self, frontier: str) -> Sampler:
+        """This sampler, or one built anew with ``frontier`` where the user has not chosen any."""
+        setting = self.setting
+        if setting.frontier_chosen or setting.frontier == frontier:
+            return self
+        if frontier not in self.frontiers:
+            raise UnsupportedError(
+                f"sampler '{self.name}' has no frontier '{frontier}': every node draws again at"
+                " each hop, so a batch may have an edge several times; give build_sampler"
+                f" frontier='{setting.frontier}' to accept that"
+            )
+        _, options = self._built_with
+        return type(self)(replace(setting, frontier=frontier), **options)
 
     def close(self) -> None:
         """Unlock what is locked of the host's memory; the sampler cannot be used after it."""

@@ -17,7 +17,7 @@ from gnnbench.fanouts import ALL
 from gnnbench.ops.missing import native_missing
 from gnnbench.ops.picks import WEIGHTED, PickSpec, all_fault
 from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
-from gnnbench.sampling.base import TOPOLOGIES, Sampler, Setting
+from gnnbench.sampling.base import CUMULATIVE, TOPOLOGIES, Sampler, Setting
 from gnnbench.sampling.registry import sampler_class
 
 WALK = (4, 3, 0.5)  # walks, steps and restart probability of PinSAGE as GNNLab runs it
@@ -31,7 +31,7 @@ def build_sampler(
     seed: int = 0,
     *,
     pick: str | None = None,
-    frontier: str = "cumulative",
+    frontier: str | None = None,
     topology: str | None = None,
     weights: Tensor | np.ndarray | str | None = None,
     walks: int | None = None,
@@ -54,7 +54,8 @@ def build_sampler(
         seed: of all draws; (seed, epoch, batch) decides what is drawn.
         pick: the pick function; None: the sampler's default.
         frontier: ``"cumulative"``: every node known so far is a destination of the next hop (DGL);
-            ``"new"``: only nodes first seen at the last one (PyG).
+            ``"new"``: only nodes first seen at the last one (PyG). None: ``cumulative`` where the
+            sampler has it, and in ``as_pyg`` ``new``.
         topology: where the graph is: ``"gpu"``: copied to the device (the default there);
             ``"uva"``: in locked host memory that the GPU reads; ``"cpu"``: sampled on the CPU, the
             blocks moved to the device.
@@ -84,7 +85,8 @@ def build_sampler(
         raise UnsupportedError(f"sampler '{name}' does not sample on the CPU: no topology 'cpu'")
     chosen = pick if pick is not None else cls.picks_on(sampled_on)[0]
     _one_of(cls, "pick", chosen, cls.picks_on(sampled_on))
-    _one_of(cls, "frontier", frontier, cls.frontiers)
+    chosen_frontier = frontier if frontier is not None else _default_frontier(cls)
+    _one_of(cls, "frontier", chosen_frontier, cls.frontiers)
     hops = fanout_list(fanouts)
     if ALL in hops and (fault := all_fault(chosen)):
         raise UnsupportedError(fault)
@@ -98,14 +100,19 @@ def build_sampler(
         graph if stored else (indptr, indices),
         hops,
         _pick(cls, chosen, graph, indptr, weights, walk),
-        frontier,
+        chosen_frontier,
         whole("seed", seed, 0),
         target,
         place,
         yes_or_no("with_positions", with_positions),
         weight_tensor(weights, graph) if cls.law == BY_WEIGHT else None,
+        frontier_chosen=frontier is not None,
     )
     return cls(setting, **options)
+
+
+def _default_frontier(cls: type[Sampler]) -> str:
+    return CUMULATIVE if CUMULATIVE in cls.frontiers else cls.frontiers[0]
 
 
 def _one_of(cls: type[Sampler], what: str, value: str, known: tuple[str, ...]) -> None:

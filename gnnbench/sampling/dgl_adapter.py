@@ -2,31 +2,84 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.utils.data import get_worker_info
 
 from gnnbench.convert import to_dgl
-from gnnbench.errors import UsageError
+from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.foreign.dgl_import import require_dgl
-from gnnbench.sampling.place import Place, Samples, check_edge_ids
+from gnnbench.minibatch import MiniBatch
+from gnnbench.sampling.edge_ids import EdgeIds, Ends, check_edge_ids
+from gnnbench.sampling.loader import batch_number_in_share, task_number
+from gnnbench.sampling.place import Place, Samples
+from gnnbench.sampling.repeated import distinct, repeat_seeds
 
 dgl: Any = require_dgl()
 BlockSampler: Any = dgl.dataloading.BlockSampler
+# Datasets of seeds that DGL divides among its workers by contiguous shares of batches.
+SHARED_DATASETS = (
+    dgl.dataloading.dataloader.TensorizedDataset,
+    dgl.dataloading.dataloader.DDPTensorizedDataset,
+)
+# Options of DGL's NeighborSampler that the adapter does not have, and what to do about each.
+REFUSED = {
+    "edge_dir": "edges are sampled towards the seeds; reverse the graph for edge_dir='out'",
+    "prob": "give build_sampler weights= and a weighted pick",
+    "mask": "sample a graph without the masked edges",
+    "replace": "give build_sampler pick='with_replacement'",
+    "exclude": "this sampler leaves no edges out",
+    "fanouts": "give build_sampler the fanouts",
+    "fused": "the sampler's name says how it samples",
+    "mapping": "the sampler's name says how it samples",
+}
+PREFETCH = ("prefetch_node_feats", "prefetch_labels", "prefetch_edge_feats", "output_device")
+
+
+@dataclass(frozen=True)
+class GraphEdges:
+    """Edges of a homogeneous DGL graph."""
+
+    graph: Any
+
+    def find(self, ids: Tensor) -> Ends:
+        """Sources and destinations of the edges with these ids."""
+        found: Ends = self.graph.find_edges(ids.to(self.graph.device, self.graph.idtype))
+        return found
+
+    def every(self) -> Ends:
+        """Sources and destinations of all edges in the order of their ids."""
+        found: Ends = self.graph.edges(order="eid")
+        return found
 
 
 class DglSampler(BlockSampler):
-    """A sampler for ``dgl.dataloading.DataLoader``, on the sampler's device.
+    """A sampler for ``dgl.dataloading.DataLoader`` over a homogeneous graph.
 
-    The topology is the sampler's own; the loader's graph, which must have as many nodes and edges,
-    lends its node and edge data to the blocks. DGL does not tell a sampler which batch it draws:
-    batches count from ``set_epoch`` on (see there).
+    The topology is the sampler's own; the loader's graph, which must have the same edges, lends its
+    node and edge data to the blocks. ``edge_ids`` says which edge of that graph lies at each
+    position of the sampler's ``indices``; without it the adapter finds out. It checks the edges of
+    every batch against the graph. Batches are on ``output_device``, by default the sampler's.
+
+    A seed that repeats in a batch is a node for each occurrence, with the same sampled edges.
+
+    Raises ``UsageError`` for edge ids or a graph that do not fit; ``UnsupportedError`` for what it
+    does not do: heterogeneous graphs, ``exclude_eids``, and the options in ``REFUSED``.
     """
 
     def __init__(self, sampler: Samples, edge_ids: Tensor | None = None, **prefetch: Any) -> None:
+        for name in prefetch:
+            if name not in PREFETCH:
+                why = REFUSED.get(name, f"as_dgl has {', '.join(PREFETCH)}")
+                raise UnsupportedError(f"{name}: {why}")
         super().__init__(**prefetch)
         self._inner = sampler
-        self._edge_ids = check_edge_ids(edge_ids, sampler.num_edges)
+        self._walks = sampler.pick == "random_walk"
+        given = check_edge_ids(edge_ids, sampler.num_edges)
+        self._edge_ids = EdgeIds(sampler, given)
         self._place = Place()
 
     def set_epoch(self, epoch: int, batch: int = 0) -> None:
@@ -37,26 +90,60 @@ class DglSampler(BlockSampler):
         self, g: Any, seed_nodes: Any, exclude_eids: Any = None
     ) -> tuple[Tensor, Tensor, list[Any]]:
         """(input nodes, seeds, blocks), as DGL's samplers return them."""
+        self._check(g, seed_nodes, exclude_eids)
+        epoch, number = self._place.next(_batch_number)
+        seeds, places = distinct(torch.as_tensor(seed_nodes))
+        batch = self._inner.sample(seeds, epoch, number, with_positions=not self._walks)
+        if places is not None:
+            batch = repeat_seeds(batch, places)
+        if self.output_device is not None:
+            batch = batch.to(self.output_device)
+        for ours in batch.blocks:
+            ours.src_nodes = ours.src_nodes.to(g.idtype)
+        self._name_edges(g, batch)
+        input_nodes, output_nodes, blocks = to_dgl(batch)
+        for block in blocks:
+            _lend_frames(g, block)
+        return input_nodes, output_nodes, blocks
+
+    def _check(self, g: Any, seed_nodes: Any, exclude_eids: Any) -> None:
         if exclude_eids is not None:
-            raise UsageError("exclude_eids: this sampler leaves no edges out")
+            raise UnsupportedError(
+                "exclude_eids: this sampler leaves no edges out; use exclude=None or DGL's sampler"
+            )
+        if not g.is_homogeneous or isinstance(seed_nodes, dict):
+            raise UnsupportedError(
+                "the loader's graph has several types of nodes or edges, this sampler has one;"
+                " convert it with dgl.to_homogeneous"
+            )
         nodes, edges = self._inner.num_nodes, self._inner.num_edges
         if (g.num_nodes(), g.num_edges()) != (nodes, edges):
             raise UsageError(
                 f"the loader's graph has {g.num_nodes()} nodes and {g.num_edges()} edges where the"
                 f" sampler's has {nodes} and {edges}; build the sampler from that graph"
             )
-        epoch, number = self._place.next()
-        walks = self._inner.pick == "random_walk"
-        batch = self._inner.sample(seed_nodes, epoch, number, with_positions=not walks)
-        for ours in batch.blocks:
-            ours.src_nodes = ours.src_nodes.to(g.idtype)
-            if self._edge_ids is not None and ours.positions is not None:
-                self._edge_ids = self._edge_ids.to(ours.positions.device)
-                ours.positions = self._edge_ids[ours.positions]
-        input_nodes, seeds, blocks = to_dgl(batch)
-        for block in blocks:
-            _lend_frames(g, block)
-        return input_nodes, seeds, blocks
+
+    def _name_edges(self, g: Any, batch: MiniBatch) -> None:
+        """Put the graph's edge ids in the place of positions."""
+        for block in batch.blocks:
+            if block.positions is None:
+                continue
+            rows = torch.arange(block.num_dst, device=block.indptr.device)
+            columns = rows.repeat_interleave(block.indptr.diff().long())
+            nodes = block.src_nodes
+            block.positions = self._edge_ids.of(
+                block.positions,
+                (nodes[block.indices.long()], nodes[columns]),
+                GraphEdges(g),
+            )
+
+
+def _batch_number() -> int:
+    """The batch's place among the seeds, whichever worker draws it."""
+    info: Any = get_worker_info()
+    if isinstance(info.dataset, SHARED_DATASETS):
+        return batch_number_in_share(len(info.dataset))
+    return task_number()
 
 
 def _lend_frames(g: Any, block: Any) -> None:

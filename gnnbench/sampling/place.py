@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from gnnbench.errors import UsageError
 from gnnbench.minibatch import MiniBatch
 from gnnbench.sampling.arguments import whole
+from gnnbench.sampling.loader import task_number
 
 
 class Samples(Protocol):
@@ -19,6 +20,14 @@ class Samples(Protocol):
     @property
     def pick(self) -> str:
         """Name of the pick function."""
+
+    @property
+    def indptr(self) -> Tensor:
+        """int64 ``[num_nodes + 1]``."""
+
+    @property
+    def indices(self) -> Tensor:
+        """int32 or int64 ``[num_edges]``."""
 
     @property
     def num_nodes(self) -> int:
@@ -35,43 +44,53 @@ class Samples(Protocol):
 
 
 class Place:
-    """Counts the batches that a loader of another framework asks for.
+    """Epoch and number of the batch that a loader of another framework asks for.
 
-    Batches are numbered from 0 in the epoch that ``set_epoch`` named. Torch's loader asks its
-    worker processes in turn, so that worker w of n draws the batches w, w + n, w + 2n ...: the
-    batch that the loader yields as number i is batch i, for any number of workers. (With PyG it has
-    the same seeds, too, and so the same edges; DGL gives each worker a stretch of the seeds.)
-    Worker processes start with a copy of this object: without ``set_epoch`` before each epoch
-    theirs begin with the same batch again, while a loader without workers goes on counting.
+    Without workers, batches are counted from ``set_epoch`` on. In a worker process the number is
+    the batch's own, whatever the number of workers (see ``number`` of :meth:`next`). A worker reads
+    the epoch before the first batch of each pass: the first pass uses the epoch that was set when
+    the worker started, later passes (``persistent_workers=True``) the one in shared memory. So
+    batches that are prefetched do not take the next epoch's number.
+
+    Without ``set_epoch``, workers draw the same epoch in each pass, and a loader without workers
+    goes on counting.
     """
 
     def __init__(self) -> None:
         self._epoch = 0
         self._next = 0
+        self._version = 0  # how often the epoch was set
+        self._shared = torch.zeros(3, dtype=torch.int64).share_memory_()  # the same three
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy for a worker process shares the epoch; any other copy has an epoch of its own."""
+        self.__dict__.update(state)
+        if not self._shared.is_shared():
+            self._shared = self._shared.clone().share_memory_()
 
     def set_epoch(self, epoch: int, batch: int = 0) -> None:
-        """Name the epoch, and the batch within it that comes next."""
-        self._epoch = whole("epoch", epoch, 0)
-        self._next = whole("batch", batch, 0)
+        """Set the epoch, and the number of its next batch. Call it between two passes.
 
-    def next(self) -> tuple[int, int]:
-        """(epoch, batch) of the batch that is asked for now."""
-        worker = get_worker_info()
-        first, step = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        number = self._next + first
-        self._next += step
-        return self._epoch, number
+        Raises ``UsageError`` for a number that is negative or not whole.
+        """
+        epoch, batch = whole("epoch", epoch, 0, 2**63 - 1), whole("batch", batch, 0, 2**32 - 1)
+        self._epoch, self._next, self._version = epoch, batch, self._version + 1
+        self._shared.copy_(torch.tensor([epoch, batch, self._version]))
 
+    def next(self, number: Callable[[], int] = task_number) -> tuple[int, int]:
+        """(epoch, batch) of the batch that is asked for now.
 
-def check_edge_ids(edge_ids: Tensor | None, num_edges: int) -> Tensor | None:
-    """Edge ids by position, int64 on the CPU. Raises ``UsageError`` where they do not fit."""
-    if edge_ids is None:
-        return None
-    if not isinstance(edge_ids, Tensor) or edge_ids.dtype not in (torch.int32, torch.int64):
-        raise UsageError("edge_ids must be an int32 or int64 tensor")
-    if edge_ids.shape != (num_edges,):
-        raise UsageError(
-            f"edge_ids must be one id for each of {num_edges} edges, they are"
-            f" {list(edge_ids.shape)}"
-        )
-    return edge_ids.cpu().long()
+        ``number`` gives the batch's number in the pass and is called in a worker process only.
+        """
+        info = get_worker_info()
+        if info is None:
+            self._next += 1
+            return self._epoch, self._next - 1
+        if task_number() < info.num_workers:  # the worker's first batch in this pass
+            epoch, batch, version = self._shared.tolist()
+            if version != self._version and self._passes:
+                self._epoch, self._next, self._version = epoch, batch, version
+            self._passes += 1
+        return self._epoch, self._next + number()
+
+    _passes = 0  # that this worker process has begun

@@ -131,22 +131,6 @@ def test_the_blocks_have_the_graphs_id_type(id_dtype, small_graph):
             assert torch.equal(blocks[0].srcdata["feat"], small_graph.features[nodes.long()])
 
 
-def test_the_batches_of_workers_are_numbered_as_they_come(small_graph):
-    adapter = build("fused-map", wide(small_graph), [4, 3]).as_dgl()
-    adapter.set_epoch(1)
-    batches = dgl.dataloading.DataLoader(
-        graph_of(small_graph), small_graph.train_idx, adapter, batch_size=32, num_workers=2
-    )
-    sampler = build("fused-map", wide(small_graph), [4, 3], with_positions=True)
-    count = 0
-    for number, (_, seeds, blocks) in enumerate(batches):
-        right = sampler.sample(seeds, epoch=1, batch=number)
-        for ours, block in zip(blocks, right.blocks, strict=True):
-            assert sorted(ours.edata[dgl.EID].tolist()) == sorted(block.positions.tolist())
-        count += len(seeds)
-    assert count == 200
-
-
 def test_what_cannot_be(small_graph):
     g = graph_of(small_graph)
     adapter = build("hop-by-hop", wide(small_graph), [4, 3]).as_dgl()

@@ -1,0 +1,136 @@
+"""Which edge of a user's graph lies at each position of the sampler's ``indices``."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnnbench.check.law import BY_WEIGHT
+from gnnbench.errors import UsageError
+from gnnbench.ops.picks import WEIGHTED
+from gnnbench.sampling.place import Samples
+
+Ends = tuple[Tensor, Tensor]  # sources and destinations
+
+
+def check_edge_ids(edge_ids: Any, num_edges: int) -> Tensor | None:
+    """Edge ids by position, int64 on the CPU, or None.
+
+    Raises ``UsageError`` unless they are a permutation of 0 to ``num_edges - 1``.
+    """
+    if edge_ids is None:
+        return None
+    if isinstance(edge_ids, np.ndarray) and edge_ids.dtype in (np.int32, np.int64):
+        edge_ids = torch.from_numpy(np.ascontiguousarray(edge_ids))
+    if not isinstance(edge_ids, Tensor) or edge_ids.dtype not in (torch.int32, torch.int64):
+        raise UsageError("edge_ids must be an int32 or int64 tensor")
+    if edge_ids.shape != (num_edges,):
+        raise UsageError(
+            f"edge_ids must be one id for each of {num_edges} edges, they are"
+            f" {list(edge_ids.shape)}"
+        )
+    ids = edge_ids.detach().cpu().long().contiguous()
+    if num_edges and (int(ids.min()) < 0 or int(ids.max()) >= num_edges):
+        wrong = ids[(ids < 0) | (ids >= num_edges)][0]
+        raise UsageError(
+            f"edge_ids holds {int(wrong)}; the ids of {num_edges} edges are 0 to {num_edges - 1}"
+        )
+    seen = torch.zeros(num_edges, dtype=torch.bool)
+    seen[ids] = True
+    if not bool(seen.all()):
+        raise UsageError("edge_ids holds an id twice; each edge has one position")
+    return ids
+
+
+class EdgeList(Protocol):
+    """The edges of a user's graph."""
+
+    def find(self, ids: Tensor) -> Ends:
+        """Sources and destinations of the edges with these ids."""
+
+    def every(self) -> Ends:
+        """Sources and destinations of all edges, in the order of their ids."""
+
+
+class EdgeIds:
+    """Edge ids of sampled edges, checked against the graph that the loader has.
+
+    ``given`` are the user's, by position. Without them the positions are the ids where that is
+    right. Else the ids are derived from the graph, once: edges are matched by source and
+    destination, parallel edges in their order. Where the sampler draws by weights, parallel edges
+    cannot be told apart, and the ids must be given.
+    """
+
+    def __init__(self, sampler: Samples, given: Tensor | None) -> None:
+        self._sampler = sampler
+        self._weighted = sampler.pick in WEIGHTED or getattr(sampler, "law", "") == BY_WEIGHT
+        self._given = given is not None
+        self._ids = given
+
+    def of(self, positions: Tensor, ends: Ends, graph: EdgeList) -> Tensor:
+        """Ids int64 of the edges at ``positions``, whose global sources and destinations are
+        ``ends``, in the user's ``graph``.
+
+        Raises ``UsageError`` where ids that were given are of other edges, or the graph has other
+        edges than the sampler.
+        """
+        ids = self.unchecked(positions)
+        if _same(graph.find(ids), ends):
+            return ids
+        if self._given:
+            raise UsageError(
+                "edge_ids are of other edges than the sampler's: an id's edge has other ends in the"
+                " loader's graph; give the id of the edge at each position of indices"
+            )
+        self.derive(graph.every())
+        ids = self.unchecked(positions)
+        if not _same(graph.find(ids), ends):
+            raise UsageError(_OTHER_GRAPH)
+        return ids
+
+    def derive(self, edges: Ends) -> None:
+        """Match the user's edges, sources and destinations in the order of their ids."""
+        src, dst = (t.detach().cpu().long() for t in edges)
+        indptr, indices = self._sampler.indptr.cpu(), self._sampler.indices.cpu().long()
+        num_nodes = indptr.numel() - 1
+        if src.numel() != indices.numel() or (
+            src.numel() and int(torch.stack([src, dst]).max()) >= num_nodes
+        ):
+            raise UsageError(_OTHER_GRAPH)
+        columns = torch.repeat_interleave(torch.arange(num_nodes), indptr.diff())
+        ours, theirs = columns * num_nodes + indices, dst * num_nodes + src
+        sorted_ours, at = ours.sort(stable=True)
+        sorted_theirs, ids = theirs.sort(stable=True)
+        if not torch.equal(sorted_ours, sorted_theirs):
+            raise UsageError(_OTHER_GRAPH)
+        derived = torch.empty_like(ids)
+        derived[at] = ids
+        if self._weighted and bool((sorted_ours[1:] == sorted_ours[:-1]).any()):
+            raise UsageError(
+                "edge_ids cannot be derived: the graph has parallel edges, and the sampler's"
+                " weights tell them apart; give edge_ids"
+            )
+        self._ids = derived
+
+    def unchecked(self, positions: Tensor) -> Tensor:
+        """The ids at ``positions``; the positions themselves where nothing else is known."""
+        if self._ids is None:
+            return positions
+        if self._ids.device != positions.device:
+            self._ids = self._ids.to(positions.device)
+        return self._ids[positions]
+
+
+_OTHER_GRAPH = (
+    "the loader's graph has other edges than the sampler's; build the sampler from that graph, with"
+    " its in-neighbours by destination as (indptr, indices)"
+)
+
+
+def _same(found: Ends, wanted: Ends) -> bool:
+    return all(
+        torch.equal(a.to(b.device).long(), b.long()) for a, b in zip(found, wanted, strict=True)
+    )
