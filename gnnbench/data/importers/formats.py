@@ -52,7 +52,15 @@ def graph_arrays(path: Path) -> NamedArrays | None:
 
 def _npy(path: Path) -> np.ndarray:
     with reading(path):
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        try:
+            found = np.load(path, mmap_mode="r", allow_pickle=False)
+        except OSError:
+            raise
+        except Exception as error:  # a damaged header ends in any of Python's parse errors
+            raise ValueError(str(error)) from None
+        if not isinstance(found, np.ndarray):
+            raise ValueError("it holds several arrays; name it .npz")
+        return np.asarray(found)
 
 
 _PROBE = """

@@ -226,6 +226,33 @@ def test_headers_that_lie(root: Path, tmp_path: Path, header: str) -> None:
         load_dataset(str(tmp_path / "h.npz"))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        (b"(2, 4)", b"(2, 4["), (b"(2, 4)", b"(9, 9)"), (b"(2, 4)", b"(-2,4)"), (b"<i8", b"|O8"),
+        (b"<i8", b"x(8"), (b"False", b"Fal(e"), (b"NUMPY", b"NUMPI"), (b"{'d", b"((("),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_npy_files_with_other_headers(root: Path, tmp_path: Path, change: Any) -> None:
+    np.save(tmp_path / "right.npy", ENDS.numpy())
+    raw = (tmp_path / "right.npy").read_bytes()
+    (tmp_path / "g.npy").write_bytes(raw.replace(*change))
+    assert (tmp_path / "g.npy").read_bytes() != raw
+    for given in ({}, {"features": tmp_path / "g.npy"}, {"labels": tmp_path / "g.npy"}):
+        source = tmp_path / ("right.npy" if given else "g.npy")
+        with pytest.raises(DataError, match=r"g.npy is truncated, damaged or not what") as caught:
+            import_source(source, "g", **given)
+        assert "\n" not in str(caught.value)
+    np.savez(tmp_path / "several.npz", a=1)
+    (tmp_path / "several.npz").rename(tmp_path / "several.npy")
+    with pytest.raises(DataError, match=r"name it .npz"):
+        import_source(tmp_path / "several.npy", "g")
+    np.save(tmp_path / "empty.npy", np.empty((2, 0), int))
+    with pytest.raises(DataError, match=r"no edges"):
+        import_source(tmp_path / "empty.npy", "g")
+
+
 def test_an_array_that_is_larger_than_memory(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
