@@ -43,6 +43,7 @@ inline void check_ceiling_read(const Tensor& words, int64_t passes) {
 inline void check_ceiling_rows(const Tensor& words, const Tensor& ids) {
   check_layout(words, "words", 2);
   check_dtype(words, "words", ScalarType::Int);
+  product_of_sizes(words.size(1), sizeof(int32_t), "a row of words");
   check_layout(ids, "ids", 1);
   check_dtype(ids, "ids", ScalarType::Long);
 }

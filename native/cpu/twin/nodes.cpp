@@ -75,6 +75,7 @@ void splits(const NodeSpec& spec, int64_t home, uint32_t locality, uint32_t degr
 
 void features(const NodeSpec& spec, int32_t signal, int64_t first, int64_t rows, int64_t dim,
               float* out) {
+  if (rows == 0) return;
   const Bijection ids(spec.key, kStreamIds, spec.num_nodes);
   // Pattern of a class: one sign per column, from the bits of its own stream.
   const int64_t classes = std::min<int64_t>(spec.num_classes, spec.communities);  // that occur
