@@ -107,7 +107,7 @@ class NodeSources:
         named = key.endswith("_mask") or flags.dtype.kind == "b"
         if not named and (key.endswith("_idx") or not looks_like_mask(flags, num_nodes)):
             return arrays.integers(key)
-        if flags.ndim == 2:
+        if flags.ndim == 2 and flags.shape[1]:
             flags = flags[:, 0]
             if not any("several splits" in note for note in self.notes):
                 self.notes.append("the first of several splits")

@@ -386,6 +386,12 @@ def _as_dtype(name: str, piece: np.ndarray, dtype: str) -> np.ndarray:
         if beyond.any():
             bad = piece[beyond].flat[0]
             raise DataError(f"'{name}' has the value {bad:g}, beyond {dtype}; correct the input")
+        lost = (found == 0) & (piece != 0)
+        if name == "weights" and lost.any():
+            raise DataError(
+                f"'{name}' has the value {piece[lost].flat[0]:g}, which {dtype} rounds to 0; "
+                "multiply all weights by one number: only their ratios matter"
+            )
     return found
 
 

@@ -163,6 +163,26 @@ def test_merged_edges_are_reported(root: Path, tmp_path: Path) -> None:
     assert graph.meta["notes"] == ["edges that repeat another or its reverse: 2, merged"]
 
 
+@pytest.mark.parametrize("container", ["npz", "pt", "object", "scipy"])
+def test_weights_that_float32_cannot_hold(root: Path, tmp_path: Path, container: str) -> None:
+    for weight, says in ((1e-60, "1e-60, which float32 rounds to 0"), (1e60, "1e\\+60, beyond")):
+        ends, weights = np.array([[0, 1], [1, 2]]), np.array([weight, 2 * weight])
+        values = {"edge_index": ends, "edge_weight": weights, "num_nodes": np.asarray(3)}
+        tensors = {k: torch.tensor(v) for k, v in values.items()}
+        with pytest.raises(DataError, match=says):
+            if container == "npz":
+                np.savez(tmp_path / "g.npz", **values)
+                import_source(tmp_path / "g.npz", "g")
+            elif container == "pt":
+                torch.save(tensors, tmp_path / "g.pt")
+                import_source(tmp_path / "g.pt", "g")
+            elif container == "object":
+                from_pyg(Data(**tensors), "g")
+            else:
+                sp.save_npz(tmp_path / "m.npz", sp.coo_matrix((weights, tuple(ends)), (3, 3)))
+                import_source(tmp_path / "m.npz", "g", rows="sources")
+
+
 def dgl_or_skip() -> Any:
     from gnnbench.foreign.dgl_import import import_dgl
 
@@ -329,6 +349,8 @@ def test_masks_of_integers(root: Path, tmp_path: Path) -> None:
         (np.array([1, 0, 0, -1]), "has -1 for node 3"),
         (np.array([1.0, 0, 0, 1]), "type float64"),
         (np.array([255, 0, 0, 0], "u1"), "has 255 for node 0"),
+        (np.zeros((4, 0), bool), r"shape \(4, 0\)"),
+        (np.array(True), r"shape \(\)"),
     ):
         np.savez(tmp_path / "bad.npz", edge_index=ends, train_mask=bad)
         with pytest.raises(DataError, match=says):

@@ -30,7 +30,11 @@ MALFORMED = [
     ("indices", lambda a: a.astype(np.float32), "type float32"),
     ("features", lambda a: with_value(a, (2, 1), np.nan), "NaN or infinity in the row of node 2"),
     ("features", lambda a: with_value(a, (4, 0), np.inf), "NaN or infinity in the row of node 4"),
-    ("features", lambda a: with_value(a.astype(float), (1, 0), 1e99), r"value 1e\+99, beyond float"),
+    (
+        "features",
+        lambda a: with_value(a.astype(float), (1, 0), 1e99),
+        r"value 1e\+99, beyond float",
+    ),
     ("features", lambda a: a[:-1], "4 rows instead of 5"),
     ("features", lambda a: a[:, 0], "two dimensions"),
     ("features", lambda a: a.astype(str), "type <U"),
@@ -82,6 +86,16 @@ def test_rounded_values_are_reported(tmp_path: Path, arrays) -> None:
         "features rounded from float64 to float32: 1 values",
         "weights rounded from int64 to float32: 1 values",
     ]
+
+
+def test_weights_that_would_become_zero(tmp_path: Path, arrays) -> None:
+    arrays["weights"] = np.array([0, 1e-60, 2e-60, 1, 1, 1, 1])
+    with pytest.raises(DataError, match=r"value 1e-60, which float32 rounds to 0; multiply all"):
+        write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays)
+    arrays["weights"] = np.array([0, 1e-30, 2e-30, 1, 1, 1, 1])
+    graph = open_graph(write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays))
+    assert graph.weights is not None
+    assert graph.weights.tolist() == arrays["weights"].astype(np.float32).tolist()
 
 
 def test_a_graph_has_a_node(arrays) -> None:
