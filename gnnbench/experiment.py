@@ -19,6 +19,7 @@ back resolved it is a definition again, with the same hash.
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 import tomllib
@@ -35,7 +36,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import invalid, names
+from gnnbench import invalid, limits, names
 from gnnbench.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -286,7 +287,7 @@ def shipped() -> dict[str, Path]:
 def is_one(name_or_path: str) -> bool:
     """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
     text = str(name_or_path)
-    own = text.endswith(".toml") or "/" in text or Path(f"{text}.toml").is_file()
+    own = text.endswith(".toml") or "/" in text or _is_file(Path(f"{text}.toml"))
     return own or text in shipped()
 
 
@@ -303,17 +304,24 @@ def load(name_or_path: str) -> Experiment:
 def _find(name_or_path: str, beside: Path) -> Path:
     if name_or_path.endswith(".toml") or "/" in name_or_path:
         path = beside / name_or_path
-        if not path.is_file():
+        if not _is_file(path):
             raise UsageError(
                 f"there is no definition '{name_or_path}'; give a file, or a name of"
                 " 'gnnbench list experiments'"
             )
         return path
     known = shipped()
-    if name_or_path not in known and (own := beside / f"{name_or_path}.toml").is_file():
+    if name_or_path not in known and _is_file(own := beside / f"{name_or_path}.toml"):
         return own
     names.check("experiment", name_or_path, known)
     return known[name_or_path]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
@@ -334,12 +342,11 @@ def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
 
 
 def _read(path: Path) -> Raw:
+    raw = _parsed(path)
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"'{path.name}' is not TOML: {error}") from None
+        limits.check_values(raw)
+    except UsageError as error:
+        raise UsageError(f"'{path.name}': {error}") from None
     if "schema_version" not in raw:
         raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
     if raw["schema_version"] == 1:
@@ -348,6 +355,34 @@ def _read(path: Path) -> Raw:
             " write until = [\"sample\"] for the model 'none', and schema_version = 2"
         )
     return with_paths(raw)
+
+
+def _parsed(path: Path) -> Raw:
+    """The tables of a file, with or without a byte-order mark. Raises ``UsageError``."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(limits.MAX_BYTES + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from None
+    if len(content) > limits.MAX_BYTES:
+        raise UsageError(f"'{path.name}' is larger than {limits.MAX_BYTES >> 20} MiB; shorten it")
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UsageError(f"'{path.name}' is UTF-16; save it as UTF-8")
+    if (at := content.find(b"\0")) >= 0:
+        line = content.count(b"\n", 0, at) + 1
+        raise UsageError(f"'{path.name}' has a NUL byte in line {line}; save it as text in UTF-8")
+    try:
+        return tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"'{path.name}' is not TOML: byte 0x{content[error.start]:02x} in line {line} is not"
+            " UTF-8; save the file as UTF-8"
+        ) from None
+    except RecursionError:
+        raise UsageError(f"'{path.name}' nests lists or tables too deeply; use fewer") from None
+    except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits
+        raise UsageError(f"'{path.name}' is not TOML: {error}") from None
 
 
 def _load_raw(name_or_path: str) -> tuple[Path, Raw]:
@@ -403,6 +438,7 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
     if chosen and chosen not in experiment.profiles:
         raise UsageError(_unknown_profile(experiment, chosen))
     raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
+    limits.check_values(over or {})
     raw = lay_axes(raw, over or {})
     for table in (raw["axes"], raw["zip"], *raw.get("sweeps", {}).values()):
         if "auto" in table.get("device", []):
@@ -415,6 +451,7 @@ def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) 
     for axis in REQUIRED:
         if not (resolved.axes.get(axis) or resolved.zip.get(axis)):
             raise UsageError(f"'{resolved.name}' has no value for the axis '{axis}'")
+    limits.check_combinations(resolved.axes, resolved.zip, resolved.sweeps)
     return resolved
 
 

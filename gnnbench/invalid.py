@@ -52,7 +52,8 @@ def expected(schema: Schema) -> str:
 
 def refusal(what: str, value: Any, right: str) -> str:
     """That something cannot be as it was given, and what it is."""
-    return f"{what} cannot be {value!r}; it is {right}"
+    shown = repr(value)
+    return f"{what} cannot be {shown if len(shown) <= 120 else shown[:120] + '...'}; it is {right}"
 
 
 def sentence(error: ValidationError, keys: Collection[str], limits: Mapping[str, Schema]) -> str:

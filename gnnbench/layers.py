@@ -55,11 +55,17 @@ def merge(base: Raw, over: Raw) -> Raw:
     return result
 
 
+def _table(raw: Raw, key: str) -> Raw:
+    """A table, empty where there is none; one of another type is refused when it is validated."""
+    found = raw.get(key, {})
+    return found if isinstance(found, dict) else {}
+
+
 def lay_axes(raw: Raw, over: Raw) -> Raw:
     """``merge`` in which an axis that moves between [axes] and [zip] leaves its old place."""
     raw = dict(raw)
     for here, there in (("axes", "zip"), ("zip", "axes")):
-        raw[there] = {k: v for k, v in raw.get(there, {}).items() if k not in over.get(here, {})}
+        raw[there] = {k: v for k, v in _table(raw, there).items() if k not in _table(over, here)}
     return merge(raw, over)
 
 
@@ -75,6 +81,6 @@ def laid_on_default(base: Raw, own: Raw) -> Raw:
     profiles, default = base.get("profiles"), base.get("default_profile")
     if "default_profile" in own or not isinstance(profiles, dict):
         return base
-    if not over or not isinstance(profiles.get(default), dict):
+    if not over or not isinstance(default, str) or not isinstance(profiles.get(default), dict):
         return base
     return {**base, "profiles": {**profiles, default: lay_axes(profiles[default], over)}}

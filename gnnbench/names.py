@@ -9,6 +9,7 @@ from types import MappingProxyType
 from gnnbench.errors import UsageError
 
 MOST_TOLD = 40  # names in a message
+LONGEST = 200  # letters of a name that is compared with those that are known
 
 
 def nearest(name: str, known: Collection[str]) -> str:
@@ -17,6 +18,8 @@ def nearest(name: str, known: Collection[str]) -> str:
     Near is what shares half of its letters, in order; of these the one that fewest slips of the
     hand lead away from, two letters exchanged being one slip.
     """
+    if len(name) > LONGEST:
+        return ""
     typed = name.lower()
     lowered = {one.lower(): one for one in sorted(known, reverse=True)}
     near = difflib.get_close_matches(typed, lowered, n=len(lowered) or 1, cutoff=0.5)

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from time import monotonic
 from types import TracebackType
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from gnnbench.terminal import console
 
 LINE_EVERY_S, LINE_OF_OTHERS_S = 60.0, 10.0
 
@@ -24,13 +25,17 @@ class Display:
         self._clock, self._told_at = clock, clock()
         self._told: set[str] = set()  # what began since the last pair was done
         self._total, self._run = 0, False
-        self._console = Console(stderr=True)
+        self._console = console(stderr=True)
         self._quiet = quiet
         self._progress: Progress | None = None
         self._task: TaskID | None = None
         self._pairs = 0
         if not quiet and sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TimeRemainingColumn(),
+            )
             self._progress = Progress(*columns, console=self._console, transient=True)
 
     def __enter__(self) -> Display:

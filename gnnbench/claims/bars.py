@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 from gnnbench.claims.claim import Point
 from gnnbench.claims.evidence import graph_of
 from gnnbench.claims.judge import Finding, Judged
 from gnnbench.claims.picture import COLOURS
 from gnnbench.claims.text import estimate, expected, number
+from gnnbench.text import html as escape
 
 WIDTH, TEXT = 860, 340  # of the picture, and of the numbers at its right
 LINE, BAR, GAP, HEAD = 15, 12, 6, 22

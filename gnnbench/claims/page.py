@@ -6,7 +6,6 @@ import base64
 import os
 import re
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from gnnbench.claims.picture import svg
 from gnnbench.claims.text import allowed, count, estimate, measured, printed
 from gnnbench.files import ensure_folder, write_text
 from gnnbench.results.report import command, machine, revision
+from gnnbench.text import html as escape
 
 if TYPE_CHECKING:
     from gnnbench.claims.reproduce import Step

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from html import escape
 
 from gnnbench.claims.judge import HOLDS, REFUTED, SHAPE, UNCLEAR, Finding, Judged
 from gnnbench.claims.text import number
+from gnnbench.text import html as escape
 
 COLOURS = {HOLDS: "#009E73", SHAPE: "#56B4E9", UNCLEAR: "#999999", REFUTED: "#D55E00"}
 WIDTH, ROW, EDGE, AXIS = 520, 16, 12, 18

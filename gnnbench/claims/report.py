@@ -13,6 +13,7 @@ from gnnbench.claims.judge import judge
 from gnnbench.claims.text import count, measured, printed
 from gnnbench.files import write_text
 from gnnbench.results.part import Part
+from gnnbench.text import Code
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "verdicts.md"
@@ -33,7 +34,7 @@ def report(root: Path) -> str:
         own = [j for j in found if j.claim.paper == name]
         rows = [
             {
-                "claim": f"`{j.claim.id}`", "says": j.claim.says, "verdict": j.verdict,
+                "claim": Code(j.claim.id), "says": j.claim.says, "verdict": j.verdict,
                 "paper": printed(j.claim), "measured": measured(j),
                 "remark": "; ".join(filter(None, (j.reason, j.claim.note))),
             }

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from gnnbench import text as safe
 from gnnbench.claims.claim import Claim, Point
 from gnnbench.claims.judge import VERDICTS, Finding, Judged
 from gnnbench.results.part import Part
@@ -122,7 +123,8 @@ def to_csv(found: Sequence[Judged]) -> str:
     writer.writeheader()
     for judged in found:
         for row in [_row(f) for f in judged.findings] or [{}]:
-            writer.writerow({**_claim_row(judged), **row})
+            row = {**_claim_row(judged), **row}
+            writer.writerow({key: safe.csv_cell(value) for key, value in row.items()})
     return text.getvalue()
 
 

@@ -32,6 +32,8 @@ from gnnbench.errors import (
     EXIT_USAGE,
     GnnbenchError,
 )
+from gnnbench.terminal import guard_streams
+from gnnbench.text import printable
 from gnnbench.version import __version__
 
 __all__ = ["app", "main"]
@@ -82,7 +84,11 @@ app.add_typer(new.app, name="new")
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    print(f"gnnbench: {message}", file=sys.stderr)
+    try:
+        print(f"gnnbench: {printable(message)}", file=sys.stderr)
+        sys.stderr.flush()
+    except OSError:  # nobody reads the message; the exit code says what it said
+        _discard(2)
     sys.exit(code)
 
 
@@ -102,6 +108,7 @@ def _terminate(*_: object) -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point: every end is an exit code and at most one sentence."""
+    guard_streams()
     signal.signal(signal.SIGTERM, _terminate)
     debug = os.environ.get("GNNBENCH_DEBUG") == "1"
     try:
@@ -137,5 +144,11 @@ def main() -> NoReturn:
 
 def _reader_gone() -> NoReturn:
     """A reader that has seen enough (``| head``) is no failure."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _discard(1)
+    _discard(2)
     sys.exit(EXIT_OK)
+
+
+def _discard(descriptor: int) -> None:
+    """Send what a stream still holds to nowhere, so that the interpreter's end does not fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

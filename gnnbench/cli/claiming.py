@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -116,7 +117,7 @@ def reproduce(
 
 
 def _note(text: str) -> None:
-    typer.echo(f"gnnbench: {text}", err=True)
+    print(f"gnnbench: {text}", file=sys.stderr)
 
 
 def _show(steps: Sequence[Step]) -> None:

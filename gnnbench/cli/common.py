@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnnbench.errors import GnnbenchError, UsageError
+from gnnbench.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,7 +67,8 @@ def print_json(value: Any) -> None:
 
     from gnnbench.files import plain
 
-    print(json.dumps(plain(value), indent=2, allow_nan=False))
+    text = json.dumps(plain(value), indent=2, allow_nan=False)
+    print(text.replace("\x7f", "\\u007f"))  # the only control character that JSON leaves
 
 
 def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()) -> None:
@@ -104,7 +106,7 @@ def _table(names: Sequence[str], lines: Sequence[dict[str, str]]) -> Table:
 
     table = Table(*names, box=None, pad_edge=False, header_style="bold")
     for line in lines:
-        table.add_row(*(line.get(name, "") for name in names))
+        table.add_row(*(printable(line.get(name, "")) for name in names))
     return table
 
 
@@ -128,14 +130,10 @@ def _cell(value: Any) -> str:
 
 def _console() -> Console:
     """As wide as the terminal; without one as wide as the text, so that nothing is cut."""
-    from rich.console import Console
+    from gnnbench import terminal
 
-    class Piped(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # a reader that has seen enough: the command line knows
-
-    console = Piped(markup=False, highlight=False)
-    return console if console.is_terminal else Piped(markup=False, highlight=False, width=10_000)
+    console = terminal.console()
+    return console if console.is_terminal else terminal.console(width=10_000)
 
 
 def room() -> int:
@@ -162,7 +160,7 @@ def say(text: str) -> None:
     """A sentence on standard output, in lines that are no wider than there is room."""
     from gnnbench.results.units import wrapped
 
-    print(wrapped(text, room()))
+    print(wrapped(printable(text), room()))
 
 
 def print_part(part: Part) -> None:

@@ -28,7 +28,7 @@ def draw(folder: Path, figures: Collection[str] = ()) -> list[Path]:
     from gnnbench.plots import style
     from gnnbench.results import reader
 
-    run = style.short_names(reader.read(folder))
+    run = style.labelled(style.short_names(reader.read(folder)))
     chosen = figures or run.record.get("experiment", {}).get("figures") or FIGURES
     for name in chosen:
         names.check("figure", name, FIGURES)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 import textwrap
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gnnbench import text as safe
 from gnnbench.results.doubts import in_doubt
 from gnnbench.results.labels import Labels, axis_value
 from gnnbench.results.reader import Run
@@ -88,6 +90,25 @@ def head(
     room = int(figure.get_figwidth() / LETTER)
     lines = [first, *textwrap.wrap(named.title(but), room), *textwrap.wrap(last, room)]
     figure.suptitle("\n".join(lines), fontsize=10)
+
+
+def labelled(run: Run) -> Run:
+    """The run with texts that matplotlib can draw: no formulas and no control characters."""
+    rows = {f.name: getattr(run, f.name) for f in fields(run) if f.name != "path"}
+    return replace(run, **{name: _drawable(value) for name, value in rows.items()})
+
+
+def _drawable(value: Any) -> Any:
+    if isinstance(value, str):
+        return safe.figure(value)
+    if isinstance(value, list):
+        return [_drawable(item) for item in value]
+    if isinstance(value, dict):
+        found = {_drawable(key): _drawable(item) for key, item in value.items()}
+        if isinstance(recipe := value.get("recipe"), str):  # of a row: JSON, whatever its length
+            found["recipe"] = json.dumps(_drawable(json.loads(recipe or "{}")))
+        return found
+    return value
 
 
 def short_names(run: Run) -> Run:

@@ -7,6 +7,7 @@ import io
 from dataclasses import asdict, fields
 from typing import Any
 
+from gnnbench import text as safe
 from gnnbench.measure import judged
 from gnnbench.results.compare import VERDICTS, Compared, Comparison
 from gnnbench.results.part import Part, in_units
@@ -67,9 +68,10 @@ def remarks(found: Comparison) -> list[str]:
 
 def markdown(found: Comparison) -> str:
     """A table and a list."""
-    lines = [found.common, ""] if found.common else []
+    lines = [safe.markdown_line(found.common), ""] if found.common else []
     lines += Part(HEAD, _lines(found)).markdown()
-    return "\n".join([*lines, "", *(f"- {text}" for text in remarks(found))]) + "\n"
+    told = map(safe.markdown_line, remarks(found))
+    return "\n".join([*lines, "", *(f"- {text}" for text in told)]) + "\n"
 
 
 def to_csv(found: Comparison) -> str:
@@ -79,9 +81,10 @@ def to_csv(found: Comparison) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     for cell in found.cells:
-        writer.writerow(asdict(cell))
+        writer.writerow({k: safe.csv_cell(v) for k, v in asdict(cell).items()})
     for side, cells in (("A", found.only_a), ("B", found.only_b)):
         for text in cells:
             reason = f"only in {side}: {text}"
-            writer.writerow({"verdict": "incomparable", "reason": reason, "regression": False})
+            row = {"verdict": "incomparable", "reason": reason, "regression": False}
+            writer.writerow({k: safe.csv_cell(v) for k, v in row.items()})
     return out.getvalue()

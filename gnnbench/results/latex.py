@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
-# Signs that LaTeX takes for something else, or that its first fonts have in mathematics alone.
-SIGNS = {
-    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": "$<$", ">": "$>$", "|": "$|$", "[": "{[}", "]": "{]}", "*": "{*}", '"': "{''}",
-    "\n": " ",
-}  # fmt: skip
+from gnnbench import text as safe
+
 PLUS_MINUS = "$\\pm$"
 
 
@@ -19,7 +13,7 @@ def escaped(text: str) -> str:
     """A text as LaTeX prints it: ``igb_large~twin`` is ``igb\\_large\\textasciitilde{}twin``."""
     if text == "+-":
         return PLUS_MINUS
-    return re.sub("-(?=-)", "-{}", "".join(SIGNS.get(sign, sign) for sign in text))
+    return safe.latex(text)
 
 
 def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], left: Iterable[bool]) -> list[str]:

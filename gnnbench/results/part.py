@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
+from gnnbench import text as safe
 from gnnbench.results import latex
 from gnnbench.results.units import INDENT, Time, one_unit, words, wrapped
 
@@ -40,7 +41,11 @@ class Part:
     gap: int = 2  # blanks between columns of a terminal
 
     def __post_init__(self) -> None:
-        self.lines = in_units(self.lines)
+        self.lines = [
+            {head: _printable(value) for head, value in line.items()}
+            for line in in_units(self.lines)
+        ]
+        self.title, self.note = safe.printable(self.title), safe.printable(self.note)
 
     def table(self) -> Table:
         """For a terminal, without title and note: numbers to the right."""
@@ -54,8 +59,8 @@ class Part:
     def markdown(self) -> list[str]:
         """For a document: lines of a Markdown table."""
         marks = ["---" if self._left(head) else "---:" for head in self.heads]
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in self._rows()]
-        return ["| " + " | ".join(row) + " |" for row in (self.heads, marks, *rows)]
+        rows = [list(map(safe.markdown, row)) for row in (self.heads, *self._rows())]
+        return ["| " + " | ".join(row) + " |" for row in (rows[0], marks, *rows[1:])]
 
     def latex(self) -> list[str]:
         """For a paper: lines of a LaTeX tabular."""
@@ -145,6 +150,12 @@ class Part:
             over -= 1
         lines = [{h: wrapped(line.get(h, ""), wide[h]) for h in self.heads} for line in self.lines]
         return replace(self, lines=lines)
+
+
+def _printable(value: str) -> str:
+    """A cell of a table, in lines where it has several; code stays code."""
+    shown = safe.printable_lines(value, "\n")
+    return safe.Code(shown) if isinstance(value, safe.Code) else shown
 
 
 def in_units(lines: Sequence[Line], together: Iterable[Sequence[str]] = ()) -> list[dict[str, str]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gnnbench.cell import PHASES
 from gnnbench.errors import UsageError
-from gnnbench.results import upgrade
+from gnnbench.results import record, upgrade
 from gnnbench.results.schema import (
     CELLS,
     CONVERGENCE,
@@ -21,6 +23,7 @@ from gnnbench.results.schema import (
     ROOFLINE,
     SAMPLES,
     STAGES,
+    STATUSES,
     VERSION,
     Column,
 )
@@ -56,24 +59,57 @@ def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
 
 
 def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """Typed rows. Raises ``UsageError`` for a file that is not of this schema."""
+    """Typed rows. Raises ``UsageError``, which names the line, for a file not of this schema."""
     types = {c.name: c.dtype for c in columns}
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        try:
-            header = reader.fieldnames or []
-            unknown = [name for name in header if name not in types]
-            if not header:
-                raise UsageError(f"'{path}' is empty; give the folder of another run")
-            if unknown:
-                raise UsageError(f"'{path}' is not a table of this schema (column {unknown[0]!r})")
+    line = 1
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, [])
+            _check_header(path, header, types)
             # A table of an earlier day lacks the columns that came later.
             earlier = {k: _value("", dtype) for k, dtype in types.items() if k not in header}
-            return [earlier | {k: _value(v, types[k]) for k, v in row.items()} for row in reader]
-        except (ValueError, KeyError, TypeError, csv.Error) as error:
-            raise UsageError(
-                f"'{path}' is damaged ({error}); give the folder of another run"
-            ) from None
+            rows = []
+            for fields in reader:
+                line = reader.line_num
+                if not fields:
+                    continue
+                if len(fields) != len(header):
+                    raise ValueError(f"{len(fields)} fields, the first line has {len(header)}")
+                pairs = zip(header, fields, strict=True)
+                rows.append(earlier | {name: _typed(name, v, types[name]) for name, v in pairs})
+            return rows
+    except UnicodeDecodeError:
+        raise _damaged(path, "it is not UTF-8") from None
+    except OSError as error:
+        raise _damaged(path, (error.strerror or str(error)).lower()) from None
+    except (ValueError, csv.Error) as error:
+        raise _damaged(path, f"line {line}: {error}") from None
+
+
+def _damaged(path: Path, why: str) -> UsageError:
+    return UsageError(f"'{path}' is damaged ({why}); give the folder of another run")
+
+
+def _check_header(path: Path, header: list[str], types: Mapping[str, str]) -> None:
+    if not header:
+        raise UsageError(f"'{path}' is empty; give the folder of another run")
+    for number, name in enumerate(header):
+        if name not in types:
+            raise UsageError(f"'{path}' is not a table of this schema (column {name[:60]!r})")
+        if name in header[:number]:
+            raise UsageError(f"'{path}' has two columns '{name}'; give the folder of another run")
+
+
+def _typed(name: str, text: str, dtype: str) -> Any:
+    try:
+        return _value(text, dtype)
+    except (ValueError, KeyError):
+        raise ValueError(f"{name} is {text[:60]!r}, expected {_KINDS[dtype]}") from None
+
+
+_KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+_LARGEST = 1 << 64  # of a whole number: counts and seeds are of 64 bits
 
 
 def _value(text: str, dtype: str) -> Any:
@@ -83,7 +119,26 @@ def _value(text: str, dtype: str) -> Any:
         return None
     if dtype == "bool":
         return {"true": True, "false": False}[text]
-    return int(text) if dtype == "int" else float(text)
+    number = int(text) if dtype == "int" else float(text)
+    if number != number or (dtype == "int" and abs(number) > _LARGEST):
+        raise ValueError(text)
+    return number
+
+
+def _check_cells(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ``UsageError`` for a cell that no table can show."""
+    for row in rows:
+        where = f"cell {str(row['id'])[:60]!r}"
+        for name, known in (("until", PHASES), ("status", STATUSES)):
+            if row[name] not in known:
+                told = f"{name} is {str(row[name])[:60]!r}, expected {', '.join(known)}"
+                raise _damaged(path, f"{where}: {told}")
+        try:
+            recipe = json.loads(row["recipe"] or "{}")
+        except (ValueError, RecursionError):
+            recipe = None
+        if not isinstance(recipe, dict):
+            raise _damaged(path, f"{where}: its recipe is no JSON object")
 
 
 def read_machines(folder: Path) -> Run:
@@ -101,10 +156,10 @@ def read(folder: Path) -> Run:
     """Read a run folder. Raises ``UsageError`` where there is none."""
     if not (folder / "cells.csv").exists():
         raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
-    record = read_record(folder) if (folder / "run.json").exists() else {}
+    told = read_record(folder) if (folder / "run.json").exists() else {}
     if _is_first_version(folder / "cells.csv"):
         first = {name: _table(folder, name, columns) for name, columns in upgrade.FIRST.items()}
-        return Run(folder, record=record, **upgrade.upgrade(first, record))
+        return Run(folder, record=told, **upgrade.upgrade(first, told))
     now = {"cells": CELLS, "samples": SAMPLES, "metrics": METRICS, "ratios": RATIOS}
     now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES, "roofline": ROOFLINE}
     now |= {"convergence": CONVERGENCE}
@@ -113,11 +168,14 @@ def read(folder: Path) -> Run:
         raise UsageError(
             f"'{folder}' was written by another version of gnnbench; read it with that one"
         )
-    return Run(folder, record=record, **found)
+    _check_cells(folder / "cells.csv", found["cells"])
+    return Run(folder, record=told, **found)
 
 
 def _is_first_version(path: Path) -> bool:
-    with path.open(encoding="utf-8", errors="replace") as file:
+    if not path.is_file():
+        raise _damaged(path, "it is no file")
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         return "schema_version" not in file.readline().rstrip("\n").split(",")
 
 
@@ -131,10 +189,15 @@ def read_record(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _damaged(path, (error.strerror or str(error)).lower()) from None
+    except RecursionError:
+        raise _damaged(path, "its values are nested too deeply") from None
     except ValueError as error:
         raise UsageError(
             f"'{path}' is damaged ({error}); remove its folder or take another run"
         ) from None
     if not isinstance(found, dict):
         raise UsageError(f"'{path}' is not the record of a run; give the folder of another run")
+    record.check(found, path)
     return found

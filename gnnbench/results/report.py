@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gnnbench import text as safe
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
 from gnnbench.results import across, inside_table, reader, roofline_table, shown, table
@@ -73,6 +74,9 @@ def report(root: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
+_line = safe.markdown_line
+
+
 def _of_a_user(folder: Path, results: Path) -> bool:
     return any(part.startswith("run-") for part in folder.relative_to(results).parts)
 
@@ -86,20 +90,24 @@ def _run(run: Run, results: Path) -> list[str]:
     name = run.path.relative_to(results).as_posix()
     tables = [run.path / file for file in TABLES if (run.path / file).exists()]
     links = ", ".join(f"[{p.stem}]({_link(p, results)})" for p in tables)
-    lines = [f"## {name}", "", f"{experiment.get('title', name)}. {machine(run.record)}"]
-    lines += [f"`{command(run.record)}`, {revision(run.record)} ({links});"]
-    lines += [f"{table.heading(run.cells)}.", ""]
+    lines = [
+        f"## {name}",
+        "",
+        f"{_line(experiment.get('title', name))}. {_line(machine(run.record))}",
+    ]
+    lines += [f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))} ({links});"]
+    lines += [f"{_line(table.heading(run.cells))}.", ""]
     if run.record.get("finished") is False:
         lines += ["The run was ended before its end: cells or comparisons may be missing.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
     for part in shown.beside(run):
-        lines += [f"{part.title}:", "", *part.markdown(), ""]
-        lines += [f"{part.note}.", ""] if part.note else []
+        lines += [f"{_line(part.title)}:", "", *part.markdown(), ""]
+        lines += [f"{_line(part.note)}.", ""] if part.note else []
     remarks = [*shown.set_for_all(run), *table.ratio_lines(run.ratios, run.cells)]
     remarks += table.remarks(run.cells, different=True)
     remarks += [*roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
-    lines += [*(f"- {text}" for text in remarks), *([""] if remarks else [])]
+    lines += [*(f"- {_line(text)}" for text in remarks), *([""] if remarks else [])]
     if run.stages:
         stages = inside_table.stages_table(run.stages)
         lines += ["Stages of a batch, median; memory beyond graph and blocks, over the blocks:", ""]
@@ -110,12 +118,18 @@ def _run(run: Run, results: Path) -> list[str]:
 def _machines(run: Run, results: Path) -> list[str]:
     """A run of several machines: it has no cells."""
     name, table = run.path.relative_to(results).as_posix(), run.path / "machines.csv"
-    lines = [f"## {name}", "", f"{run.record['experiment']['title']}. {machine(run.record)}"]
-    lines += [f"`{command(run.record)}`, {revision(run.record)} ([rows]({_link(table, results)}))."]
+    lines = [
+        f"## {name}",
+        "",
+        f"{_line(run.record['experiment']['title'])}. {_line(machine(run.record))}",
+    ]
+    lines += [
+        f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))} ([rows]({_link(table, results)}))."
+    ]
     lines += ["[What it can tell](several-machines.md).", ""]
     for part in across.tables(run.machines):
-        lines += [f"{part.title}:", "", *part.markdown(), ""]
-    lines += [*(f"- {text}" for text in across.remarks(run)), ""]
+        lines += [f"{_line(part.title)}:", "", *part.markdown(), ""]
+    lines += [*(f"- {_line(text)}" for text in across.remarks(run)), ""]
     return lines + _figures(run, results)
 
 

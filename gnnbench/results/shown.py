@@ -6,6 +6,7 @@ import csv
 import io
 from typing import Any
 
+from gnnbench import text as safe
 from gnnbench.measure import contention
 from gnnbench.results import (
     forecast_table,
@@ -85,13 +86,14 @@ def remarks(run: Run, different: bool) -> list[str]:
 
 def markdown(run: Run, different: bool = False) -> str:
     """Heading, tables and a list of what they cannot say."""
-    lines = [f"{table.heading(run.cells)}:", ""]
-    lines += [line for text in busy(run) for line in (f"{text}.", "")]
+    lines = [f"{safe.markdown_line(table.heading(run.cells))}:", ""]
+    lines += [line for text in busy(run) for line in (f"{safe.markdown_line(text)}.", "")]
     for part in _documented(run, different):
-        lines += [f"{part.title}:", ""] if part.title else []
+        lines += [f"{safe.markdown_line(part.title)}:", ""] if part.title else []
         lines += [*part.markdown(), ""]
-        lines += [f"{part.note}.", ""] if part.note else []
-    return "\n".join([*lines, *(f"- {text}" for text in _told(run, different))]).rstrip() + "\n"
+        lines += [f"{safe.markdown_line(part.note)}.", ""] if part.note else []
+    told = map(safe.markdown_line, _told(run, different))
+    return "\n".join([*lines, *(f"- {text}" for text in told)]).rstrip() + "\n"
 
 
 def latex(run: Run, different: bool = False) -> str:
@@ -100,12 +102,13 @@ def latex(run: Run, different: bool = False) -> str:
     Nothing but LaTeX itself is needed. What stands around the tables is a comment: a caption is to
     be written of it.
     """
-    lines = [f"% {table.heading(run.cells)}"]
+    lines = [f"% {safe.printable(table.heading(run.cells))}"]
     for part in _documented(run, different):
         lines += [f"% {part.title}"] * bool(part.title)
         lines += part.latex()
         lines += [f"% {part.note}"] * bool(part.note)
-    return "\n".join([*lines, *(f"% {text}" for text in _told(run, different))]) + "\n"
+    told = map(safe.printable, _told(run, different))
+    return "\n".join([*lines, *(f"% {text}" for text in told)]) + "\n"
 
 
 def _documented(run: Run, different: bool) -> list[Part]:
@@ -123,10 +126,11 @@ def to_csv(run: Run) -> str:
     kept = [n for n in NUMBERS if any(r.get(n) not in (None, "") for r in run.cells)]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*shared, *named.axes, "system", "status", *kept])
+    writer.writerow(map(safe.csv_cell, [*shared, *named.axes, "system", "status", *kept]))
     for row in run.cells:
         axes = [named.values(row).get(axis, "") for axis in named.axes]
         values = ["" if row.get(n) is None else row[n] for n in kept]
         told = [row.get(name) for name in shared]
-        writer.writerow([*told, *axes, named.system(row), row["status"], *values])
+        values = [*told, *axes, named.system(row), row["status"], *values]
+        writer.writerow(map(safe.csv_cell, values))
     return out.getvalue()

@@ -185,4 +185,4 @@ def test_markdown_is_a_table_with_what_it_cannot_say_below(run):
     assert len(table) == 5 and len({line.count("|") for line in table}) == 1
     assert "2.00x [1.75, 2.25]" in table[3] and "fast (?)" in table[3]
     assert "- (?) fast: busy, 1.5 cores" in lines
-    assert f"- {shown.RATIO}" in lines and "- z: crash: a | b" in lines
+    assert f"- {shown.RATIO}" in lines and "- z: crash: a \\| b" in lines
