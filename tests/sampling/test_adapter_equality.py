@@ -1,6 +1,7 @@
 """With all neighbours, a model on a batch gives what it gives on the whole graph, in float64."""
 
 from functools import cache
+from itertools import pairwise
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def pyg_kinds():
 def layers_of(kinds, model, depth):
     torch.manual_seed(1)
     sizes = [6, *[5] * (depth - 1), 3]
-    return [kinds()[model](a, b).double() for a, b in zip(sizes, sizes[1:], strict=False)]
+    return [kinds()[model](a, b).double() for a, b in pairwise(sizes)]
 
 
 def inputs(name, request):
