@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.runner import audit, clocks, isolation
+from gnnbench.runner.training_check import excess_doubt
 
 if TYPE_CHECKING:
     from gnnbench.cell import Cell
@@ -114,6 +115,7 @@ def stop_doubt(samples: Sequence[Record]) -> str:
 def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
     """Doubts of how a cell behaved in the lives of one comparison that count, or in all."""
     own = ledger.measured(cell, pair)
+    excesses = ledger.excesses(pair).values() if pair is not None else ()
     found = [
         audit.first_epoch_doubt(ledger.warm_ups(cell, pair), own),
         clocks.quiet_doubt(own),
@@ -121,5 +123,6 @@ def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
         isolation.rest_doubt(own),
         audit.idle_doubt(cell, own),
         audit.after_doubt(cell, own),
+        excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",
     ]
     return [text for text in found if text]

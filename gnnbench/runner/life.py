@@ -27,7 +27,7 @@ from gnnbench.runner.probing import probe_fault, shared_by_ranks
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 from gnnbench.runner.retraining import EPOCHS, TrainingCheck
 from gnnbench.runner.surroundings import Disturbers, Surroundings
-from gnnbench.runner.training_check import Excess, divergence
+from gnnbench.runner.training_check import REPEATS, Excess, divergence
 
 T = TypeVar("T")
 # Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
@@ -361,8 +361,8 @@ class Life:
     def _training_excess(self) -> Excess | None:
         """What both sides' training differs by, if correct systems do not differ by as much.
 
-        Raises ``CellFailed`` where an earlier trial had the same excess, and where the training of
-        the reference, or of a system alone, diverged.
+        Raises ``CellFailed`` where ``REPEATS`` earlier trials had the same excess, and where the
+        training of the reference, or of a system alone, diverged.
         """
         first = self.pair.reference or self.pair.system
         if diverged := divergence(self.ledger.life(self.pair, first, self.number)):
@@ -374,7 +374,8 @@ class Life:
             self._fail(self.pair.system, Failure("incorrect", fault))
         with self._told("training"):
             found = check.excess(self.number)
-        if found is not None and found.quantity in self.ledger.excesses(self.pair).values():
+        before = list(self.ledger.excesses(self.pair).values())
+        if found is not None and before.count(found.quantity) >= REPEATS:
             self._fail(self.pair.system, Failure("incorrect", f"again in {found.text}"))
         return found
 

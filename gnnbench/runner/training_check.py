@@ -7,8 +7,8 @@ the model, the graph and the number of epochs, so it is measured: by further tra
 reference itself (``gnnbench.runner.retraining``). A difference is an excess where it is larger than
 a fixed tolerance and than the spread of those trainings allows.
 
-The caller repeats a trial that has an excess. Only an excess that a fresh trial repeats, in the
-same quantity and direction, is a fault.
+The caller repeats a trial that has an excess. Only an excess that ``REPEATS`` fresh trials repeat,
+in the same quantity and direction, is a fault.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ Trial = tuple[Training, Training]  # of the reference and of the system
 Floats = npt.NDArray[np.float64]
 
 RETRAININGS = 8  # trainings of the reference that estimate its spread
-CONFIDENCE = 0.999  # of one quantity; a fault needs two excesses in independent trials
+CONFIDENCE = 0.999  # of one quantity in one trial
+REPEATS = 2  # further trials that must have the same excess before it is a fault
 TINY = 1e-30
 
 
@@ -63,6 +64,10 @@ EQUIVALENT = Tolerance(
 # batches may move them by any distance but a small one.
 REORDERED = Tolerance(loss=0.03, step=math.inf, layer=math.log(20), norm=0.02)
 
+_NAMES = {
+    "loss": "losses", "updates": "parameter updates", "nodes": "numbers of nodes",
+    "edges": "numbers of edges",
+}  # fmt: skip
 LEAST_SHARE = 0.01  # of a step: a layer that moves less may stand still by chance
 
 
@@ -138,6 +143,17 @@ def find_excess(
     if work == "equivalent" and not reordered and same_updates:
         return _mean_excess(trials, known)
     return None
+
+
+def excess_doubt(excesses: Sequence[str]) -> str:
+    """A doubt for excesses that were not repeated often enough for a fault, by their quantities."""
+    if not excesses:
+        return ""
+    names = ", ".join(dict.fromkeys(_NAMES[quantity[:-1]] for quantity in excesses))
+    return (
+        f"in {len(excesses)} of its trials its {names} differed from the reference's by more than"
+        " correct systems usually do"
+    )
 
 
 def structural_fault(reference: Training, system: Training, work: str) -> str:
@@ -234,19 +250,30 @@ def _within(right: Floats, own: Floats, spread: Floats, allowed: float) -> bool:
     """Whether the mean of ``own`` is within ``allowed`` of that of ``right``, or within what
     ``spread``, values of the reference's trainings, explains.
 
-    ``right`` and ``own`` hold a value for each trial. The distance is from the trials' own
-    reference or from all trainings of the reference, whichever is less.
+    ``right`` and ``own`` hold a value for each trial. Positive values may be explained on a linear
+    or on a logarithmic scale: losses of a training that hardly converges have a long upper tail.
     """
     near = abs(float(np.mean(own) - np.mean(right)))
     if near <= allowed:
         return True
     if len(spread) < 2 or not math.isfinite(near):
         return False
+    if _explained(right, own, spread):
+        return True
+    positive = min(right.min(), own.min(), spread.min()) > 0
+    return positive and _explained(np.log(right), np.log(own), np.log(spread))
+
+
+def _explained(right: Floats, own: Floats, spread: Floats) -> bool:
+    """Whether Student's t of the reference's trainings explains the distance of the means.
+
+    The distance is from the trials' own reference or from all trainings of the reference,
+    whichever is less.
+    """
     pool = np.concatenate([spread, right])
-    deviation, degrees = float(np.std(pool, ddof=1)), len(pool) - 1
-    near = min(near, abs(float(np.mean(own) - np.mean(pool))))
-    error = deviation * math.sqrt(1 / len(own) + 1 / len(pool))
-    return near <= max(allowed, t_quantile(CONFIDENCE, degrees) * error)
+    near = min(abs(float(np.mean(own) - np.mean(other))) for other in (right, pool))
+    error = float(np.std(pool, ddof=1)) * math.sqrt(1 / len(own) + 1 / len(pool))
+    return near <= t_quantile(CONFIDENCE, len(pool) - 1) * error
 
 
 def _mean_excess(trials: Sequence[Trial], spread: Sequence[Training]) -> Excess | None:

@@ -8,6 +8,7 @@ import pytest
 from gnnbench.runner.training_check import (
     RETRAININGS,
     divergence,
+    excess_doubt,
     find_excess,
     structural_fault,
 )
@@ -154,6 +155,12 @@ def test_what_is_no_number_is_an_excess_whatever_the_spread(norm):
     assert excess(training(losses=(4.0, norm, 3.0, 2.0)), spread=spread)[0].startswith("loss")
     assert "diverged: the loss of epoch 2" in divergence(training(losses=(4.0, norm)))
     assert divergence(training()) == ""
+
+
+def test_excesses_that_were_not_repeated_are_a_doubt():
+    assert excess_doubt([]) == ""
+    text = excess_doubt(["loss+", "updates-", "loss-"])
+    assert "in 3 of its trials its losses, parameter updates differed from the reference's" in text
 
 
 def test_more_trials_find_a_smaller_difference():

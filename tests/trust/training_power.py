@@ -21,7 +21,7 @@ from gnnbench.composition.composed import Composed
 from gnnbench.composition.find import find
 from gnnbench.measure.timeline import Timeline
 from gnnbench.runner.retraining import KEPT
-from gnnbench.runner.training_check import RETRAININGS, find_excess
+from gnnbench.runner.training_check import REPEATS, RETRAININGS, find_excess
 
 SYSTEMS = {  # name -> system, share of the learning rate, every how many-th update is skipped
     "dgl": ("dgl", 1.0, 0),
@@ -69,7 +69,7 @@ def train(cell: Cell, graph: Any, epochs: list[int], rate: float, skipped: int) 
 
 def refused(trials: list[tuple[Training, Training]], spread: list[Training], pairs: int) -> bool:
     """Whether a run of so many pairs calls the system incorrect."""
-    seen: set[str] = set()
+    seen: list[str] = []
     fresh: list[tuple[Training, Training]] = []
     counted = 0
     for trial in trials:
@@ -77,10 +77,10 @@ def refused(trials: list[tuple[Training, Training]], spread: list[Training], pai
         found = find_excess(fresh, [], "equivalent") and find_excess(fresh, spread, "equivalent")
         if found is None:
             counted += 1
-        elif found.quantity in seen:
+        elif seen.count(found.quantity) >= REPEATS:
             return True
         else:
-            seen.add(found.quantity)
+            seen.append(found.quantity)
             fresh = []
         if counted == pairs:
             return False
@@ -117,8 +117,10 @@ def main() -> None:
         count = 0
         for _ in range(given.comparisons):
             order = random.sample(range(given.trainings), given.trainings)
-            trials = [(runs[reference][n], runs[name][n]) for n in order[: given.pairs + 2]]
-            rest = order[given.pairs + 2 :][:RETRAININGS]
+            trials = [
+                (runs[reference][n], runs[name][n]) for n in order[: given.pairs + 1 + REPEATS]
+            ]
+            rest = order[given.pairs + 1 + REPEATS :][:RETRAININGS]
             count += refused(trials, [runs[reference][n] for n in rest], given.pairs)
         print(f"{name} compared with {reference}: incorrect in {count} of {given.comparisons}")
 
