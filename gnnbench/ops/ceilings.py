@@ -25,7 +25,7 @@ def read(words: Tensor, passes: int = 1) -> Tensor:
     """Sum modulo 2^32, int64 ``[1]``, of words int32 read ``passes`` times, whole lines.
 
     On a CPU each thread reads a share of its own over and over; on a GPU every pass is of all words
-    and past the first cache.
+    and past the first cache. All passes together read at most 1 TiB, of larger words one pass.
     """
     load_native()
     with native_errors():

@@ -119,8 +119,8 @@ STABLE_TORCH_LIBRARY_FRAGMENT(gnnbench, m) {
   m.def("ceiling_shared(Tensor like, int steps) -> Tensor");
   m.def("ceiling_mark(Tensor like) -> ()");
 
-  // Rows of a table of any dtype and shape [n, ...]; ids int32|int64. Over: as gather_over below, of
-  // a table and rows in the host's memory -> the number of rows that were kept; CPU only.
+  // Rows of a table of any dtype and shape [n, ...]; ids int32|int64. Over: as gather_over below,
+  // of a table and rows in the host's memory -> the number of rows that were kept; CPU only.
   m.def("gather(Tensor table, Tensor ids) -> Tensor");
   m.def("gather_out(Tensor table, Tensor ids, Tensor(a!) out) -> ()");
   m.def(
