@@ -80,7 +80,10 @@ def test_a_matrix_both_ways_does_not_ask(root: Path, tmp_path: Path) -> None:
         graph_of(tmp_path / "uneven.npz")
     symmetric = graph_of(tmp_path / "uneven.npz", symmetric=True)
     assert symmetric.indptr.tolist() == both.indptr.tolist()
-    assert symmetric.meta["notes"] == ["edge weights not kept: merged edges have none of their own"]
+    assert symmetric.meta["notes"] == [
+        "edge weights not kept: merged edges have none of their own",
+        "edges that repeat another or its reverse: 4, merged",
+    ]
 
 
 def test_a_matrix_of_ones_has_no_weights(root: Path, tmp_path: Path) -> None:
