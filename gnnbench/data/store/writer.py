@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from gnnbench.data.store import layout
+from gnnbench.data.store.cast import as_stored, rounded
 from gnnbench.data.store.csc import is_symmetric
 from gnnbench.data.store.seal import seal, settled
 from gnnbench.data.store.validate import validate
@@ -179,7 +180,7 @@ class GraphWriter:
         digest, rows, written = hashlib.sha256(), 0, 0
         with ThreadPoolExecutor(1) as hashing, self._open(name, total) as file:
             for piece in pieces:
-                data = _as_dtype(name, piece, dtype)
+                data = as_stored(name, piece, dtype)
                 self._count_rounded(name, np.asarray(piece), data)
                 if data.shape[1:] != width:
                     raise DataError(
@@ -297,9 +298,7 @@ class GraphWriter:
         return self.final
 
     def _count_rounded(self, name: str, given: np.ndarray, stored: np.ndarray) -> None:
-        if np.can_cast(given.dtype, stored.dtype, "safe") or stored.dtype.kind != "f":
-            return
-        changed = int(np.count_nonzero((stored != given) & ~np.isnan(given)))
+        changed = rounded(given, stored)
         if changed:
             before = self._rounded.get(name, ("", 0))[1]
             self._rounded[name] = str(given.dtype), before + changed
@@ -363,36 +362,6 @@ class GraphWriter:
     def _tell(self, step: str, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(step, done, total)
-
-
-def _as_dtype(name: str, piece: np.ndarray, dtype: str) -> np.ndarray:
-    piece = np.asarray(piece)
-    target = layout.little_endian(dtype)
-    integral = target.kind == "i"
-    if (integral and piece.dtype.kind not in "iu") or (
-        not integral and piece.dtype.kind not in "fiu"
-    ):
-        raise DataError(f"'{name}' has type {piece.dtype}, {dtype} is expected; correct the input")
-    if integral and piece.size and not np.can_cast(piece.dtype, target):
-        limits = np.iinfo(target)
-        low, high = int(piece.min()), int(piece.max())
-        if low < limits.min or high > limits.max:
-            bad = low if low < limits.min else high
-            raise DataError(f"'{name}' has the value {bad}, beyond {dtype}; correct the input")
-    with np.errstate(over="ignore"):
-        found = np.ascontiguousarray(piece, dtype=target)
-    if not np.can_cast(piece.dtype, target, "safe") and not integral:
-        beyond = np.isinf(found) & np.isfinite(piece)
-        if beyond.any():
-            bad = piece[beyond].flat[0]
-            raise DataError(f"'{name}' has the value {bad:g}, beyond {dtype}; correct the input")
-        lost = (found == 0) & (piece != 0)
-        if name == "weights" and lost.any():
-            raise DataError(
-                f"'{name}' has the value {piece[lost].flat[0]:g}, which {dtype} rounds to 0; "
-                "multiply all weights by one number: only their ratios matter"
-            )
-    return found
 
 
 def _sync(descriptor: int) -> None:
