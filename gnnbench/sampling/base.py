@@ -213,11 +213,7 @@ class Sampler(ABC):
         """
         setting = self.setting
         ids = seed_tensor(seeds, self._sampled_on)
-        if ids.numel() > self.num_nodes:
-            raise UsageError(
-                f"seeds holds an id twice or an id outside the graph: it has {ids.numel()} ids, the"
-                f" graph {self.num_nodes} nodes"
-            )
+        self._check_seeds(ids)
         drawn = self.draw(
             ids.to(self._indices.dtype) if self.law else ids,
             key=self._key_of(epoch),
@@ -235,6 +231,30 @@ class Sampler(ABC):
             )
         drawn.frontier, drawn.number = setting.frontier, batch
         return drawn if self._sampled_on == setting.device else drawn.to(setting.device)
+
+    def _check_seeds(self, ids: Tensor) -> None:
+        """Raise ``UsageError`` for what the kernels do not check, or not before they allocate.
+
+        Kernels of the suite check each id. A sampler with a law may not, and its ids are cast; on a
+        GPU that is left to it, since a check would wait for the device.
+        """
+        nodes = self.num_nodes
+        if ids.numel() > nodes:
+            raise UsageError(
+                f"seeds holds an id twice or an id outside the graph: it has {ids.numel()} ids, the"
+                f" graph {nodes} nodes"
+            )
+        if not self.law or ids.device.type != "cpu" or not ids.numel():
+            return
+        outside = (ids < 0) | (ids >= nodes)
+        if bool(outside.any()):
+            at = int(outside.nonzero()[0])
+            raise UsageError(
+                f"seeds holds the id {int(ids[at])} at position {at}; the graph's nodes are 0 to"
+                f" {nodes - 1}"
+            )
+        if ids.unique().numel() < ids.numel():
+            raise UsageError("seeds holds an id twice; every seed must be unique")
 
     def _key_of(self, epoch: int) -> int:
         epoch = whole("epoch", epoch, 0)

@@ -138,6 +138,36 @@ def test_seeds_that_are_none(name, seeds, words, small_graph):
     assert sampler.sample([3, 5]).seeds.tolist() == [3, 5]
 
 
+class Own(gnnbench.Sampler):
+    """A sampler with a law that checks nothing and draws nothing."""
+
+    name = "own"
+    law = "without-replacement"
+    devices = ("cpu",)
+
+    def draw(self, seeds, *, key, batch, with_positions):
+        building = gnnbench.BlockBuilder(seeds, self.frontier)
+        building.add(seeds.new_zeros(seeds.numel()), self.indices[:0])
+        return building.batch()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [
+        ([0, 2**32 + 1], f"seeds holds the id {2**32 + 1} at position 1"),
+        ([-1], "seeds holds the id -1 at position 0"),
+        ([3, 400], "seeds holds the id 400 at position 1"),
+        ([3, 5, 3], "seeds holds an id twice"),
+        ([1] * 500, "seeds holds an id twice"),
+    ],
+)
+def test_seeds_of_a_sampler_with_a_law(seeds, words, small_graph):
+    sampler = gnnbench.build_sampler(Own, small_graph, [2])
+    with pytest.raises(UsageError, match=words):
+        sampler.sample(seeds)
+    assert sampler.sample([3, 5]).seeds.tolist() == [3, 5]
+
+
 @pytest.mark.parametrize(
     ("how", "words"),
     [
