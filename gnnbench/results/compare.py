@@ -233,6 +233,8 @@ def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
         if a[key] != b[key]:
             return f"other work: {key} is {a[key]} in A, {b[key]} in B", False
     for key in ("sampled_edges", "unique_nodes"):
+        if None in (a[key], b[key]):
+            continue
         if abs(a[key] - b[key]) > WORK_TOLERANCE * abs(a[key]):
             return f"other work: {key} is {a[key]} in A, {b[key]} in B", False
     return "", False

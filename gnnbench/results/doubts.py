@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from gnnbench.text import printable
+
 DOUBT = "(?)"
 # Ends the reason of a row that is `unstable` because of its doubts.
 NO_VERDICT = (
@@ -13,7 +15,7 @@ NO_VERDICT = (
     " --only-failed"
 )
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_HOLE = "\0"  # where a number stood; in no text of ours
+_HOLE = "\0"  # where a number stood; in no printable text
 
 
 def in_doubt(row: Mapping[str, Any]) -> bool:
@@ -38,7 +40,7 @@ def told_once(doubts: Mapping[str, str]) -> list[str]:
     """
     groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for name, doubt in doubts.items():
-        parts = doubt.split("; ")
+        parts = printable(doubt).split("; ")
         shape = tuple(dict.fromkeys(_NUMBER.sub(_HOLE, p) for p in parts))
         groups.setdefault(shape, {}).setdefault(name, []).extend(parts)
     alone = len(groups) == 1 and len(doubts) > 1

@@ -123,9 +123,8 @@ def _machines(run: Run, results: Path) -> list[str]:
         "",
         f"{_line(run.record['experiment']['title'])}. {_line(machine(run.record))}",
     ]
-    lines += [
-        f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))} ([rows]({_link(table, results)}))."
-    ]
+    made = f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))}"
+    lines += [f"{made} ([rows]({_link(table, results)}))."]
     lines += ["[What it can tell](several-machines.md).", ""]
     for part in across.tables(run.machines):
         lines += [f"{_line(part.title)}:", "", *part.markdown(), ""]

@@ -358,7 +358,7 @@ def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:
         beside = known.get(row["reference_id"]) if row.get("env") else None
         if beside is None or beside is row or not (row["versions"] and beside["versions"]):
             continue
-        own, other = (dict(p.split(" ") for p in r["versions"].split(", ")) for r in (row, beside))
+        own, other = (_by_package(r["versions"]) for r in (row, beside))
         differ = [
             f"{name} {own.get(name, 'none')} (not {other.get(name, 'none')})"
             for name in {**own, **other}
@@ -367,6 +367,12 @@ def _other_versions(rows: Sequence[Row], named: Labels) -> list[str]:
         told = ", ".join(differ) or "the same versions of all that ran"
         found.append(f"{named.system(row)} has {told}")
     return found
+
+
+def _by_package(versions: str) -> dict[str, str]:
+    """Versions by package of ``torch 2.1, dgl 1.1``."""
+    split = (part.partition(" ") for part in versions.split(", "))
+    return {package: version for package, _, version in split}
 
 
 def ratio_lines(ratios: Sequence[Row], rows: Sequence[Row] = ()) -> list[str]:
