@@ -33,7 +33,8 @@ def hostile_cell(ident, **more):
         **row, "id": ident, "reference_id": "a", "until": "compute", "status": "ok",
         "judged": "epoch_wall_s", "judged_s": 1.0, "epoch_wall_s": 1.0, "ci_low_s": 0.9,
         "ci_high_s": 1.1, "sample_time_s": 0.2, "memory_io_time_s": 0.3, "compute_time_s": 0.5,
-        "batches": 10, "n": 5, "fanouts": "5/5", "work_class": "identical", "ratio": 1.2, "verdict": "faster",
+        "batches": 10, "n": 5, "fanouts": "5/5", "work_class": "identical", "ratio": 1.2,
+        "verdict": "faster",
         "schema_version": VERSION, **more,
     }  # fmt: skip
 
