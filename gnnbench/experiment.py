@@ -19,10 +19,8 @@ back resolved it is a definition again, with the same hash.
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 import json
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -36,7 +34,7 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench import invalid, limits, names
+from gnnbench import definition_file, invalid, limits, names
 from gnnbench.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
 from gnnbench.data.manifest import share_dir
 from gnnbench.errors import UsageError
@@ -342,7 +340,7 @@ def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
 
 
 def _read(path: Path) -> Raw:
-    raw = _parsed(path)
+    raw = definition_file.parsed(path)
     try:
         limits.check_values(raw)
     except UsageError as error:
@@ -355,34 +353,6 @@ def _read(path: Path) -> Raw:
             " write until = [\"sample\"] for the model 'none', and schema_version = 2"
         )
     return with_paths(raw)
-
-
-def _parsed(path: Path) -> Raw:
-    """The tables of a file, with or without a byte-order mark. Raises ``UsageError``."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(limits.MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"cannot read '{path}': {(error.strerror or '').lower()}") from None
-    if len(content) > limits.MAX_BYTES:
-        raise UsageError(f"'{path.name}' is larger than {limits.MAX_BYTES >> 20} MiB; shorten it")
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UsageError(f"'{path.name}' is UTF-16; save it as UTF-8")
-    if (at := content.find(b"\0")) >= 0:
-        line = content.count(b"\n", 0, at) + 1
-        raise UsageError(f"'{path.name}' has a NUL byte in line {line}; save it as text in UTF-8")
-    try:
-        return tomllib.loads(content.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(
-            f"'{path.name}' is not TOML: byte 0x{content[error.start]:02x} in line {line} is not"
-            " UTF-8; save the file as UTF-8"
-        ) from None
-    except RecursionError:
-        raise UsageError(f"'{path.name}' nests lists or tables too deeply; use fewer") from None
-    except ValueError as error:  # TOMLDecodeError, and numbers of thousands of digits
-        raise UsageError(f"'{path.name}' is not TOML: {error}") from None
 
 
 def _load_raw(name_or_path: str) -> tuple[Path, Raw]:

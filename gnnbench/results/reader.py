@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gnnbench.cell import PHASES
+from gnnbench.cell import PHASES, flat
 from gnnbench.errors import UsageError
 from gnnbench.results import record, upgrade
 from gnnbench.results.schema import (
@@ -134,11 +134,9 @@ def _check_cells(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
                 told = f"{name} is {str(row[name])[:60]!r}, expected {', '.join(known)}"
                 raise _damaged(path, f"{where}: {told}")
         try:
-            recipe = json.loads(row["recipe"] or "{}")
-        except (ValueError, RecursionError):
-            recipe = None
-        if not isinstance(recipe, dict):
-            raise _damaged(path, f"{where}: its recipe is no JSON object")
+            flat(json.loads(row["recipe"] or "{}"))
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            raise _damaged(path, f"{where}: its recipe is no JSON object of stages") from None
 
 
 def read_machines(folder: Path) -> Run:

@@ -6,10 +6,10 @@ import re
 import shutil
 
 import pytest
+from committed import RUNS
 
 from gnnbench.errors import UsageError
 from gnnbench.results import reader, shown
-from committed import RUNS
 
 SMALL = min((run for run in RUNS if (run / "run.json").exists()),
             key=lambda run: (run / "cells.csv").stat().st_size)  # fmt: skip
