@@ -115,14 +115,18 @@ class Named:
 
 
 def _own_names(recipe: Recipe) -> None:
-    """Raise ``UsageError`` for a stranger's stage under a name of ours: equal recipes are one."""
+    """Raise ``UsageError`` for a stage that carries the name of another, registered stage.
+
+    Cells keep stages by name, so such a stage would never run.
+    """
     for spec in (*(getattr(recipe, kind) for kind in NEEDED), *recipe.on_cpu):
         if spec is None or spec.name not in registry.OURS[spec.kind]:
             continue
-        if not isinstance(spec, stage(spec.kind, spec.name)):
+        # A derived class is another stage, too: it has the name by inheritance.
+        if type(spec) is not stage(spec.kind, spec.name):
             raise UsageError(
                 f"recipe '{recipe.name}': {spec.kind} '{spec.name}' is a name of gnnbench's own;"
-                " give the stage another"
+                f" give the class {type(spec).__name__} another 'name'"
             )
 
 

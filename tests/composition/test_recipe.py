@@ -290,3 +290,20 @@ def test_a_stranger_s_stage_cannot_bear_a_name_of_ours(monkeypatch):
     monkeypatch.setattr(finding, "stage", lambda kind, name: ours[kind])
     with pytest.raises(UsageError, match="features 'host' is a name of gnnbench's own"):
         find("forged")
+
+
+def _derived(kind):
+    base = type(getattr(BASELINE, kind))
+    return type("Derived", (base,), {"__module__": __name__})()
+
+
+@pytest.mark.parametrize("kind", NEEDED)
+def test_a_derived_stage_without_a_name_of_its_own_is_refused(kind, monkeypatch):
+    derived = _derived(kind)
+    mine = replace(BASELINE, name="mine", **{kind: derived})
+    load = registry.load
+    monkeypatch.setattr(
+        registry, "load", lambda k, n: mine if (k, n) == ("system", "mine") else load(k, n)
+    )
+    with pytest.raises(UsageError, match=f"{kind} '{derived.name}' is a name of gnnbench's own"):
+        find("mine")
