@@ -276,8 +276,11 @@ def choose(only: Collection[str] = ()) -> list[Claim]:
     """
     every = [c for p in papers().values() for c in p.claim]
     known = {name for c in every for name in (c.paper, c.entry, c.id)}
-    for name in only:
-        names.check("claim", name, known)
+    only = {name.lower() for name in only}
+    for name in sorted(only - known):
+        if "/" in name:
+            names.check("claim", name, known)
+        names.check("paper", name, papers())
     return [c for c in every if not only or {c.paper, c.entry, c.id} & set(only)]
 
 

@@ -74,7 +74,7 @@ def is_one(name: str) -> bool:
     """Whether a name is to be a figure's: it begins with a paper's, and is no file."""
     paper, slash, rest = name.partition("/")
     own = not name.endswith(".toml") and not Path(name).is_file()
-    return bool(slash and rest) and paper in PAPERS and own
+    return bool(slash and rest) and paper.lower() in PAPERS and own
 
 
 def find(name: str) -> Figure:
@@ -83,6 +83,7 @@ def find(name: str) -> Figure:
     Raises ``UsageError``.
     """
     known = figures()
+    name = name.lower()
     paper, _, rest = name.partition("/")
     kind, number = rest.rstrip("0123456789abcdef") or rest, _NUMBER.search(rest)
     if name not in known and number is not None:

@@ -197,7 +197,7 @@ def _show_dry_run(request: Any, json: bool) -> None:
     for where, rows in groups.items():
         print_table(where, rows, ("reason",))
     say(_estimated(len(found["cells"]), found))
-    if any(r["max_batches"] for r in found["cells"]):
+    if any(r["epoch_is_cut"] for r in found["cells"]):
         say("epochs are cut to their first batches; -o max_batches=0 runs whole ones")
     for one in found["preparations"]:
         told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]

@@ -94,7 +94,7 @@ def plot(
 
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
     """Tables, who is fastest, what the tables cannot say, and where everything lies."""
-    from gnnbench.results import shown, table, winner
+    from gnnbench.results import named, shown, table, winner
     from gnnbench.results.doubts import DOUBT, in_doubt
     from gnnbench.results.units import plural
 
@@ -120,7 +120,10 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
         also = f", {marked} of them in doubt {DOUBT}" if marked else ""
         print(f"\n{measured} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
-            print("interrupted, so cells may be missing: give the run's command with --resume")
+            if named.is_running(run.path):
+                print("running: cells that are not measured yet are missing")
+            else:
+                print("interrupted, so cells may be missing: give the run's command with --resume")
         for sentence in winner.winners(run.cells):
             say(sentence)
         print(f"\nAgain: gnnbench show {run.path} (--markdown, --latex, --csv)")

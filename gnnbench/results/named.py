@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 from datetime import datetime
 from pathlib import Path
@@ -59,6 +61,23 @@ def _absent(name: str, asked: str, count: int, out: Path) -> str:
     )
 
 
+def is_running(path: Path) -> bool:
+    """Whether a process writes to a run's folder now: it holds a lock on it."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
 def listed(out: Path) -> list[dict[str, Any]]:
     """Runs below ``out``, the newest first, as the values of the table that lists them.
 
@@ -86,6 +105,8 @@ def listed(out: Path) -> list[dict[str, Any]]:
             ok = sum(r["status"] == "ok" for r in run.cells)
             row |= {"profile": run.record.get("profile") or "", "machine": _machine(run.record)}
             row |= {"ok": ok, "failed": len(run.cells) - ok}
+            if run.record.get("finished") is False:
+                row["state"] = "running" if is_running(path) else "interrupted"
         found.append({**row, "where": str(path)})
     return found
 

@@ -101,7 +101,7 @@ def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> O
 
 
 def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome:
-    experiment, plan = request.experiment, request.plan
+    experiment = request.experiment
     record = _record(request)
     if request.resume:
         path = folders.find_to_resume(request.out, experiment, record, request.force)
@@ -111,6 +111,14 @@ def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome
         record["calibration"] = record.get("calibration") or now
     else:
         path = folders.create(request.out, experiment, record)
+    with folders.writing(path):
+        return _measure_into(path, record, request, observer, keeper)
+
+
+def _measure_into(
+    path: Path, record: dict[str, Any], request: Request, observer: Observer, keeper: Keeper
+) -> Outcome:
+    experiment, plan = request.experiment, request.plan
     ledger = Ledger(path)
     calibrations = [Calibration.from_json(c) for c in record["calibration"]]
     threads = max((machine.resolve_threads(cell.threads) for cell in plan.cells), default=1)

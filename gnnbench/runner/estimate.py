@@ -91,6 +91,13 @@ def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
     )
 
 
+def epoch_is_cut(cell: Cell) -> bool:
+    """Whether ``max_batches`` ends an epoch early; True where the dataset's size is not known."""
+    size = _size(cell) if cell.max_batches else None
+    whole = math.inf if size is None else math.ceil(size[3] / cell.batch_size)
+    return 0 < cell.max_batches < whole
+
+
 def preparations(plan: Plan) -> dict[str, Cost]:
     """What is to be prepared before anything is measured, and what that takes, by dataset.
 
@@ -117,7 +124,7 @@ def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
     for cell in plan.cells:
         row: dict[str, Any] = {
             **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
-            "stand_in_for": plan.stand_ins.get(cell.id, ""),
+            "stand_in_for": plan.stand_ins.get(cell.id, ""), "epoch_is_cut": epoch_is_cut(cell),
         }  # fmt: skip
         failure = plan.failures.get(cell.id)
         row["status"] = failure.status if failure else "planned"

@@ -7,7 +7,7 @@ import os
 import tempfile
 import textwrap
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,18 @@ def locked(out: Path) -> Iterator[None]:
         raise UsageError(
             f"another run is writing to '{out}'; wait for it or give another folder with --out"
         ) from None
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Lock a run's folder while it is written, so that readers know that the run goes on."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
         os.close(handle)
 
