@@ -92,6 +92,8 @@ def row_chunks(array: np.ndarray, chunk_bytes: int = 0) -> Iterator[np.ndarray]:
 def meta_text(meta: dict[str, Any]) -> str:
     """``meta.json`` with its own SHA-256 inside, taken with the digest's place zeroed."""
     body = json.dumps({**meta, "meta_sha256": _NO_DIGEST}, indent=2, ensure_ascii=False) + "\n"
+    # A file name that is not UTF-8 has lone surrogates, which JSON can only hold as escapes.
+    body = body.encode(errors="backslashreplace").decode()
     return body.replace(_NO_DIGEST, hashlib.sha256(body.encode()).hexdigest())
 
 
