@@ -180,6 +180,13 @@ def running_doubt(threads: Collection[Running], own: Running) -> str:
     return ""
 
 
+def workers_doubt(pids: Sequence[int], own: Running) -> str:
+    """Whether anything has changed how threads run: of the workers, or of this process, which ran
+    as ``own`` at first."""
+    threads = {thread for pid in pids for thread in running(pid)}
+    return running_doubt(threads | {Running.own()}, own)
+
+
 def changes_doubt(samples: Sequence[Mapping[str, Any]]) -> str:
     """What was found of cores and priorities around the measured epochs."""
     found = [s["isolation"] for s in samples if s.get("isolation")]

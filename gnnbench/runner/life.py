@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,26 +15,21 @@ from gnnbench.measure import machine
 from gnnbench.measure.throttle import GpuWatch, throttling
 from gnnbench.measure.work import drawn_class
 from gnnbench.runner import audit, gathers, isolation, suspects
-from gnnbench.runner.bounds import link_bytes
 from gnnbench.runner.doubt import pair_doubt
 from gnnbench.runner.environment import store
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.keeper import Keeper
 from gnnbench.runner.ledger import Ledger, Record
 from gnnbench.runner.plan import Pair
-from gnnbench.runner.probing import probe_fault, shared_by_ranks
+from gnnbench.runner.probe_run import link_copy, probe_phases
 from gnnbench.runner.process import WorkerFailed, WorkerProcess, started
 from gnnbench.runner.retraining import EPOCHS, TrainingCheck
 from gnnbench.runner.surroundings import Disturbers, Surroundings
 from gnnbench.runner.training_check import REPEATS, Excess, divergence
 
 T = TypeVar("T")
-# Between blocks: OpenMP threads spin a few ms after their last region before they sleep.
-SETTLE_S = 0.02
-PROBE_EPOCHS = 3
-PROBES = 3
+SETTLE_S = 0.02  # between blocks: OpenMP threads spin a few ms before they sleep
 WAITS = ("runner_wait_s", "worker_wait_s", "threads_wait_s")
-COPIED_BYTES = 1 << 32  # at most, to see how fast the link is
 THOROUGH = 4  # after the first life one of so many, nobody knows which
 
 
@@ -390,49 +384,27 @@ class Life:
 
     def _probe(self, cell: Cell, worker: WorkerProcess, samples: list[Record]) -> None:
         """The phases one by one, and again where one looks wrong: it may be other programs."""
-        times: dict[str, list[float]] = {}
         surroundings = Surroundings(worker)
-        for _ in range(PROBES):
-            epochs = [secrets.randbelow(EPOCHS) for _ in range(PROBE_EPOCHS)]
-            answer = self._ask(cell, lambda e=epochs: worker.call("probe", epochs=e))  # type: ignore[misc]
-            if fault := answer["reason"]:
-                fault = f"when its phases were run one by one: {fault}"
-                self._fail(cell, Failure("incorrect", fault))
-            for phase, found in answer["alone"].items():
-                times.setdefault(phase, []).extend(found)
-            # On a busy machine a batch may take many times as long, and never less.
-            alone = {phase: min(found) for phase, found in times.items()}
-            if not (fault := probe_fault(samples, alone, shared_by_ranks(cell))):
-                break
+        probed = self._ask(cell, lambda: probe_phases(cell, worker, samples))
+        if probed.wrong:
+            self._fail(cell, Failure("incorrect", probed.wrong))
         use = surroundings.taken()
-        median = {phase: statistics.median(found) for phase, found in times.items()}
         self.ledger.record(
-            "probed", cell=cell.id, worker=worker.pid, alone=alone, median=median,
+            "probed", cell=cell.id, worker=worker.pid, alone=probed.alone, median=probed.median,
             cores=machine.usable_cores(), copied=self._copied(cell, worker, samples),
         )  # fmt: skip
-        if fault:
-            self._suspect(cell, suspects.Suspect(suspects.PROBE, fault), use)
+        if probed.fault:
+            self._suspect(cell, suspects.Suspect(suspects.PROBE, probed.fault), use)
 
     def _copied(
         self, cell: Cell, worker: WorkerProcess, samples: list[Record]
     ) -> dict[str, float] | None:
-        """What copying takes of the bytes that an epoch has come over the link, or of a part of
-        them: bytes and seconds; None where there are none, or no room for them on the GPU.
-
-        Each rank has a link of its own, of which this worker is one.
-        """
-        whole = statistics.median(link_bytes(s) for s in samples) if samples else 0.0
-        if not whole or not cell.composed or cell.gathers or shared_by_ranks(cell):
-            return None
-        size = int(min(whole, COPIED_BYTES))
-        batches = max(1, round(samples[-1]["batches"] * size / whole))
         try:
-            found = worker.call("copies", served={"host_copy": size}, batches=batches)["counts"]
+            return link_copy(cell, worker, samples)
         except WorkerFailed as failed:
             if failed.failure.status != "oom_gpu":
                 self._fail(cell, failed.failure)
             return None
-        return {"bytes": size, "seconds": found[0][-1]} if found else None
 
     def _left_behind(self, cell: Cell, worker: WorkerProcess) -> None:
         """Fail whose processes outlived their parents: the system where nothing tells whose."""
@@ -444,9 +416,7 @@ class Life:
             self._fail(self.pair.system, Failure("incorrect", fault))
 
     def _isolation_doubt(self, workers: list[tuple[Cell, WorkerProcess]]) -> str:
-        """Whether anything has changed how threads run: of the workers, or of this process."""
-        threads = {t for _, worker in workers for t in isolation.running(worker.pid)}
-        return isolation.running_doubt(threads | {isolation.Running.own()}, self.running)
+        return isolation.workers_doubt([worker.pid for _, worker in workers], self.running)
 
     def _verify(self, workers: list[tuple[Cell, WorkerProcess]]) -> None:
         """One epoch of each worker of which every batch is looked at; it is in no statistic."""

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gnnbench.cell import Cell
-from gnnbench.runner import life as life_module
+from gnnbench.runner import probe_run
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.life import CellFailed, Life
 from gnnbench.runner.process import WorkerFailed
@@ -55,7 +55,7 @@ def test_as_much_is_copied_as_crosses_the_link(copied):
 
 
 def test_of_a_long_epoch_a_part_in_as_large_pieces(copied, monkeypatch):
-    monkeypatch.setattr(life_module, "COPIED_BYTES", 300)
+    monkeypatch.setattr(probe_run, "COPIED_BYTES", 300)
     worker = Asked()
     assert copied.of(CELL, worker, [epoch(zero_copy=1000)])["bytes"] == 300
     assert worker.calls[0][1] == {"served": {"host_copy": 300}, "batches": 3}
