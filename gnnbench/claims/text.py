@@ -116,6 +116,11 @@ def _verb(verdict: str, count: int) -> str:
     return verdict if count == 1 else verdict.replace("holds", "hold")
 
 
+def to_json(found: Sequence[Judged]) -> list[dict[str, Any]]:
+    """One object per claim: its verdict, and the numbers that it rests on."""
+    return [{**_claim_row(j), "numbers": [_row(finding) for finding in j.findings]} for j in found]
+
+
 def to_csv(found: Sequence[Judged]) -> str:
     """A line a number, with what the claim comes to; a claim without numbers has one, too."""
     text = io.StringIO()
@@ -147,6 +152,6 @@ def _row(finding: Finding) -> dict[str, Any]:
         "finding": finding.verdict, "finding_reason": finding.reason,
     }  # fmt: skip
     return {
-        key: "" if isinstance(value, float) and not math.isfinite(value) else value
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
         for key, value in row.items()
     }

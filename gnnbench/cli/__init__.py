@@ -24,6 +24,7 @@ from gnnbench.cli import (
 )
 from gnnbench.cli.common import Stop
 from gnnbench.cli.experiment_help import ExperimentCommand
+from gnnbench.cli.formats import FormatCommand
 from gnnbench.cli.mistakes import sentence
 from gnnbench.errors import (
     EXIT_INTERNAL,
@@ -32,8 +33,6 @@ from gnnbench.errors import (
     EXIT_USAGE,
     GnnbenchError,
 )
-from gnnbench.terminal import guard_streams
-from gnnbench.text import printable
 from gnnbench.version import __version__
 
 __all__ = ["app", "main"]
@@ -69,21 +68,23 @@ def gnnbench(
 
 
 app.command(cls=ExperimentCommand)(running.run)
-app.command()(showing.show)
-app.command()(showing.runs)
+app.command(cls=FormatCommand)(showing.show)
+app.command(cls=FormatCommand)(showing.runs)
 app.command()(showing.plot)
 app.command()(advising.advise)
 app.command()(calibrating.calibrate)
-app.command()(comparing.compare)
-app.command()(claiming.verdicts)
+app.command(cls=FormatCommand)(comparing.compare)
+app.command(cls=FormatCommand)(claiming.verdicts)
 app.command()(claiming.reproduce)
-app.command("list")(inventory.list_)
-app.command()(inventory.doctor)
+app.command("list", cls=FormatCommand)(inventory.list_)
+app.command(cls=FormatCommand)(inventory.doctor)
 app.add_typer(data.app, name="data")
 app.add_typer(new.app, name="new")
 
 
 def _fail(message: str, code: int) -> NoReturn:
+    from gnnbench.text import printable
+
     try:
         print(f"gnnbench: {printable(message)}", file=sys.stderr)
         sys.stderr.flush()
@@ -108,6 +109,8 @@ def _terminate(*_: object) -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point: every end is an exit code and at most one sentence."""
+    from gnnbench.terminal import guard_streams
+
     guard_streams()
     signal.signal(signal.SIGTERM, _terminate)
     debug = os.environ.get("GNNBENCH_DEBUG") == "1"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gnnbench.cli.common import Quiet, Stop, comma, print_part, print_table, room, say
+from gnnbench.cli.common import Quiet, Stop, comma, print_json, print_part, print_table, room, say
+from gnnbench.cli.formats import FORMAT, print_document
 from gnnbench.errors import (
     EXIT_CELLS_FAILED,
     EXIT_INCORRECT,
@@ -34,7 +35,7 @@ def verdicts(
         str,
         typer.Option(help="Papers (fastgl), figures (fastgl/table4) or claims, by commas."),
     ] = "",
-    csv: Annotated[bool, typer.Option("--csv", help="CSV on standard output.")] = False,
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
     quiet: Quiet = False,
 ) -> None:
     """What results say of the papers' claims.
@@ -50,8 +51,12 @@ def verdicts(
 
     claims = choose(comma(paper))
     found = judge(claims, open_runs(folders or [Path("results")], _note))
-    if csv:
+    if format == "json":
+        print_json(text.to_json(found))
+    elif format == "csv":
         print(text.to_csv(found), end="")
+    elif format != "table":
+        print_document("", text.part(found), format)
     else:
         for part in text.part(found).fitted(room()):
             print_part(part)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gnnbench.errors import GnnbenchError, UsageError
-from gnnbench.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,7 +78,7 @@ def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()
     """
     if not rows:
         return
-    lines = [{key: _cell(value) for key, value in row.items()} for row in rows]
+    lines = [{key: cell_text(value) for key, value in row.items()} for row in rows]
     names = [k for k in lines[0] if any(line.get(k) for line in lines)]
     below: list[str] = []
     for name in (None, *(n for n in reversed(info) if n in names)):
@@ -104,6 +103,8 @@ def print_table(title: str, rows: list[dict[str, Any]], info: Sequence[str] = ()
 def _table(names: Sequence[str], lines: Sequence[dict[str, str]]) -> Table:
     from rich.table import Table
 
+    from gnnbench.text import printable
+
     table = Table(*names, box=None, pad_edge=False, header_style="bold")
     for line in lines:
         table.add_row(*(printable(line.get(name, "")) for name in names))
@@ -119,7 +120,7 @@ def _print_info(key: str, names: Sequence[str], lines: Sequence[dict[str, str]])
         print()
 
 
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value as a table has it: lists and the keys of tables joined, nothing as nothing."""
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -159,6 +160,7 @@ def print_rich(table: Table) -> None:
 def say(text: str) -> None:
     """A sentence on standard output, in lines that are no wider than there is room."""
     from gnnbench.results.units import wrapped
+    from gnnbench.text import printable
 
     print(wrapped(printable(text), room()))
 

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from gnnbench.cli.common import print_json, print_part, room, say
+from gnnbench.cli.formats import FORMAT
 from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
-
-
-class Format(StrEnum):
-    """How a comparison is printed."""
-
-    table = "table"
-    markdown = "markdown"
-    csv = "csv"
-    json = "json"
 
 
 def compare(
@@ -29,27 +20,30 @@ def compare(
     b: Annotated[str, typer.Argument(help="After: the same.")],
     out: Annotated[Path, typer.Option(help="Folder of the results to look in.")] = Path("results"),
     margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
-    format: Annotated[Format, typer.Option(help="What to print.")] = Format.table,
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
-    """Hold run B against run A, cell by cell.
+    """Compare run B with run A, cell by cell.
 
-    Cells are matched by what they are. Judged is the change of a cell's ratio over the reference
-    that ran beside it, pair by pair, so that the two days of a machine cancel; the times of two
-    runs alone are shown and judged by nobody. B is 'slower' (a regression) where the interval of
-    the change lies wholly beyond the margin; a cell that A measured and B failed is one as well.
-    Exit code 5 if there is a regression, else 0.
+    Cells of the same work are matched. The verdict rests on the change of a cell's speed-up over
+    the reference that was measured in the same run, so that a change of the machine between the
+    runs cancels. The times are shown, but no verdict rests on them: a cell without a usable
+    speed-up in both runs is 'not judged', and the reason follows. B is 'slower' (a regression) if
+    the interval of the change lies wholly beyond the margin, or if A measured a cell and B failed
+    to. Exit code 5 if there is a regression, else 0.
     """
     from gnnbench.results import compare as comparing
     from gnnbench.results import compare_text, named, reader
 
     before, after = (reader.read(named.find(name, out)) for name in (a, b))
     found = comparing.compare(before, after, margin)
-    if format is Format.json:
+    if format == "json":
         print_json(found.to_json())
-    elif format is Format.csv:
+    elif format == "csv":
         print(compare_text.to_csv(found), end="")
-    elif format is Format.markdown:
+    elif format == "markdown":
         print(compare_text.markdown(found), end="")
+    elif format == "latex":
+        print(compare_text.latex(found), end="")
     else:
         say(found.common)
         print()

@@ -2,38 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from gnnbench.cli.common import Json, Quiet, print_json, print_table, say, sized
+from gnnbench.cli.formats import FORMAT, FormatCommand, print_tables
 from gnnbench.errors import DataError
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, get, import, prepare and verify.")
 
 
-@app.command("list")
-def data_list(json: Json = False) -> None:
+@app.command("list", cls=FormatCommand)
+def data_list(
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
+) -> None:
     """Every known dataset, its state and what it takes on disk."""
     from gnnbench.data.catalog import store_bytes
     from gnnbench.data.paths import data_root, store_problem
     from gnnbench.doctor import datasets
     from gnnbench.results.units import binary
 
-    if json:
+    if format == "json":
         print_json(datasets())
         return
-    told = ("train", "description", "get")  # by 'data info', of one: names of twins are long
-    rows = [{k: v for k, v in row.items() if k not in told} for row in datasets()]
-    print_table("datasets", sized(rows))
+    if format == "csv":
+        print_tables({"datasets": datasets()}, format)
+        return
+    left_out = ("train", "description", "get")  # 'data info' prints them; the names are long
+    rows = [{k: v for k, v in row.items() if k not in left_out} for row in datasets()]
+    print_tables({"datasets": sized(rows)}, format)
+    if format != "table":
+        return
     say("gnnbench data info NAME tells what one is, its counts and how to get what is missing")
     print(f"the store {data_root()} takes {binary(store_bytes())}")
     if problem := store_problem():
         print(problem)
 
 
-@app.command("info")
-def data_info(name: str, json: Json = False) -> None:
+@app.command("info", cls=FormatCommand)
+def data_info(name: str, format: Annotated[Literal["table", "json"], FORMAT] = "table") -> None:
     """All that is known of a dataset: sources, published figures, what is stored."""
     from dataclasses import asdict
 
@@ -41,7 +49,7 @@ def data_info(name: str, json: Json = False) -> None:
     from gnnbench.data.describe import describe
 
     found = catalog.info(name)
-    if json:
+    if format == "json":
         manifest = found.manifest and found.manifest.model_dump(mode="json")
         print_json({**asdict(found), "manifest": manifest})
         return

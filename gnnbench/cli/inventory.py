@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from gnnbench.cli.common import COLUMNS, Json, print_json, print_table, sized
+from gnnbench.cli.common import COLUMNS, print_json, print_table, sized
+from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
 
 KINDS = ("experiments", "systems", "models", "datasets", "figures")
@@ -27,7 +28,7 @@ def list_(
         ),
     ] = "",
     profile: Annotated[str, typer.Option(help="Of which profile the axes' values are.")] = "",
-    json: Json = False,
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
     """Experiments, systems, models and datasets; what is missing and how to get it.
 
@@ -39,31 +40,31 @@ def list_(
     from gnnbench.claims import figures
 
     if name == "figures" or figures.is_one(name):
-        _figures(name, profile, json)
+        _figures(name, profile, format)
         return
     kind = name if name in KINDS else ""
     system = bool(name) and not kind and _means_system(name)
     if name and not kind and not system:
-        _one(name, profile, json)
+        _one(name, profile, format)
         return
     if profile:
         raise UsageError("--profile belongs to an experiment; name one, or leave it out")
     if system:
-        _system(name, json)
+        _system(name, format)
         return
     from gnnbench.doctor import inventory
 
     found = inventory()
     if kind:
         found = {kind: found[kind]}
-    if json:
+    if format == "json":
         print_json(found)
         return
-    for kind, entries in found.items():
-        print_table(kind, sized(entries), INFO)
+    read = found if format == "csv" else {kind: sized(rows) for kind, rows in found.items()}
+    print_tables(read, format, INFO)
 
 
-def _figures(name: str, profile: str, json: bool) -> None:
+def _figures(name: str, profile: str, format: str) -> None:
     """The papers' figures, each with what measures it; or one, a run a row."""
     from gnnbench.claims import figures
 
@@ -75,19 +76,23 @@ def _figures(name: str, profile: str, json: bool) -> None:
              "runs": [f"{r.experiment} --profile {r.profile}" for r in f.runs]}
             for f in figures.figures().values()
         ]  # fmt: skip
-        if json:
+        if format == "json":
             print_json({"figures": rows})
-        else:
-            print_table("figures", [{**r, "claims": len(r["claims"])} for r in rows], INFO)
+            return
+        counted = [{**row, "claims": len(row["claims"])} for row in rows]
+        print_tables({"figures": counted}, format, INFO)
         return
     found = figures.find(name)
     rows = [
         {"profile": p, "experiment": r.experiment, "description": r.description}
         for p, r in found.profiles.items()
     ]
-    if json:
+    if format == "json":
         print_json({"figure": name, "source": found.source, "claims": list(found.claims),
                     "profiles": rows})  # fmt: skip
+        return
+    if format != "table":
+        print_tables({f"profiles of {name}": rows}, format)
         return
     _wrapped(f"{name}: {found.source}\n")
     print_table(f"profiles (gnnbench run {name} --profile NAME)", rows, INFO)
@@ -105,14 +110,18 @@ def _means_system(name: str) -> bool:
     return name in systems
 
 
-def _system(name: str, json: bool) -> None:
+def _system(name: str, format: str) -> None:
     """One system and every setting of it, within 80 columns."""
     from gnnbench.doctor import system
     from gnnbench.option import plain_text
 
     found = system(name)
-    if json:
+    if format == "json":
         print_json(found)
+        return
+    if format != "table":
+        settings = [{"setting": path, **known} for path, known in found["settings"].items()]
+        print_tables({f"settings of {name}": settings}, format)
         return
     _wrapped(f"{name}: {found['summary']}" if found["summary"] else name)
     _wrapped(f"runs here on: {', '.join(found['runs on']) or 'nothing'}")
@@ -142,13 +151,16 @@ def _wrapped(text: str, indent: int = 0) -> None:
     )  # fmt: skip
 
 
-def _one(experiment: str, profile: str, json: bool) -> None:
+def _one(experiment: str, profile: str, format: str) -> None:
     from gnnbench.about import about
     from gnnbench.option import plain_text
 
     found = about(experiment, profile)
-    if json:
+    if format == "json":
         print_json(found)
+        return
+    if format != "table":
+        print_tables({name: found[name] for name in ("profiles", "axes", "systems")}, format)
         return
     print(f"{found['name']}: {found['title']}\n")
     print_table("profiles (--profile NAME)", found["profiles"], ("description",))
@@ -168,13 +180,15 @@ def _one(experiment: str, profile: str, json: bool) -> None:
         print(f"after: {', '.join(found['sources'])}")
 
 
-def doctor(json: Json = False) -> None:
+def doctor(
+    format: Annotated[Literal["table", "json", "markdown", "latex"], FORMAT] = "table",
+) -> None:
     """What this machine can run, why not, and the exact fix."""
     from gnnbench.doctor import examine
 
     found = examine()
-    if json:
+    if format == "json":
         print_json(found)
         return
-    print_table("checks", found["checks"], ("fix", "found"))
-    print_table("systems", found["systems"], INFO)
+    print_tables({"checks": found["checks"]}, format, ("fix", "found"))
+    print_tables({"systems": found["systems"]}, format, INFO)

@@ -11,6 +11,7 @@ _PLAIN = {
     r"Input should be a valid number.*": "give a number",
     r"Input should be greater than or equal to (\S+)": r"give \1 or more",
     r"Input should be less than or equal to (\S+)": r"give \1 or less",
+    r"Value error, ": "",
 }
 
 

@@ -220,28 +220,14 @@ def _estimated(cells: int, found: dict[str, Any]) -> str:
     return told + (f"; {unknown} of unknown size" if unknown else "")
 
 
-def _structured(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with what the CSV has as text by itself: the recipe and the fanouts."""
-    from json import loads
-
-    fanouts = [int(part) for part in (row["fanouts"] or "").split("/") if part]
-    return {**row, "recipe": loads(row["recipe"] or "{}"), "fanouts": fanouts}
-
-
 def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
     from gnnbench.cli import showing
     from gnnbench.results import reader
-    from gnnbench.results.schema import CELLS
 
     run = reader.read(folder)
     if json:
-        paths = {"run": str(folder), "figures": [str(f) for f in figures]}
-        cells = [_structured({c.name: row.get(c.name) for c in CELLS}) for row in rows]
-        inside = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
-        inside["roofline"] = run.roofline
-        told = {"cells": cells, "metrics": run.metrics, **{k: v for k, v in inside.items() if v}}
-        print_json({**paths, **told})
+        print_json(showing.to_json(run, rows, figures))
         return
     showing.show_run(run, figures, quiet, different)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from gnnbench.cli.common import Json, Quiet, comma, print_json, print_part, room, say
+from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,9 +29,7 @@ Out = Annotated[Path, typer.Option(help="Folder of the results to look in.")]
 def show(
     run: RunName = "latest",
     out: Out = Path("results"),
-    markdown: Annotated[bool, typer.Option("--markdown", help="Markdown, for a document.")] = False,
-    latex: Annotated[bool, typer.Option("--latex", help="LaTeX, for a paper.")] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="CSV: plain numbers, times in s.")] = False,
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
     show_different: Annotated[
         bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
     ] = False,
@@ -42,32 +41,34 @@ def show(
     """
     from gnnbench.results import named, reader, shown
 
-    if markdown + latex + csv > 1:
-        raise UsageError("--markdown, --latex and --csv are forms of one table; give one of them")
     found = reader.read(named.find(run, out))
-    if markdown:
-        print(shown.markdown(found, show_different), end="")
-    elif latex:
-        print(shown.latex(found, show_different), end="")
-    elif csv:
+    figures = sorted((found.path / "figures").glob("*"))
+    if format == "json":
+        print_json(to_json(found, found.cells, figures))
+    elif format == "csv":
         print(shown.to_csv(found), end="")
+    elif format == "markdown":
+        print(shown.markdown(found, show_different), end="")
+    elif format == "latex":
+        print(shown.latex(found, show_different), end="")
     else:
-        figures = sorted((found.path / "figures").glob("*"))
         show_run(found, figures, quiet, show_different)
 
 
-def runs(out: Out = Path("results"), json: Json = False) -> None:
+def runs(
+    out: Out = Path("results"),
+    format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
+) -> None:
     """List runs, the newest first, by the name that every command takes for a run."""
-    from gnnbench.cli.common import print_table
     from gnnbench.results import named
 
     found = named.listed(out)
     if not found:
         raise UsageError(f"no results in '{out}'; 'gnnbench run breakdown' makes some")
-    if json:
+    if format == "json":
         print_json(found)
         return
-    print_table("runs", found, ("datasets", "where"))
+    print_tables({"runs": found}, format, ("datasets", "where"))
 
 
 def plot(
@@ -90,6 +91,30 @@ def plot(
     else:
         for path in figures:
             print(path)
+
+
+def to_json(run: Run, rows: Sequence[Any], figures: Sequence[Path]) -> dict[str, Any]:
+    """A run as plain values: its folder, figures, ``rows`` of cells and all other tables.
+
+    Cells have every column of the schema; their recipe and fanouts are structured.
+    """
+    from gnnbench.results.schema import CELLS
+
+    cells = [_structured({column.name: row.get(column.name) for column in CELLS}) for row in rows]
+    tables = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
+    tables["roofline"] = run.roofline
+    return {
+        "run": str(run.path), "figures": [str(path) for path in figures], "cells": cells,
+        "metrics": run.metrics, **{name: rows for name, rows in tables.items() if rows},
+    }  # fmt: skip
+
+
+def _structured(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose recipe and fanouts, which the CSV holds as text, are structured."""
+    from json import loads
+
+    fanouts = [int(part) for part in (row["fanouts"] or "").split("/") if part]
+    return {**row, "recipe": loads(row["recipe"] or "{}"), "fanouts": fanouts}
 
 
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
@@ -126,7 +151,7 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
                 print("interrupted, so cells may be missing: give the run's command with --resume")
         for sentence in winner.winners(run.cells):
             say(sentence)
-        print(f"\nAgain: gnnbench show {run.path} (--markdown, --latex, --csv)")
+        print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
     print(run.path / "cells.csv")
     for path in figures:
         print(path)

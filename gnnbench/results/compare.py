@@ -26,12 +26,13 @@ KEY = (
 RULES = ("pick", "frontier")
 WORK_TOLERANCE = 0.01
 NOT_MEASURED = ("missing_dep", "missing_data", "unsupported")
+NOT_JUDGED = "not judged"
 VERDICTS = {
     "faster": "against the reference beside it, B's is faster than A's by more than the margin",
     "slower": "likewise slower: a regression",
     "same": "the change lies within +-3 %",
     "unclear": "none of these; more pairs would tell",
-    "raw": "no reference ran beside it in both: the times of two runs are no evidence",
+    NOT_JUDGED: "there is no usable ratio in both runs; `reason` says why, times are no evidence",
     "incomparable": "one side was not measured, or did other work; `reason` says which",
 }
 
@@ -156,7 +157,7 @@ def _judge(a: Row, b: Row, run_a: Run, run_b: Run, margin: float, named: Labels)
     called, found = "incomparable", NOTHING
     logs = [pair_logs(row, run) for row, run in ((a, run_a), (b, run_b))]
     if not reason:
-        called, reason = "raw", _unjudged(a, b, logs)
+        called, reason = NOT_JUDGED, _unjudged(a, b, logs)
     if not reason:
         change = welch(logs[0], logs[1])
         called, found = Rule(margin=margin).called_by(change), exponential(change)
@@ -215,7 +216,7 @@ def _unjudged(a: Row, b: Row, logs: Sequence[Sequence[float]]) -> str:
         if row.get("ratio") is None:
             return f"it has no ratio in {name}; run it beside a reference, in this version"
         if row.get("doubtful"):
-            return f"it is doubtful in {name}"
+            return f"its time is in doubt in {name}"
     if min(map(len, logs)) < MIN_PAIRS:
         return f"fewer than {MIN_PAIRS} pairs: {len(logs[0])} in A, {len(logs[1])} in B"
     return ""
@@ -258,7 +259,7 @@ def _warnings(a: Run, b: Run, named: Labels) -> list[str]:
 
 def _doubts(a: Run, b: Run, named: Labels) -> list[str]:
     return [
-        f"{name}: {named.of(row)} is doubtful: {row['doubtful']}"
+        f"{name}: the time of {named.of(row)} is in doubt: {row['doubtful']}"
         for name, run in (("A", a), ("B", b))
         for row in run.cells
         if row.get("doubtful")

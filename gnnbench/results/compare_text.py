@@ -74,6 +74,13 @@ def markdown(found: Comparison) -> str:
     return "\n".join([*lines, "", *(f"- {text}" for text in told)]) + "\n"
 
 
+def latex(found: Comparison) -> str:
+    """A ``tabular``; what surrounds the table is a comment."""
+    lines = [f"% {safe.printable(found.common)}"] if found.common else []
+    lines += Part(HEAD, _lines(found)).latex()
+    return "\n".join([*lines, *(f"% {safe.printable(text)}" for text in remarks(found))]) + "\n"
+
+
 def to_csv(found: Comparison) -> str:
     """One row per cell of either run; a cell that is in one only says so in ``reason``."""
     out = io.StringIO()

@@ -54,7 +54,7 @@ def test_a_file_is_no_folder_of_runs(said, results):
 
 
 def test_csv_has_a_line_for_every_number(said, results):
-    code, out, err = said("verdicts", "--csv")
+    code, out, err = said("verdicts", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (code, err) == (0, "") and tuple(rows[0]) == COLUMNS
     (row,) = [r for r in rows if r["claim"] == "gnnlab/fig11b.a3"]

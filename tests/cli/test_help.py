@@ -24,16 +24,25 @@ from gnnbench.cli import app
 code = app(standalone_mode=False)
 print(json.dumps([code, *sys.modules]))
 """
+MAIN = """
+import json, sys
+from gnnbench.cli import main
+try:
+    main()
+except SystemExit as end:
+    print(json.dumps([end.code, *sys.modules]))
+"""
+GUARD = {"gnnbench.terminal", "gnnbench.text"}  # make the output safe, with the standard library
 
 
-def help_of(*words: str) -> tuple[str, set[str]]:
+def help_of(*words: str, code: str = CODE) -> tuple[str, set[str]]:
     """What ``gnnbench WORDS --help`` prints, and the modules that it imported."""
     done = subprocess.run(
-        [sys.executable, "-c", CODE, *words, "--help"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *words, "--help"], capture_output=True, text=True, check=True
     )
     *text, last = done.stdout.splitlines()
-    code, *modules = json.loads(last)
-    assert code == 0 and done.stderr == ""
+    ended, *modules = json.loads(last)
+    assert ended == 0 and done.stderr == ""
     return "\n".join(text), set(modules)
 
 
@@ -49,6 +58,12 @@ def test_help_imports_the_command_line_alone() -> None:
     text, modules = help_of()
     assert all(f"\n  {command} " in text for command in COMMANDS)
     check_few(modules)
+
+
+def test_the_program_imports_what_guards_its_output_and_no_more() -> None:
+    text, modules = help_of(code=MAIN)
+    assert "Usage: gnnbench" in text and modules >= GUARD
+    check_few(modules - GUARD)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):
         assert told in out
     lines = out.splitlines()
     folder = "results/transitivity/run-20260102T120000Z-abc"
-    assert f"Again: gnnbench show {folder} (--markdown, --latex, --csv)" in lines
+    assert f"Again: gnnbench show {folder} (--format csv, markdown, latex or json)" in lines
     assert f"{folder}/cells.csv" in lines and f"{folder}/figures/sampling.png" in lines
     assert said("show", "transitivity")[1] == out
     assert "run-20260101T" in said("show", "latest~1")[1]
@@ -58,15 +58,23 @@ def test_every_committed_run_is_shown_in_80_columns(said, folder):
 
 
 def test_show_for_a_paper(said):
-    code, out, _ = said("show", "--markdown")
-    assert code == 0 and "| system |" in out and "round by round" in out
-    code, out, _ = said("show", "--csv")
+    code, out, err = said("show", "--format", "markdown")
+    assert (code, err) == (0, "") and "| system |" in out and "round by round" in out
+    code, out, _ = said("show", "--format", "csv")
     found = list(csv.DictReader(io.StringIO(out)))
     assert code == 0 and float(found[1]["ratio"]) > 1 and found[0]["verdict"] == "reference"
-    code, out, _ = said("show", "--latex")
+    code, out, _ = said("show", "--format", "latex")
     assert code == 0 and out.count(r"\begin{tabular}") == 1 and "sampler=fastsample" in out
-    code, _, err = said("show", "--csv", "--markdown")
-    assert code == 2 and "one of them" in err
+
+
+def test_show_prints_a_run_as_json(said):
+    code, out, err = said("show", "--format", "json")
+    found = json.loads(out)
+    assert (code, err) == (0, "") and found["run"].endswith("run-20260102T120000Z-abc")
+    first = found["cells"][0]
+    assert len(found["cells"]) == 3 and first["verdict"] == "reference"
+    assert isinstance(first["fanouts"], list) and isinstance(first["recipe"], dict)
+    assert {"figures", "metrics", "ratios"} <= found.keys()
 
 
 def test_runs_are_listed_by_names_that_compare_takes(said):

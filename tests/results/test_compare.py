@@ -89,21 +89,21 @@ def test_times_of_two_days_are_no_evidence(tmp_path):
     a = run(tmp_path / "a", [({"ratio": None}, ())])
     b = run(tmp_path / "b", [({"ratio": None}, ())], day=9.0)
     found = compare(reader.read(a), reader.read(b))
-    assert [c.verdict for c in found.cells] == ["raw", "raw"] and not found.regressions
+    assert [c.verdict for c in found.cells] == ["not judged", "not judged"] and not found.regressions
     assert "the reference itself" in found.cells[0].reason
     assert "no ratio in A" in found.cells[1].reason
 
 
 @pytest.mark.parametrize("changes,ratios,words", [
     ({}, RATIOS[:4], "fewer than 5 pairs: 5 in A, 4 in B"),
-    ({"doubtful": "a neighbour"}, RATIOS, "doubtful in B"),
+    ({"doubtful": "a neighbour"}, RATIOS, "in doubt in B"),
     ({"reference": "other"}, RATIOS, "its reference is r in A, other in B"),
 ])  # fmt: skip
 def test_what_is_not_judged_says_why(tmp_path, changes, ratios, words):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [(changes, ratios)])
     (cell,) = judged(compare(reader.read(a), reader.read(b)))
-    assert (cell.verdict, cell.change) == ("raw", None) and words in cell.reason
+    assert (cell.verdict, cell.change) == ("not judged", None) and words in cell.reason
 
 
 def test_cells_match_by_id_else_by_what_they_are_and_missing_ones_are_listed(tmp_path):
@@ -212,7 +212,7 @@ def test_without_samples_nothing_is_judged(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)], samples=False)
     b = run(tmp_path / "b", [({}, scaled(0.5))])
     (cell,) = judged(compare(reader.read(a), reader.read(b)))
-    assert (cell.verdict, cell.reason) == ("raw", "fewer than 5 pairs: 0 in A, 5 in B")
+    assert (cell.verdict, cell.reason) == ("not judged", "fewer than 5 pairs: 0 in A, 5 in B")
 
 
 def test_another_machine_is_warned_of(tmp_path):

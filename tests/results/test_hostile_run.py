@@ -72,9 +72,9 @@ def runs(out):
 
 
 COMMANDS = [
-    ("show",), ("show", "--quiet"), ("show", "--markdown"), ("show", "--latex"), ("show", "--csv"),
-    ("runs",), ("runs", "--json"), ("compare",), ("compare", "--markdown"), ("compare", "--csv"),
-    ("plot",), ("verdicts", "--paper", "fastgl"),
+    *((name, "--format", form) for name in ("show", "compare", "runs", "verdicts")
+      for form in ("table", "json", "csv", "markdown", "latex")),
+    ("show", "--quiet"), ("plot",), ("verdicts", "--paper", "fastgl"),
 ]  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def test_no_command_prints_control_characters_or_fails(command, out, capsys, mon
 
 
 def test_markdown_has_no_tags_and_its_tables_are_whole(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--markdown"), out, capsys, monkeypatch)
+    told, _, _ = called(("show", "--format=markdown"), out, capsys, monkeypatch)
     assert "<" not in told and "&lt;script&gt;" in told
     assert "](javascript" not in told.replace("\\]", "")
     table = [re.sub(r"\\.", "", line) for line in told.splitlines() if line.startswith("|")]
@@ -117,14 +117,14 @@ def test_markdown_has_no_tags_and_its_tables_are_whole(out, capsys, monkeypatch)
 
 
 def test_latex_has_no_commands_of_the_text(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--latex"), out, capsys, monkeypatch)
+    told, _, _ = called(("show", "--format=latex"), out, capsys, monkeypatch)
     code = [line for line in told.splitlines() if not line.startswith("%")]
     assert not [line for line in code if "\\input" in line or "\\immediate" in line]
     assert all(line.startswith(("\\begin", "\\hline", "\\end")) or "&" in line for line in code)
 
 
 def test_csv_has_no_formulas(out, capsys, monkeypatch):
-    told, _, _ = called(("show", "--csv"), out, capsys, monkeypatch)
+    told, _, _ = called(("show", "--format=csv"), out, capsys, monkeypatch)
     rows = list(csv.DictReader(io.StringIO(told)))
     assert len(rows) == 3
     assert not [value for row in rows for value in row.values() if value[:1] in "=+-@" and value]

@@ -163,9 +163,9 @@ def test_a_run_is_no_regression_of_itself(run):
     assert not found.regressions and not found.only_a and not found.only_b
     for row, cell in zip(run.cells, found.cells, strict=True):
         if "lives" not in row or row["ratio"] is None:
-            assert cell.verdict == ("raw" if row["status"] == "ok" else "incomparable"), cell
+            assert cell.verdict == ("not judged" if row["status"] == "ok" else "incomparable"), cell
         else:
-            assert cell.verdict in ("same", "unclear", "raw", "incomparable"), cell
+            assert cell.verdict in ("same", "unclear", "not judged", "incomparable"), cell
 
 
 @runs

@@ -1,0 +1,90 @@
+"""``--format`` is spelled alike over the commands; older spellings work and warn."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+REFERENCE = Path(__file__).parents[2] / "results" / "reference" / "xeon-2-threads"
+ALL = ("table", "json", "csv", "markdown", "latex")
+FORMATS = {
+    ("show",): ALL,
+    ("compare", "latest", "latest"): ALL,
+    ("verdicts", "--paper", "fastgl/table4"): ALL,
+    ("runs",): ALL,
+    ("list", "models"): ALL,
+    ("list", "figures"): ALL,
+    ("list", "fastgl/table4"): ALL,
+    ("list", "baseline"): ALL,
+    ("list",): ("table", "json", "markdown", "latex"),
+    ("list", "breakdown"): ("table", "json", "markdown", "latex"),
+    ("doctor",): ("table", "json", "markdown", "latex"),
+    ("data", "list"): ALL,
+    ("data", "info", "products~twin"): ("table", "json"),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_run(tmp_path, monkeypatch):
+    shutil.copytree(REFERENCE / "transitivity", tmp_path / "results" / "transitivity" / "run-1")
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+
+
+@pytest.mark.parametrize(
+    "words,form", [(w, f) for w, forms in FORMATS.items() for f in forms], ids=str
+)
+def test_every_format_is_what_it_says(said, words, form):
+    code, out, err = said(*words, "--format", form)
+    assert (code, err) == (0, "") and out
+    if form == "json":
+        json.loads(out)
+    elif form == "csv":
+        rows = list(csv.reader(io.StringIO(out)))
+        assert len(rows) > 1 and {len(row) for row in rows} == {len(rows[0])}
+    elif form == "markdown":
+        assert "| ---" in out and "\x1b" not in out
+    elif form == "latex":
+        assert out.count(r"\begin{tabular}") == out.count(r"\end{tabular}") >= 1
+
+
+@pytest.mark.parametrize("words", FORMATS, ids=str)
+def test_json_is_short_for_its_format_without_a_warning(said, words):
+    one, other = said(*words, "--json"), said(*words, "--format=json")
+    assert one[0] == other[0] == 0 and one[2] == ""
+    assert json.loads(one[1]).__class__ is json.loads(other[1]).__class__
+    if words[0] not in ("doctor", "data"):  # free memory and disk change meanwhile
+        assert one[1] == other[1]
+
+
+@pytest.mark.parametrize("form", ["csv", "markdown", "latex"])
+@pytest.mark.parametrize("words", [w for w, f in FORMATS.items() if f is ALL], ids=str)
+def test_an_older_spelling_works_and_warns_once(said, words, form):
+    new, old = said(*words, "--format", form), said(*words, f"--{form}")
+    assert old[:2] == new[:2]
+    assert old[2] == f"gnnbench: --{form} is deprecated; give --format {form}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--csv", "--markdown"), ("--json", "--format", "csv"), ("--format=csv", "--format=json")],
+    ids=" ".join,
+)
+def test_two_formats_are_refused(said, words):
+    code, out, err = said("show", *words)
+    assert (code, out) == (2, "") and err.count("\n") == 1
+    assert "more than one format" in err
+
+
+def test_a_format_that_a_command_lacks_is_refused(said):
+    code, out, err = said("doctor", "--format", "csv")
+    assert (code, out) == (2, "") and "'csv' is not one of 'table', 'json'" in err
+    code, out, err = said("list", "--format", "csv")
+    assert (code, out) == (2, "") and "CSV holds one table" in err and "systems" in err
+
+
+def test_the_words_after_two_dashes_are_no_options(said):
+    code, _, err = said("show", "--", "--csv")
+    assert code == 2 and "'--csv' is no run" in err
