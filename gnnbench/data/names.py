@@ -239,11 +239,12 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
         return DatasetRef(
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
-    folder = Path(name).expanduser()
-    if (folder / layout.META).exists():  # a suffix is of its own name
+    asked = name
+    if (Path(name).expanduser() / layout.META).exists():  # a suffix is of its own name
         sym = False
     else:
-        folder = Path(name.removesuffix("+weights").removesuffix("+sym")).expanduser()
+        asked = name.removesuffix("+weights").removesuffix("+sym")
+    folder = Path(asked).expanduser()
     if "/" not in name and plain_name(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
     if folder.is_dir() and (folder / layout.META).exists():
@@ -251,7 +252,15 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
         return DatasetRef(f"{full}{'+sym' * sym}", "store", folder.name, sym=sym, path=full)
     if "/" in name:
         _no_import(name)
-        raise UsageError(f"{name} is neither an .npz file nor a prepared graph's folder")
+        if not folder.exists():
+            raise UsageError(
+                f"there is no file or folder '{asked}'; give the path of an existing .npz file"
+                " or of a prepared graph's folder"
+            )
+        raise UsageError(
+            f"'{asked}' is a folder without {layout.META}, so it is no prepared graph; give an .npz"
+            " file, a prepared graph's folder, or import it with 'gnnbench data import'"
+        )
     return None
 
 

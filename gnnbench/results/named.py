@@ -81,7 +81,10 @@ def is_running(path: Path) -> bool:
 def listed(out: Path) -> list[dict[str, Any]]:
     """Runs below ``out``, the newest first, as the values of the table that lists them.
 
-    A run whose files are damaged is listed with what its folder says.
+    ``state`` is ``finished``, ``running`` (a process holds the lock of its folder), ``interrupted``
+    or ``damaged``. ``failed`` counts the cells without a sound result; of a running run it leaves
+    out those that more pairs may still settle (``unstable``). A run whose files are damaged is
+    listed with what its folder says.
     """
     found = []
     back: dict[str, int] = {}
@@ -99,16 +102,26 @@ def listed(out: Path) -> list[dict[str, Any]]:
         try:
             run = reader.read(path)
         except UsageError:
-            row |= {"machine": "damaged", "ok": None, "failed": None}
+            row |= {"machine": "damaged", "ok": None, "failed": None, "state": "damaged"}
         else:
             row["datasets"] = list(dict.fromkeys(r["dataset"] for r in run.cells))
-            ok = sum(r["status"] == "ok" for r in run.cells)
+            state = _state(path, run.record)
+            sound = {"ok", "unstable"} if state == "running" else {"ok"}
             row |= {"profile": run.record.get("profile") or "", "machine": _machine(run.record)}
-            row |= {"ok": ok, "failed": len(run.cells) - ok}
-            if run.record.get("finished") is False:
-                row["state"] = "running" if is_running(path) else "interrupted"
+            row |= {
+                "ok": sum(r["status"] == "ok" for r in run.cells),
+                "failed": sum(r["status"] not in sound for r in run.cells),
+                "state": state,
+            }
         found.append({**row, "where": str(path)})
     return found
+
+
+def _state(path: Path, record: dict[str, Any]) -> str:
+    """Whether a run is finished, running or interrupted; without a mark in its record: finished."""
+    if record.get("finished") is not False:
+        return "finished"
+    return "running" if is_running(path) else "interrupted"
 
 
 def _when(path: Path) -> str:

@@ -64,7 +64,10 @@ def test_names(root: Path, typed: str, name: str, kind: str, scale: float, sym: 
         ("rows@2kx8+weights", "is no generated graph"),
         ("twitter~twin+weights+sym", "did you mean 'twitter~twin+sym'?"),
         ("nowhere/graph.npz", "there is no file nowhere/graph.npz"),
-        ("nowhere/graph", "neither an .npz file nor a prepared graph"),
+        ("nowhere/graph", "there is no file or folder 'nowhere/graph'"),
+        ("nowhere/graph+sym", "there is no file or folder 'nowhere/graph'"),
+        ("~/no/such/graph", "there is no file or folder '~/no/such/graph'"),
+        ("/", "'/' is a folder without meta.json, so it is no prepared graph"),
     ],
 )
 def test_names_that_mean_nothing(root: Path, typed: str, says: str) -> None:

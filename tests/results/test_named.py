@@ -1,6 +1,8 @@
 """Runs by name, and the list of them."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -16,11 +18,13 @@ def out(tmp_path):
         folder = tmp_path / experiment / f"run-2026010{day}T120000Z-abc"
         folder.mkdir(parents=True)
         cells = [
-            {"id": "a", "system": "a", "status": "ok", "schema_version": VERSION},
-            {"id": "b", "system": "b", "status": "crash", "schema_version": VERSION},
+            {"id": "a", "system": "a", "status": "ok"},
+            {"id": "b", "system": "b", "status": "crash"},
         ]
+        cells = [{**cell, "until": "sample", "schema_version": VERSION} for cell in cells]
         writer.write_csv(folder / "cells.csv", CELLS, cells[: 1 + (experiment == "sampling")])
-        machine = {"cores_usable": 4, "gpus": [{"name": "NVIDIA H200"}] * 2 * (day == 3)}
+        gpu = {"name": "NVIDIA H200", "memory_bytes": 150_754_820_096}
+        machine = {"cores_usable": 4, "gpus": [gpu] * 2 * (day == 3)}
         (folder / "run.json").write_text(json.dumps({"profile": "smoke", "machine": machine}))
     return tmp_path
 
@@ -76,9 +80,43 @@ def test_runs_are_listed_by_the_names_that_find_them(out):
     assert all(str(named.find(r["run"], out)) == r["where"] for r in found)
     assert [(r["ok"], r["failed"]) for r in found] == [(1, 0), (1, 1), (1, 0)]
     assert [r["machine"] for r in found] == ["2 x H200", "4 CPU cores", "4 CPU cores"]
+    assert {r["state"] for r in found} == {"finished"}
     assert found[0]["when"] == "2026-01-03 12:00" and found[0]["profile"] == "smoke"
 
 
 def test_a_damaged_run_is_listed_as_one(out):
     (out / "sampling" / "run-20260102T120000Z-abc" / "run.json").write_text("{")
-    assert [r["machine"] for r in named.listed(out)][1] == "damaged"
+    found = named.listed(out)[1]
+    assert (found["machine"], found["state"]) == ("damaged", "damaged")
+
+
+LOCKS = """
+import sys
+from pathlib import Path
+from gnnbench.runner.folder import writing
+with writing(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_run_is_running_while_another_process_writes_it(out):
+    folder = out / "sampling" / "run-20260102T120000Z-abc"
+    (folder / "run.json").write_text(json.dumps({"finished": False}))
+    cells = [
+        {"id": status, "status": status, "until": "sample", "schema_version": VERSION}
+        for status in ("ok", "unstable", "crash")
+    ]
+    writer.write_csv(folder / "cells.csv", CELLS, cells)
+
+    def told():
+        row = next(r for r in named.listed(out) if r["run"] == "sampling")
+        return row["state"], row["ok"], row["failed"]
+
+    assert told() == ("interrupted", 1, 2)
+    command = [sys.executable, "-c", LOCKS, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"locked\n"
+        assert told() == ("running", 1, 1)  # more pairs may make the unstable cell stable
+        process.communicate()
+    assert told() == ("interrupted", 1, 2)
