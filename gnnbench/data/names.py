@@ -149,7 +149,7 @@ def resolve(name: str, root: str | Path | None = None) -> DatasetRef:
     base, twin, sym = match["base"], match["twin"] is not None, match["sym"] is not None
     weights = match["weights"] is not None
     if (ref := _path_ref(name, base, sym)) is not None:
-        if ref.path != Path(name).expanduser().absolute():
+        if ref.path != names.typed_path(name).absolute():
             _check_weights(name, weights)
         if ref.kind == "npz" and (twin or match["scale"] is not None):
             raise UsageError(f"'{name}' is a file and has no twin; give a dataset's name")
@@ -232,7 +232,7 @@ def _rows_shape(name: str, text: str | None, sym: bool) -> tuple[int, int]:
 
 
 def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
-    path = Path(base).expanduser()
+    path = names.typed_path(base)
     if path.suffix == ".npz":
         if not path.is_file():
             raise UsageError(f"there is no file {base}; give the path of an existing .npz")
@@ -240,14 +240,14 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
             str(path.absolute()) + "+sym" * sym, "npz", path.stem, 1.0, sym, path.absolute()
         )
     asked = name
-    if (Path(name).expanduser() / layout.META).exists():  # a suffix is of its own name
+    if _is_prepared(names.typed_path(name)):  # a suffix is of its own name
         sym = False
     else:
         asked = name.removesuffix("+weights").removesuffix("+sym")
-    folder = Path(asked).expanduser()
+    folder = names.typed_path(asked)
     if "/" not in name and plain_name(base) in {*known_names(), RMAT, ROWS}:
         return None  # a dataset's name means the dataset, whatever lies in the current folder
-    if folder.is_dir() and (folder / layout.META).exists():
+    if _is_prepared(folder):
         full = folder.absolute()
         return DatasetRef(f"{full}{'+sym' * sym}", "store", folder.name, sym=sym, path=full)
     if "/" in name:
@@ -264,9 +264,14 @@ def _path_ref(name: str, base: str, sym: bool) -> DatasetRef | None:
     return None
 
 
+def _is_prepared(folder: Path) -> bool:
+    """Whether a folder holds a prepared graph. Raises ``UsageError`` where it cannot be read."""
+    return names.typed_path(str(folder / layout.META)).exists()
+
+
 def _no_import(name: str) -> None:
     """Raise ``UsageError`` for a file that would have to be imported."""
-    if Path(name).expanduser().is_file():
+    if names.typed_path(name).is_file():
         word, short = shlex.quote(name), _short(name)
         raise UsageError(
             f"{name} is a file to import first: gnnbench data import {word} --name {short}, then "

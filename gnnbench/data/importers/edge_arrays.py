@@ -133,6 +133,12 @@ def write_edges(
     if symmetric and edges.weights is not None:
         edges.notes.append("edge weights not kept: merged edges have none of their own")
         edges.weights = None
+    if edges.weights is not None:
+        edges.weights, power = fitted(edges.weights)
+        if power:
+            edges.notes.append(
+                f"edge weights: multiplied by 2^{power} to fit float32; only their ratios matter"
+            )
     if in_rows and rows == "targets" and not symmetric:  # as they are
         assert edges.indptr is not None and edges.indices is not None
         wide = "int64" if edges.indices.dtype.itemsize == 8 else index_dtype(num_nodes)
@@ -150,6 +156,21 @@ def write_edges(
         # The CSC has its rows sorted; among parallel edges any order is one.
         order = np.lexsort((src, dst))
         out.write("weights", "float32", order.shape, row_chunks(edges.weights[order]))
+
+
+def fitted(weights: np.ndarray) -> tuple[np.ndarray, int]:
+    """Weights of a range that float32 has, and the power of two that they were multiplied by.
+
+    Weights that float32 has already are returned as they are. The product is exact in float64.
+    """
+    sizes = np.abs(weights[np.isfinite(weights) & (weights != 0)]).astype(np.float64)
+    if weights.dtype.kind != "f" or not sizes.size:
+        return weights, 0
+    limits = np.finfo(np.float32)
+    if sizes.min() >= limits.tiny and sizes.max() <= limits.max:
+        return weights, 0
+    power = 1 - int(np.frexp(sizes.max())[1])  # the largest is 1 to 2 afterwards
+    return np.ldexp(weights.astype(np.float64), power), power
 
 
 def _rows(edges: EdgeArrays, options: ImportOptions, arrays: NamedArrays) -> str:

@@ -1,49 +1,60 @@
 """Import a graph from a list of edges as text: one edge a line, ``source target [weight]``.
 
-Separated by blanks, tabs, commas or semicolons, gzipped or not; lines that start with ``#`` or
-``%`` are comments. A first line may name the columns. Ids are integers from 0 on with any gaps;
-where they are not just 0, 1, ..., n - 1, nodes are numbered in the order of their ids and the
-graph keeps the ids as ``node_ids``.
+Separated by blanks, tabs, commas or semicolons, gzipped or not; ``#`` and ``%`` begin comments
+(``gnnbench.data.importers.textfile``). A first line may name the columns. Ids are integers from 0
+on with any gaps; where they are not just 0, 1, ..., n - 1, nodes are numbered in the order of their
+ids and the graph keeps the ids as ``node_ids``.
 """
 
 from __future__ import annotations
 
-import gzip
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from gnnbench.data.generators.seeded import DEFAULT_WIDTH
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.nodes import NodeSources
 from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.importers.room import check_room
 from gnnbench.data.importers.tally import tally
+from gnnbench.data.importers.textfile import (
+    COMMENT_LINE,
+    blocks,
+    lines,
+    open_text,
+    without_blank_lines,
+)
 from gnnbench.data.store.csc import EdgeChunks
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
-from gnnbench.data.store.writer import GraphWriter
-from gnnbench.errors import DataError
+from gnnbench.data.store.writer import GraphWriter, free_disk_bytes
+from gnnbench.errors import DataError, UsageError
 
 _SOURCES = {"source", "src", "from", "fromnodeid", "from_node_id", "u", "node1", "node_1", "id_1"}
 _TARGETS = {"target", "dst", "destination", "to", "tonodeid", "to_node_id", "v", "node2", "node_2",
             "id_2"}  # fmt: skip
 _WEIGHTS = {"weight", "w", "edge_weight", "value"}
-_COMMENTS = "#%"
-_LINE_BYTES = 1 << 16
+_ID = re.compile(r"[+-]?[0-9]+")
+_SPARE_BYTES = 1 << 28  # of the disk, which an edge list leaves free
 
 
 @dataclass(frozen=True)
 class EdgeFormat:
-    """How an edge list is written: separator (a pattern), columns of the ids, lines to skip."""
+    """How an edge list is written: separator (a pattern), number of columns, those of the ids, and
+    lines to skip."""
 
     separator: str
+    columns: int = 2
     source: int = 0
     target: int = 1
-    skip: int = 0  # lines before the first edge
+    skip: int = 0  # lines up to the header
     header: bool = False
-    comment: str = "#"
     ignored: tuple[str, ...] = ()  # columns that are left out, by name
 
 
@@ -58,7 +69,8 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     form = sniff(path)
     nodes = NodeSources(None, options.given)
     wanted = options.num_nodes or nodes.num_nodes
-    out.write("scratch_edges", "int64", (None, 2), edge_pieces(path, form))
+    pieces = _while_disk_lasts(edge_pieces(path, form), out.folder, path)
+    out.write("scratch_edges", "int64", (None, 2), pieces)
     edges = out.read("scratch_edges")
     high = _check_ids(edges, path, form)
     if wanted:
@@ -73,6 +85,9 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
         num_nodes = len(ids)
         if num_nodes == high + 1:
             ids = None
+    width = options.feature_dim or DEFAULT_WIDTH
+    stored = len(edges) * (2 if options.add_reverse else 1)
+    check_room(out.folder, num_nodes, stored, width, path)
     notes = []
     if ids is not None:
         out.write("node_ids", "int64", (num_nodes,), row_chunks(ids))
@@ -103,22 +118,22 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
 
 def sniff(path: Path) -> EdgeFormat:
     """Find out how an edge list is written. Raises ``DataError`` where it is none."""
-    comment, first, second, skip = "#", "", "", 0
-    with reading(path), _text(path) as file:
-        while line := file.readline(_LINE_BYTES).decode("utf-8", "replace"):
-            text = line.strip().lstrip("\ufeff")
-            if text.startswith("%%MatrixMarket"):
+    first, second, at = "", "", 0
+    with reading(path):
+        with open_text(path) as file:
+            if file.read(14) == b"%%MatrixMarket":
                 raise DataError(
                     f"{path} is a Matrix Market file; keep its lines of entries only, one "
                     "'row column' each, and import that"
                 )
-            if first and text and text[0] not in _COMMENTS:
-                second = text
-                break
-            if text and text[0] not in _COMMENTS:
-                first = text
-            elif not first:
-                comment, skip = text[:1] or comment, skip + 1
+        with open_text(path) as file:
+            for number, text in lines(file):
+                if text in ("", COMMENT_LINE):
+                    continue
+                if first:
+                    second = text
+                    break
+                first, at = text, number
     if not all(sign.isprintable() or sign.isspace() for sign in first) or "\ufffd" in first:
         raise DataError(
             f"{path} is not text; give an edge list with one 'source target' a line, an .npz, a .pt"
@@ -131,8 +146,8 @@ def sniff(path: Path) -> EdgeFormat:
     if _is_id(names[0]) and (len(names) < 2 or _is_id(names[1])):
         _check_columns(path, names)
         weights = ("weights",) * (len(names) == 3)
-        return EdgeFormat(separator, skip=skip, comment=comment, ignored=weights)
-    low = [name.strip("\"'").lower() for name in names]
+        return EdgeFormat(separator, len(names), ignored=weights)
+    low = [name.lower() for name in names]
     sources = [i for i, name in enumerate(low) if name in _SOURCES]
     targets = [i for i, name in enumerate(low) if name in _TARGETS]
     if len(sources) != 1 or len(targets) != 1:
@@ -154,43 +169,73 @@ def sniff(path: Path) -> EdgeFormat:
     ignored = tuple(
         "weights" if name in _WEIGHTS else name for i, name in enumerate(low) if i not in chosen
     )
-    return EdgeFormat(separator, sources[0], targets[0], skip + 1, True, comment, ignored)
+    return EdgeFormat(separator, len(names), sources[0], targets[0], at, True, ignored)
 
 
-def edge_pieces(path: Path, form: EdgeFormat, rows: int = 1 << 20) -> Iterator[np.ndarray]:
+def edge_pieces(path: Path, form: EdgeFormat) -> Iterator[np.ndarray]:
     """Edges as int64 ``[*, 2]`` (source, target), in pieces and in order."""
-
-    columns = [form.source, form.target]
+    skip = form.skip
     with reading(path):
         try:
-            with _text(path) as file:
-                yield from _parsed(file, form, columns, rows)
+            with open_text(path) as file:
+                for block in blocks(file):
+                    if skip:
+                        count = block.count(b"\n")
+                        below = block.split(b"\n", skip)[-1] if count >= skip else b""
+                        skip = max(skip - count, 0)
+                    else:
+                        below = block
+                    yield _parsed(below, form)
         except (ValueError, OverflowError):
             if wrong := _bad_line(path, form):
                 raise DataError(f"{wrong}; correct it") from None
             raise
 
 
-def _parsed(
-    file: IO[bytes], form: EdgeFormat, columns: list[int], rows: int
-) -> Iterator[np.ndarray]:
+def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
+    """The edges of a block of whole lines. Raises ``ValueError`` where a line is no edge."""
     import pandas as pd
 
+    columns = [form.source, form.target]
+    if form.separator != r"\s+":
+        block = without_blank_lines(block)
+    # pandas rounds a large id with a decimal point or an exponent, and casts inf: such blocks are
+    # read as text.
+    exact = not any(sign in block for sign in (b".", b"e", b"E", b"n", b"N"))
     try:
-        frames = pd.read_csv(
-            file,
+        frame = pd.read_csv(
+            BytesIO(block),
             sep=form.separator,
             header=None,
-            skiprows=form.skip,
-            comment=form.comment,
+            comment=COMMENT_LINE,
             skipinitialspace=True,
-            dtype=dict.fromkeys(columns, "int64"),
-            chunksize=rows,
+            dtype=dict.fromkeys(columns, "int64" if exact else "str"),
         )
-        for frame in frames:
-            yield frame[columns].to_numpy()
     except pd.errors.EmptyDataError:
-        return
+        return np.empty((0, 2), np.int64)
+    if frame.shape[1] != form.columns:
+        raise ValueError("another number of columns")
+    if not form.header and frame.isna().to_numpy().any():
+        raise ValueError("a missing value")
+    if exact:
+        return frame[columns].to_numpy()
+    texts = frame[columns].to_numpy(object)
+    return np.array([[int(one) for one in row] for row in texts], np.int64).reshape(-1, 2)
+
+
+def _while_disk_lasts(
+    pieces: Iterator[np.ndarray], folder: Path, path: Path
+) -> Iterator[np.ndarray]:
+    """The pieces, until the disk that they are written to is nearly full."""
+    edges = 0
+    for piece in pieces:
+        if free_disk_bytes(folder) < piece.nbytes + _SPARE_BYTES:
+            raise UsageError(
+                f"the disk below {folder} is nearly full after {edges:,} edges of {path}; free some"
+                " space, or set GNNBENCH_DATA to a folder on another disk"
+            )
+        edges += len(piece)
+        yield piece
 
 
 def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
@@ -198,44 +243,36 @@ def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
 
     Empty where all are. Read only once it is known that some line is wrong: it takes long.
     """
-    width, last = 0, max(form.source, form.target)
-    with _text(path) as file:
-        for number, line in enumerate(file, 1):
-            text = (
-                line.decode("utf-8", "replace").partition(form.comment)[0].strip().lstrip("\ufeff")
-            )
-            if number <= form.skip or not text:
+    last = max(form.source, form.target)
+    with open_text(path) as file:
+        for number, text in lines(file):
+            if number <= form.skip or text in ("", COMMENT_LINE):
                 continue
             fields = _fields(text, form.separator)
-            width = width or len(fields)
-            ids = [fields[c].strip("\"'") for c in (form.source, form.target) if c < len(fields)]
-            if len(fields) <= last:
-                why = f"has {len(fields)} of {width} columns"
-            elif len(fields) > width:
-                why = f"has {len(fields)} columns where the first edge has {width}"
-            elif bad := next((i for i in ids if not _is_id(i)), None):
+            ids = [fields[c] for c in (form.source, form.target) if c < len(fields)]
+            if len(fields) <= last or (len(fields) < form.columns and not form.header):
+                why = f"has {len(fields)} of {form.columns} columns"
+            elif len(fields) > form.columns:
+                why = f"has {len(fields)} columns where the first edge has {form.columns}"
+            elif (bad := next((i for i in ids if not _is_id(i)), None)) is not None:
                 why = f"has '{bad[:40]}' where the id of a node is expected"
-            elif bad := next((i for i in ids if not 0 <= int(i) <= most), None):
+            elif (bad := next((i for i in ids if not 0 <= int(i) <= most), None)) is not None:
                 why = f"has an edge with node {bad}"
+            elif not form.header and "" in fields:
+                why = "has an empty column"
             else:
                 continue
             return f"line {number} of {path} ('{text[:60]}') {why}"
     return ""
 
 
-def _text(path: Path) -> IO[bytes]:
-    with path.open("rb") as file:
-        gzipped = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rb") if gzipped else path.open("rb")  # type: ignore[return-value]
-
-
 def _fields(line: str, separator: str) -> list[str]:
     parts = line.split() if separator == r"\s+" else line.split(separator)
-    return [part.strip() for part in parts]
+    return [part.strip().strip("\"'") for part in parts]
 
 
 def _is_id(text: str) -> bool:
-    return text.lstrip("+-").isdigit()
+    return _ID.fullmatch(text) is not None
 
 
 def _check_columns(path: Path, names: list[str]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from gnnbench.data.importers.edge_arrays import WEIGHTS
 from gnnbench.data.importers.named import HeldArrays, NamedArrays
 from gnnbench.data.importers.nodes import FEATURES, LABELS, SPLIT
+from gnnbench.data.importers.nodetext import node_text
 from gnnbench.data.importers.rawfile import NpzFile, reading
 from gnnbench.data.importers.scipyfile import is_scipy, scipy_matrix
 from gnnbench.data.importers.tensors import held_arrays
@@ -140,7 +141,7 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
     elif path.suffix in TORCH:
         arrays = node_file(path, role)
     else:
-        arrays = HeldArrays(path, {role: _text(path, role)})
+        arrays = HeldArrays(path, {role: node_text(path, role)})
     if role == "split":
         return _split(arrays)
     usual = FEATURES if role == "features" else LABELS
@@ -153,30 +154,6 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
         raise DataError(f"{path} has no array '{role}', but {held}; name it {role}")
     (only,) = arrays.keys
     return HeldArrays(path, {role: arrays.array(only)})
-
-
-def _text(path: Path, role: str) -> np.ndarray:
-    import pandas as pd
-
-    with reading(path):
-        frame = pd.read_csv(
-            path, header=None, sep=r"\s+|\s*[,;]\s*", engine="python", comment="#",
-            dtype=str if role == "split" else None, keep_default_na=role != "split",
-        )  # fmt: skip
-    if role == "features":
-        numbers = [kind.kind in "fiub" for kind in frame.dtypes]
-        if not all(numbers):
-            raise DataError(
-                f"column {numbers.index(False) + 1} of {path} is not numbers alone; "
-                "features are one row of numbers a node, without a header"
-            )
-        return frame.to_numpy(np.float32)
-    if frame.shape[1] != 1:
-        raise DataError(
-            f"{path} has {frame.shape[1]} columns; {role} in a text are one word or number a line, "
-            "a line a node"
-        )
-    return frame[0].to_numpy() if role == "labels" else frame[0].to_numpy().astype(str)
 
 
 def _scipy_features(arrays: NamedArrays) -> NamedArrays:

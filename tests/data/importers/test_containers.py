@@ -163,24 +163,42 @@ def test_merged_edges_are_reported(root: Path, tmp_path: Path) -> None:
     assert graph.meta["notes"] == ["edges that repeat another or its reverse: 2, merged"]
 
 
-@pytest.mark.parametrize("container", ["npz", "pt", "object", "scipy"])
-def test_weights_that_float32_cannot_hold(root: Path, tmp_path: Path, container: str) -> None:
-    for weight, says in ((1e-60, "1e-60, which float32 rounds to 0"), (1e60, "1e\\+60, beyond")):
-        ends, weights = np.array([[0, 1], [1, 2]]), np.array([weight, 2 * weight])
-        values = {"edge_index": ends, "edge_weight": weights, "num_nodes": np.asarray(3)}
-        tensors = {k: torch.tensor(v) for k, v in values.items()}
-        with pytest.raises(DataError, match=says):
-            if container == "npz":
-                np.savez(tmp_path / "g.npz", **values)
-                import_source(tmp_path / "g.npz", "g")
-            elif container == "pt":
-                torch.save(tensors, tmp_path / "g.pt")
-                import_source(tmp_path / "g.pt", "g")
-            elif container == "object":
-                from_pyg(Data(**tensors), "g")
-            else:
-                sp.save_npz(tmp_path / "m.npz", sp.coo_matrix((weights, tuple(ends)), (3, 3)))
-                import_source(tmp_path / "m.npz", "g", rows="sources")
+def _import_weights(root: Path, tmp_path: Path, container: str, weights: np.ndarray) -> Any:
+    ends = np.array([[0, 1], [1, 2]])
+    values = {"edge_index": ends, "edge_weight": weights, "num_nodes": np.asarray(3)}
+    tensors = {k: torch.tensor(v) for k, v in values.items()}
+    if container == "npz":
+        np.savez(tmp_path / "g.npz", **values)
+        return open_graph(import_source(tmp_path / "g.npz", "g"))
+    if container == "pt":
+        torch.save(tensors, tmp_path / "g.pt")
+        return open_graph(import_source(tmp_path / "g.pt", "g"))
+    if container == "object":
+        return open_graph(from_pyg(Data(**tensors), "g"))
+    sp.save_npz(tmp_path / "g.npz", sp.coo_matrix((weights, (ends[0], ends[1])), (3, 3)))
+    return open_graph(import_source(tmp_path / "g.npz", "g", rows="sources"))
+
+
+CONTAINERS = pytest.mark.parametrize("container", ["npz", "pt", "object", "scipy"])
+
+
+@CONTAINERS
+@pytest.mark.parametrize("scale", [1e-60, 1e60, 1e-44])
+def test_weights_beyond_float32_keep_their_ratios(
+    root: Path, tmp_path: Path, container: str, scale: float
+) -> None:
+    graph = _import_weights(root, tmp_path, container, np.array([1.0, 3.0]) * scale)
+    small, large = graph.weights.tolist()
+    assert large / small == pytest.approx(3, rel=1e-6) and 0.5 <= large < 2
+    assert any("multiplied by 2^" in note for note in graph.meta["notes"])
+
+
+@CONTAINERS
+def test_weights_of_too_wide_a_range_are_refused(
+    root: Path, tmp_path: Path, container: str
+) -> None:
+    with pytest.raises(DataError, match="which float32 rounds to 0"):
+        _import_weights(root, tmp_path, container, np.array([1e-60, 1.0]))
 
 
 def dgl_or_skip() -> Any:

@@ -1,0 +1,215 @@
+"""Texts of edges and nodes: comments, line ends, blank lines, exact numbers; pandas and NetworkX
+as oracles."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gnnbench.data.importers import edges as edges_module
+from gnnbench.data.importers import textfile
+from gnnbench.data.importers.edges import edge_pieces, sniff
+from gnnbench.data.importers.imported import import_source
+from gnnbench.data.importers.nodetext import node_text
+from gnnbench.data.store.reader import open_graph
+from gnnbench.errors import DataError, UsageError
+
+
+def parsed(path: Path) -> list[tuple[int, int]]:
+    pieces = list(edge_pieces(path, sniff(path)))
+    return [(int(u), int(v)) for piece in pieces for u, v in piece]
+
+
+def written(folder: Path, text: str | bytes, name: str = "e.txt") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+UNDERSTOOD = {
+    "both comments": "# a\n% b\n0 1\n# c\n% d\n1 2\n",
+    "another comment after an edge": "0 1\n% c\n1 2\n",
+    "trailing comments": "0 1 # x\n1 2% y\n",
+    "trailing comments with commas": "0,1# x, y\n1,2 # z\n",
+    "indented comments": "   # a\n0 1\n\t% b\n1 2\n",
+    "indented comments with commas": "   # a\n0,1\n\t% b\n1,2\n",
+    "a long comment": "#" * 70_000 + "\n0 1\n1 2\n",
+    "a comment of many words": "# ids: " + " ".join(map(str, range(20_000))) + "\n0 1\n1 2\n",
+    "a comment without an end": "0 1\n1 2\n# the end",
+    "comments alone between": "0 1\n" + "# x\n" * 1000 + "1 2\n",
+    "Windows": "# a\r\n0 1\r\n1 2\r\n",
+    "old Mac": "# a\r0 1\r1 2\r",
+    "mixed line ends": "0 1\r\n# a\r1 2\n",
+    "byte-order mark": "\ufeff# a\n0 1\n1 2\n",
+    "blank lines": "\n \n0 1\n\n\t\n1 2\n\n",
+    "blank lines with commas": "\n \n0,1\n\n\t\n1,2\n\n",
+    "no last line end": "0 1\n1 2",
+    "leading zeros and signs": "00 +1\n001 02\n",
+    "quotes": '"0","1"\n"1","2"\n',
+    "a header below comments": "# a\n\n% b\nsource target # c\n0 1\n1 2\n",
+    "a header and comments": "source,target\n# a\n0,1\n1,2 % b\n",
+    "empty columns below a header": "source,target,year\n0,1,\n1,2,7\n",
+    "weights with exponents": "0 1 1e3\n1 2 2.5\n",
+}
+
+
+@pytest.mark.parametrize("text", UNDERSTOOD.values(), ids=UNDERSTOOD)
+@pytest.mark.parametrize("block", [1, 7, 1 << 24])
+def test_understood(tmp_path: Path, monkeypatch, text: str, block: int) -> None:
+    """Whatever the size of the blocks that a file is read in."""
+    if block > 1 or len(text) < 1000:
+        monkeypatch.setattr(textfile, "_BLOCK_BYTES", block)
+    assert parsed(written(tmp_path, text)) == [(0, 1), (1, 2)]
+    assert parsed(written(tmp_path, gzip.compress(text.encode()), "e.gz")) == [(0, 1), (1, 2)]
+
+
+BIG = 2**53 + 1
+REFUSED = [
+    (f"0 1\n{BIG}.0 2\n", rf"line 2 of .* has '{BIG}.0' where the id of a node is expected"),
+    ("0 1\n1.0 2\n", r"line 2 .* has '1.0' where"),
+    ("0 1\n1e3 2\n", r"line 2 .* has '1e3' where"),
+    ("0,1\n1,\n", r"line 2 .* has '' where"),
+    ("0,,1\n1,,2\n", r"where two ids are expected|has '' where|neither an edge"),
+    ("0 1 1\n1 2\n", r"line 2 .* has 2 of 3 columns"),
+    ("0,1,1\n1,2,\n", r"line 2 .* has an empty column"),
+    ("0 1\n1_0 2\n", r"line 2 .* has '1_0' where"),
+    ("0 1\n0x1 2\n", r"line 2 .* has '0x1' where"),
+    ("0 1\n1,5 2\n", r"line 2 .* has '1,5' where"),
+    ("0 1\n\u0661 2\n", r"line 2 .* where the id of a node is expected"),
+    ("0 1\n1 nan\n", r"line 2 .* has 'nan' where"),
+    ("0 1\n1 inf\n", r"line 2 .* has 'inf' where"),
+    ("0 1\n9223372036854775808 2\n", r"line 2 .* has an edge with node 9223372036854775808"),
+    ("# a\n% b\n0 1\n\n1 x\n", r"line 5 .* has 'x' where"),
+    ("0 1".encode("utf-16"), r"is UTF-16; save it as UTF-8"),
+    (b"0 1\n1 \x00 2\n", r"line 2 "),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), REFUSED)
+def test_refused(tmp_path: Path, text: str | bytes, says: str) -> None:
+    with pytest.raises(DataError, match=says) as caught:
+        parsed(written(tmp_path, text))
+    assert "\n" not in str(caught.value)
+
+
+def test_large_ids_are_exact(tmp_path: Path) -> None:
+    ids = [2**53 + 1, 2**62 + 3, 2**63 - 1]
+    for weight in ("", " 0.5"):
+        text = "".join(f"{one} {other}{weight}\n" for one in ids for other in ids)
+        assert parsed(written(tmp_path, text)) == [(u, v) for u in ids for v in ids]
+
+
+node = st.integers(0, 2**63 - 1)
+comment = st.sampled_from(["", " # c 1 2", "% 7", "#"])
+line = st.one_of(
+    st.tuples(node, node, comment).map(lambda t: f"{t[0]} {t[1]}{t[2]}"),
+    st.sampled_from(["", "# only", "  % only", "\t"]),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(lines=st.lists(line, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]))
+def test_edges_are_those_of_networkx(tmp_path_factory, lines: list[str], end: str) -> None:
+    folder = tmp_path_factory.mktemp("lines")
+    path = written(folder, end.join(["0 1", *lines]))
+    plain = [text.split("%")[0].split("#")[0] for text in ["0 1", *lines]]
+    oracle = nx.parse_edgelist(plain, create_using=nx.MultiDiGraph, nodetype=int, data=False)
+    assert Counter(parsed(path)) == Counter((u, v) for u, v, _ in oracle.edges(keys=True))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=8),
+    separator=st.sampled_from([" ", "\t", ",", ";", ", "]),
+)
+def test_features_are_those_of_pandas(tmp_path_factory, rows, separator: str) -> None:
+    text = "\n".join(separator.join(map(repr, row)) for row in rows)
+    path = written(tmp_path_factory.mktemp("x"), text, "x.txt")
+    oracle = pd.read_csv(
+        io.StringIO(text), header=None, sep=r"\s+|\s*[,;]\s*", engine="python", dtype=float
+    )
+    assert np.array_equal(node_text(path, "features"), oracle.to_numpy())
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=st.lists(st.integers(-1, 2**63 - 1), min_size=1, max_size=9))
+def test_labels_are_exact(tmp_path_factory, values: list[int]) -> None:
+    path = written(tmp_path_factory.mktemp("y"), "\n".join(map(str, values)), "y.txt")
+    found = node_text(path, "labels")
+    assert found.dtype == np.int64 and found.tolist() == values
+
+
+@pytest.mark.parametrize(
+    ("role", "text"),
+    [
+        ("labels", "0\n\n1\n2\n3\n"),
+        ("split", "train\n\nval\ntest\ntrain\n"),
+        ("features", "0 0\n \n1 1\n2 2\n3 3\n"),
+    ],
+)
+def test_an_empty_line_between_nodes_is_refused(tmp_path: Path, role: str, text: str) -> None:
+    with pytest.raises(DataError, match=r"line 2 of .* is empty, and line 3 is not"):
+        node_text(written(tmp_path, text), role)
+
+
+def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
+    text = "# classes\n0 # first\n1\n% c\n-1\n\n\n"
+    assert node_text(written(tmp_path, text), "labels").tolist() == [0, 1, -1]
+    assert node_text(written(tmp_path, "\ufeff'train'\r\nval\r\n"), "split").tolist() == [
+        "train", "val",
+    ]  # fmt: skip
+    assert node_text(written(tmp_path, "1,2\n# x\n3;4\n"), "features").tolist() == [[1, 2], [3, 4]]
+    assert node_text(written(tmp_path, "0\n1.0\nnan\n"), "labels").tolist()[:2] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("role", "text", "says"),
+    [
+        ("labels", "0\nx\n", "label 2 of .* is 'x'"),
+        ("labels", "0 1\n", "line 1 of .* has 2 columns"),
+        ("labels", "# none\n", "has no labels"),
+        ("features", "1 2\n3\n", "line 2 of .* has 1 columns where the lines above have 2"),
+        ("features", "1 2\n3 x\n", "line 2 of .* has 'x' in column 2"),
+        ("features", "", "has no features"),
+        ("split", "train val\n", "line 1 of .* has 2 columns"),
+    ],
+)
+def test_node_lines_that_are_refused(tmp_path: Path, role: str, text: str, says: str) -> None:
+    with warnings.catch_warnings(), pytest.raises(DataError, match=says):
+        warnings.simplefilter("ignore")  # numpy's of a file without lines
+        node_text(written(tmp_path, text), role)
+
+
+def test_a_row_too_few_or_too_many_is_refused(root: Path, tmp_path: Path) -> None:
+    edges = written(tmp_path, "0 1\n1 2\n2 3\n3 0\n")
+    for text in ("0\n1\n2\n", "0\n1\n2\n0\n1\n"):
+        labels = written(tmp_path, text, "y.txt")
+        if text.count("\n") == 3:
+            with pytest.raises(DataError, match=r"node 3, outside 0\.\.2"):
+                import_source(edges, "mine", labels=labels)
+        else:
+            graph = open_graph(import_source(edges, "mine", labels=labels))
+            assert graph.num_nodes == 5 and graph.labels.tolist() == [0, 1, 2, 0, 1]
+
+
+def test_an_edge_list_leaves_room_on_the_disk(root: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(edges_module, "free_disk_bytes", lambda folder: 1 << 20)
+    with pytest.raises(UsageError, match="nearly full after 0 edges"):
+        import_source(written(tmp_path, "0 1\n"), "mine")
+
+
+def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(textfile, "_BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(textfile, "LINE_BYTES", 1 << 12)
+    with pytest.raises(DataError, match="a line is longer"):
+        parsed(written(tmp_path, "0 1\n" + "1" * 10_000 + "\n"))
