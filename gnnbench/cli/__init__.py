@@ -39,16 +39,18 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    # A flag not given is converted by pydantic unless it has a value; so the help of a command,
-    # which comes after that of its groups, does without.
+    # pydantic, slow to import, converts a flag that is not given unless it has a value here. The
+    # help of a command comes after the flags of its groups, and so does without it.
     context_settings={
-        "default_map": {"help": False, "data": {"help": False}, "new": {"help": False}},
+        "default_map": {
+            "help": False, "install_completion": False, "show_completion": False,
+            "data": {"help": False}, "new": {"help": False},
+        },
         "help_option_names": ["-h", "--help"],
     },
-)
+)  # fmt: skip
 
 
 def _tell_version(wanted: bool) -> None:

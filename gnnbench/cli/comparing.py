@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gnnbench.cli import completing
 from gnnbench.cli.common import print_json, print_part, room, say
 from gnnbench.cli.formats import FORMAT
 from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
@@ -15,9 +16,12 @@ from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
 def compare(
     a: Annotated[
         str,
-        typer.Argument(help="Before: a run's folder, an experiment, latest, latest~1 (one back)."),
+        typer.Argument(
+            autocompletion=completing.runs,
+            help="Before: a run's folder, an experiment, latest, latest~1 (one back).",
+        ),
     ],
-    b: Annotated[str, typer.Argument(help="After: the same.")],
+    b: Annotated[str, typer.Argument(autocompletion=completing.runs, help="After: the same.")],
     out: Annotated[Path, typer.Option(help="Folder of the results to look in.")] = Path("results"),
     margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",

@@ -6,9 +6,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, print_json, print_table, say, sized
 from gnnbench.cli.formats import FORMAT, FormatCommand, print_tables
 from gnnbench.errors import DataError
+
+Dataset = Annotated[str, typer.Argument(autocompletion=completing.dataset)]
 
 app = typer.Typer(no_args_is_help=True, help="List, describe, get, import, prepare and verify.")
 
@@ -41,7 +44,7 @@ def data_list(
 
 
 @app.command("info", cls=FormatCommand)
-def data_info(name: str, format: Annotated[Literal["table", "json"], FORMAT] = "table") -> None:
+def data_info(name: Dataset, format: Annotated[Literal["table", "json"], FORMAT] = "table") -> None:
     """All that is known of a dataset: sources, published figures, what is stored."""
     from dataclasses import asdict
 
@@ -156,7 +159,11 @@ def data_import(
 @app.command("get")
 def data_get(
     name: Annotated[
-        str, typer.Argument(help="What to get; without it, what there is is listed.")
+        str,
+        typer.Argument(
+            autocompletion=completing.downloads,
+            help="What to download; without it, lists what can be.",
+        ),
     ] = "",
     json: Json = False,
     quiet: Quiet = False,
@@ -197,7 +204,7 @@ def data_get(
 
 @app.command("prepare")
 def data_prepare(
-    name: str,
+    name: Dataset,
     seed: Annotated[int, typer.Option(min=0, help="Seed of a twin.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -232,7 +239,7 @@ def data_prepare(
 
 
 @app.command("verify")
-def data_verify(name: str, json: Json = False) -> None:
+def data_verify(name: Dataset, json: Json = False) -> None:
     """Check every byte of a prepared dataset against its checksums, and renew its seal.
 
     Runs do so only where the graph has no seal, or a file changed since it was sealed.

@@ -30,7 +30,7 @@ class FormatCommand(TyperCommand):
         options, rest = _split(args)
         aliases = [word for word in options if word in (SHORT, *DEPRECATED)]
         given = [word for word in options if word == "--format" or word.startswith("--format=")]
-        if len(dict.fromkeys(aliases)) + len(given) > 1:
+        if len(dict.fromkeys(aliases)) + len(given) > 1 and not ctx.resilient_parsing:
             raise UsageError("more than one format is given; give --format once")
         options = [word for word in options if word not in aliases]
         for alias in dict.fromkeys(aliases):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from gnnbench.cli import completing
 from gnnbench.cli.common import COLUMNS, print_json, print_table, sized
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
@@ -22,9 +23,10 @@ def list_(
     name: Annotated[
         str,
         typer.Argument(
+            autocompletion=completing.listed,
             help="One experiment (its profiles, axes, systems, figures), one system (its settings),"
             " one figure of a paper (fastgl/table8: its runs), or systems, models, datasets,"
-            " experiments, figures: these alone."
+            " experiments, figures: these alone.",
         ),
     ] = "",
     profile: Annotated[str, typer.Option(help="Of which profile the axes' values are.")] = "",
@@ -52,11 +54,12 @@ def list_(
     if system:
         _system(name, format)
         return
-    from gnnbench.doctor import inventory
+    from gnnbench import doctor as machine
 
-    found = inventory()
-    if kind:
-        found = {kind: found[kind]}
+    kinds = ("experiments", "systems", "models", "datasets")
+    if format == "csv" and not kind:
+        raise UsageError(f"CSV holds one table; name one of {', '.join(kinds)}")
+    found = {key: getattr(machine, key)() for key in ([kind] if kind else kinds)}
     if format == "json":
         print_json(found)
         return

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from gnnbench.cli import completing
 from gnnbench.cli.common import (
     Json,
     Quiet,
@@ -35,13 +36,23 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
+            autocompletion=completing.experiments,
             help="Shipped name, a paper's table or figure (fastgl/table8; 'gnnbench list figures'),"
             " or a TOML definition: mine.toml, or mine beside it."
         ),
     ],
-    systems: Annotated[str | None, typer.Option(help="Systems, separated by commas.")] = None,
-    datasets: Annotated[str | None, typer.Option(help="Datasets, separated by commas.")] = None,
-    models: Annotated[str | None, typer.Option(help="Models, separated by commas.")] = None,
+    systems: Annotated[
+        str | None,
+        typer.Option(autocompletion=completing.systems, help="Systems, separated by commas."),
+    ] = None,
+    datasets: Annotated[
+        str | None,
+        typer.Option(autocompletion=completing.datasets, help="Datasets, separated by commas."),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(autocompletion=completing.models, help="Models, separated by commas."),
+    ] = None,
     profile: Annotated[str, typer.Option(help=PROFILE_HELP)] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
     pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, comma, print_json, print_part, room, say
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
@@ -20,6 +21,7 @@ RunName = Annotated[
     str,
     typer.Argument(
         metavar="[RUN]",
+        autocompletion=completing.runs,
         help="A run's folder, an experiment (its newest run), latest, latest~1 (the one before).",
     ),
 ]

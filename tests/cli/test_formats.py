@@ -13,16 +13,14 @@ ALL = ("table", "json", "csv", "markdown", "latex")
 FORMATS = {
     ("show",): ALL,
     ("compare", "latest", "latest"): ALL,
-    ("verdicts", "--paper", "fastgl/table4"): ALL,
     ("runs",): ALL,
     ("list", "models"): ALL,
-    ("list", "figures"): ALL,
-    ("list", "fastgl/table4"): ALL,
-    ("list", "baseline"): ALL,
-    ("list",): ("table", "json", "markdown", "latex"),
-    ("list", "breakdown"): ("table", "json", "markdown", "latex"),
-    ("doctor",): ("table", "json", "markdown", "latex"),
-    ("data", "list"): ALL,
+    ("list", "fastgl/table4"): ("csv", "markdown"),
+    ("list", "baseline"): ("json", "latex"),
+    ("list", "breakdown"): ("json", "markdown"),
+    ("verdicts", "--paper", "fastgl/table4"): ("json", "markdown"),
+    ("doctor",): ("markdown",),
+    ("data", "list"): ("json", "csv", "markdown"),
     ("data", "info", "products~twin"): ("table", "json"),
 }
 
@@ -50,17 +48,14 @@ def test_every_format_is_what_it_says(said, words, form):
         assert out.count(r"\begin{tabular}") == out.count(r"\end{tabular}") >= 1
 
 
-@pytest.mark.parametrize("words", FORMATS, ids=str)
+@pytest.mark.parametrize("words", [("show",), ("data", "info", "products~twin")], ids=str)
 def test_json_is_short_for_its_format_without_a_warning(said, words):
-    one, other = said(*words, "--json"), said(*words, "--format=json")
-    assert one[0] == other[0] == 0 and one[2] == ""
-    assert json.loads(one[1]).__class__ is json.loads(other[1]).__class__
-    if words[0] not in ("doctor", "data"):  # free memory and disk change meanwhile
-        assert one[1] == other[1]
+    one = said(*words, "--json")
+    assert one == said(*words, "--format=json") and (one[0], one[2]) == (0, "")
 
 
 @pytest.mark.parametrize("form", ["csv", "markdown", "latex"])
-@pytest.mark.parametrize("words", [w for w, f in FORMATS.items() if f is ALL], ids=str)
+@pytest.mark.parametrize("words", [("show",), ("runs",)], ids=str)
 def test_an_older_spelling_works_and_warns_once(said, words, form):
     new, old = said(*words, "--format", form), said(*words, f"--{form}")
     assert old[:2] == new[:2]

@@ -1,0 +1,69 @@
+"""Completion of names in a shell."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gnnbench import registry
+from gnnbench.cli import completing
+from gnnbench.errors import UsageError
+
+
+def test_names_are_completed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+    assert "breakdown" in completing.experiments("bre") and completing.experiments("nosuch") == []
+    assert "fastgl/table4" in completing.experiments("fastgl/ta")
+    assert completing.listed("baseli") == ["baseline"] and completing.listed("mod") == ["models"]
+    assert completing.systems("basel") == ["baseline"]
+    assert completing.models("graphs") == ["graphsage"]
+    assert completing.dataset("products~") == ["products~twin"]
+    assert "products" in completing.downloads("prod")
+    assert completing.runs("") == ["latest"]
+    (tmp_path / "results" / "transitivity" / "run-1").mkdir(parents=True)
+    assert completing.runs("t") == ["transitivity"]
+
+
+def test_a_list_by_commas_is_continued_without_repeats():
+    known = sorted(registry.known(registry.SYSTEM))
+    rest = [name for name in known if name != "baseline"]
+    assert completing.systems("baseline,") == [f"baseline,{name}" for name in rest]
+    assert completing.systems("baseline,dg") == ["baseline,dgl"]
+
+
+def test_an_unusable_store_offers_nothing(monkeypatch):
+    def refuse():
+        raise UsageError("no store")
+
+    monkeypatch.setattr("gnnbench.doctor.datasets", refuse)
+    assert completing.dataset("") == []
+
+
+@pytest.mark.parametrize(
+    "words,offered",
+    [
+        ("gnnbench run breakdown-s", "breakdown-sampling"),
+        ("gnnbench run breakdown --systems baseline,dg", "baseline,dgl"),
+        ("gnnbench compare --csv --format mark", "markdown"),
+    ],
+)
+def test_bash_is_answered_without_a_warning(words, offered):
+    wanted = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "gnnbench.cli"], capture_output=True, text=True,
+        env={**os.environ, **wanted, "_GNNBENCH_COMPLETE": "complete_bash"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert offered in done.stdout.split()
+
+
+def test_the_script_for_bash_is_shown():
+    done = subprocess.run(
+        [sys.executable, "-m", "gnnbench.cli", "--show-completion", "bash"],
+        capture_output=True, text=True,
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "_GNNBENCH_COMPLETE=complete_bash" in done.stdout
