@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from gnnbench.data.paths import share_dir
 from gnnbench.errors import UsageError
@@ -27,6 +27,21 @@ class Download(BaseModel):
     to: str = ""
     symmetric: bool = False
     sha256: str = Field("", pattern=r"^([0-9a-f]{64})?$")
+
+    @field_validator("to")
+    @classmethod
+    def _below_raw(cls, to: str) -> str:
+        path = PurePosixPath(to)
+        if path.is_absolute() or ".." in path.parts:
+            raise ValueError(f"to = '{to}' leaves the folder of raw files")
+        return to
+
+    @field_validator("url")
+    @classmethod
+    def _names_a_file(cls, url: str) -> str:
+        if urlsplit(url).path.rpartition("/")[2] in ("", ".", ".."):
+            raise ValueError(f"url = '{url}' names no file")
+        return url
 
     @property
     def file(self) -> str:

@@ -21,6 +21,7 @@ from gnnbench.version import __version__
 
 RECORD = "downloads.json"
 _PIECE_BYTES = 1 << 20
+_SPARE_BYTES = 1 << 28  # of the disk, which a file of unknown size leaves free
 _TRIES = 5  # in a row that bring nothing
 _RETRIED = {408, 429, 500, 502, 503, 504}
 _BROKEN = (OSError, http.client.HTTPException)
@@ -32,13 +33,39 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class Waits:
-    """Seconds that a silent server is waited for, and between tries (growing with each)."""
+    """How patient a download is.
+
+    ``silence_s``: seconds without a byte until a try ends. ``between_s``: seconds between tries,
+    which grow with each. A try that brings fewer than ``slow_bytes`` in ``slow_s`` seconds ends,
+    too, and counts as one that brought nothing.
+    """
 
     silence_s: float = 60.0
     between_s: float = 1.0
+    slow_bytes: int = 1 << 16
+    slow_s: float = 60.0
 
 
 WAITS = Waits()
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A file that was downloaded, which is not recorded yet."""
+
+    url: str
+    target: Path
+    sha256: str
+    published: bool
+
+    def record(self) -> None:
+        """Note its checksum, once its content was found right: later downloads must equal it."""
+        record = self.target.parent / RECORD
+        known = _read(record)
+        entry = {"sha256": self.sha256, "published": self.published, "file": self.target.name}
+        if known.get(self.url) != entry:
+            with writing_to(record.parent):
+                write_json(record, {**known, self.url: entry})
 
 
 def download(
@@ -48,20 +75,20 @@ def download(
     sha256: str = "",
     progress: Progress | None = None,
     waits: Waits = WAITS,
-) -> None:
-    """Bring ``url`` to the file ``target``, unless it is there.
+) -> Fetched | None:
+    """Bring ``url`` to the file ``target``; None where it is there already.
 
     What has come lies in ``target`` with ``.part`` behind it, and an interrupted call goes on from
     there, if the server can and the file has not changed since (``If-Range``); else it begins anew.
-    The whole is held against ``sha256``, or else against what ``downloads.json`` beside ``target``
-    has recorded of an earlier download; the first is recorded.
+    The whole is compared with ``sha256``, or else with what ``downloads.json`` in the same folder
+    has recorded of an earlier download. ``Fetched.record`` records it.
 
-    Raises ``MissingError`` where the server has it not, cannot be reached or stops answering,
-    ``DataError`` for another checksum (nothing is kept then), ``UsageError`` where the disk is too
-    small or cannot be written.
+    Raises ``MissingError`` where the server has it not, cannot be reached, stops answering or is
+    too slow, ``DataError`` for another checksum (nothing is kept then), ``UsageError`` where the
+    disk is too small or cannot be written.
     """
     if target.exists():
-        return
+        return None
     with writing_to(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
@@ -69,20 +96,21 @@ def download(
     while True:
         before = _size(part)
         try:
-            _fetch(url, part, progress, waits.silence_s)
+            _fetch(url, part, progress, waits)
             break
         except _Stopped as stopped:
-            fails = 0 if _size(part) > before else fails + 1
+            fails = 0 if _size(part) - before >= waits.slow_bytes else fails + 1
             if fails >= _TRIES:
                 raise MissingError(
                     f"{url} stopped after {_size(part)} bytes ({stopped}); what has come is kept, "
                     "give the same command to go on"
                 ) from None
             time.sleep(waits.between_s * fails)
-    _check(url, part, target.parent / RECORD, sha256, progress)
+    found = _checked(url, part, target.parent / RECORD, sha256, progress)
     with writing_to(target.parent):
         part.replace(target)
         _seen(part).unlink(missing_ok=True)
+    return Fetched(url, target, found, bool(sha256))
 
 
 def _size(path: Path) -> int:
@@ -101,7 +129,7 @@ def _read(path: Path) -> dict[str, Any]:
     return {}
 
 
-def _fetch(url: str, part: Path, progress: Progress | None, silence_s: float) -> None:
+def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> None:
     """Append to ``part`` what it lacks. Raises ``_Stopped``, the part being longer or not."""
     headers = {"User-Agent": f"gnnbench/{__version__}", "Accept-Encoding": "identity"}
     have, seen = _size(part), _read(_seen(part))
@@ -109,7 +137,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, silence_s: float) ->
         headers |= {"Range": f"bytes={have}-", "If-Range": str(seen["state"])}
     try:
         reply = urllib.request.urlopen(
-            urllib.request.Request(url, headers=headers), timeout=silence_s
+            urllib.request.Request(url, headers=headers), timeout=waits.silence_s
         )
     except urllib.error.HTTPError as error:
         error.close()
@@ -143,15 +171,30 @@ def _fetch(url: str, part: Path, progress: Progress | None, silence_s: float) ->
         with file:
             file.seek(start)
             file.truncate()
-            done = start
+            done, since, came = start, time.monotonic(), 0
             while piece := _piece(reply, total - done if total else _PIECE_BYTES):
+                if not total:
+                    _leave_room(url, part, len(piece))
                 with writing_to(part.parent):
                     file.write(piece)
-                done += len(piece)
+                done, came = done + len(piece), came + len(piece)
+                if came >= waits.slow_bytes:
+                    since, came = time.monotonic(), 0
+                elif time.monotonic() - since > waits.slow_s:
+                    raise _Stopped(f"the server sent {came} bytes in {waits.slow_s:g} s")
                 if progress is not None:
                     progress(f"download {part.name.removesuffix('.part')}", done, total)
     if done < total:
         raise _Stopped(f"the connection ended at {done} of {total} bytes")
+
+
+def _leave_room(url: str, part: Path, size: int) -> None:
+    """Stop where a file of unknown size has nearly filled the disk."""
+    if free_disk_bytes(part.parent) < size + _SPARE_BYTES:
+        raise UsageError(
+            f"{url} does not say how large it is, and the disk below {part.parent} is nearly full;"
+            f" remove {part.name}, or set GNNBENCH_DATA to a folder on another disk"
+        )
 
 
 def _piece(reply: Any, left: int) -> bytes:
@@ -164,20 +207,25 @@ def _piece(reply: Any, left: int) -> bytes:
 def _extent(status: int, headers: Mapping[str, str], have: int) -> tuple[int, int]:
     """Where the reply begins, and the size of the whole (0: not told)."""
     if status != 206:  # all of it: the server knows no ranges, or the file has changed
-        return 0, int(headers.get("Content-Length") or 0)
+        length = headers.get("Content-Length") or "0"
+        if not (length.isascii() and length.isdigit()):
+            raise _Stopped(f"the server sent a Content-Length of '{length[:40]}'")
+        return 0, int(length)
     extent, _, whole = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
     first = extent.partition("-")[0]
-    if not first.isdigit() or int(first) != have or not whole.isdigit():
+    digits = all(one.isascii() and one.isdigit() for one in (first, whole))
+    if not digits or int(first) != have:
         raise _Stopped(f"the server sent {extent or 'no range'} where {have}- was asked for")
     return have, int(whole)
 
 
-def _check(url: str, part: Path, record: Path, sha256: str, progress: Progress | None) -> None:
-    """Hold the whole against its checksum, and record it."""
+def _checked(url: str, part: Path, record: Path, sha256: str, progress: Progress | None) -> str:
+    """The SHA-256 of the whole. Raises ``DataError`` where another is known."""
     if progress is not None:
         progress(f"check {part.name.removesuffix('.part')}", 0, 0)
     found, known = sha256_file(part), _read(record)
-    recorded = known.get(url, {}).get("sha256", "")
+    entry = known.get(url)
+    recorded = str(entry.get("sha256", "")) if isinstance(entry, dict) else ""
     wanted = sha256 or recorded
     if wanted and found != wanted:
         part.unlink()
@@ -187,7 +235,4 @@ def _check(url: str, part: Path, record: Path, sha256: str, progress: Progress |
             f"{url} came with another SHA-256 ({found[:12]}...) than {where} ({wanted[:12]}...) "
             "and was removed; get it again"
         )
-    if recorded != found:
-        entry = {"sha256": found, "bytes": _size(part), "published": bool(sha256)}
-        with writing_to(record.parent):
-            write_json(record, {**known, url: {**entry, "file": part.name.removesuffix(".part")}})
+    return found

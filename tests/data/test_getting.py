@@ -95,22 +95,23 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 def test_a_download_and_its_record(server: Server, tmp_path: Path) -> None:
     server.files["/a.bin"] = BODY
     target, steps = tmp_path / "raw" / "a.bin", []
-    download(server.url + "/a.bin", target, progress=lambda *step: steps.append(step))
+    fetched = download(server.url + "/a.bin", target, progress=lambda *step: steps.append(step))
     assert target.read_bytes() == BODY
     assert ("download a.bin", len(BODY), len(BODY)) in steps
     done = [done for text, done, _ in steps if text.startswith("download")]
     assert done == sorted(done) and len(done) > 2
+    assert not (target.parent / RECORD).exists()  # its content is not known to be right yet
+    fetched.record()
     record = json.loads((target.parent / RECORD).read_text())
     assert record == {
         server.url + "/a.bin": {
             "sha256": hashlib.sha256(BODY).hexdigest(),
-            "bytes": len(BODY),
             "published": False,
             "file": "a.bin",
         }
     }
     assert sorted(p.name for p in target.parent.iterdir()) == ["a.bin", RECORD]
-    download(server.url + "/a.bin", target)
+    assert download(server.url + "/a.bin", target) is None
     assert len(server.asked) == 1
 
 
@@ -184,7 +185,7 @@ def test_a_wrong_checksum_is_refused_and_removed(server: Server, tmp_path: Path)
     with pytest.raises(DataError, match=r"another SHA-256 .* than its host publishes \(0000"):
         download(url, target, sha256="0" * 64)
     assert list(tmp_path.iterdir()) == []
-    download(url, target, sha256=hashlib.sha256(BODY).hexdigest())
+    download(url, target, sha256=hashlib.sha256(BODY).hexdigest()).record()
     assert json.loads((tmp_path / RECORD).read_text())[url]["published"] is True
 
     target.unlink()
@@ -279,11 +280,127 @@ def test_a_damaged_archive_is_removed(server: Server, root: Path, flickr) -> Non
     server.files["/flickr.zip"] = whole[:200] + b"x" * 40 + whole[240:]
     with pytest.raises(DataError, match=r"flickr.zip is truncated, damaged"):
         getting.get("flickr", table=flickr)
-    assert [p.name for p in (root / "raw").iterdir() if p.name[0] != "."] == [RECORD]
+    assert [p.name for p in (root / "raw").iterdir() if p.name[0] != "."] == []
     server.files["/flickr.zip"] = zipped({"other.txt": b""})
-    (root / "raw" / RECORD).unlink()
     with pytest.raises(DataError, match=r"has not the files that 'flickr' is made of"):
         getting.get("flickr", table=flickr)
+
+
+OTHERS = ["Reddit/raw/reddit_data.npz", "ogb/products/raw/edge.csv.gz", "mine.txt"]
+HOSTILE = ["../../mine.txt", "/mine.txt", "../Reddit/x", "Yelp/raw/x", RECORD, "sub/../../x"]
+
+
+def test_an_archive_touches_only_its_own_paths(server: Server, root: Path, flickr) -> None:
+    """Other datasets, other files and the record of checksums stay, whatever it contains."""
+    raw = root / "raw"
+    for name in OTHERS:
+        (raw / name).parent.mkdir(parents=True, exist_ok=True)
+        (raw / name).write_text("keep")
+    (raw / RECORD).write_text("{}")
+    names = {**dict.fromkeys(HOSTILE, b"no"), "../../Reddit/raw/reddit_data.npz": b"no"}
+    server.files["/flickr.zip"] = zipped({**graphsaint(), **names})
+    getting.get("flickr", table=flickr)
+    assert all((raw / name).read_text() == "keep" for name in OTHERS)
+    assert flickr["flickr"].url in json.loads((raw / RECORD).read_text())
+    files = {str(p.relative_to(raw)) for p in raw.rglob("*") if p.is_file() and p.name[0] != "."}
+    own = {name for name in files if name.startswith("Flickr/raw/")}
+    # "Yelp/raw/x" and its like lie below the archive's own folder: harmless there.
+    assert files - own == {*OTHERS, RECORD}
+    assert not (root.parent / "mine.txt").exists()
+
+
+def test_archives_of_ogb_leave_other_datasets_alone(tmp_path: Path) -> None:
+    raw = tmp_path / "raw"
+    (raw / "ogb" / "products").mkdir(parents=True)
+    (raw / "ogb" / "products" / "keep").write_text("keep")
+    archive = raw / "arxiv.zip"
+    archive.write_bytes(zipped({"arxiv/raw/a": b"1", "products/raw/b": b"2", "readme": b"3"}))
+    wanted = next(s.paths for s in manifests()["ogbn_arxiv"].source if "ogb/arxiv" in s.paths)
+    assert getting._unpack(archive, raw, "ogb", wanted, None) == [raw / "ogb" / "arxiv"]
+    assert (raw / "ogb" / "arxiv" / "raw" / "a").read_bytes() == b"1"
+    files = sorted(str(p.relative_to(raw)) for p in raw.rglob("*") if p.is_file())
+    assert files == ["arxiv.zip", "ogb/arxiv/raw/a", "ogb/products/keep"]
+
+
+def test_a_bad_download_does_not_block_a_good_one(server: Server, root: Path, flickr) -> None:
+    """Its checksum is not recorded and its files are removed."""
+    good = server.files["/flickr.zip"]
+    server.files["/flickr.zip"] = zipped({**graphsaint(), "adj_full.npz": b"damaged"})
+    with pytest.raises(DataError):
+        getting.get("flickr", table=flickr)
+    left = [p for p in (root / "raw").rglob("*") if p.is_file() and p.name[0] != "."]
+    assert left == []
+    server.files["/flickr.zip"] = good
+    assert getting.get("flickr", table=flickr) == root / "flickr"
+
+    url = server.url + "/d/e.txt.gz"
+    source = Download(name="tiny", url=url, host="here", licence="none")
+    server.files["/d/e.txt.gz"] = gzip.compress(b"<html>sorry</html>\n")
+    with pytest.raises(DataError):
+        getting.get("tiny", table={"tiny": source})
+    server.files["/d/e.txt.gz"] = gzip.compress(b"0 1\n1 2\n")
+    getting.get("tiny", table={"tiny": source})
+    assert load_dataset("tiny").num_edges == 2
+
+
+@pytest.mark.parametrize("length", ["many", "-5", "1e6", "\u0663"])
+def test_a_length_that_is_no_number(tmp_path: Path, monkeypatch, length: str) -> None:
+    headers = {"Content-Length": length}
+    monkeypatch.setattr(
+        transport.urllib.request, "urlopen", lambda *_, **__: FakeReply([b"x"], headers)
+    )
+    with pytest.raises(MissingError, match="Content-Length of"):
+        download("http://here/a", tmp_path / "a", waits=NO_WAIT)
+
+
+class FakeReply(io.BytesIO):
+    """A reply of a server: pieces of its body, and its headers."""
+
+    status = 200
+
+    def __init__(self, pieces: list[bytes], headers: dict[str, str]) -> None:
+        super().__init__()
+        self.headers, self._pieces = headers, iter(pieces)
+
+    def read1(self, size: int = -1) -> bytes:
+        return next(self._pieces, b"")
+
+
+def test_a_server_that_drips_is_given_up(tmp_path: Path, monkeypatch) -> None:
+    """A byte every twenty seconds never ends a timeout of sixty."""
+    clock = iter(range(0, 10**6, 20))
+    monkeypatch.setattr(
+        transport, "time", SimpleNamespace(monotonic=lambda: next(clock), sleep=lambda s: None)
+    )
+    asked = []
+
+    def opened(*_: object, **__: object) -> FakeReply:
+        asked.append(1)
+        return FakeReply([b"x"] * 1000, {"Content-Length": "1000000"})
+
+    monkeypatch.setattr(transport.urllib.request, "urlopen", opened)
+    with pytest.raises(MissingError, match="the server sent 4 bytes in 60 s"):
+        download("http://here/a", tmp_path / "a", waits=Waits())
+    assert len(asked) == 5
+
+
+def test_a_file_without_a_size_leaves_room_on_the_disk(tmp_path: Path, monkeypatch) -> None:
+    reply = FakeReply([b"x" * 100] * 1000, {})
+    monkeypatch.setattr(transport.urllib.request, "urlopen", lambda *_, **__: reply)
+    monkeypatch.setattr(transport, "free_disk_bytes", lambda folder: 1 << 20)
+    with pytest.raises(UsageError, match="does not say how large it is"):
+        download("http://here/a", tmp_path / "a", waits=NO_WAIT)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"to": "../.."}, {"to": "/etc"}, {"to": "a/../../b"}, {"url": "http://x/"}]
+)
+def test_a_table_that_leaves_the_store_is_refused(tmp_path: Path, wrong: dict[str, str]) -> None:
+    entry = {"name": "a", "url": "http://x/a.zip", "host": "h", "licence": "l", **wrong}
+    path = tmp_path / "t.toml"
+    path.write_text("[[download]]\n" + "".join(f"{k} = '{v}'\n" for k, v in entry.items()))
+    with pytest.raises(UsageError, match=r"leaves the folder of raw files|names no file"):
+        read_table(path)
 
 
 def test_an_edge_list_gets_its_name(server: Server, root: Path) -> None:
@@ -347,7 +464,9 @@ def test_ogbs_addresses_are_its_own(root: Path) -> None:
         ("products", "ogbn-products"),
         ("papers100m", "ogbn-papers100M"),
     ):
-        assert downloads()[ours].url == table[theirs]["url"]
+        assert downloads()[ours].url.removeprefix("https://") == table[theirs]["url"].removeprefix(
+            "http://"
+        )
 
 
 def test_the_command_line(

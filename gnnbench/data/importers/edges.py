@@ -40,7 +40,7 @@ _SOURCES = {"source", "src", "from", "fromnodeid", "from_node_id", "u", "node1",
 _TARGETS = {"target", "dst", "destination", "to", "tonodeid", "to_node_id", "v", "node2", "node_2",
             "id_2"}  # fmt: skip
 _WEIGHTS = {"weight", "w", "edge_weight", "value"}
-_ID = re.compile(r"[+-]?[0-9]+")
+_ID = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
 _SPARE_BYTES = 1 << 28  # of the disk, which an edge list leaves free
 
 
@@ -202,6 +202,9 @@ def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
     # pandas rounds a large id with a decimal point or an exponent, and casts inf: such blocks are
     # read as text.
     exact = not any(sign in block for sign in (b".", b"e", b"E", b"n", b"N"))
+    texts = _texts(block) if form.header or b'"' in block else []
+    if len(_fields(next(iter(texts), ""), form.separator)) > form.columns:
+        raise ValueError("another number of columns")  # pandas would take the first for an index
     try:
         frame = pd.read_csv(
             BytesIO(block),
