@@ -44,6 +44,10 @@ class UsageError(GnnbenchError):
     exit_code = EXIT_USAGE
 
 
+class OutputError(UsageError):
+    """Standard output or error that cannot be written, such as one on a full disk."""
+
+
 class SettingError(UsageError):
     """The value of an axis, of ``SYSTEM.PATH`` or of another ``key`` that cannot be as it is."""
 

@@ -5,28 +5,49 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from gnnbench.errors import OutputError
 from gnnbench.text import printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-class Guarded:
-    """A text stream whose ``write`` escapes what is not printable, ends of lines and tabs apart.
+class Checked:
+    """A text stream that raises ``OutputError`` where it cannot be written.
 
-    Styles of :mod:`rich` go to :attr:`stream`, which does not escape them.
+    ``BrokenPipeError``, of a reader that needs no more, is not changed.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
 
     def write(self, text: str) -> int:
-        """Write a text; returns how many of its characters were taken, all of them."""
-        self.stream.write(printable_lines(text))
+        """Write a text; returns the number of its characters."""
+        with self._checked():
+            self.stream.write(text)
         return len(text)
+
+    def flush(self) -> None:
+        """Write what is buffered."""
+        with self._checked():
+            self.stream.flush()
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            err = getattr(self.stream, "name", "") == "<stderr>"
+            name = "standard error" if err else "standard output"
+            raise OutputError(
+                f"{name} cannot be written ({error.strerror}); free space there, or write elsewhere"
+            ) from None
 
     def writelines(self, lines: Iterable[str]) -> None:
         """Write each of several texts."""
@@ -35,6 +56,18 @@ class Guarded:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.stream, name)
+
+
+class Guarded(Checked):
+    """The same, but ``write`` escapes what is not printable, ends of lines and tabs apart.
+
+    Styles of :mod:`rich` go to :func:`unguarded`, which does not escape them.
+    """
+
+    def write(self, text: str) -> int:
+        """Write a text; returns the number of its characters."""
+        super().write(printable_lines(text))
+        return len(text)
 
 
 def guard_streams() -> None:
@@ -54,8 +87,8 @@ def guard_streams() -> None:
 
 
 def unguarded(stream: TextIO) -> TextIO:
-    """The stream below a guarded one."""
-    return stream.stream if isinstance(stream, Guarded) else stream
+    """The stream below a guarded one, which escapes nothing."""
+    return cast(TextIO, Checked(stream.stream)) if isinstance(stream, Guarded) else stream
 
 
 def console(stderr: bool = False, width: int | None = None) -> Console:

@@ -18,6 +18,7 @@ from typing import Any
 
 from gnnbench.cell import flat
 from gnnbench.errors import EXIT_OK, EXIT_REGRESSION, GnnbenchError, UsageError
+from gnnbench.terminal import guard_streams
 
 EXPERIMENT = "advise"
 WITHIN = 1.1  # times the fastest choice's time
@@ -214,6 +215,7 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    guard_streams()
     try:
         sys.exit(main(sys.argv[1:]))
     except GnnbenchError as error:

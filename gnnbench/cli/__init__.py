@@ -88,9 +88,13 @@ def _fail(message: str, code: int) -> NoReturn:
     from gnnbench.text import printable
 
     try:
+        sys.stdout.flush()
+    except (OSError, GnnbenchError):  # the message below says so, or another one goes before
+        _discard(1)
+    try:
         print(f"gnnbench: {printable(message)}", file=sys.stderr)
         sys.stderr.flush()
-    except OSError:  # nobody reads the message; the exit code says what it said
+    except (OSError, GnnbenchError):  # nobody reads the message; the exit code says what it said
         _discard(2)
     sys.exit(code)
 

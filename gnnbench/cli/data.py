@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from gnnbench.cli import completing
 from gnnbench.cli.common import Json, Quiet, print_json, print_table, say, sized
 from gnnbench.cli.formats import FORMAT, FormatCommand, print_tables
-from gnnbench.errors import DataError
+from gnnbench.errors import DataError, UsageError
 
 Dataset = Annotated[str, typer.Argument(autocompletion=completing.dataset)]
 
@@ -127,9 +128,14 @@ def data_import(
     docs/own-graph.md.
     """
     from gnnbench.data.importers.imported import import_source
-    from gnnbench.data.store.layout import read_meta
+    from gnnbench.data.names import check_new_name
+    from gnnbench.data.paths import imported_dir
+    from gnnbench.data.store.layout import META, read_meta
     from gnnbench.progress import Display
 
+    _check_is_file(source)
+    stored = imported_dir() / check_new_name(name) / META
+    before = _stamp(stored)
     with Display(quiet) as display:
 
         def progress(text: str, done: int, total: int) -> None:
@@ -144,16 +150,67 @@ def data_import(
         )  # fmt: skip
     meta = read_meta(folder)
     keys = ("name", "num_nodes", "num_edges", "features", "labels", "split", "notes")
+    state = "stored" if not before else "unchanged" if before == _stamp(stored) else "replaced"
     if json:
-        print_json({"path": str(folder), **{key: meta[key] for key in keys}})
+        print_json({"path": str(folder), "state": state, **{key: meta[key] for key in keys}})
         return
     print(folder)
     if not quiet:
-        print(f"{meta['name']}: {meta['num_nodes']:,} nodes, {meta['num_edges']:,} directed edges")
+        counts = f"{meta['num_nodes']:,} nodes, {meta['num_edges']:,} directed edges"
+        print(f"{meta['name']}: {_STATES[state]}{counts}")
         for key in ("features", "labels", "split"):
-            print(f"{key}: {meta[key]}")
+            print(f"{key}: {_ORIGINS.get(meta[key], meta[key])}")
         for note in meta["notes"]:
             print(note)
+
+
+_STATES = {
+    "stored": "",
+    "unchanged": "stored already, from the same file with the same options; ",
+    "replaced": "replaced the graph of that name; ",
+}
+_ORIGINS = {
+    "source": "those of the source",
+    "seeded": "random, from the seed",
+}
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes with a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _check_is_file(source: str) -> None:
+    """Raise ``UsageError`` for a folder and for a name that ``data get`` or ``data prepare`` take.
+
+    Prepared graphs are left to the import, which says what to do with them.
+    """
+    from gnnbench.data.downloads import downloads
+    from gnnbench.data.store.layout import META
+
+    if not source:
+        raise UsageError("the source is empty; give the file of a graph")
+    path = Path(source).expanduser()
+    if path.is_file() or (path / META).is_file():
+        return
+    plain = path.name.replace("-", "_").lower()
+    if path.is_dir():
+        known = plain if plain in downloads() else "NAME"
+        raise UsageError(
+            f"{source} is a folder, and 'data import' takes a file (an edge list as text, .npz,"
+            f" .npy, .pt or DGL's file); for a dataset as OGB, SNAP, PyG or DGL publish it, give"
+            f" 'gnnbench data get {known}', and for a folder of .npz graphs set"
+            " GNNBENCH_REAL_DATA to it"
+        )
+    if path.parent == Path() and plain in downloads():
+        raise UsageError(
+            f"there is no file {source}; 'gnnbench data get {plain}' downloads the dataset of that"
+            " name"
+        )
 
 
 @app.command("get")

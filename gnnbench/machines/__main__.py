@@ -13,6 +13,7 @@ from gnnbench.errors import CellsFailedError, GnnbenchError
 from gnnbench.machines import link, network, start
 from gnnbench.machines.network import NAME, Network
 from gnnbench.partition.command import comma_list, numbers
+from gnnbench.terminal import guard_streams
 
 app = typer.Typer(
     add_completion=False,
@@ -150,6 +151,7 @@ def show_again(folder: Annotated[Path, typer.Argument(help="What 'compare' wrote
 
 def main() -> None:
     """The program; an error of the user's is one line, with its exit code."""
+    guard_streams()
     try:
         with start.ending_by_signal():
             app()

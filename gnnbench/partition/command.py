@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from gnnbench.errors import GnnbenchError, UsageError
+from gnnbench.terminal import guard_streams
 
 
 def comma_list(text: str) -> list[str]:
@@ -37,6 +38,7 @@ def print_table(title: str, rows: Sequence[Mapping[str, str]]) -> None:
 
 def run(command: Callable[..., Any]) -> None:
     """Run a command as a program; an error of the user's is one line, with its exit code."""
+    guard_streams()
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(command)
     try:

@@ -1,0 +1,60 @@
+"""What ``gnnbench data import`` prints, of new, known and replaced names, and of folders."""
+
+import json
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def edges(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+    (tmp_path / "edges.txt").write_text("0 1\n1 2\n2 0\n")
+    (tmp_path / "more.txt").write_text("0 1\n1 2\n2 0\n2 1\n")
+
+
+def imported(said, file, *options):
+    code, out, err = said("data", "import", file, "--name", "mine", "--symmetric", *options)
+    assert (code, err.count("\n")) == (0, 0), err
+    return out.splitlines()
+
+
+def test_a_name_is_stored_kept_and_replaced(said, tmp_path):
+    counts = "3 nodes, 6 directed edges"
+    first = imported(said, "edges.txt")
+    assert first[0] == str(tmp_path / "store" / "imported" / "mine")
+    assert first[1] == f"mine: {counts}"
+    assert first[2] == "features: random, from the seed"
+    again = imported(said, "edges.txt")
+    assert again[1] == f"mine: stored already, from the same file with the same options; {counts}"
+    code, out, err = said("data", "import", "more.txt", "--name", "mine", "--symmetric")
+    assert (code, out) == (2, "") and "--replace" in err
+    assert imported(said, "more.txt", "--replace")[1] == (
+        f"mine: replaced the graph of that name; {counts}"
+    )
+    again = imported(said, "more.txt", "--replace", "--json")
+    assert json.loads("\n".join(again))["state"] == "unchanged"
+
+
+def test_no_line_is_one_stray_word(said, tmp_path):
+    (tmp_path / "x.txt").write_text("1 2\n3 4\n5 6\n")
+    lines = imported(said, "edges.txt", "--features", "x.txt")
+    assert "features: those of the source" in lines
+    assert [line for line in lines[1:] if len(line.split()) < 3] == []
+
+
+@pytest.mark.parametrize(
+    "source,words",
+    [
+        ("folder", "folder is a folder, and 'data import' takes a file"),
+        ("folder", "'gnnbench data get NAME'"),
+        ("ogbn_arxiv", "'gnnbench data get ogbn_arxiv'"),
+        ("ogbn-arxiv", "there is no file ogbn-arxiv; 'gnnbench data get ogbn_arxiv'"),
+        ("nosuch.txt", "there is no file nosuch.txt"),
+        ("", "the source is empty"),
+    ],
+)
+def test_what_is_no_file_is_refused_with_the_command_that_takes_it(said, tmp_path, source, words):
+    for name in ("folder", "ogbn_arxiv"):
+        (tmp_path / name).mkdir()
+    code, out, err = said("data", "import", source, "--name", "mine")
+    assert (code, out, err.count("\n")) == (2, "", 1) and words in err
