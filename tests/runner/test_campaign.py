@@ -1,7 +1,9 @@
 import itertools
 import json
+import math
 import os
 import signal
+import statistics
 import threading
 import time
 
@@ -89,9 +91,23 @@ def test_different_work_has_no_ratio_but_per_edge_and_batch(launch):
     row = by_system(outcome)["other"]
     assert row["work_class"] == "different"
     assert "ratio" not in row and "verdict" not in row
-    for name, right in (("speedup_per_edge", 1.4), ("speedup_per_batch", 1.0)):
-        found = metric(outcome, "other", "epoch", name)["value"]
-        assert found == pytest.approx(right, rel=0.2)
+    per_edge, per_batch = (
+        metric(outcome, "other", "epoch", f"speedup_per_{what}")["value"]
+        for what in ("edge", "batch")
+    )
+    timed = [s for s in samples(outcome) if not s["warmup"] and not s.get("void")]
+    own, reference = ([s for s in timed if s["system"] == name] for name in ("other", "fake"))
+    edges, batches = (
+        sum(s[key] for s in own) / sum(s[key] for s in reference)
+        for key in ("sampled_edges", "batches")
+    )
+    assert edges > 1 and per_edge / per_batch == pytest.approx(edges / batches, rel=1e-9)
+    logs = {}
+    for one in own:
+        (other,) = [s for s in reference if (s["life"], s["round"]) == (one["life"], one["round"])]
+        logs.setdefault(one["life"], []).append(math.log(other["wall_s"] / one["wall_s"]))
+    mean = statistics.mean(map(statistics.median, logs.values()))
+    assert per_batch == pytest.approx(math.exp(mean) * batches, rel=1e-6)
 
 
 @pytest.mark.parametrize(
