@@ -109,10 +109,28 @@ def sweep(folder: Path) -> None:
 
 def ensure_folder(path: Path) -> None:
     """Make a folder and prove that it can be written to. Raises ``UsageError``."""
-    try:
+    with _writing_to(path):
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
+
+
+def check_folder(path: Path) -> None:
+    """Prove that ``ensure_folder`` would succeed, and leave nothing. Raises ``UsageError``."""
+    with _writing_to(path):
+        if path.exists():
+            ensure_folder(path)
+            return
+        above = next(p for p in path.absolute().parents if p.exists())
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=above):
+            pass
+
+
+@contextmanager
+def _writing_to(path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into the ``UsageError`` of a folder for results."""
+    try:
+        yield
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise UsageError(

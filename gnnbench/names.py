@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from gnnbench.errors import UsageError
@@ -67,3 +68,33 @@ def check(
         raise UsageError(f"{kind} '{name}' is called '{renamed[name]}' now")
     if name not in known:
         raise UsageError(f"unknown {kind} '{name}'; {suggestion(name, known)}")
+
+
+def typed_path(text: str) -> Path:
+    """A path that a user typed, with ``~`` expanded; it need not exist.
+
+    Raises ``UsageError`` for one that cannot be looked up: a name too long, no permission.
+    """
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:  # there is no such user
+        path = Path(text)
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise UsageError(
+            f"'{text[:LONGEST]}' cannot be opened ({why.lower()}); give another path"
+        ) from None
+    return path
+
+
+def known_spelling(name: str, known: Collection[str]) -> str:
+    """The one known name that equals ``name`` in any case, else ``name`` as it is.
+
+    A name that is known as it is typed means itself.
+    """
+    if not isinstance(name, str) or name in known:
+        return name
+    same = [one for one in known if one.casefold() == name.strip().casefold()]
+    return same[0] if len(same) == 1 else name

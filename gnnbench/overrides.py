@@ -148,6 +148,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
     if key == "reference":
         return {"reference": value}
     system, dot, path = key.partition(".")
+    system = names.known_spelling(system, systems)
     if dot and system not in systems and system in registry.known(registry.SYSTEM):
         raise UsageError(f"system '{system}' is not selected; add it, or leave '{key}' out")
     if not (dot and system in systems):
@@ -163,7 +164,7 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         for p in known(system, {**given, **stages})
     }
     if path not in paths:
-        hint = _owners(path, system, given, known) or names.suggestion(path, paths)
+        hint = _meant(path, system, given, known)
         raise UsageError(f"system '{system}' has no setting '{path}'; {hint}")
     if isinstance(value, list) or f"{system}.{path}" in varied:
         values = value if isinstance(value, list) else [value]
@@ -207,6 +208,54 @@ def _owners(path: str, system: str, given: Raw, known: Known) -> str:
             add = " ".join(f"-o {system}.{stage}={name}" for stage, name in found[0].items())
             return f"{changed[-1]}={last} has it: add {add}"
     return ""
+
+
+def _meant(path: str, system: str, given: Raw, known: Known) -> str:
+    """Which setting of a system may be meant by a path that is none, and what it takes, in words.
+
+    The stage is compared first, then the setting's own name with those of that stage, also those
+    that it has with another choice: ``features.rati`` means ``features.ratio`` of a cache.
+    """
+    paths = list(known(system, given))
+    kind, dot, rest = path.partition(".")
+    kinds = [p for p in paths if "." not in p]
+    near = kind if kind in kinds else names.nearest(kind, kinds)
+    if not dot or not near:
+        return names.suggestion(path, paths)
+    path = f"{near}.{rest}"
+    if path in paths:
+        return f"did you mean '{path}'?"
+    if owners := _owners(path, system, given, known):
+        return f"did you mean '{path}'? {owners}" if near != kind else owners
+    added = _with_another_stage(near, system, given, known)
+    by_name: dict[str, str] = {}
+    parent = path.rpartition(".")[0]
+    inside = [p for p in [*paths, *added] if p.startswith(f"{near}.")]
+    for one in sorted(inside, key=lambda p: p.rpartition(".")[0] != parent):
+        by_name.setdefault(one.rpartition(".")[2], one)
+    if not (found := names.nearest(path.rpartition(".")[2], by_name)):
+        return f"known are {', '.join(sorted(p for p in inside if p not in added) or [near])}"
+    meant = by_name[found]
+    add = f" {added[meant]} has it: add -o {system}.{added[meant]}" if meant in added else ""
+    return f"did you mean '{meant}'?{add}"
+
+
+def _with_another_stage(kind: str, system: str, given: Raw, known: Known) -> dict[str, str]:
+    """Paths that a system lacks and has with one other stage, each with ``STAGE=NAME``.
+
+    The innermost stages come first: they change least.
+    """
+    paths = list(known(system, given))
+    found: dict[str, str] = {}
+    for stage in sorted(paths, key=lambda p: -p.count(".")):
+        if stage != kind and not stage.startswith(f"{kind}."):
+            continue
+        for choice in registry.OURS.get(kind, {}):
+            with suppress(UsageError):
+                for path in known(system, {**given, stage: choice}):
+                    if path not in paths:
+                        found.setdefault(path, f"{stage}={choice}")
+    return found
 
 
 def _unknown(key: str, systems: list[str], known: Known) -> str:

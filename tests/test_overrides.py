@@ -78,3 +78,34 @@ def test_what_is_no_fanout_is_told_by_what_one_is(text):
 )  # fmt: skip
 def test_fanouts_as_people_write_them(text, values):
     assert overrides._axis_values("fanouts", int(text) if text.isdigit() else text) == values
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (
+            "fastgl.features.rati=0.1",
+            r"did you mean 'features\.ratio'\? features=cache has it:"
+            r" add -o fastgl\.features=cache$",
+        ),
+        (
+            "fastgl.features.table.rati=0.1",
+            r"'features\.table\.ratio'\? features\.table=cache has it:"
+            r" add -o fastgl\.features\.table=cache$",
+        ),
+        ("fastgl.features.tabel=cache", r"did you mean 'features\.table'\?$"),
+        ("fastgl.featurs.table=cache", r"did you mean 'features\.table'\?$"),
+        (
+            "fastgl.featurs.ratio=0.1",
+            r"'features\.ratio'\? features=cache or sharded has it: add -o fastgl\.features=cache$",
+        ),
+        ("fastgl.sampler.pik=floyd", r"did you mean 'sampler\.pick'\?$"),
+        ("fastgl.order.windo=2", r"did you mean 'order\.window'\?$"),
+        ("fastgl.features.zzzzz=1", r"known are features\.table$"),
+        ("gnnlab.features.rati=0.1", r"did you mean 'features\.ratio'\?$"),
+    ],
+)
+def test_the_setting_that_is_meant_is_named_where_it_is(option, words):
+    over = Overrides(systems=("fastgl", "gnnlab"), options=(option,))
+    with pytest.raises(UsageError, match=words):
+        as_definition(over, ex.load("breakdown"), known_paths)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from gnnbench import experiment, names
 from gnnbench.claims.across import ACROSS, COMMAND
@@ -73,8 +72,9 @@ def figures() -> dict[str, Figure]:
 def is_one(name: str) -> bool:
     """Whether a name is to be a figure's: it begins with a paper's, and is no file."""
     paper, slash, rest = name.partition("/")
-    own = not name.endswith(".toml") and not Path(name).is_file()
-    return bool(slash and rest) and paper.lower() in PAPERS and own
+    if not (slash and rest) or paper.lower() not in PAPERS or name.endswith(".toml"):
+        return False
+    return not names.typed_path(name).is_file()
 
 
 def find(name: str) -> Figure:

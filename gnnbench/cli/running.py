@@ -38,7 +38,7 @@ def run(
         typer.Argument(
             autocompletion=completing.experiments,
             help="Shipped name, a paper's table or figure (fastgl/table8; 'gnnbench list figures'),"
-            " or a TOML definition: mine.toml, or mine beside it."
+            " or a TOML definition: mine.toml, or mine beside it.",
         ),
     ],
     systems: Annotated[
@@ -114,6 +114,7 @@ def run(
     5 regression or claim failed, 6 backend or data missing, 130 stopped by Ctrl-C.
     """
     from gnnbench.claims.figures import is_one, run_of
+    from gnnbench.files import check_folder
     from gnnbench.overrides import Overrides
     from gnnbench.runner.launch import make_request
 
@@ -133,6 +134,7 @@ def run(
         raise UsageError("--force belongs to --resume; give both or neither")
     request = make_request(experiment, over, out, resume, force, only_failed, keep_going)
     if dry_run:
+        check_folder(out)
         _show_dry_run(request, json)
         return
     from gnnbench.plots import draw

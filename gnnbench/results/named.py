@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from gnnbench import names
 from gnnbench.errors import UsageError
 from gnnbench.results import reader
 
@@ -24,7 +25,7 @@ def find(name: str, out: Path) -> Path:
     of a run's path below ``out``, an experiment (its newest run) or ``latest``; the last two may go
     back: ``breakdown~1`` is the run before the newest. Raises ``UsageError`` for anything else.
     """
-    path = Path(name).expanduser()
+    path = names.typed_path(name)
     if path.is_file():
         path = path.parent
     if (path / "cells.csv").exists():

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gnnbench import names
 from gnnbench.cell import PHASES, flat
 from gnnbench.errors import UsageError
 from gnnbench.results import record, upgrade
@@ -53,8 +54,9 @@ class Run:
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
-    """Run folders below ``out``, the oldest first."""
+    """Run folders below ``out``, the oldest first. Raises ``UsageError`` for no legal path."""
     pattern = f"{experiment or '*'}/run-*"
+    out = names.typed_path(str(out))
     return sorted((p for p in out.glob(pattern) if p.is_dir()), key=lambda p: (p.name, str(p)))
 
 

@@ -408,3 +408,16 @@ def test_the_runner_of_fakes_imports_no_torch(tmp_path):
         env={**os.environ, **fake_environment()}, check=True,
     )  # fmt: skip
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("out", ["file", "file/below", "/proc/none", "x" * 300, "new/folder"])
+def test_a_dry_run_refuses_a_folder_that_a_run_cannot_write_to(inside, tmp_path, out):
+    (tmp_path / "file").touch()
+    words = [*RUN, "--systems", "fake", "--out", out]
+    code, _, err = inside(*words, "--dry-run")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file"]
+    if out == "new/folder":
+        assert code == 0
+        return
+    assert code == 2 and f"cannot write to '{out}'" in err
+    assert inside(*words) == (2, "", err)
