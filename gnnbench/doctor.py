@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from gnnbench.cgroups import cpu_limit
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.measure import machine
 from gnnbench.missing import Missing
@@ -63,11 +64,17 @@ def _installed() -> Entry:
 
 def _threads() -> Entry:
     cores = machine.usable_cores()
-    return _entry("threads", True, f"{cores} usable cores of {machine.cpu_model()}")
+    quota = cpu_limit()
+    limited = "" if quota is None else f" (a CPU quota of {quota:g} cores)"
+    return _entry(
+        "threads",
+        True,
+        f"{cores} usable {'core' if cores == 1 else 'cores'} of {machine.cpu_model()}{limited}",
+    )
 
 
 def _memory() -> Entry:
-    free = machine.load()["available_bytes"] / 2**30
+    free = machine.free_memory_bytes() / 2**30
     return _entry(
         "memory",
         free >= 2,

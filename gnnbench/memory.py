@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from gnnbench.cgroups import memory_limit
 
 
 def memory_limit_bytes() -> int:
-    """Memory this process may use: the machine's, or its control group's limit if smaller."""
+    """Memory this process may use: the machine's, or its control groups' limit if smaller."""
     import psutil
 
-    total = int(psutil.virtual_memory().total)
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return total
-    return min(total, int(limit)) if limit.isdigit() else total
+    total, limit = int(psutil.virtual_memory().total), memory_limit()
+    return total if limit is None else min(total, limit)
 
 
 def free_memory_bytes() -> int:

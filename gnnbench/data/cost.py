@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gnnbench.cgroups import usable_cores
 from gnnbench.data.generators import rmat
 from gnnbench.data.generators.making import gpu_bytes, making_device
 from gnnbench.data.generators.seeded import DEFAULT_WIDTH
@@ -152,7 +153,7 @@ def cost(ref: DatasetRef, source: Path | None, begun: bool = False) -> Cost | No
     found = shape(ref, source)
     if found is None:
         return None
-    cores = len(os.sched_getaffinity(0))
+    cores = usable_cores()
     n, m, stored = found.nodes, found.edges, found.stored_bytes()
     writing_s = stored / DISK_BYTES_PER_SECOND
     if ref.weights:  # all else is the base's

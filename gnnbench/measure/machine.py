@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gnnbench import registry
+from gnnbench.cgroups import usable_cores as usable_cores
 from gnnbench.errors import UsageError
 from gnnbench.memory import free_memory_bytes as free_memory_bytes
 from gnnbench.memory import memory_limit_bytes as memory_limit_bytes
@@ -22,11 +23,6 @@ PACKAGES = (
     "torch", "dgl", "torch-geometric", "torch-sparse", "pyg-lib", "ogb", "numpy",
     "scipy",
 )  # fmt: skip
-
-
-def usable_cores() -> int:
-    """Cores this process may run on."""
-    return len(os.sched_getaffinity(0))
 
 
 def resolve_threads(threads: int) -> int:

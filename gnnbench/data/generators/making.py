@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from gnnbench.cgroups import usable_cores
 from gnnbench.errors import MissingError, UsageError
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def all_cores() -> Iterator[None]:
     import torch
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    torch.set_num_threads(usable_cores())
     try:
         yield
     finally:

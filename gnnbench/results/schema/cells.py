@@ -24,8 +24,8 @@ STATUSES = {
 WORK_CLASSES = {
     "identical": "the same sampled edges as the reference (equal digests)",
     "equivalent": "same frontier and inclusion law, drawn by other random numbers; edges and nodes "
-    "per seed within 1 %, of few within what chance leads them apart, 10 % at most. Or equal draws, "
-    "and another number of batches an update",
+    "per seed within 1 %, of few within what chance leads them apart, 10 % at most. Or equal "
+    "draws, and another number of batches an update",
     "different": "other work; no plain ratio is given, only per edge and per batch",
 }
 
