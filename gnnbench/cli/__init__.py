@@ -119,6 +119,8 @@ def main() -> NoReturn:
 
     guard_streams()
     signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup sets it
+        signal.signal(signal.SIGHUP, _terminate)
     debug = os.environ.get("GNNBENCH_DEBUG") == "1"
     try:
         code = app(standalone_mode=False, prog_name="gnnbench") or EXIT_OK
