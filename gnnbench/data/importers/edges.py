@@ -8,6 +8,7 @@ ids and the graph keeps the ids as ``node_ids``.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -41,6 +42,7 @@ _TARGETS = {"target", "dst", "destination", "to", "tonodeid", "to_node_id", "v",
             "id_2"}  # fmt: skip
 _WEIGHTS = {"weight", "w", "edge_weight", "value"}
 _ID = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
+_BLANKS = re.compile(r"[ \t]+")
 _SPARE_BYTES = 1 << 28  # of the disk, which an edge list leaves free
 
 
@@ -202,28 +204,41 @@ def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
     # pandas rounds a large id with a decimal point or an exponent, and casts inf: such blocks are
     # read as text.
     exact = not any(sign in block for sign in (b".", b"e", b"E", b"n", b"N"))
-    texts = _texts(block) if form.header or b'"' in block else []
-    if len(_fields(next(iter(texts), ""), form.separator)) > form.columns:
-        raise ValueError("another number of columns")  # pandas would take the first for an index
+    if len(_fields(next(_texts(block), ""), form.separator)) > form.columns:
+        raise ValueError("another number of columns")  # pandas would make an index of the first
     try:
         frame = pd.read_csv(
             BytesIO(block),
             sep=form.separator,
             header=None,
+            names=range(form.columns),
             comment=COMMENT_LINE,
             skipinitialspace=True,
+            keep_default_na=False,
+            na_values=[""],
+            encoding_errors="replace",  # in columns that are left out; in an id it is an error
             dtype=dict.fromkeys(columns, "int64" if exact else "str"),
         )
     except pd.errors.EmptyDataError:
         return np.empty((0, 2), np.int64)
-    if frame.shape[1] != form.columns:
-        raise ValueError("another number of columns")
+    if b'"' in block and len(frame) != sum(1 for _ in _texts(block)):
+        raise ValueError("a quote that is not closed in its line")  # lines became one edge
     if not form.header and frame.isna().to_numpy().any():
         raise ValueError("a missing value")
     if exact:
         return frame[columns].to_numpy()
-    texts = frame[columns].to_numpy(object)
-    return np.array([[int(one) for one in row] for row in texts], np.int64).reshape(-1, 2)
+    ids = frame[columns].to_numpy(object).reshape(-1)
+    if not all(isinstance(one, str) and _is_id(one) for one in ids):
+        raise ValueError("an id that is no integer")
+    return np.array([int(one) for one in ids], np.int64).reshape(-1, 2)
+
+
+def _texts(block: bytes) -> Iterator[str]:
+    """The lines of a block that hold an edge."""
+    for line in re.finditer(rb"[^\n]+", block):
+        text = line[0].decode("utf-8", "replace").strip()
+        if text not in ("", COMMENT_LINE):
+            yield text
 
 
 def _while_disk_lasts(
@@ -263,6 +278,8 @@ def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
                 why = f"has an edge with node {bad}"
             elif not form.header and "" in fields:
                 why = "has an empty column"
+            elif text.count('"') % 2:
+                why = "has a quote that is not closed"
             else:
                 continue
             return f"line {number} of {path} ('{text[:60]}') {why}"
@@ -270,8 +287,15 @@ def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
 
 
 def _fields(line: str, separator: str) -> list[str]:
-    parts = line.split() if separator == r"\s+" else line.split(separator)
-    return [part.strip().strip("\"'") for part in parts]
+    """The columns of a line as pandas has them: only a double quote is one."""
+    line, by = line.strip(), "," if separator == "," else ";"
+    if separator == r"\s+":
+        line, by = _BLANKS.sub(" ", line), " "
+    try:
+        parts = next(csv.reader([line], delimiter=by, skipinitialspace=True), [])
+    except csv.Error:  # a column of more than 131,072 characters
+        parts = line.split(by)
+    return [part.strip() for part in parts]
 
 
 def _is_id(text: str) -> bool:

@@ -9,11 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.importers.room import check_memory
 from gnnbench.data.importers.textfile import rows
 from gnnbench.errors import DataError
 
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_SEPARATORS = re.compile(r"[\s,;]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
+_SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
+_WORDS = ("train", "val", "valid", "test", "none")
+_VALUES_PER_CHECK = 1 << 20
+_SPARE_BYTES = 1 << 28
 
 
 def node_text(path: Path, role: str) -> np.ndarray:
@@ -25,39 +29,79 @@ def node_text(path: Path, role: str) -> np.ndarray:
     with reading(path):
         if role == "features":
             return _features(path)
-        values = [_only(path, number, text, role) for number, text in rows(path)]
+        values = [_only(path, number, fields, role) for number, fields in _rows(path)]
     if not values:
         raise DataError(f"{path} has no {role}; give a line a node")
-    return np.array(values) if role == "split" else _labels(path, values)
+    return np.array(values) if role == "split" else _labels(values)
 
 
-def _only(path: Path, number: int, text: str, role: str) -> str:
-    fields = [field.strip("\"'") for field in _SEPARATORS.split(text) if field]
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and columns of the rows of a text.
+
+    Raises ``HostMemoryError`` before the values read so far fill the memory.
+    """
+    values, last = 0, 0
+    for number, text in rows(path):
+        fields = _split(path, number, text)
+        values += len(fields)
+        if values - last >= _VALUES_PER_CHECK:
+            check_memory(8 * values + _SPARE_BYTES, str(path))  # a copy of them, and some more
+            last = values
+        yield number, fields
+
+
+def _split(path: Path, number: int, text: str) -> list[str]:
+    """The columns of a row. Raises ``DataError`` for an empty one, or for two separators."""
+    fields = _SEPARATOR.split(text)
+    if "," in text and ";" in text:
+        raise DataError(
+            f"line {number} of {path} ('{text[:60]}') has commas and semicolons; separate columns"
+            " by one of them, and write decimals with a point"
+        )
+    if "" in fields:
+        raise DataError(
+            f"line {number} of {path} ('{text[:60]}') has nothing in column"
+            f" {fields.index('') + 1}; write its value"
+        )
+    return fields
+
+
+def _only(path: Path, number: int, fields: list[str], role: str) -> str:
     if len(fields) != 1:
         raise DataError(
             f"line {number} of {path} has {len(fields)} columns; {role} in a text are one word or"
             " number a line, a line a node"
         )
-    return fields[0]
+    value = fields[0].strip("\"'")
+    if role == "split" and value.lower() not in _WORDS:
+        raise DataError(
+            f"line {number} of {path} has '{value[:40]}'; write train, val, test or none"
+        )
+    if role == "labels" and not _is_number(value):
+        raise DataError(
+            f"line {number} of {path} has '{value[:40]}'; labels are class numbers from 0 on, -1"
+            " for none"
+        )
+    return value
 
 
-def _labels(path: Path, values: list[str]) -> np.ndarray:
+def _is_number(text: str) -> bool:
+    """Whether a text is a decimal number; Python alone would also read 1_000 and other digits."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and "_" not in text
+
+
+def _labels(values: list[str]) -> np.ndarray:
     if all(_INTEGER.fullmatch(value) for value in values):
         numbers = [int(value) for value in values]
         for kind in (np.int64, np.uint64):
             info = np.iinfo(kind)
             if info.min <= min(numbers) and max(numbers) <= info.max:
                 return np.array(numbers, kind)
-    found = np.empty(len(values))
-    for nth, value in enumerate(values):
-        try:
-            found[nth] = float(value)
-        except ValueError:
-            raise DataError(
-                f"label {nth + 1} of {path} is '{value[:40]}'; labels are class numbers from 0 on,"
-                " -1 for none"
-            ) from None
-    return found
+    return np.array([float(value) for value in values])
 
 
 def _features(path: Path) -> np.ndarray:
@@ -65,16 +109,15 @@ def _features(path: Path) -> np.ndarray:
 
     def texts() -> Iterator[str]:
         nonlocal width
-        for number, text in rows(path):
-            fields = _SEPARATORS.sub(" ", text).strip()
-            count = fields.count(" ") + 1
+        for number, fields in _rows(path):
+            count = len(fields)
             if width and count != width:
                 raise DataError(
                     f"line {number} of {path} has {count} columns where the lines above have"
                     f" {width}; features are one row of as many numbers a node"
                 )
             width = count
-            yield fields
+            yield " ".join(fields)
 
     try:
         found = np.loadtxt(texts(), dtype=np.float64, comments=None, ndmin=2)
@@ -88,9 +131,7 @@ def _features(path: Path) -> np.ndarray:
 def _no_number(path: Path) -> str:
     """Where the first field is that is no number."""
     for number, text in rows(path):
-        for nth, field in enumerate(_SEPARATORS.sub(" ", text).split(), 1):
-            try:
-                float(field)
-            except ValueError:
+        for nth, field in enumerate(_split(path, number, text), 1):
+            if not _is_number(field):
                 return f"line {number} of {path} has '{field[:40]}' in column {nth}"
     return f"{path} has a field that is no number"

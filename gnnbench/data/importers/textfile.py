@@ -17,7 +17,7 @@ from gnnbench.errors import DataError
 LINE_BYTES = 1 << 20  # of a line without its comment
 _BLOCK_BYTES = 1 << 24
 _BOM = b"\xef\xbb\xbf"
-_OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16 or UTF-32", b"\xfe\xff": "UTF-16"}
 COMMENT_LINE = "#"  # what is left of a line of a comment alone
 _COMMENT = re.compile(rb"(?m)(^)?[ \t]*[#%][^\n]*")
 _ONLY_BLANKS = re.compile(rb"(?m)^[ \t]+$")

@@ -338,7 +338,7 @@ def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
     with pytest.raises(UsageError, match=r"no file .*gone.npy with split"):
         graph_of(edges, split=tmp_path / "gone.npy")
     (tmp_path / "split.txt").write_text("train\ndev\n")
-    with pytest.raises(DataError, match=r"entry 2 of .*split.txt is 'dev'"):
+    with pytest.raises(DataError, match=r"line 2 of .*split.txt has 'dev'"):
         graph_of(edges, split=tmp_path / "split.txt")
     (tmp_path / "f.csv").write_text("a,b\n1,2\n")
     with pytest.raises(

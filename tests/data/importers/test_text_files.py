@@ -59,6 +59,9 @@ UNDERSTOOD = {
     "a header below comments": "# a\n\n% b\nsource target # c\n0 1\n1 2\n",
     "a header and comments": "source,target\n# a\n0,1\n1,2 % b\n",
     "empty columns below a header": "source,target,year\n0,1,\n1,2,7\n",
+    "quoted columns": 'source,target,n\n0,1,"a, b"\n1,2,"c"\n',
+    "short rows below a header": "target,year,source\n1,2,0\n2,,1\n",
+    "weights NA": "0 1 NA\n1 2 NA\n",
     "weights with exponents": "0 1 1e3\n1 2 2.5\n",
 }
 
@@ -90,8 +93,19 @@ REFUSED = [
     ("0 1\n1 inf\n", r"line 2 .* has 'inf' where"),
     ("0 1\n9223372036854775808 2\n", r"line 2 .* has an edge with node 9223372036854775808"),
     ("# a\n% b\n0 1\n\n1 x\n", r"line 5 .* has 'x' where"),
-    ("0 1".encode("utf-16"), r"is UTF-16; save it as UTF-8"),
+    ("0 1".encode("utf-16"), r"is UTF-16 or UTF-32; save it as UTF-8"),
     (b"0 1\n1 \x00 2\n", r"line 2 "),
+    ("0 1 0.5\n1_0 2 0.5\n", r"line 2 .* has '1_0' where"),
+    ("0 1 0.5\n\u0661 2 0.5\n", r"line 2 .* where the id of a node is expected"),
+    (f"0 1 1\n{BIG}.0 2 1\n", rf"line 2 .* has '{BIG}.0' where"),
+    ('source,target,n\n0,1,"a\n1,2,b\n2,3,c"\n', r"line 2 .* has a quote that is not closed"),
+    ('0,1\n"1,2\n2,3\n', r"line 2 .* has 1 of 2 columns"),
+    ("'0','1'\n'1','2'\n", r"neither an edge|two ids are expected"),
+    ("0\u00a01\n1\u00a02\n", r"has '0.1' where two ids|neither an edge"),
+    ("0 1\n1\x0b2\n", r"line 2 .* has 1 of 2 columns"),
+    ("0 1\n" + "9" * 5000 + " 2\n", r"line 2 .* where the id of a node is expected"),
+    ("0->1\n1->2\n", r"where two ids are expected"),
+    ("0 1\n// x\n", r"line 2 .* has '//' where"),
 ]
 
 
@@ -175,7 +189,17 @@ def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("role", "text", "says"),
     [
-        ("labels", "0\nx\n", "label 2 of .* is 'x'"),
+        ("labels", "0\nx\n", "line 2 of .* has 'x'"),
+        ("labels", "0\n1_0\n", "line 2 of .* has '1_0'"),
+        ("labels", "0\n\u0661\n", "line 2 of .* has '\u0661'"),
+        ("labels", "0\n1,\n", "line 2 of .* has nothing in column 2"),
+        ("split", "train\nvalidate\n", "line 2 of .* has 'validate'"),
+        ("split", "train\n" + "x" * 100_000 + "\n", "line 2 of .* has 'x{40}'; write"),
+        ("features", "1,2\n3,,4\n", "line 2 of .* has nothing in column 2"),
+        ("features", "1,2\n,4\n", "line 2 of .* has nothing in column 1"),
+        ("features", "1;2\n0,5;1\n", "line 2 of .* has commas and semicolons"),
+        ("features", "1 2\n1_0 2\n", "line 2 of .* has '1_0' in column 1"),
+        ("features", "1 2\n0x1 2\n", "line 2 of .* has '0x1' in column 1"),
         ("labels", "0 1\n", "line 1 of .* has 2 columns"),
         ("labels", "# none\n", "has no labels"),
         ("features", "1 2\n3\n", "line 2 of .* has 1 columns where the lines above have 2"),
