@@ -45,8 +45,9 @@ def imported_dir(root: str | Path | None = None) -> Path:
 def raw_folders(root: str | Path | None = None) -> list[Path]:
     """Folders searched for raw sources, first match wins.
 
-    ``$GNNBENCH_REAL_DATA``, ``../shared/data``, ``raw`` below the data root. Raises ``UsageError``
-    where the first is named and is no folder.
+    ``$GNNBENCH_REAL_DATA``, then ``raw`` below the data root. No folder near the working folder is
+    searched: others may be able to write there. Raises ``UsageError`` where the variable names no
+    folder.
     """
     named = os.environ.get("GNNBENCH_REAL_DATA")
     first = [Path(named).expanduser()] if named else []
@@ -54,7 +55,7 @@ def raw_folders(root: str | Path | None = None) -> list[Path]:
         raise UsageError(
             f"GNNBENCH_REAL_DATA names {named}, and there is no such folder; correct or unset it"
         )
-    return [*first, Path("../shared/data"), data_root(root) / "raw"]
+    return [*first, data_root(root) / "raw"]
 
 
 def find_raw(
