@@ -16,16 +16,21 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: quickstart reproduce-all install test test-gpu test-sanitize check format revision clean
+.DEFAULT_GOAL := quickstart
+.PHONY: help quickstart reproduce-all install test test-gpu test-sanitize check format revision clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | \
+	  while IFS="$$(printf '\t')" read -r target text; do printf '%-14s %s\n' "$$target" "$$text"; done
 
 quickstart: CUDA = $(shell nvidia-smi -L 2>/dev/null | grep -q GPU && echo AUTO || echo OFF)
-quickstart: install
+quickstart: install ## set up, then run the breakdown on a small generated graph
 	$(BIN)/gnnbench run breakdown --profile smoke
 
-reproduce-all: install
+reproduce-all: install ## set up, then check every claim (PROFILE=smoke, laptop, gpu, gpus or paper)
 	$(BIN)/gnnbench reproduce --profile $(PROFILE)
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed ## build the native libraries and install everything into VENV
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v < (3, 14) else \
@@ -49,14 +54,14 @@ $(VENV)/.installed: $(VENV)/.dependencies $(NATIVE)
 	  || echo "no wheel of $$package fits; going on without"; done,true)
 	touch $@
 
-test: install
+test: install ## set up, then run the test suite
 	$(BIN)/python -m pytest
 
 # Random calls of every CPU operator, with a library that checks addresses and undefined behaviour.
 # FUZZ_CALLS is the number for each operator, FUZZ_SEED the first seed.
 FUZZ_CALLS ?= 720
 FUZZ_SEED ?= 0
-test-sanitize: install
+test-sanitize: install ## call the CPU operators at random under the sanitizers
 	PATH="$(abspath $(BIN)):$$PATH" cmake -S native -B build/sanitize -G Ninja \
 	  -DGNNBENCH_CUDA=OFF -DGNNBENCH_SANITIZE=ON -DPython3_EXECUTABLE=$(abspath $(BIN)/python)
 	PATH="$(abspath $(BIN)):$$PATH" cmake --build build/sanitize --target gnnbench_cpu
@@ -66,23 +71,23 @@ test-sanitize: install
 	GNNBENCH_FUZZ_CALLS=$(FUZZ_CALLS) GNNBENCH_FUZZ_SEED=$(FUZZ_SEED) \
 	  $(BIN)/python -m pytest -n0 -s -o timeout=0 -p no:cacheprovider tests/sanitize
 
-test-gpu: install
+test-gpu: install ## run the tests that need a GPU
 	GNNBENCH_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
-check: install
+check: install ## lint, check the format and the types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(filter-out %.txt,$(NATIVE))
 
-format: install
+format: install ## fix lint and format the sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(filter-out %.txt,$(NATIVE))
 
 # For a copy without .git: runs made there name this revision.
-revision: install
+revision: install ## write the revision into a copy without .git
 	$(BIN)/python -c 'from gnnbench.measure.machine import write_revision; print(write_revision())'
 
-clean:
+clean: ## remove the build folder and VENV
 	rm -rf build $(VENV)

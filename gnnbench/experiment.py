@@ -286,7 +286,7 @@ def is_one(name_or_path: str) -> bool:
     """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
     text = str(name_or_path)
     own = text.endswith(".toml") or "/" in text or _is_file(Path(f"{text}.toml"))
-    return own or text in shipped()
+    return own or names.known_spelling(text, shipped()) in shipped()
 
 
 def load(name_or_path: str) -> Experiment:
@@ -311,8 +311,9 @@ def _find(name_or_path: str, beside: Path) -> Path:
     known = shipped()
     if name_or_path not in known and _is_file(own := beside / f"{name_or_path}.toml"):
         return own
-    names.check("experiment", name_or_path, known)
-    return known[name_or_path]
+    name = names.known_spelling(name_or_path, known)
+    names.check("experiment", name, known)
+    return known[name]
 
 
 def _is_file(path: Path) -> bool:

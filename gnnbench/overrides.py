@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -15,6 +15,7 @@ from gnnbench.axes import AXES
 from gnnbench.errors import UsageError
 from gnnbench.experiment import Experiment, Measure
 from gnnbench.layers import Raw, merge
+from gnnbench.models.kinds import MODELS
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ class Overrides:
 
 
 Known = Callable[[str, Raw], Collection[str]]
+
+
+def spelled(over: Overrides, experiment: Experiment, systems: Collection[str]) -> Overrides:
+    """The same with the names of profile, systems and models as they are known, which users may
+    type in any case."""
+    return replace(
+        over,
+        profile=names.known_spelling(over.profile, experiment.profiles),
+        systems=tuple(names.known_spelling(name, systems) for name in over.systems),
+        models=tuple(names.known_spelling(name, MODELS) for name in over.models),
+    )
 
 
 def as_definition(over: Overrides, experiment: Experiment, known: Known) -> Raw:
@@ -142,11 +154,14 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         values = _axis_values(key, value)
         if key == "threads":
             _check_threads(values)
+        if key in ("system", "model"):
+            listed = registry.known(registry.SYSTEM) if key == "system" else list(MODELS)
+            values = [names.known_spelling(value, listed) for value in values]
         return {"axes": {key: values}}
     if key in Measure.model_fields:
         return {"measure": {key: value}}
     if key == "reference":
-        return {"reference": value}
+        return {"reference": _spelled_label(value)}
     system, dot, path = key.partition(".")
     system = names.known_spelling(system, systems)
     if dot and system not in systems and system in registry.known(registry.SYSTEM):
@@ -170,6 +185,14 @@ def _option(text: str, raw: Raw, systems: list[str], known: Known, varied: Raw) 
         values = value if isinstance(value, list) else [value]
         return {"axes": {f"{system}.{path}": values}}
     return {"systems": {system: {path: value}}}
+
+
+def _spelled_label(label: Any) -> Any:
+    """A label whose system is spelled as it is registered."""
+    if not isinstance(label, str) or not label.strip():
+        return label
+    system, *settings = label.split()
+    return " ".join([names.known_spelling(system, registry.known(registry.SYSTEM)), *settings])
 
 
 def _check_threads(values: list[Any]) -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from gnnbench import experiment as ex
-from gnnbench import overrides
+from gnnbench import names, overrides
 from gnnbench.errors import UsageError
-from gnnbench.overrides import Overrides, as_definition
+from gnnbench.overrides import Overrides, as_definition, spelled
 from gnnbench.runner.environment import known_paths
 
 MATCH = "baseline.features=match"
@@ -109,3 +109,25 @@ def test_the_setting_that_is_meant_is_named_where_it_is(option, words):
     over = Overrides(systems=("fastgl", "gnnlab"), options=(option,))
     with pytest.raises(UsageError, match=words):
         as_definition(over, ex.load("breakdown"), known_paths)
+
+
+def test_names_are_taken_in_any_case():
+    base = ex.load("Breakdown")
+    assert base.name == "breakdown" and ex.is_one("SAMPLING")
+    typed = Overrides(profile="SMOKE", systems=("FastGL", "GNNLab"), models=("Gcn",))
+    over = spelled(typed, base, ["fastgl", "gnnlab"])
+    assert over == Overrides(profile="smoke", systems=("fastgl", "gnnlab"), models=("gcn",))
+    options = ("FASTGL.features=host", "reference=GNNLab sampler.pick=floyd", "model=[GCN,Gat]")
+    found = as_definition(Overrides(systems=over.systems, options=options), base, known_paths)
+    assert found["systems"] == {"fastgl": {"features": "host"}}
+    assert found["reference"] == "gnnlab sampler.pick=floyd"
+    assert found["axes"]["model"] == ["gcn", "gat"]
+    assert as_definition(Overrides(options=("system=DGL",)), base, known_paths)["axes"] == {
+        "system": ["dgl"]
+    }
+
+
+def test_a_name_that_is_known_as_typed_means_itself():
+    assert names.known_spelling("B", ["b", "B"]) == "B"
+    assert names.known_spelling("bB", ["Bb", "BB"]) == "bB"  # two are alike: neither is chosen
+    assert names.known_spelling("x", []) == "x"

@@ -206,6 +206,8 @@ def _show_dry_run(request: Any, json: bool) -> None:
             "reason": r["reason"],
         })  # fmt: skip
     say(named.title())
+    for note in found["notes"]:
+        say(note)
     print()
     for where, rows in groups.items():
         print_table(where, rows, ("reason",))
@@ -215,8 +217,6 @@ def _show_dry_run(request: Any, json: bool) -> None:
     for one in found["preparations"]:
         told = [one[f"estimated_{key}"] for key in ("time_s", "bytes", "disk_bytes")]
         say(f"{one['dataset']} is prepared first: {taking(*told)}")
-    for note in found["notes"]:
-        say(note)
 
 
 def _estimated(cells: int, found: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, comma, print_json, print_part, room, say
+from gnnbench.cli.common import Json, Quiet, chosen, print_json, print_part, room, say
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
 
@@ -76,7 +76,7 @@ def runs(
 def plot(
     run: RunName = "latest",
     out: Out = Path("results"),
-    figure: Annotated[str, typer.Option(help="Figures, separated by commas.")] = "",
+    figure: Annotated[str | None, typer.Option(help="Figures, separated by commas.")] = None,
     json: Json = False,
 ) -> None:
     """Draw the figures of a run again, from what it left on disk."""
@@ -84,7 +84,7 @@ def plot(
     from gnnbench.results import named
 
     folder = named.find(run, out)
-    figures = draw(folder, comma(figure))
+    figures = draw(folder, chosen("--figure", figure))
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
     elif not figures:
@@ -126,7 +126,7 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
     from gnnbench.results.units import plural
 
     say(table.heading(run.cells))
-    for line in shown.busy(run):
+    for line in shown.above(run):
         say(line)
     for found in shown.tables(run, different, room()):
         print()

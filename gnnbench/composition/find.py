@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from gnnbench.missing import Missing
 from gnnbench.option import Option
 from gnnbench.stages.features.spec import StoreSpec
 from gnnbench.stages.find import stage
+from gnnbench.stages.spec import Spec
 
 if TYPE_CHECKING:
     from gnnbench.data.graph import Graph
@@ -117,17 +118,30 @@ class Named:
 def _own_names(recipe: Recipe) -> None:
     """Raise ``UsageError`` for a stage that carries the name of another, registered stage.
 
-    Cells keep stages by name, so such a stage would never run.
+    Cells keep stages by name, so such a stage would never run. This holds for a stage that is a
+    field of another one, too.
     """
     for spec in (*(getattr(recipe, kind) for kind in NEEDED), *recipe.on_cpu):
-        if spec is None or spec.name not in registry.OURS[spec.kind]:
-            continue
-        # A derived class is another stage, too: it has the name by inheritance.
-        if type(spec) is not stage(spec.kind, spec.name):
-            raise UsageError(
-                f"recipe '{recipe.name}': {spec.kind} '{spec.name}' is a name of gnnbench's own;"
-                f" give the class {type(spec).__name__} another 'name'"
-            )
+        for one in [] if spec is None else _with_inner(spec):
+            if one.name not in registry.known(one.kind):
+                continue
+            # A derived class is another stage, too: it has the name by inheritance.
+            if type(one) is not stage(one.kind, one.name):
+                ours = one.name in registry.OURS[one.kind]
+                owner = "gnnbench's own" if ours else "another, registered stage"
+                raise UsageError(
+                    f"recipe '{recipe.name}': {one.kind} '{one.name}' is a name of {owner};"
+                    f" give the class {type(one).__name__} another 'name'"
+                )
+
+
+def _with_inner(spec: Spec) -> Iterator[Spec]:
+    """A stage and the stages that are fields of it, at any depth."""
+    yield spec
+    for name in spec.options():
+        inner = getattr(spec, name)
+        if isinstance(inner, Spec):
+            yield from _with_inner(inner)
 
 
 def find(name: str) -> Named:

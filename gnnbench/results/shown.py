@@ -65,6 +65,13 @@ def set_for_all(run: Run) -> list[str]:
     return [n for n in run.record.get("notes") or [] if " runs with " in n]
 
 
+def above(run: Run) -> list[str]:
+    """What a reader must know before the table: a reference that was not the definition's choice,
+    and other programs that used the cores."""
+    notes = run.record.get("notes") or []
+    return [n for n in notes if "was not selected, so" in n and "is the reference" in n] + busy(run)
+
+
 def busy(run: Run) -> list[str]:
     """Which other programs used the cores while pairs were measured, in one line if any did."""
     found = run.record.get("busy") or {}
@@ -87,7 +94,7 @@ def remarks(run: Run, different: bool) -> list[str]:
 def markdown(run: Run, different: bool = False) -> str:
     """Heading, tables and a list of what they cannot say."""
     lines = [f"{safe.markdown_line(table.heading(run.cells))}:", ""]
-    lines += [line for text in busy(run) for line in (f"{safe.markdown_line(text)}.", "")]
+    lines += [line for text in above(run) for line in (f"{safe.markdown_line(text)}.", "")]
     for part in _documented(run, different):
         lines += [f"{safe.markdown_line(part.title)}:", ""] if part.title else []
         lines += [*part.markdown(), ""]

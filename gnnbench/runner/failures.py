@@ -77,7 +77,7 @@ def from_death(code: int, oom_kills: int, log: Path) -> Failure:
     ``code`` is negative for a signal; ``oom_kills`` counts the kernel's kills for memory while the
     worker lived.
     """
-    shown = f"see logs/{log.name}"
+    shown = see(log)
     tail = _tail(log).lower()
     if (code == -signal.SIGKILL and oom_kills > 0) or (
         code < 0 and any(mark in tail for mark in HOST_MEMORY)
@@ -90,6 +90,11 @@ def from_death(code: int, oom_kills: int, log: Path) -> Failure:
             name = f"signal {-code}"
         return Failure("crash", f"the worker died by {name}; {shown}")
     return Failure("crash", f"the worker ended by itself with code {code}; {shown}")
+
+
+def see(log: Path) -> str:
+    """Where a worker's log is, in words that stay true when the run's folder is moved."""
+    return f"see logs/{log.name} in the run's folder"
 
 
 def last_line(log: Path) -> str:

@@ -12,7 +12,7 @@ from gnnbench.errors import setting
 from gnnbench.experiment import Experiment
 from gnnbench.layers import Raw
 from gnnbench.option import plain_text
-from gnnbench.overrides import Overrides, as_definition
+from gnnbench.overrides import Overrides, as_definition, spelled
 from gnnbench.places import placed
 from gnnbench.plots import FIGURES
 from gnnbench.results.labels import parse_label
@@ -40,6 +40,7 @@ def make_request(
     with elsewhere(over.environments) as others:
         for kind in registry.KINDS:
             registry.known(kind)  # a malformed variable is nobody else's fault
+        over = spelled(over, loaded, [*registry.known(registry.SYSTEM), *others.systems])
         for system in over.systems:
             environment.check_names([system], [], others.systems)
         raw = as_definition(over, loaded, others.known_paths)

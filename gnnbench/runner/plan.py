@@ -223,7 +223,10 @@ def _pair(plan: Plan, group: list[Cell], reference: str) -> None:
     chosen = next((c for c in group if plan.fits(c, reference)), None)
     if chosen is None:
         chosen = next((c for c in group if c.id not in plan.failures), group[0])
-        note = f"'{reference}' was not selected, so '{chosen.system}' is the reference"
+        note = (
+            f"'{reference}' was not selected, so '{chosen.system}', the first that can run, is the"
+            " reference; choose another with -o reference=NAME"
+        )
         if len(group) > 1 and note not in plan.notes:
             plan.notes.append(note)
     for cell in group:

@@ -21,7 +21,7 @@ from gnnbench.cell import Cell
 from gnnbench.measure import contention, machine, signs
 from gnnbench.measure.signs import Stillness
 from gnnbench.runner import isolation
-from gnnbench.runner.failures import Failure, from_death
+from gnnbench.runner.failures import Failure, from_death, see
 from gnnbench.runner.interpreter import HERE, Environments
 from gnnbench.runner.worker import STOPPED
 
@@ -205,12 +205,12 @@ class WorkerProcess:
         except (ValueError, KeyError, AttributeError):
             self.kill()
             raise WorkerFailed(
-                Failure("crash", f"the worker did not answer in its form; see logs/{self.log.name}")
+                Failure("crash", f"the worker did not answer in its form; {see(self.log)}")
             ) from None
         if not fine:
             failure = Failure(**answer)
             if failure.status == "crash":
-                failure = Failure("crash", f"{failure.reason}; see logs/{self.log.name}")
+                failure = Failure("crash", f"{failure.reason}; {see(self.log)}")
             raise WorkerFailed(failure)
         result: dict[str, Any] = answer["result"]
         return result
@@ -276,7 +276,7 @@ class WorkerProcess:
             code = self._process.wait(timeout=CLOSE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill()
-            return Failure("crash", f"the worker closed its pipe; see logs/{self.log.name}")
+            return Failure("crash", f"the worker closed its pipe; {see(self.log)}")
         return from_death(code, machine.oom_kills() - self._oom_kills, self.log)
 
     def close(self) -> None:
@@ -311,7 +311,4 @@ class WorkerProcess:
 
 
 def _stopped(log: Path) -> str:
-    return (
-        f"the worker was stopped by a signal for {signs.SILENCE_S:g} s, and ended; see"
-        f" logs/{log.name}"
-    )
+    return f"the worker was stopped by a signal for {signs.SILENCE_S:g} s, and ended; {see(log)}"

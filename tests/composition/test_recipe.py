@@ -14,7 +14,7 @@ from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Interval
 from gnnbench.stages.aggregate import Csr
-from gnnbench.stages.features.spec import Host, StoreSpec, Uva
+from gnnbench.stages.features.spec import Host, Match, StoreSpec, Uva
 from gnnbench.stages.sampler.dgl import DglSampler
 from gnnbench.stages.sampler.native import native
 from gnnbench.stages.spec import option
@@ -307,3 +307,38 @@ def test_a_derived_stage_without_a_name_of_its_own_is_refused(kind, monkeypatch)
     )
     with pytest.raises(UsageError, match=f"{kind} '{derived.name}' is a name of gnnbench's own"):
         find("mine")
+
+
+def test_a_stage_derived_from_another_package_s_registered_stage_is_refused(monkeypatch):
+    class Derived(Unregistered):
+        pass
+
+    mine = replace(BASELINE, name="mine", features=Derived())
+    theirs = {("system", "mine"): mine, ("features", "unregistered"): Unregistered}
+    load, known = registry.load, registry.known
+    monkeypatch.setattr(registry, "load", lambda k, n: theirs.get((k, n)) or load(k, n))
+    assert find("mine").what is mine  # no registered stage is called so yet
+    monkeypatch.setattr(
+        registry, "known", lambda k: [*known(k), *(n for kind, n in theirs if kind == k)]
+    )
+    with pytest.raises(
+        UsageError, match="features 'unregistered' is a name of another, registered"
+    ):
+        find("mine")
+    theirs["system", "mine"] = replace(BASELINE, name="mine", features=Unregistered())
+    assert find("mine").what.features == Unregistered()
+
+
+def test_a_derived_stage_inside_another_is_refused(monkeypatch):
+    inner = type("Derived", (Host,), {"__module__": __name__})()
+    outer = Match()
+    object.__setattr__(outer, "table", inner)  # as a stage that does not check its fields has it
+    mine = replace(BASELINE, name="mine", features=outer)
+    load = registry.load
+    monkeypatch.setattr(
+        registry, "load", lambda k, n: mine if (k, n) == ("system", "mine") else load(k, n)
+    )
+    with pytest.raises(UsageError, match="features 'host' is a name of gnnbench's own"):
+        find("mine")
+    with pytest.raises(UsageError, match=r"features 'match'\.table cannot be"):
+        Match(table=inner)

@@ -92,7 +92,7 @@ def test_alone():
 def test_without_the_reference_the_first_that_can_run_takes_its_place():
     found = plan(cells("b", "c", "d"), missing={"b": ""})
     assert pairs(found) == [("c", "d")]
-    assert "'c' is the reference" in found.notes[0]
+    assert "so 'c', the first that can run, is the reference" in found.notes[0]
 
 
 def test_it_is_told_where_no_cell_has_another_beside_it():
@@ -190,7 +190,10 @@ def test_each_group_has_its_own():
 def test_a_reference_that_was_left_out_is_not_brought_back():
     found = plan(cells("b", "c"), own=OWN)
     assert len(found.cells) == 2 and found.couples == []
-    assert "'a' was not selected, so 'b' is the reference" in found.notes
+    assert found.notes == [
+        "'a' was not selected, so 'b', the first that can run, is the reference; choose another"
+        " with -o reference=NAME"
+    ]
 
 
 def test_none_is_added_for_a_system_that_cannot_run():
