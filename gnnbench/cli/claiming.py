@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gnnbench.cli.common import Quiet, Stop, comma, print_json, print_part, print_table, room, say
+from gnnbench.cli.common import Quiet, Stop, chosen, print_json, print_part, print_table, room, say
 from gnnbench.cli.formats import FORMAT, print_document
 from gnnbench.errors import (
     EXIT_CELLS_FAILED,
@@ -32,9 +32,9 @@ def verdicts(
         typer.Argument(help="Folders of runs, or of folders of runs; 'results' if not given."),
     ] = None,
     paper: Annotated[
-        str,
+        str | None,
         typer.Option(help="Papers (fastgl), figures (fastgl/table4) or claims, by commas."),
-    ] = "",
+    ] = None,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
     quiet: Quiet = False,
 ) -> None:
@@ -49,7 +49,7 @@ def verdicts(
     from gnnbench.claims.evidence import open_runs
     from gnnbench.claims.judge import REFUTED, judge
 
-    claims = choose(comma(paper))
+    claims = choose(chosen("--paper", paper))
     found = judge(claims, open_runs(folders or [Path("results")], _note))
     if format == "json":
         print_json(text.to_json(found))
@@ -92,8 +92,8 @@ def reproduce(
     from gnnbench.progress import Display
     from gnnbench.runner import campaign
 
-    chosen = choose(claims or ())
-    steps = reproduce.plan(profile, chosen, out)
+    wanted = choose(claims or ())
+    steps = reproduce.plan(profile, wanted, out)
     if dry_run or not quiet:
         _show(steps)
     if dry_run:
@@ -108,7 +108,7 @@ def reproduce(
                 f"interrupted in '{stopped.folder}'; the same command goes on from there",
                 EXIT_INTERRUPTED,
             ) from None
-    found = judge(chosen, open_runs([out], _note))
+    found = judge(wanted, open_runs([out], _note))
     path = page.write(out, profile, found, steps)
     say(text.count(found))
     for step in steps:

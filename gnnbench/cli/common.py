@@ -19,7 +19,8 @@ Json = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
 
 
-COLUMNS = 80  # of what is piped
+COLUMNS = 80  # of what is piped, and of a terminal that does not say
+NARROWEST = 20  # columns that a terminal is taken to have at least
 
 
 def sized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -134,7 +135,11 @@ def _console() -> Console:
     from gnnbench import terminal
 
     console = terminal.console()
-    return console if console.is_terminal else terminal.console(width=10_000)
+    if not console.is_terminal:
+        return terminal.console(width=10_000)
+    if console.width >= NARROWEST:
+        return console
+    return terminal.console(width=NARROWEST if console.width > 0 else COLUMNS)
 
 
 def room() -> int:

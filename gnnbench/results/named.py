@@ -14,7 +14,7 @@ from gnnbench.errors import UsageError
 from gnnbench.results import reader
 
 LATEST = "latest"
-_BACK = re.compile(r"(?P<name>.+?)(?:~(?P<back>\d+))?")
+_BACK = re.compile(r"(?P<name>.+?)(?:~(?P<back>\d+))?", re.DOTALL)
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -53,7 +53,8 @@ def _inside(folder: Path) -> list[Path]:
 def _absent(name: str, asked: str, count: int, out: Path) -> str:
     if count:
         several = f"{count} runs" if count > 1 else "one run"
-        return f"'{out}' has {several} of '{asked}', so no '{name}'; 'gnnbench runs' lists them"
+        of = "" if asked == LATEST else f" of '{asked}'"
+        return f"'{out}' has {several}{of}, so no '{name}'; 'gnnbench runs' lists them"
     if asked == LATEST:
         return f"no results in '{out}'; 'gnnbench run breakdown' makes some"
     return (

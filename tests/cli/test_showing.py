@@ -90,3 +90,15 @@ def test_runs_are_listed_by_names_that_compare_takes(said):
 def test_runs_says_where_there_are_none(said):
     code, _, err = said("runs", "--out", "nowhere")
     assert code == 2 and "no results in 'nowhere'" in err
+
+
+def test_odd_names_and_empty_lists_are_refused_in_one_sentence(said):
+    for words, told in (
+        (("show", "a\nb"), "'a\\nb' is no run"),
+        (("show", "latest~99"), "'results' has 2 runs, so no 'latest~99'"),
+        (("show", "transitivity~99"), "has 2 runs of 'transitivity', so no"),
+        (("plot", "--figure", ","), "--figure names nothing"),
+        (("verdicts", "--paper", ""), "--paper names nothing"),
+    ):
+        code, out, err = said(*words)
+        assert (code, out, err.count("\n")) == (2, "", 1) and told in err
