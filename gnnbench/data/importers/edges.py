@@ -82,8 +82,9 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
                 "number of nodes (or of rows of features or labels), or the file"
             )
         ids, num_nodes = None, wanted
+        isolated = wanted - len(_used_ids(edges, high))
     else:
-        ids = _used_ids(edges, high)
+        ids, isolated = _used_ids(edges, high), 0
         num_nodes = len(ids)
         if num_nodes == high + 1:
             ids = None
@@ -106,6 +107,8 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
         drop_self_loops=options.drop_self_loops,
     )
     notes[:0] = tally(len(edges), out.read("indptr"), out.read("indices"), options)
+    if isolated:
+        notes.append(f"nodes that no edge names: {isolated:,}, kept")
     about = nodes.write(out, num_nodes, options)
     if form.ignored:
         notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,16 +123,20 @@ def _features(path: Path) -> np.ndarray:
     try:
         found = np.loadtxt(texts(), dtype=np.float64, comments=None, ndmin=2)
     except ValueError:
-        raise DataError(f"{_no_number(path)}; features are numbers, without a header") from None
+        wrong = _no_number(path) or f"{path} has a field that is no number"
+        raise DataError(f"{wrong}; features are numbers, without a header") from None
     if not width:
         raise DataError(f"{path} has no features; give a line a node")
+    if np.isinf(found).any() and (wrong := _no_number(path)):
+        raise DataError(f"{wrong}, beyond float64; correct it")
     return found
 
 
 def _no_number(path: Path) -> str:
-    """Where the first field is that is no number."""
+    """Where the first field is that is no number, or one beyond float64; empty where none is."""
     for number, text in rows(path):
         for nth, field in enumerate(_split(path, number, text), 1):
-            if not _is_number(field):
+            digits = field[-1:].isdigit()  # unlike inf and infinity
+            if not _is_number(field) or (digits and math.isinf(float(field))):
                 return f"line {number} of {path} has '{field[:40]}' in column {nth}"
-    return f"{path} has a field that is no number"
+    return ""

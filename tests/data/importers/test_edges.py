@@ -175,7 +175,7 @@ def test_symmetric_and_parallel_edges(root: Path, write) -> None:
         (
             "3 7\n7 3\n",
             {"num_nodes": 9},
-            ["edges listed: 2; stored: 2, of 9 nodes"],
+            ["edges listed: 2; stored: 2, of 9 nodes", "nodes that no edge names: 7, kept"],
         ),
     ],
 )  # fmt: skip

@@ -199,6 +199,7 @@ def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
         ("features", "1,2\n,4\n", "line 2 of .* has nothing in column 1"),
         ("features", "1;2\n0,5;1\n", "line 2 of .* has commas and semicolons"),
         ("features", "1 2\n1_0 2\n", "line 2 of .* has '1_0' in column 1"),
+        ("features", "inf 2\n1 1e400\n", "line 2 of .* has '1e400' in column 2, beyond float64"),
         ("features", "1 2\n0x1 2\n", "line 2 of .* has '0x1' in column 1"),
         ("labels", "0 1\n", "line 1 of .* has 2 columns"),
         ("labels", "# none\n", "has no labels"),
