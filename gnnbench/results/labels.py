@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gnnbench.cell import Cell, flat
@@ -109,7 +109,32 @@ def labels(rows: Iterable[Row]) -> Labels:
         common["max_batches"] = axis_value({}, "max_batches")
     systems = dict.fromkeys(r["system"] for r in rows)
     paths = {s: _paths([r for r in rows if r["system"] == s], axes) for s in systems}
-    return Labels(axes, paths, common)
+    return _told_apart(rows, Labels(axes, paths, common))
+
+
+def _told_apart(rows: Iterable[Row], found: Labels) -> Labels:
+    """The same with what sets rows of one label apart: values that some rows have and others lack.
+
+    Rows of equal axes and recipes (equal work, another process) keep one label.
+    """
+    same: dict[str, list[Row]] = {}
+    for row in rows:
+        same.setdefault(found.of(row), []).append(row)
+    axes, paths = set(found.axes), {system: list(known) for system, known in found.paths.items()}
+    for group in same.values():
+        axes |= {axis for axis in AXES if len({axis_value(r, axis) for r in group}) > 1}
+        recipes = [paths_of(r) for r in group]
+        told = paths[group[0]["system"]]
+        for path in dict.fromkeys(p for recipe in recipes for p in recipe):
+            values = {_text(recipe[path]) if path in recipe else None for recipe in recipes}
+            if len(values) > 1 and path not in told and path not in SHORTHAND.values():
+                told.append(path)
+    return replace(
+        found,
+        axes=tuple(axis for axis in AXES if axis in axes),
+        paths={system: tuple(known) for system, known in paths.items()},
+        common={axis: value for axis, value in found.common.items() if axis not in axes},
+    )
 
 
 def _whole(rows: Iterable[Row]) -> bool:

@@ -2,6 +2,8 @@ import json
 from dataclasses import asdict
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gnnbench.cell import Cell
 from gnnbench.errors import UsageError
@@ -175,3 +177,34 @@ def test_a_limit_that_cuts_no_epoch_is_none_to_read_of():
     assert labels(longer).common["max_batches"] == "at most 6 batches"
     unknown = [{**ROW, "max_batches": 1, "epoch_batches": None}]
     assert labels(unknown).common["max_batches"] == "at most 1 batch"
+
+
+def test_a_setting_that_only_one_row_has_is_told():
+    assert told(row({"fused": True}), row()) == ["baseline sampler.fused=true", "baseline"]
+
+
+def test_an_axis_that_only_one_row_has_is_told():
+    assert told(row(hidden=0), row(hidden=64)) == ["baseline", "baseline, hidden 64"]
+
+
+SAMPLERS = st.fixed_dictionaries(
+    {}, optional={"topology": st.sampled_from(["cpu", "gpu"]), "fused": st.booleans()}
+)
+VALUES = st.fixed_dictionaries({
+    "sampler": SAMPLERS,
+    "features": st.sampled_from(["host", "uva"]),
+    "system": st.sampled_from(["baseline", "dgl"]),
+    "hidden": st.sampled_from([0, 4, 8]),
+    "learning_rate": st.sampled_from([0, 0.1]),
+    "threads": st.sampled_from([0, 1, 2]),
+    "max_batches": st.sampled_from([0, 1, 5]),
+    "fanouts": st.sampled_from(["2/2", "5"]),
+    "evaluate": st.sampled_from([None, "all", "10"]),
+})  # fmt: skip
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(VALUES, min_size=2, max_size=6, unique_by=lambda v: json.dumps(v, sort_keys=True)))
+def test_labels_of_distinct_cells_are_distinct(cells):
+    rows = {json.dumps(r, sort_keys=True): r for r in (row(**cell) for cell in cells)}
+    assert len(set(told(*rows.values()))) == len(rows)
