@@ -162,6 +162,7 @@ def fitted(weights: np.ndarray) -> tuple[np.ndarray, int]:
     """Weights of a range that float32 has, and the power of two that they were multiplied by.
 
     Weights that float32 has already are returned as they are. The product is exact in float64.
+    Raises ``DataError`` where one that is not 0 would become 0.
     """
     sizes = np.abs(weights[np.isfinite(weights) & (weights != 0)]).astype(np.float64)
     if weights.dtype.kind != "f" or not sizes.size:
@@ -170,7 +171,13 @@ def fitted(weights: np.ndarray) -> tuple[np.ndarray, int]:
     if sizes.min() >= limits.tiny and sizes.max() <= limits.max:
         return weights, 0
     power = 1 - int(np.frexp(sizes.max())[1])  # the largest is 1 to 2 afterwards
-    return np.ldexp(weights.astype(np.float64), power), power
+    scaled = np.ldexp(weights.astype(np.float64), power)
+    if (np.float32(scaled[weights != 0]) == 0).any():
+        raise DataError(
+            f"edge weights from {sizes.min():g} to {sizes.max():g} (without signs) have ratios that"
+            " float32 has not; remove the edges of the smallest, or leave the weights out"
+        )
+    return scaled, power
 
 
 def _rows(edges: EdgeArrays, options: ImportOptions, arrays: NamedArrays) -> str:
