@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -26,6 +28,9 @@ TIMEOUT_S = 45.0
 _WAITS = "TORCH_NCCL_BLOCKING_WAIT"
 
 
+_INTERFACE = re.compile(r"Unable to find address for: (\S+)")
+
+
 @contextmanager
 def meeting(
     definition: Mapping[str, Any], *, backend: str = "gloo", timeout: float = TIMEOUT_S
@@ -43,12 +48,15 @@ def meeting(
         timeout: seconds that any call waits for the other ranks, the first one, too.
 
     Raises:
-        UsageError: the ranks differ; each rank is told who differs in what.
+        UsageError: the ranks differ, and each one learns who differs in what; or the place where
+            they are to meet is wrong: a port in use, an unknown interface or address.
         CellsFailedError: another rank cannot be reached, ended, or did not answer in time.
     """
     how: dict[str, Any] = {"timeout": timedelta(seconds=timeout)}
     if "RANK" not in os.environ:
         how |= {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    else:
+        _check_variables()
     try:
         try:
             with _set(_WAITS, "1"):
@@ -65,6 +73,8 @@ def meeting(
             if dist.is_initialized():
                 dist.destroy_process_group()
     except Exception as error:
+        if cause := _cause(error):
+            raise UsageError(cause) from error
         if not is_lost(error):
             raise
         told = {key: os.environ.get(key, "?") for key in ("RANK", "WORLD_SIZE")}
@@ -72,8 +82,46 @@ def meeting(
         raise CellsFailedError(
             f"rank {told['RANK']} of {told['WORLD_SIZE']} lost the others (they meet at {where}):"
             f" one ended, was never started, or did not answer for {timeout:g} s; look at what each"
-            " of them says"
+            f" of them says (torch: {next(iter(str(error).splitlines()), '')})"
         ) from error
+
+
+def _cause(error: Exception) -> str:
+    """What is wrong with where the ranks are to meet, if torch's error says it; else ""."""
+    port, text = os.environ.get("MASTER_PORT", ""), str(error)
+    if "EADDRINUSE" in text or "already in use" in text:
+        return f"port {port} is in use by another program; set MASTER_PORT to a free one"
+    if found := _INTERFACE.search(text):
+        return (
+            f"there is no network interface '{found[1]}' with an address, which"
+            " GLOO_SOCKET_IFNAME names; set it to one that 'ip address' lists"
+        )
+    return ""
+
+
+def _check_variables() -> None:
+    """Raise ``UsageError`` at once for variables with which this rank can never meet the others.
+
+    Torch would try a host name that has no address again until its timeout.
+    """
+    names = ("RANK", "WORLD_SIZE", "MASTER_PORT")
+    values = {name: os.environ.get(name, "") for name in names}
+    for name, value in values.items():
+        if not (value.isascii() and value.isdigit()):
+            raise UsageError(f"{name} is '{value}'; set it to a number, as torchrun does")
+    rank, ranks, port = (int(value) for value in values.values())
+    if rank >= ranks:
+        raise UsageError(
+            f"RANK is {rank} and WORLD_SIZE is {ranks}; RANK must be smaller than WORLD_SIZE"
+        )
+    if port >= 1 << 16:
+        raise UsageError(f"MASTER_PORT is {port}; set it to a port up to 65535")
+    address = os.environ.get("MASTER_ADDR", "")
+    try:
+        socket.getaddrinfo(address or "?", port)
+    except (OSError, UnicodeError) as unknown:
+        why = getattr(unknown, "strerror", None) or str(unknown)
+        raise UsageError(f"MASTER_ADDR '{address}' has no address ({why}); correct it") from None
 
 
 def contents(dataset: str, methods: Sequence[str], seed: int) -> dict[str, str | None]:
