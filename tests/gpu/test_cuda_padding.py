@@ -46,5 +46,6 @@ def test_it_is_the_cpu_s(seed, weighted):
 def test_memory_of_two_devices_is_refused():
     host, gpu = torch.zeros(3, dtype=torch.int32), torch.zeros(3, dtype=torch.int32, device="cuda")
     labels = torch.zeros(1, dtype=torch.int64, device="cuda")
+    room = [[torch.zeros_like(gpu)], [torch.zeros_like(gpu)], [], torch.zeros_like(labels)]
     with pytest.raises(UsageError, match="must be on a CUDA device"):
-        pad_blocks([gpu[:2]], [host[:1]], [], labels, [gpu], [gpu], [], labels)
+        pad_blocks([gpu[:2]], [host[:1]], [], labels, *room)
