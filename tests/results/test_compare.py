@@ -89,7 +89,10 @@ def test_times_of_two_days_are_no_evidence(tmp_path):
     a = run(tmp_path / "a", [({"ratio": None}, ())])
     b = run(tmp_path / "b", [({"ratio": None}, ())], day=9.0)
     found = compare(reader.read(a), reader.read(b))
-    assert [c.verdict for c in found.cells] == ["not judged", "not judged"] and not found.regressions
+    assert [c.verdict for c in found.cells] == [
+        "not judged",
+        "not judged",
+    ] and not found.regressions
     assert "the reference itself" in found.cells[0].reason
     assert "no ratio in A" in found.cells[1].reason
 

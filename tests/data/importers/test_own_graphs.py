@@ -341,9 +341,7 @@ def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
     with pytest.raises(DataError, match=r"line 2 of .*split.txt has 'dev'"):
         graph_of(edges, split=tmp_path / "split.txt")
     (tmp_path / "f.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(
-        DataError, match=r"line 1 of .*f.csv has 'a' in column 1; features"
-    ):
+    with pytest.raises(DataError, match=r"line 1 of .*f.csv has 'a' in column 1; features"):
         graph_of(edges, features=tmp_path / "f.csv")
     np.savez(tmp_path / "two.npz", a=X, b=X)
     with pytest.raises(DataError, match=r"has no array 'features', but a, b"):
