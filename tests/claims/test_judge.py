@@ -428,7 +428,7 @@ def test_what_takes_more_gpus_than_the_results_had_is_not_checkable(one, tmp_pat
     found = verdict_of(four, one(HALF))
     assert found.verdict == "not checkable here"
     assert found.reason.startswith("it takes 4 GPUs; 'gnnbench run cache-ratio --profile laptop'")
-    many = {"machine": {"gpus": [{"name": "one"}] * 4}}
+    many = {"machine": {"gpus": [{"name": "one", "memory_bytes": 1}] * 4}}
     there = write_run(tmp_path / "four", [cached("a", "degree", 0.1)], record=many)
     assert verdict_of(four, there).verdict == "not measured"
     here = claim(gpus=4)

@@ -82,4 +82,4 @@ def test_couples_of_definitions_are_there(plans):
 def test_what_makes_cells_alike_is_a_column_of_the_results():
     from gnnbench.results.schema import CELLS
 
-    assert set(ALIKE) - {c.name for c in CELLS} == {"replica"}
+    assert set(ALIKE) - {c.name for c in CELLS} == {"replica", "jitter"}

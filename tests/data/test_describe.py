@@ -64,8 +64,8 @@ def test_import_from_the_command_line(
     assert out.splitlines() == [
         str(root / "imported" / "mine"),
         "mine: 3 nodes, 4 directed edges",
-        "features: seeded",
-        "labels: seeded",
+        "features: random, from the seed",
+        "labels: random, from the seed",
         "split: random 50/20/30, seed 1",
         "edges listed: 2; stored: 4, of 3 nodes, each in both directions",
         "edges that repeat another or its reverse: 0, merged",
@@ -115,10 +115,11 @@ def test_files_of_nodes_from_the_command_line(
     assert (code, err) == (0, "")
     assert out.splitlines()[1:] == [
         "a: 4 nodes, 2 directed edges",
-        "features: source",
-        "labels: source",
-        "split: source",
+        "features: those of the source",
+        "labels: those of the source",
+        "split: those of the source",
         "edges listed: 2; stored: 2, of 4 nodes",
+        "nodes that no edge names: 1, kept",
         "no edge has its reverse: if the graph is undirected and lists each edge once, import it"
         " again with --symmetric --replace",
     ]

@@ -58,7 +58,7 @@ def test_a_run_by_its_folder_a_file_in_it_or_the_folder_of_its_experiment(out, t
     "name,words",
     [
         ("breakdown~2", "has 2 runs of 'breakdown', so no 'breakdown~2'"),
-        ("latest~9", "has 3 runs of 'latest'"),
+        ("latest~9", "has 3 runs, so no 'latest~9'"),
         ("memory", "'memory' is no run"),
         ("latest~", "'latest~' is no run"),
     ],
