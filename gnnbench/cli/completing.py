@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+KINDS = ("experiments", "systems", "models", "datasets", "figures")  # of ``gnnbench list``
+
 
 def _by_commas(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]:
     """The names that go on a list separated by commas; one that is on it is not offered again."""
@@ -52,8 +54,6 @@ def experiments(incomplete: str) -> list[str]:
 
 def listed(incomplete: str) -> list[str]:
     """What ``gnnbench list`` takes: experiments, systems, kinds, figures."""
-    from gnnbench.cli.inventory import KINDS
-
     rest = [name for name in (*_systems(), *KINDS) if name.startswith(incomplete)]
     return [*experiments(incomplete), *rest]
 

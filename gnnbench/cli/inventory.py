@@ -8,10 +8,10 @@ import typer
 
 from gnnbench.cli import completing
 from gnnbench.cli.common import COLUMNS, print_json, print_table, sized
+from gnnbench.cli.completing import KINDS
 from gnnbench.cli.formats import FORMAT, print_tables
 from gnnbench.errors import UsageError
 
-KINDS = ("experiments", "systems", "models", "datasets", "figures")
 # Long texts, those told last in a table the first to go below it.
 INFO = (
     "title", "paper", "summary", "description", "profiles", "missing", "stand-in", "get",

@@ -119,9 +119,9 @@ def test_files_of_nodes_from_the_command_line(
         "labels: those of the source",
         "split: those of the source",
         "edges listed: 2; stored: 2, of 4 nodes",
-        "nodes that no edge names: 1, kept",
         "no edge has its reverse: if the graph is undirected and lists each edge once, import it"
         " again with --symmetric --replace",
+        "nodes that no edge names: 1, kept",
     ]
     words = ("data", "import", "edges.txt", "--name", "b", "--features", "64")
     code, out, err = call(monkeypatch, capfd, *words)

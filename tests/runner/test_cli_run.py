@@ -149,7 +149,10 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "breakdown", "--repeats", "-1"), "'--repeats': give 0 or more; see 'gnnbench run"),
         (("run", "breakdown", "--seed", "abc"), "for '--seed': give a whole number; see"),
         (("run", "breakdown", "-o", "batch_size"), "form key=value; give -o batch_size=VALUE"),
-        (("data", "import", ".", "--name", "x"), ". is a folder, and 'data import' takes a file (an edge list"),
+        (
+            ("data", "import", ".", "--name", "x"),
+            ". is a folder, and 'data import' takes a file (an edge list",
+        ),
         (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
 )
