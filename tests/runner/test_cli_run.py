@@ -151,7 +151,7 @@ def test_dry_run_writes_nothing(inside, tmp_path):
         (("run", "breakdown", "-o", "batch_size"), "form key=value; give -o batch_size=VALUE"),
         (
             ("data", "import", ".", "--name", "x"),
-            ". is a folder, and 'data import' takes a file (an edge list",
+            "is a folder, and 'data import' takes a file",
         ),
         (("list", "--profile", "smoke"), "--profile belongs to an experiment"),
     ],
