@@ -18,15 +18,15 @@ def cpu_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> float | None:
     The least of all groups from its own to the root: ``cpu.max`` (v2), ``cpu.cfs_quota_us`` and
     ``cpu.cfs_period_us`` (v1).
     """
-    found = []
+    limits = []
     for folder in _folders("cpu", root, membership):
         with suppress(OSError, ValueError):
             quota, period = (folder / "cpu.max").read_text().split()
-            found.append(int(quota) / int(period))  # "max" is no number: no limit
+            limits.append(int(quota) / int(period))  # "max" is no number: no limit
         with suppress(OSError, ValueError):
             quota = (folder / "cpu.cfs_quota_us").read_text()
-            found.append(int(quota) / int((folder / "cpu.cfs_period_us").read_text()))
-    return min((cores for cores in found if cores > 0), default=None)
+            limits.append(int(quota) / int((folder / "cpu.cfs_period_us").read_text()))
+    return min((cores for cores in limits if cores > 0), default=None)
 
 
 def usable_cores() -> int:
@@ -44,12 +44,12 @@ def memory_limit(root: Path = ROOT, membership: Path = MEMBERSHIP) -> int | None
     The least of all groups from its own to the root: ``memory.max`` and ``memory.high`` (v2),
     ``memory.limit_in_bytes`` (v1).
     """
-    found = []
+    limits = []
     for folder in _folders("memory", root, membership):
         for name in _MEMORY_FILES:
             with suppress(OSError, ValueError):
-                found.append(int((folder / name).read_text()))
-    return min((size for size in found if size > 0), default=None)
+                limits.append(int((folder / name).read_text()))
+    return min((size for size in limits if size > 0), default=None)
 
 
 def _folders(controller: str, root: Path, membership: Path) -> Iterator[Path]:

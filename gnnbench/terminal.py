@@ -95,7 +95,7 @@ def console(stderr: bool = False, width: int | None = None) -> Console:
     """A console of :mod:`rich` on standard output or error.
 
     Its own styles reach the terminal, control characters in texts do not. Raises
-    ``BrokenPipeError`` where nobody reads any more.
+    ``BrokenPipeError`` where the reader has closed the stream.
     """
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment

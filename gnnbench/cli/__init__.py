@@ -94,7 +94,7 @@ def _fail(message: str, code: int) -> NoReturn:
     try:
         print(f"gnnbench: {printable(message)}", file=sys.stderr)
         sys.stderr.flush()
-    except (OSError, GnnbenchError):  # nobody reads the message; the exit code says what it said
+    except (OSError, GnnbenchError):  # the message has no reader; the exit code has its meaning
         _discard(2)
     sys.exit(code)
 

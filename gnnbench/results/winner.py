@@ -95,7 +95,7 @@ def _several(names: Sequence[str]) -> str:
 
 
 def _absent(row: Row) -> str:
-    """Why a row has no ratio, or none that counts beside others."""
+    """Why a row has no ratio, or none that can be ranked."""
     if row.get("ratio") is not None:
         return "in doubt"
     if row["status"] != "ok":

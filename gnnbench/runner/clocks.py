@@ -23,7 +23,7 @@ def word_wait(sample: Record) -> float:
     """How long the runner and the worker waited for a core around an epoch (s).
 
     The worker's delay is also that of its own threads among each other, within the epoch. It counts
-    as far as other programs used the cores, so that nobody can hide work behind such delay.
+    as far as other programs used the cores, so that a system cannot hide work behind it.
     """
     return float(sample.get("runner_wait_s", 0.0)) + _by_others(sample, "worker_wait_s")
 

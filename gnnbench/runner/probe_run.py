@@ -47,14 +47,14 @@ def probe_phases(cell: Cell, worker: WorkerProcess, samples: Sequence[Record]) -
         answer = worker.call("probe", epochs=epochs)
         if reason := answer["reason"]:
             return Probed(wrong=f"when its phases were run one by one: {reason}")
-        for phase, found in answer["alone"].items():
-            times.setdefault(phase, []).extend(found)
+        for phase, seconds in answer["alone"].items():
+            times.setdefault(phase, []).extend(seconds)
         # On a busy machine a batch may take many times as long, and never less.
-        probed.alone = {phase: min(found) for phase, found in times.items()}
+        probed.alone = {phase: min(seconds) for phase, seconds in times.items()}
         probed.fault = probe_fault(samples, probed.alone, shared_by_ranks(cell))
         if not probed.fault:
             break
-    probed.median = {phase: statistics.median(found) for phase, found in times.items()}
+    probed.median = {phase: statistics.median(seconds) for phase, seconds in times.items()}
     return probed
 
 
@@ -71,5 +71,5 @@ def link_copy(
         return None
     size = int(min(whole, COPIED_BYTES))
     batches = max(1, round(samples[-1]["batches"] * size / whole))
-    found = worker.call("copies", served={"host_copy": size}, batches=batches)["counts"]
-    return {"bytes": size, "seconds": found[0][-1]} if found else None
+    counts = worker.call("copies", served={"host_copy": size}, batches=batches)["counts"]
+    return {"bytes": size, "seconds": counts[0][-1]} if counts else None

@@ -378,7 +378,7 @@ def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
 
 def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
     """Where verdicts are given, a pair in doubt that was repeated leaves none; nor is a time of a
-    reference known of which no pair is without doubt."""
+    reference known whose pairs are all in doubt."""
     if not measure.rule.gives_verdicts:
         return None
     if pair is None:

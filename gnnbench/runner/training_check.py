@@ -138,8 +138,8 @@ def find_excess(
         if same_updates:
             quantities += _learned(reference[0], right, own, scale)
         for quantity in quantities:
-            if found := _compare(quantity, right, own, [t[nth] for t in known]):
-                return Excess(found.quantity, f"epoch {nth + 1} of its process {found.text}")
+            if result := _compare(quantity, right, own, [t[nth] for t in known]):
+                return Excess(result.quantity, f"epoch {nth + 1} of its process {result.text}")
     if work == "equivalent" and not reordered and same_updates:
         return _mean_excess(trials, known)
     return None
@@ -282,9 +282,9 @@ def _mean_excess(trials: Sequence[Trial], spread: Sequence[Training]) -> Excess 
     epochs = sum(len(reference) for reference, _ in trials)
     where = f"over {epochs} epochs of {len(trials)} processes"
     if first is not None:
-        found = _means(trials, spread, lambda r: r["loss"])
-        if found and not _within(*found, EQUIVALENT.mean_loss * abs(first)):
-            more = float(np.mean(found[1]) - np.mean(found[0]))
+        result = _means(trials, spread, lambda r: r["loss"])
+        if result and not _within(*result, EQUIVALENT.mean_loss * abs(first)):
+            more = float(np.mean(result[1]) - np.mean(result[0]))
             way = "above" if more > 0 else "below"
             return Excess(
                 f"loss{'+' if more > 0 else '-'}",
@@ -312,8 +312,8 @@ def _means(
         return None if None in values or not values else float(np.mean(values))  # type: ignore[arg-type]
 
     length = min(len(side) for trial in trials for side in trial)
-    found = [[mean(t, length) for t in side] for side in (*zip(*trials, strict=True), spread)]
-    if any(value is None for side in found for value in side):
+    result = [[mean(t, length) for t in side] for side in (*zip(*trials, strict=True), spread)]
+    if any(value is None for side in result for value in side):
         return None
-    right, own, others = (np.array(side, dtype=np.float64) for side in found)
+    right, own, others = (np.array(side, dtype=np.float64) for side in result)
     return right, own, others

@@ -61,7 +61,7 @@ class EdgeIds:
     ``given`` are the user's, by position. Without them the positions are the ids where that is
     right. Else the ids are derived from the graph, once: edges are matched by source and
     destination, parallel edges in their order. Where the sampler draws by weights, parallel edges
-    cannot be told apart, and the ids must be given.
+    cannot be distinguished, and the ids must be given.
     """
 
     def __init__(self, sampler: Samples, given: Tensor | None) -> None:
@@ -130,7 +130,7 @@ _OTHER_GRAPH = (
 )
 
 
-def _same(found: Ends, wanted: Ends) -> bool:
+def _same(actual: Ends, wanted: Ends) -> bool:
     return all(
-        torch.equal(a.to(b.device).long(), b.long()) for a, b in zip(found, wanted, strict=True)
+        torch.equal(a.to(b.device).long(), b.long()) for a, b in zip(actual, wanted, strict=True)
     )

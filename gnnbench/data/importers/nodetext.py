@@ -121,15 +121,15 @@ def _features(path: Path) -> np.ndarray:
             yield " ".join(fields)
 
     try:
-        found = np.loadtxt(texts(), dtype=np.float64, comments=None, ndmin=2)
+        result = np.loadtxt(texts(), dtype=np.float64, comments=None, ndmin=2)
     except ValueError:
         wrong = _no_number(path) or f"{path} has a field that is no number"
         raise DataError(f"{wrong}; features are numbers, without a header") from None
     if not width:
         raise DataError(f"{path} has no features; give a line a node")
-    if np.isinf(found).any() and (wrong := _no_number(path)):
+    if np.isinf(result).any() and (wrong := _no_number(path)):
         raise DataError(f"{wrong}, beyond float64; correct it")
-    return found
+    return result
 
 
 def _no_number(path: Path) -> str:
