@@ -150,7 +150,7 @@ class PygSampler(BaseSampler):
         edges = _coo(data)
         if edges is None:
             if stored:
-                raise UsageError(f"the data has {stored} but no edge_index that says which edges it belongs to")
+                raise UsageError(f"the data has {stored} but no edge_index that says which edges")
             return None
         found = (data.num_nodes, edges.src.numel())
         wanted = (self._inner.num_nodes, self._inner.num_edges)

@@ -142,7 +142,7 @@ def test_another_graph():
         build().as_pyg(data=data_of(DST, SRC))
     with pytest.raises(UsageError, match="has 9 nodes and 28 edges where the sampler's graph has"):
         first(data_of(SRC[1:], DST[1:]), build().as_pyg())
-    with pytest.raises(UsageError, match="no edge_index to say of which edges"):
+    with pytest.raises(UsageError, match="no edge_index that says which edges"):
         first(Data(num_nodes=N, edge_attr=torch.arange(29)), build().as_pyg())
 
 
