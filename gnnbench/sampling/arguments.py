@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def fanout_list(fanouts: Any) -> tuple[int, ...]:
     """
     if isinstance(fanouts, np.ndarray) and fanouts.ndim > 0:
         fanouts = list(fanouts)
-    if isinstance(fanouts, str) or not isinstance(fanouts, Sequence):
+    if isinstance(fanouts, (str, bytes)) or not isinstance(fanouts, Sequence):
         raise UsageError(
             f"fanouts must be a list of whole numbers from the seeds outwards, not {fanouts!r}"
         )
@@ -93,16 +94,35 @@ def topology_of(graph: Any) -> Topology:
 def _tensor(name: str, values: Any) -> Tensor:
     if not isinstance(values, (Tensor, np.ndarray)):
         raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
-    tensor = torch.as_tensor(_forward(values))
+    tensor = _dense(name, values if isinstance(values, Tensor) else _from_array(name, values))
     if tensor.ndim != 1:
         raise UsageError(f"{name} must have one dimension, it has {tensor.ndim}")
     return tensor.contiguous()
 
 
-def _forward(values: Any) -> Any:
-    """``values``, copied where it is an array that runs backwards, which torch does not take."""
-    backwards = isinstance(values, np.ndarray) and any(step < 0 for step in values.strides)
-    return values.copy() if backwards else values
+def _dense(name: str, tensor: Tensor) -> Tensor:
+    """``tensor``, unless it is sparse or without values, which raises ``UsageError``."""
+    if tensor.layout != torch.strided or tensor.is_meta or tensor.is_quantized:
+        kind = "a quantized" if tensor.is_quantized else "a meta" if tensor.is_meta else "a sparse"
+        raise UsageError(f"{name} must be a dense tensor with values, it is {kind} tensor")
+    return tensor
+
+
+def _from_array(name: str, array: np.ndarray) -> Tensor:
+    """A tensor of an array, which is copied where torch cannot read its memory.
+
+    Torch reads neither arrays that run backwards nor the other byte order. Raises ``UsageError``
+    for a masked array, whose mask a tensor lacks, and for a dtype that torch does not have.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        raise UsageError(f"{name} must not be a masked array; give array.compressed()")
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    try:
+        with warnings.catch_warnings():  # nothing is written to an array that cannot be written
+            warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+            return torch.as_tensor(array.copy() if any(s < 0 for s in array.strides) else array)
+    except TypeError:
+        raise UsageError(f"{name} must be numbers, they are {array.dtype}") from None
 
 
 def _dtype(tensor: Tensor) -> str:
@@ -117,16 +137,19 @@ def seed_tensor(seeds: Any, device: torch.device) -> Tensor:
     """
     if not isinstance(seeds, Tensor):
         try:
-            array = np.asarray(seeds)
+            array = np.asanyarray(seeds)
         except (TypeError, ValueError):
             raise UsageError("seeds must be node ids in one dimension") from None
         if array.size == 0 and array.ndim == 1:
             array = array.astype(np.int64)
         if array.dtype.kind not in "iu":
             raise UsageError(f"seeds must be whole numbers, they are {array.dtype}")
-        if array.dtype not in (np.int32, np.int64):
+        if array.size and array.max() > np.iinfo(np.int64).max:
+            raise UsageError(f"seeds holds the id {array.max()}, which is no node")
+        if array.dtype.newbyteorder("=") not in (np.int32, np.int64):
             array = array.astype(np.int64)
-        seeds = torch.from_numpy(_forward(array))
+        seeds = _from_array("seeds", array)
+    _dense("seeds", seeds)
     if seeds.dtype not in IDS:
         raise UsageError(f"seeds must be int32 or int64, they are {_dtype(seeds)}")
     if seeds.ndim != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -176,9 +177,9 @@ def _pick(
             default if value is None else value
             for value, default in zip(walk.values(), WALK, strict=True)
         )
-        if not isinstance(restart, (int, float)) or not 0 <= restart < 1:
+        if not isinstance(restart, Real) or not 0 <= restart < 1:
             raise UsageError(f"restart must be at least 0 and below 1, it is {restart!r}")
         return PickSpec.random_walk(
-            whole("walks", walks, 1), whole("walk_length", length, 1), restart
+            whole("walks", walks, 1), whole("walk_length", length, 1), float(restart)
         )
     return PickSpec.of(name)

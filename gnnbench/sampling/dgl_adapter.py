@@ -13,7 +13,7 @@ from gnnbench.convert import to_dgl
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.foreign.dgl_import import require_dgl
 from gnnbench.minibatch import MiniBatch
-from gnnbench.sampling.edge_ids import EdgeIds, Ends, check_edge_ids
+from gnnbench.sampling.edge_ids import EdgeIds, EdgeList, Ends, check_edge_ids
 from gnnbench.sampling.loader import batch_number_in_share, task_number
 from gnnbench.sampling.place import Place, Samples
 from gnnbench.sampling.repeated import distinct, repeat_seeds
@@ -37,6 +37,45 @@ REFUSED = {
     "mapping": "the sampler's name says how it samples",
 }
 PREFETCH = ("prefetch_node_feats", "prefetch_labels", "prefetch_edge_feats", "output_device")
+
+
+@dataclass(frozen=True)
+class EdgesById:
+    """Ends of all edges of a DGL graph without COO, in which DGL finds no edge by its id."""
+
+    graph: Any
+    src: Tensor
+    dst: Tensor
+
+    @classmethod
+    def of(cls, graph: Any) -> EdgesById:
+        """Read them from the graph's CSC or CSR."""
+        by_source = "csc" not in _formats(graph)
+        indptr, indices, ids = graph.adj_tensors("csr" if by_source else "csc")
+        rows = torch.arange(indptr.numel() - 1, device=indptr.device).repeat_interleave(
+            indptr.diff()
+        )
+        ends = (rows, indices) if by_source else (indices, rows)
+        if not ids.numel():  # in the order of their ids
+            return cls(graph, *(t.long() for t in ends))
+        found = [torch.empty(ids.numel(), dtype=torch.int64, device=ids.device) for _ in ends]
+        for by_id, end in zip(found, ends, strict=True):
+            by_id[ids.long()] = end.long()
+        return cls(graph, *found)
+
+    def find(self, ids: Tensor) -> Ends:
+        """Sources and destinations of the edges with these ids."""
+        at = ids.to(self.src.device).long()
+        return self.src[at], self.dst[at]
+
+    def every(self) -> Ends:
+        """Sources and destinations of all edges in the order of their ids."""
+        return self.src, self.dst
+
+
+def _formats(graph: Any) -> set[str]:
+    """Sparse formats that a graph has or may make."""
+    return {name for names in graph.formats().values() for name in names}
 
 
 @dataclass(frozen=True)
@@ -81,6 +120,11 @@ class DglSampler(BlockSampler):
         given = check_edge_ids(edge_ids, sampler.num_edges)
         self._edge_ids = EdgeIds(sampler, given)
         self._place = Place()
+        self._by_id: EdgesById | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for another process reads the loader's graph there."""
+        return {**self.__dict__, "_by_id": None}
 
     def set_epoch(self, epoch: int, batch: int = 0) -> None:
         """Which batch is drawn next; see :class:`gnnbench.sampling.place.Place`."""
@@ -125,6 +169,7 @@ class DglSampler(BlockSampler):
 
     def _name_edges(self, g: Any, batch: MiniBatch) -> None:
         """Put the graph's edge ids in the place of positions."""
+        edges = self._edges_of(g)
         for block in batch.blocks:
             if block.positions is None:
                 continue
@@ -134,8 +179,15 @@ class DglSampler(BlockSampler):
             block.positions = self._edge_ids.of(
                 block.positions,
                 (nodes[block.indices.long()], nodes[columns]),
-                GraphEdges(g),
+                edges,
             )
+
+    def _edges_of(self, g: Any) -> EdgeList:
+        if "coo" in _formats(g):
+            return GraphEdges(g)
+        if self._by_id is None or self._by_id.graph is not g:
+            self._by_id = EdgesById.of(g)
+        return self._by_id
 
 
 def _batch_number() -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.loader import NodeLoader
+from torch_geometric.loader import NeighborLoader, NodeLoader
 from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from gnnbench.convert import joined
@@ -62,7 +62,7 @@ class PygSampler(BaseSampler):
 
     Raises ``UsageError`` for edge ids that are not those of the sampler's edges, and for data with
     other nodes or edges; ``UnsupportedError`` for what it does not do: heterogeneous graphs,
-    times of seeds, link-level sampling, and the options in ``REFUSED``.
+    times of seeds, link-level sampling, PyG's ``NeighborLoader``, and the options in ``REFUSED``.
     """
 
     def __init__(
@@ -100,6 +100,11 @@ class PygSampler(BaseSampler):
                 " or use PyG's NeighborLoader with time_attr"
             )
         loader = calling(NodeLoader.collate_fn)
+        if isinstance(loader, NeighborLoader):
+            raise UnsupportedError(
+                "NeighborLoader's own options, such as num_neighbors and disjoint, do not reach"
+                " this sampler; use NodeLoader with the same data and input_nodes"
+            )
         edges = None if loader is None else self._edges_of(loader.data)
         epoch, number = self._place.next()
         seeds, places = distinct(index.node)

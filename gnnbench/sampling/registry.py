@@ -38,9 +38,11 @@ def sampler_names() -> list[str]:
 def sampler_class(name: str | type[Sampler]) -> type[Sampler]:
     """Class of a sampler, or the one that is given.
 
-    Raises ``UsageError`` for an unknown name and suggests the nearest.
+    Raises ``UsageError`` for an unknown name, with the nearest, and for an abstract class.
     """
     if isinstance(name, type) and issubclass(name, Sampler):
+        if left := sorted(name.__abstractmethods__):
+            raise UsageError(f"the sampler class {name.__name__} does not implement {left[0]}")
         return name
     names.check("sampler", name, sampler_names(), registry.RENAMED[registry.SAMPLER])
     loaded = registry.load(registry.SAMPLER, name)

@@ -230,3 +230,22 @@ def test_more_seeds_than_nodes():
         build().sample(np.arange(5000) % 7)
     many = first(data_of(), build().as_pyg(), input_nodes=torch.arange(5000) % N)
     assert many.batch_size == N
+
+
+@needs_dgl
+@pytest.mark.parametrize("how", [{}, {"edge_ids": AT}])
+@pytest.mark.parametrize("formats", ["csc", "csr", "coo", ["csr", "csc"]])
+def test_a_dgl_graph_of_any_format(formats, how):
+    graph = dgl.graph((SRC, DST), num_nodes=N)
+    graph.edata["number"] = torch.arange(SRC.numel())
+    graph = graph.formats(formats)
+    adapter = build(fanouts=(-1, -1)).as_dgl(**how)
+    drawn = 0
+    for _, _, blocks in dgl.dataloading.DataLoader(graph, torch.arange(N), adapter, batch_size=4):
+        for block in blocks:
+            at, (src, dst) = block.edata[dgl.EID], block.edges()
+            assert torch.equal(block.edata["number"], at)
+            assert torch.equal(block.srcdata[dgl.NID][src.long()], SRC[at])
+            assert torch.equal(block.dstdata[dgl.NID][dst.long()], DST[at])
+            drawn += at.numel()
+    assert drawn >= SRC.numel()

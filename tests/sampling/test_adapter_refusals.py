@@ -10,7 +10,7 @@ from gnnbench.foreign.dgl_import import require_dgl
 pytest.importorskip("torch_geometric")
 
 from torch_geometric.data import Data, HeteroData
-from torch_geometric.loader import LinkLoader, NodeLoader
+from torch_geometric.loader import LinkLoader, NeighborLoader, NodeLoader
 from torch_geometric.sampler import NodeSamplerInput
 
 try:
@@ -131,3 +131,13 @@ def test_no_seeds():
     assert nodes.numel() == block.num_edges() == 0
     asked = NodeSamplerInput(input_id=None, node=torch.empty(0, dtype=torch.int64))
     assert build().as_pyg().sample_from_nodes(asked).node.numel() == 0
+
+
+@pytest.mark.parametrize(
+    "option", [{}, {"disjoint": True}, {"replace": True}, {"subgraph_type": "induced"}]
+)
+def test_options_of_a_neighbor_loader_are_not_ignored(option):
+    data = Data(edge_index=EDGES, num_nodes=3)
+    loader = NeighborLoader(data, num_neighbors=[1], neighbor_sampler=build().as_pyg(), **option)
+    with pytest.raises(UnsupportedError, match="do not reach this sampler; use NodeLoader"):
+        next(iter(loader))
