@@ -21,8 +21,10 @@ from gnnbench.data.generators.seeded import (
 )
 from gnnbench.data.importers.named import NodeArrays
 from gnnbench.data.manifest import Source
-from gnnbench.data.store.csc import EdgeChunks
+from gnnbench.data.store.csc import EdgeChunks, csc_edges
 from gnnbench.data.store.layout import row_chunks
+from gnnbench.data.store.topology import write_csc
+from gnnbench.data.store.validate import check_indptr
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -49,6 +51,11 @@ class ImportOptions:
     num_nodes: int = 0
     rows: str = ""
     given: NodeArrays = NodeArrays()
+
+    def changes_of_edges(self) -> dict[str, bool]:
+        """``add_reverse``, ``merge`` and ``drop_self_loops`` by name."""
+        names = ("add_reverse", "merge", "drop_self_loops")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def add_reverse(self) -> bool:
@@ -81,25 +88,14 @@ def write_labels(
     out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
 ) -> tuple[int, str]:
     """Write the labels, seeded where there are none; returns class count and origin."""
-    if labels is None or int(labels.max(initial=-1)) < 0:
+    labelled = labels is not None and int(labels.max(initial=-1)) >= 0
+    if labels is None or not labelled:
         classes = options.num_classes or DEFAULT_CLASSES
         pieces = seeded_labels(num_nodes, classes, options.seed)
         out.write("labels", "int64", (num_nodes,), pieces)
-        return classes, "seeded"
+        return classes, "seeded" if labels is None else "seeded: those of the source are all -1"
     out.write("labels", "int64", (num_nodes,), row_chunks(labels))
     return options.num_classes or int(labels.max()) + 1, "source"
-
-
-def whole_labels(values: np.ndarray, num_nodes: int, path: Path) -> np.ndarray:
-    """Labels of a file as int64, NaN as -1. Raises ``DataError`` for what is no class number."""
-    if len(values) != num_nodes:
-        raise DataError(f"{path} has {len(values)} labels for {num_nodes} nodes; get it again")
-    if values.dtype.kind == "f":
-        whole = np.nan_to_num(values, nan=-1.0, posinf=-2.0, neginf=-2.0)
-        if (whole != np.floor(whole)).any() or (whole < -1).any():
-            raise DataError(f"{path} has a label that is not a class number; get it again")
-        values = whole
-    return values.astype(np.int64)
 
 
 def write_splits(
@@ -155,6 +151,59 @@ def checked_edges(src: np.ndarray, dst: np.ndarray, num_nodes: int, path: Path) 
     return lambda: (
         (src[start : start + step], dst[start : start + step]) for start in range(0, len(src), step)
     )
+
+
+def write_listed(
+    out: GraphWriter,
+    chunks: EdgeChunks,
+    num_nodes: int,
+    *,
+    add_reverse: bool = False,
+    merge: bool = False,
+    drop_self_loops: bool = False,
+) -> list[str]:
+    """Write the topology of listed edges as ``topology.write_csc`` does.
+
+    Returns sentences on the edges that were added, merged or left out.
+    """
+    how = {"add_reverse": add_reverse, "merge": merge, "drop_self_loops": drop_self_loops}
+    write_csc(out, chunks, num_nodes, **how)
+    if not any(how.values()):
+        return []
+    listed, loops = _edges_and_loops(chunks)
+    stored, kept = _edges_and_loops(csc_edges(out.read("indptr"), out.read("indices")))
+    dropped = loops if drop_self_loops else 0
+    notes = [f"edges listed: {listed:,}; stored: {stored:,}"]
+    if add_reverse:
+        notes[0] += ", each in both directions"
+    if dropped:
+        notes.append(f"edges from a node to itself: {dropped:,}, left out")
+    if merge:
+        distinct = (stored - kept) // 2 + kept if add_reverse else stored
+        notes.append(f"edges that repeat another: {listed - dropped - distinct:,}, merged")
+    return notes
+
+
+def _edges_and_loops(chunks: EdgeChunks) -> tuple[int, int]:
+    """Number of edges, and of those from a node to itself."""
+    edges = loops = 0
+    for src, dst in chunks():
+        edges += len(src)
+        loops += int(np.count_nonzero(src == dst))
+    return edges, loops
+
+
+def checked_rows(indptr: np.ndarray, indices: np.ndarray, num_nodes: int, path: Path) -> EdgeChunks:
+    """The edges of a CSR matrix of ``num_nodes`` rows as (column, row) pieces.
+
+    Raises ``DataError``, which names ``path``, for a malformed ``indptr`` and for a column that is
+    no node.
+    """
+    if num_nodes < 1:
+        raise DataError(f"the graph in {path} has no nodes; get it again")
+    check_indptr(indptr, len(indices), lambda wrong: DataError(f"{path}: {wrong}; get it again"))
+    checked_edges(indices, indices[:0], num_nodes, path)
+    return csc_edges(indptr, indices)
 
 
 def csr_rows(

@@ -14,13 +14,14 @@ import numpy as np
 from gnnbench.data.importers.common import (
     ImportOptions,
     checked_edges,
-    whole_labels,
     write_labels,
+    write_listed,
     write_splits,
 )
+from gnnbench.data.importers.node_values import class_numbers
 from gnnbench.data.importers.rawfile import reading
+from gnnbench.data.importers.room import check_room
 from gnnbench.data.store.layout import row_chunks
-from gnnbench.data.store.topology import write_csc
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -35,13 +36,15 @@ def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     next 20 % validate, as in IGB's own loader.
     """
     papers = folder / "processed"
-    features = _npy(papers / "paper" / "node_feat.npy", 2)
+    features = _features(papers)
     num_nodes = len(features)
     edge_file = papers / "paper__cites__paper" / "edge_index.npy"
     edges = _npy(edge_file, 2)
     if edges.shape[1] != 2:
         raise DataError(f"{edge_file} has shape {edges.shape}, not [edges, 2]; get it again")
-    _write_edges(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
+    if not out.done("features"):
+        check_room(out.final.parent, num_nodes, len(edges), features.shape[1], folder)
+    notes = _write_edges(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
     labels = _labels(papers / "paper" / "node_label_19.npy", num_nodes)
     num_classes, origin = write_labels(out, labels, num_nodes, options)
     train, val = int(num_nodes * 0.6), int(num_nodes * 0.2)
@@ -49,7 +52,7 @@ def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     parts = (ids[:train], ids[train : train + val], ids[train + val :])
     write_splits(out, parts, num_nodes, options)
     out.write("features", "float32", features.shape, row_chunks(features))
-    return _about(folder, "igb", num_classes, origin, "official, by position")
+    return {**_about(folder, "igb", num_classes, origin, "official, by position"), "notes": notes}
 
 
 def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
@@ -60,15 +63,19 @@ def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     year; the labels of the test papers are hidden, so the test set is empty.
     """
     papers = folder / "processed"
-    features = _npy(papers / "paper" / "node_feat.npy", 2)
+    features = _features(papers)
     num_nodes = len(features)
     edge_file = papers / "paper___cites___paper" / "edge_index.npy"
     edges = _npy(edge_file, 2)
     if edges.shape[0] != 2:
         raise DataError(f"{edge_file} has shape {edges.shape}, not [2, edges]; get it again")
-    _write_edges(out, edges[0], edges[1], num_nodes, edge_file, options)
+    if not out.done("features"):
+        check_room(out.final.parent, num_nodes, edges.shape[1], features.shape[1], folder)
+    notes = _write_edges(out, edges[0], edges[1], num_nodes, edge_file, options)
     labels = _labels(papers / "paper" / "node_label.npy", num_nodes)
     years = _npy(papers / "paper" / "node_year.npy", 1)
+    if years.dtype.kind not in "iuf":
+        raise DataError(f"the years in {folder} have type {years.dtype}; get it again")
     if len(years) != num_nodes:
         raise DataError(f"{folder} has {len(years)} years for {num_nodes} papers; get it again")
     num_classes, origin = write_labels(out, labels, num_nodes, options)
@@ -77,7 +84,8 @@ def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     val = np.flatnonzero(known & (years == _YEARS[1]))
     write_splits(out, (train, val, np.empty(0, np.int64)), num_nodes, options)
     out.write("features", "float32", features.shape, row_chunks(features))
-    return _about(folder, "mag240m", num_classes, origin, "official, by year; no test labels")
+    split = "official, by year; no test labels"
+    return {**_about(folder, "mag240m", num_classes, origin, split), "notes": notes}
 
 
 def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> dict[str, Any]:
@@ -98,12 +106,12 @@ def _write_edges(
     num_nodes: int,
     path: Path,
     options: ImportOptions,
-) -> None:
+) -> list[str]:
     if src.dtype.kind not in "iu":
         raise DataError(f"{path} has type {src.dtype}, integers are expected; get it again")
-    if not out.done("indices", "indptr"):
-        edges = checked_edges(src, dst, num_nodes, path)
-        write_csc(out, edges, num_nodes, add_reverse=options.add_reverse, merge=options.merge)
+    return write_listed(
+        out, checked_edges(src, dst, num_nodes, path), num_nodes, **options.changes_of_edges()
+    )
 
 
 def _npy(path: Path, dimensions: int) -> np.ndarray:
@@ -114,5 +122,16 @@ def _npy(path: Path, dimensions: int) -> np.ndarray:
     return array
 
 
+def _features(papers: Path) -> np.ndarray:
+    path = papers / "paper" / "node_feat.npy"
+    features = _npy(path, 2)
+    if min(features.shape) < 1 or features.dtype.kind not in "fiu":
+        raise DataError(
+            f"{path} has type {features.dtype} and shape {features.shape}, numbers [nodes, width] "
+            "are expected; get it again"
+        )
+    return features
+
+
 def _labels(path: Path, num_nodes: int) -> np.ndarray:
-    return whole_labels(np.asarray(_npy(path, 1)), num_nodes, path)
+    return class_numbers(np.asarray(_npy(path, 1)), num_nodes, str(path))

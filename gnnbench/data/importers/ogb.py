@@ -15,14 +15,15 @@ import numpy as np
 from gnnbench.data.importers.common import (
     ImportOptions,
     checked_edges,
-    whole_labels,
     write_labels,
+    write_listed,
     write_seeded_features,
     write_splits,
 )
+from gnnbench.data.importers.node_values import class_numbers
 from gnnbench.data.importers.rawfile import ArrayHeader, NpzFile, csv_column, csv_pieces
+from gnnbench.data.importers.room import check_room
 from gnnbench.data.store.csc import index_dtype
-from gnnbench.data.store.topology import write_csc
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
 
@@ -35,18 +36,22 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     """
     raw = folder / "raw"
     num_nodes = _single(raw / "num-node-list.csv.gz")
-    if not out.done("indices", "indptr"):
-        edge_file = raw / "edge.csv.gz"
-        pieces = csv_pieces(edge_file, "int64")
-        out.write("scratch_edges", "int64", (None, 2), _two_columns(pieces, edge_file))
-        edges = out.read("scratch_edges")
-        _write_topology(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
+    check_room(out.final.parent, num_nodes, 0, 0, folder)
+    edge_file = raw / "edge.csv.gz"
+    pieces = csv_pieces(edge_file, "int64")
+    out.write("scratch_edges", "int64", (None, 2), _two_columns(pieces, edge_file))
+    edges = out.read("scratch_edges")
+    notes = _write_topology(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
     label_file, feature_file = raw / "node-label.csv.gz", raw / "node-feat.csv.gz"
-    labels = whole_labels(csv_column(label_file, "float64"), num_nodes, label_file)
-    about = _nodes(folder, out, labels, num_nodes, options)
+    labels = class_numbers(csv_column(label_file, "float64"), num_nodes, str(label_file))
+    about = {**_nodes(folder, out, labels, num_nodes, options), "notes": notes}
     if feature_file.is_file():
         rows = csv_pieces(feature_file, "float32", 1 << 15)
         first = next(rows, np.empty((0, 0), np.float32))
+        if not first.size:
+            raise DataError(f"{feature_file} is empty; get it again")
+        if not out.done("features"):
+            check_room(out.final.parent, num_nodes, 0, first.shape[1], folder)
         pieces = _chain(first, rows)
         out.write("features", "float32", (num_nodes, first.shape[1]), pieces)
     else:
@@ -62,21 +67,19 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
     """
     raw = folder / "raw"
     with NpzFile(raw / "data.npz") as npz:
-        num_nodes = int(npz.scalar("num_nodes_list", 0))
+        num_nodes = npz.count("num_nodes_list") or 0
         if num_nodes < 1:
             raise DataError(f"{npz.path} does not say how many nodes there are; get it again")
-        if not out.done("indices", "indptr"):
-            header = npz.header("edge_index")
-            if len(header.shape) != 2 or header.shape[0] != 2 or header.dtype.kind not in "iu":
-                raise DataError(
-                    f"edge_index in {npz.path} must be integers [2, edges]; get it again"
-                )
-            src, dst = _edge_columns(npz, out, header, index_dtype(num_nodes))
-            _write_topology(out, src, dst, num_nodes, npz.path, options)
+        check_room(out.final.parent, num_nodes, npz.header("edge_index").size // 2, 0, npz.path)
+        header = npz.header("edge_index")
+        if len(header.shape) != 2 or header.shape[0] != 2 or header.dtype.kind not in "iu":
+            raise DataError(f"edge_index in {npz.path} must be integers [2, edges]; get it again")
+        src, dst = _edge_columns(npz, out, header, index_dtype(num_nodes))
+        notes = _write_topology(out, src, dst, num_nodes, npz.path, options)
         with NpzFile(raw / "node-label.npz") as labels_npz:
-            values = labels_npz.array("node_label").reshape(-1)
-            labels = whole_labels(values, num_nodes, labels_npz.path)
-        about = _nodes(folder, out, labels, num_nodes, options)
+            values = labels_npz.array("node_label")
+            labels = class_numbers(values, num_nodes, labels_npz.told("node_label"))
+        about = {**_nodes(folder, out, labels, num_nodes, options), "notes": notes}
         if "node_feat" in npz:
             shape = npz.header("node_feat").shape
             if len(shape) != 2 or shape[0] != num_nodes:
@@ -110,14 +113,9 @@ def _write_topology(
     num_nodes: int,
     path: Path,
     options: ImportOptions,
-) -> None:
-    write_csc(
-        out,
-        checked_edges(src, dst, num_nodes, path),
-        num_nodes,
-        add_reverse=options.add_reverse,
-        merge=options.merge,
-        drop_self_loops=options.drop_self_loops,
+) -> list[str]:
+    return write_listed(
+        out, checked_edges(src, dst, num_nodes, path), num_nodes, **options.changes_of_edges()
     )
 
 

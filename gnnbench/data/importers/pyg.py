@@ -11,14 +11,15 @@ import numpy as np
 from gnnbench.data.importers.common import (
     ImportOptions,
     checked_edges,
+    checked_rows,
     csr_rows,
     write_labels,
+    write_listed,
     write_seeded_features,
     write_splits,
 )
 from gnnbench.data.importers.node_values import class_numbers, int64_ids
 from gnnbench.data.importers.rawfile import NpzFile, reading
-from gnnbench.data.store.csc import csc_edges
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.data.store.topology import write_csc
 from gnnbench.data.store.writer import GraphWriter
@@ -36,14 +37,13 @@ def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dic
         if len(shape) != 2:
             raise DataError(f"feature in {npz.path} has shape {shape}; get it again")
         num_nodes = shape[0]
-        if not out.done("indices", "indptr"):
-            with NpzFile(folder / "reddit_graph.npz") as graph:
-                _check_shape(graph, "shape", num_nodes)
-                row = graph.integers("row")
-                col = graph.integers("col", len(row))
-            edges = checked_edges(row, col, num_nodes, graph.path)
-            write_csc(out, edges, num_nodes, merge=True)
-            del row, col, edges
+        with NpzFile(folder / "reddit_graph.npz") as graph:
+            _check_shape(graph, "shape", num_nodes)
+            row = graph.integers("row")
+            col = graph.integers("col", len(row))
+        edges = checked_edges(row, col, num_nodes, graph.path)
+        notes = write_listed(out, edges, num_nodes, merge=True)
+        del row, col, edges
         labels = class_numbers(npz.array("label"), num_nodes, npz.told("label"))
         num_classes, origin = write_labels(out, labels, num_nodes, options)
         kinds = npz.integers("node_types", num_nodes)
@@ -57,6 +57,7 @@ def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dic
         "features": "source",
         "labels": origin,
         "split": "official",
+        "notes": notes,
     }
 
 
@@ -70,21 +71,17 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
     with NpzFile(path) as npz:
         num_nodes = npz.header("labels").size
         labels = class_numbers(npz.array("labels"), num_nodes, npz.told("labels"))
-        if not out.done("indices", "indptr"):
-            _check_shape(npz, "adj_shape", num_nodes)
-            starts = npz.integers("adj_indptr", num_nodes + 1)
-            columns = npz.integers("adj_indices")
-            if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or np.diff(starts).min() < 0:
-                raise DataError(f"the adjacency of {path} is malformed; get it again")
-            checked_edges(columns, columns, num_nodes, path)
-            write_csc(
-                out,
-                csc_edges(starts, columns),
-                num_nodes,
-                add_reverse=True,
-                merge=True,
-                drop_self_loops=True,
-            )
+        _check_shape(npz, "adj_shape", num_nodes)
+        starts = npz.integers("adj_indptr", num_nodes + 1)
+        columns = npz.integers("adj_indices")
+        notes = write_listed(
+            out,
+            checked_rows(starts, columns, num_nodes, path),
+            num_nodes,
+            add_reverse=True,
+            merge=True,
+            drop_self_loops=True,
+        )
         num_classes, origin = write_labels(out, labels, num_nodes, options)
         split = write_splits(out, None, num_nodes, options)
         width = int(_check_shape(npz, "attr_shape", num_nodes)[1])
@@ -105,6 +102,7 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
         "labels": origin,
         "split": split,
         "assumed": ["split"],
+        "notes": notes,
     }
 
 
@@ -119,16 +117,13 @@ def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) ->
         shape = npz.integers("shape", 2)
         num_nodes = int(shape[0])
         starts, columns = npz.integers("indptr", num_nodes + 1), npz.integers("indices")
-        if int(starts[0]) != 0 or int(starts[-1]) != len(columns) or np.diff(starts).min() < 0:
-            raise DataError(f"the adjacency of {npz.path} is malformed; get it again")
-        checked_edges(columns, columns, num_nodes, npz.path)
         # Rows are sources, as PyG reads them.
-        reversed_edges = csc_edges(starts, columns)
+        reversed_edges = checked_rows(starts, columns, num_nodes, npz.path)
         write_csc(out, lambda: ((src, dst) for dst, src in reversed_edges()), num_nodes)
     labels, several = _class_map(folder / "class_map.json", num_nodes)
     num_classes, origin = write_labels(out, labels, num_nodes, options)
     with reading(folder / "role.json"):
-        roles = dict(json.loads((folder / "role.json").read_bytes()))
+        roles = _object(folder / "role.json")
         parts = tuple(
             _ids(roles[k], f"'{k}' in {folder / 'role.json'}") for k in ("tr", "va", "te")
         )
@@ -156,22 +151,33 @@ def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
     """Class of every node, -1 where it has none; whether nodes have several."""
     labels, several = np.full(num_nodes, -1, np.int64), False
     with reading(path):
-        for node, value in dict(json.loads(path.read_bytes())).items():
-            if not 0 <= int(node) < num_nodes:
-                raise ValueError(f"node {node} of {num_nodes}")
+        for node, value in _object(path).items():
+            if not (node.isascii() and node.isdigit() and int(node) < num_nodes):
+                raise ValueError(f"node {node:.40} of {num_nodes}")
             if isinstance(value, list):
                 several = True
                 labels[int(node)] = value.index(1) if 1 in value else -1
-            elif isinstance(value, int):
+            elif isinstance(value, int) and not isinstance(value, bool):
                 labels[int(node)] = value
             else:
                 raise ValueError(f"node {node} has the class {value!r:.40}")
     return class_numbers(labels, num_nodes, f"the classes in {path}"), several
 
 
+def _object(path: Path) -> dict[str, Any]:
+    found = json.loads(path.read_bytes())
+    if not isinstance(found, dict):
+        raise ValueError(f"it holds a {type(found).__name__} instead of an object")
+    return found
+
+
 def _ids(values: Any, what: str) -> np.ndarray:
-    ids = np.asarray(values if values else np.empty(0, np.int64))
-    return int64_ids(ids, what).reshape(-1)
+    if not isinstance(values, list):
+        raise ValueError(f"{what} is no list of nodes")
+    ids = np.asarray(values) if values else np.empty(0, np.int64)
+    if ids.ndim != 1:
+        raise ValueError(f"{what} has lists in a list of nodes")
+    return int64_ids(ids, what)
 
 
 def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> np.ndarray:

@@ -136,18 +136,29 @@ class NpzFile(NamedArrays):
 
 
 def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[np.ndarray]:
-    """Rows of a headerless ``.csv.gz`` as ``[*, columns]``, in pieces."""
+    """Rows of a headerless ``.csv.gz`` as ``[*, columns]``, in pieces.
+
+    An empty line is a row of NaN in columns of floats, since the place of a row says which node it
+    is. In columns of integers it is skipped.
+    """
     import pandas as pd
 
     with reading(path), gzip.open(path, "rb") as file:
         try:
-            for frame in pd.read_csv(file, header=None, chunksize=rows, dtype=dtype):
+            for frame in pd.read_csv(
+                file, header=None, chunksize=rows, dtype=dtype,
+                skip_blank_lines=np.dtype(dtype).kind != "f",
+            ):  # fmt: skip
                 yield frame.to_numpy()
         except pd.errors.EmptyDataError:
             return
 
 
 def csv_column(path: Path, dtype: str) -> np.ndarray:
-    """The first column of a headerless ``.csv.gz``."""
-    pieces = [piece[:, 0] for piece in csv_pieces(path, dtype)]
+    """The values of a headerless ``.csv.gz`` of one column. Raises ``DataError`` for several."""
+    pieces = []
+    for piece in csv_pieces(path, dtype):
+        if piece.shape[1] != 1:
+            raise DataError(f"{path} has {piece.shape[1]} columns instead of 1; get it again")
+        pieces.append(piece[:, 0])
     return np.concatenate(pieces) if pieces else np.empty(0, dtype)

@@ -9,6 +9,7 @@ import pytest
 
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.npyfolder import import_igb, import_mag240m
+from gnnbench.data.manifest import Source
 from gnnbench.data.store.reader import open_graph
 from gnnbench.data.store.writer import GraphWriter
 from gnnbench.errors import DataError
@@ -26,11 +27,14 @@ def write(folder: Path, **arrays: np.ndarray) -> Path:
     return folder
 
 
-def load(importer, path: Path, tmp_path: Path):
+def load(importer, path: Path, tmp_path: Path, **source: bool):
     final = tmp_path / "store" / "tiny"
     final.parent.mkdir(exist_ok=True)
     with GraphWriter(final, {}) as out:
-        out.finish(name="tiny", **importer(path, out, ImportOptions("tiny", num_classes=3)))
+        options = ImportOptions(
+            "tiny", num_classes=3, source=Source(loader="igb", paths=[], get="", **source)
+        )
+        out.finish(name="tiny", **importer(path, out, options))
     return open_graph(final)
 
 
@@ -80,8 +84,16 @@ def test_mag240m(mag: Path, tmp_path: Path) -> None:
         ("paper___cites___paper0edge_index", EDGES, r"\(5, 2\), not \[2, edges\]"),
         ("paper___cites___paper0edge_index", EDGES.T + 1, "edge with node 5"),
         ("paper___cites___paper0edge_index", EDGES.T / 2, "type float64"),
-        ("paper0node_label", np.zeros(4), "4 labels for 5 nodes"),
-        ("paper0node_label", np.full(5, 0.5), "not a class number"),
+        ("paper0node_label", np.zeros(4), "node_label.npy has 4 entries, 5 are"),
+        ("paper0node_label", np.full(5, 0.5), "not class numbers"),
+        ("paper0node_label", np.full(5, np.inf), "node_label.npy has inf for node 0"),
+        ("paper0node_label", np.full(5, 1e9), "node_label.npy has 1000000000.0 for node 0"),
+        ("paper0node_label", np.full(5, 2**64 - 1, np.uint64), "has 18446744073709551615 for"),
+        ("paper0node_label", np.array(["a"] * 5), "node_label.npy has type <U1"),
+        ("paper0node_year", np.array(["2018"] * 5), "years in .* have type <U4"),
+        ("paper0node_year", np.array(["2018"] * 5, "M8[Y]"), "years in .* have type datetime64"),
+        ("paper0node_feat", np.zeros((5, 0)), r"node_feat.npy has .* shape \(5, 0\)"),
+        ("paper0node_feat", np.array([["a"]] * 5), "node_feat.npy has type <U1"),
         ("paper0node_year", np.zeros(4), "4 years for 5 papers"),
         ("paper0node_feat", np.array([{}], dtype=object), "node_feat.npy is truncated, damaged"),
     ],
@@ -95,3 +107,14 @@ def test_a_missing_file(igb: Path, tmp_path: Path) -> None:
     (igb / "processed" / "paper" / "node_label_19.npy").unlink()
     with pytest.raises(DataError, match=r"node_label_19.npy is missing"):
         load(import_igb, igb, tmp_path)
+
+
+def test_self_loops_are_left_out_where_the_manifest_says_so(igb, mag, tmp_path: Path) -> None:
+    for importer, folder in ((import_igb, igb), (import_mag240m, mag)):
+        graph = load(importer, folder, tmp_path, drop_self_loops=True)
+        assert graph.indptr.tolist() == [0, 2, 3, 3, 4, 4]
+        assert graph.indices.tolist() == [1, 2, 0, 4]
+        assert graph.meta["notes"] == [
+            "edges listed: 5; stored: 4",
+            "edges from a node to itself: 1, left out",
+        ]

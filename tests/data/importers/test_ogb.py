@@ -14,7 +14,7 @@ from gnnbench.data.importers.ogb import import_ogb_binary, import_ogb_csv
 from gnnbench.data.manifest import Source
 from gnnbench.data.store.reader import open_graph
 from gnnbench.data.store.writer import GraphWriter
-from gnnbench.errors import DataError
+from gnnbench.errors import DataError, HostMemoryError
 
 EDGES = np.array([[0, 1], [2, 1], [1, 2], [3, 3], [0, 1], [4, 0]])  # source, destination
 FEATURES = np.array([[0.5, -1.25], [1, 2], [3, 4], [5, 6], [7, 8]], np.float32)
@@ -124,8 +124,16 @@ def test_features_may_be_missing(csv: Path, tmp_path: Path) -> None:
         ("raw/edge.csv.gz", [[0, 1, 2]], "3 columns instead of 2"),
         ("raw/edge.csv.gz", [["a", "b"]], "edge.csv.gz is truncated, damaged"),
         ("raw/num-node-list.csv.gz", [3, 2], "one number of nodes"),
-        ("raw/node-label.csv.gz", [0, 1], "2 labels for 5 nodes"),
-        ("raw/node-label.csv.gz", [0, 1, 0.5, 1, 1], "not a class number"),
+        ("raw/node-label.csv.gz", [0, 1], "node-label.csv.gz has 2 entries, 5 are"),
+        ("raw/node-label.csv.gz", [0, 1, 0.5, 1, 1], "not class numbers"),
+        ("raw/node-label.csv.gz", [0, 1, "inf", 1, 1], "node-label.csv.gz has inf for node 2"),
+        ("raw/node-label.csv.gz", [0, 1, 10**9, 1, 1], "has 1000000000.0 for node 2"),
+        ("raw/node-label.csv.gz", [0, 1, -100, 1, 1], "has -100.0 for node 2"),
+        ("raw/node-label.csv.gz", [[0, 1]] * 5, "node-label.csv.gz has 2 columns instead of 1"),
+        ("raw/node-label.csv.gz", [0, "", 1, 0, 1, 1], "has 6 entries, 5 are"),
+        ("raw/node-feat.csv.gz", [[0, 1], "", *[[1, 0]] * 4], "6 rows instead of 5"),
+        ("raw/node-feat.csv.gz", [], "node-feat.csv.gz is empty"),
+        ("split/time/train.csv.gz", [[0, 1]], "train.csv.gz has 2 columns instead of 1"),
         ("raw/node-feat.csv.gz", FEATURES[:3], "3 rows instead of 5"),
         ("raw/node-feat.csv.gz", [["nan", 1]] * 5, "NaN or infinity"),
         ("split/time/train.csv.gz", [9], "train_idx has node 9"),
@@ -167,7 +175,11 @@ def test_a_missing_split(csv: Path, tmp_path: Path) -> None:
         ({"edge_index": np.array([[0], [9]])}, "edge with node 9"),
         ({"node_feat": FEATURES[:2]}, r"shape \(2, 2\)"),
         ({"num_nodes_list": np.array([0])}, "how many nodes"),
-        ({"num_nodes_list": np.array([4])}, "5 labels for 4 nodes|edge with node 4"),
+        ({"num_nodes_list": np.array([4])}, "5 entries, 4 are|edge with node 4"),
+        ({"num_nodes_list": np.array([np.nan])}, "'num_nodes_list' .* is nan, a whole number"),
+        ({"num_nodes_list": np.array([np.inf])}, "'num_nodes_list' .* is inf, a whole number"),
+        ({"num_nodes_list": np.array([4.5])}, "'num_nodes_list' .* is 4.5, a whole number"),
+        ({"num_nodes_list": np.array(["x"])}, "'num_nodes_list' .* is 'x', a whole number"),
     ],
 )
 def test_malformed_binary(binary: Path, tmp_path: Path, change, says: str) -> None:
@@ -175,3 +187,50 @@ def test_malformed_binary(binary: Path, tmp_path: Path, change, says: str) -> No
     np.savez(path, **{**dict(np.load(path)), **change})
     with pytest.raises(DataError, match=says):
         load(import_ogb_binary, binary, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        (np.array([0, 1, 2**40, 0, 1]), "'node_label' .* has 1099511627776 for node 2"),
+        (np.array([0, 1, 2**64 - 1, 0, 1], np.uint64), "has 18446744073709551615 for node 2"),
+        (np.zeros((5, 2)), r"has shape \(5, 2\), one class a node"),
+        (np.array(["a"] * 5), "has type <U1"),
+        (np.zeros(5, complex), "has type complex128"),
+    ],
+)
+def test_labels_that_are_no_class(binary: Path, tmp_path: Path, labels, says: str) -> None:
+    np.savez(binary / "raw" / "node-label.npz", node_label=labels)
+    with pytest.raises(DataError, match=says):
+        load(import_ogb_binary, binary, tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "binary"])
+def test_a_number_of_nodes_beyond_memory(request, tmp_path: Path, kind: str) -> None:
+    folder = request.getfixturevalue(kind)
+    if kind == "csv":
+        write_csv(folder / "raw" / "num-node-list.csv.gz", [10**15])
+    else:
+        path = folder / "raw" / "data.npz"
+        np.savez(path, **{**dict(np.load(path)), "num_nodes_list": np.array([2**60])})
+    with pytest.raises(HostMemoryError, match="check its counts"):
+        load(import_ogb_csv if kind == "csv" else import_ogb_binary, folder, tmp_path)
+
+
+def test_an_empty_line_is_a_node_without_a_label(csv: Path, tmp_path: Path) -> None:
+    write_csv(csv / "raw" / "node-label.csv.gz", [0, "", 1, 0, 1])
+    assert load(import_ogb_csv, csv, tmp_path).labels.tolist() == [0, -1, 1, 0, 1]
+
+
+def test_merged_and_dropped_edges_are_reported(csv: Path, tmp_path: Path) -> None:
+    """0 -> 1 is listed twice, 2 -> 1 has its reverse, 3 -> 3 is a self-loop."""
+    assert not load(import_ogb_csv, csv, tmp_path).meta["notes"]
+    notes = load(import_ogb_csv, csv, tmp_path, merge=True).meta["notes"]
+    assert notes == ["edges listed: 6; stored: 5", "edges that repeat another: 1, merged"]
+    graph = load(import_ogb_csv, csv, tmp_path, add_reverse=True, merge=True, drop_self_loops=True)
+    assert graph.num_edges == 6
+    assert graph.meta["notes"] == [
+        "edges listed: 6; stored: 6, each in both directions",
+        "edges from a node to itself: 1, left out",
+        "edges that repeat another: 2, merged",
+    ]

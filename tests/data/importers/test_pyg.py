@@ -112,7 +112,7 @@ def test_malformed_reddit(reddit: Path, tmp_path: Path, file: str, change, says:
     ("change", "says"),
     [
         ({"adj_indices": np.array([0, 1, 9, 3])}, "edge with node 9"),
-        ({"adj_indptr": np.array([0, 3, 1, 3, 4])}, "adjacency .* malformed"),
+        ({"adj_indptr": np.array([0, 3, 1, 3, 4])}, "indptr decreases at position 2"),
         ({"adj_shape": np.array([9, 9])}, "for 9 nodes, not 4"),
         ({"attr_indices": np.array([1, 0, 1, 3])}, "sparse features .* malformed"),
         ({"labels": np.full(4, 0.5)}, "'labels' .* not class numbers"),
@@ -157,6 +157,13 @@ def test_graphsaint_as_pyg_reads_it(saint: Path, tmp_path: Path) -> None:
     [
         ("class_map.json", '{"9": 1}', "class_map.json is truncated, damaged .*node 9 of 4"),
         ("class_map.json", "[3]", "class_map.json is truncated, damaged"),
+        ("class_map.json", "[[0, 1]]", "it holds a list instead of an object"),
+        ("class_map.json", '{"0": true}', "node 0 has the class True"),
+        ("class_map.json", '{"0_1": 1}', "node 0_1 of 4"),
+        ("class_map.json", '{"0": 1000000000}', "has 1000000000 for node 0"),
+        ("role.json", '{"tr": [[0]], "va": [], "te": []}', "'tr' in .* has lists in a list"),
+        ("role.json", '{"tr": 0, "va": [], "te": []}', "'tr' in .* is no list of nodes"),
+        ("role.json", '{"tr": [0.5], "va": [], "te": []}', "'tr' in .* has type float64"),
         ("role.json", '{"tr": [0]}', "role.json is truncated, damaged"),
         ("role.json", "{", "role.json is truncated, damaged"),
         ("feats.npy", "x", "feats.npy is truncated, damaged"),
@@ -166,3 +173,24 @@ def test_malformed_graphsaint(saint: Path, tmp_path: Path, file: str, text: str,
     (saint / file).write_text(text)
     with pytest.raises(DataError, match=says):
         load(import_graphsaint, saint, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"indptr": np.zeros(0, int), "shape": np.array([-1, 4])}, "has no nodes"),
+        ({"indptr": np.zeros(1, int), "indices": np.zeros(0, int), "shape": [0, 0]}, "no nodes"),
+        ({"indptr": np.array([0, 2, 2, 2, 2])}, "indptr ends with 2, but there are 3 indices"),
+        ({"indptr": np.array([1, 2, 2, 3, 3])}, "indptr starts with 1"),
+    ],
+)
+def test_a_malformed_adjacency_of_graphsaint(saint: Path, tmp_path: Path, change, says) -> None:
+    path = saint / "adj_full.npz"
+    np.savez(path, **{**dict(np.load(path)), **change})
+    with pytest.raises(DataError, match=says):
+        load(import_graphsaint, saint, tmp_path)
+
+
+def test_merged_edges_of_reddit_are_reported(reddit: Path, tmp_path: Path) -> None:
+    notes = load(import_reddit, reddit, tmp_path).meta["notes"]
+    assert notes == ["edges listed: 6; stored: 5", "edges that repeat another: 1, merged"]
