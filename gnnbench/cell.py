@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -34,6 +35,26 @@ PHASES = tuple(u.word for u in Until)  # an epoch that goes until X runs the pha
 def phases(until: str) -> tuple[str, ...]:
     """The phases of an epoch that goes ``until``, in order."""
     return PHASES[: Until.of(until) + 1]
+
+
+# Metadata of a field that was added after the first ids: ids leave it out at its default. Every new
+# field of a cell or of a stage carries it, so that ids of earlier results stay.
+ADDED: Mapping[str, bool] = {"added": True}
+IMPLEMENTATION = "implementation"  # key of a stage's number in a recipe; 1 is left out
+
+# Spellings that ids hash. They never change: where a name in the code changes, change the key.
+SPELLED: Mapping[str, str] = {
+    "system": "system", "dataset": "dataset", "model": "model", "until": "until",
+    "device": "device", "batch_size": "batch_size", "fanouts": "fanouts", "hidden": "hidden",
+    "learning_rate": "learning_rate", "seed": "seed", "threads": "threads",
+    "max_batches": "max_batches", "recipe": "recipe", "composed": "composed",
+    "replica": "replica", "env": "env", "evaluate": "evaluate", "gpus": "gpus",
+    "jitter": "jitter",
+}  # fmt: skip
+# The same for names and values that differ from what ids hash: ``KIND`` of a stage, ``KIND=NAME``,
+# ``KIND.FIELD`` and ``KIND.FIELD=VALUE`` (a stage inside a stage counts as its kind), and
+# ``FIELD=VALUE`` of a cell. ``{"order=default": "as-drawn"}`` renames a stage and keeps its ids.
+RENAMED: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -70,10 +91,10 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     composed: bool = True
     replica: int = 0
-    env: str = ""
-    evaluate: str = ""
-    gpus: int = 1
-    jitter: int = 0
+    env: str = field(default="", metadata=ADDED)
+    evaluate: str = field(default="", metadata=ADDED)
+    gpus: int = field(default=1, metadata=ADDED)
+    jitter: int = field(default=0, metadata=ADDED)
 
     @cached_property  # every look at a sample asks for it
     def id(self) -> str:
@@ -82,17 +103,25 @@ class Cell:
         What a composed system does is in its recipe, so that equal recipes are one cell under
         whatever name.
         """
-        values = asdict(self)
-        del values["experiment"]
-        # Ids are those of runs that knew none of these.
-        later = {"env": "", "evaluate": "", "gpus": 1, "jitter": 0}
-        for name, unsaid in later.items():
-            if values[name] == unsaid:
-                del values[name]
-        if self.composed:
-            del values["system"]
-        text = json.dumps(values, sort_keys=True, default=list)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return hashlib.sha256(self.hashed_text.encode()).hexdigest()[:12]
+
+    @property
+    def hashed_text(self) -> str:
+        """The JSON text whose hash is the id, in the spellings of ``SPELLED`` and ``RENAMED``."""
+        found: dict[str, Any] = {}
+        for known in fields(self):
+            value = getattr(self, known.name)
+            if known.name == "experiment" or (known.name == "system" and self.composed):
+                continue
+            if ADDED.items() <= known.metadata.items() and value == known.default:
+                continue
+            if known.name == "recipe":
+                found[SPELLED[known.name]] = {
+                    _spelled(kind, kind): _frozen(kind, one) for kind, one in value.items()
+                }
+            else:
+                found[SPELLED[known.name]] = _frozen(known.name, value)
+        return json.dumps(found, sort_keys=True, default=list)
 
     @property
     def who(self) -> str:
@@ -120,18 +149,53 @@ class Cell:
         return cls(**{**values, "fanouts": tuple(values["fanouts"])})
 
 
+def _spelled(path: str, name: str) -> str:
+    """A name as ids spell it, by its path."""
+    return RENAMED.get(path, name)
+
+
+def _frozen(path: str, value: Any) -> Any:
+    """The value of a field or stage as ids spell it; ``path`` is ``KIND`` or ``KIND.FIELD``."""
+    if isinstance(value, str):
+        return _spelled(f"{path}={value}", value)
+    if not isinstance(value, dict) or "name" not in value:
+        return value
+    kind = path.partition(".")[0]
+    found: dict[str, Any] = {"name": _frozen(kind, value["name"])}
+    for key, inner in value.items():
+        if key != "name":
+            found[_spelled(f"{kind}.{key}", key)] = _frozen(f"{kind}.{key}", inner)
+    return found
+
+
+def implementations(recipe: Mapping[str, Any]) -> dict[str, int]:
+    """Implementation numbers other than 1, by the path of the stage: ``{"features.table": 2}``."""
+    found: dict[str, int] = {}
+    for path, value in recipe.items():
+        if isinstance(value, Mapping):
+            inner = {k: v for k, v in value.items() if k != "name"}
+            if IMPLEMENTATION in inner:
+                found[path] = inner.pop(IMPLEMENTATION)
+            found |= {f"{path}.{k}": v for k, v in implementations(inner).items()}
+    return found
+
+
+def settings(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a stage in a recipe, without its name and its implementation number."""
+    return {k: v for k, v in stage.items() if k not in ("name", IMPLEMENTATION)}
+
+
 def flat(recipe: dict[str, Any]) -> dict[str, Any]:
     """A resolved recipe by paths: ``{"sampler": "fused-map", "sampler.pick": "floyd", ...}``.
 
-    A field that is a stage is told as a stage is: ``"features.table": "cache"``, then
-    ``"features.table.ratio": 0.1``.
+    A field that is a stage is listed as a stage is: ``"features.table": "cache"``, then
+    ``"features.table.ratio": 0.1``. Implementation numbers are no settings and are left out.
     """
     found: dict[str, Any] = {}
     for stage, value in recipe.items():
         if not isinstance(value, dict):
             found[stage] = value
             continue
-        fields = flat({k: v for k, v in value.items() if k != "name"})
         found[stage] = value["name"]
-        found |= {f"{stage}.{k}": v for k, v in fields.items()}
+        found |= {f"{stage}.{k}": v for k, v in flat(settings(value)).items()}
     return found

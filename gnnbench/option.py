@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gnnbench.cell import settings
 from gnnbench.errors import UsageError
 
 
@@ -25,7 +26,8 @@ class Option:
 
     A number of an interval is a float, however it was typed. ``stages``: the choices of one that is
     a stage, by their names; such a value may be a name, a mapping of ``name`` and fields, or made.
-    ``words``: what it may be where another than ``check`` looks.
+    ``words``: what it may be where another than ``check`` looks. ``added``: results are older than
+    the option, so recipes leave it out at its default.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Option:
     choices: Collection[Any] | Interval | None = None
     stages: Mapping[str, Callable[..., Any]] | None = None
     words: str = ""
+    added: bool = False
 
     def check(self, owner: str, value: Any) -> Any:
         """``value`` where it is legal. Raises ``UsageError``; ``true`` is not 1."""
@@ -41,8 +44,7 @@ class Option:
             return value
         if self.stages is not None and not isinstance(value, str):
             if isinstance(value, Mapping) and value.get("name") in self.stages:
-                given = {k: v for k, v in value.items() if k != "name"}
-                return self.stages[value["name"]](**given)
+                return self.stages[value["name"]](**settings(value))
             if type(value) in self.stages.values():
                 return value
         elif isinstance(self.choices, Interval):

@@ -94,6 +94,7 @@ class Sampler(ABC):
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
     options: ClassVar[dict[str, Option]] = {}
+    implementation: ClassVar[int] = 1  # raise it when what it draws, or how fast, changes
     _built_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

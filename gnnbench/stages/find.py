@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gnnbench import registry
-from gnnbench.cell import Cell
+from gnnbench.cell import Cell, implementations, settings
 from gnnbench.errors import GnnbenchError, MissingError, UsageError
 from gnnbench.stages.spec import Spec
 
@@ -48,12 +48,28 @@ def stage(kind: str, name: str) -> type[Spec]:
 
 
 def from_plain(kind: str, value: Mapping[str, Any], own: Any = None) -> Spec:
-    """The stage of a cell's recipe; that of ``own``, a recipe, need not be registered by itself."""
-    fields = {k: v for k, v in value.items() if k != "name"}
+    """The stage of a cell's recipe; that of ``own``, a recipe, need not be registered by itself.
+
+    Raises ``UsageError`` where this code has another implementation of it.
+    """
     known: Spec | None = getattr(own, kind, None)
     if known is None or known.name != value["name"]:
-        return stage(kind, value["name"])(**fields)
-    return type(known)(**fields)
+        made = stage(kind, value["name"])(**settings(value))
+    else:
+        made = type(known)(**settings(value))
+    _check_implementations(kind, dict(value), made.plain())
+    return made
+
+
+def _check_implementations(kind: str, asked: dict[str, Any], made: dict[str, Any]) -> None:
+    wanted, have = (implementations({kind: stage}) for stage in (asked, made))
+    for path in wanted.keys() | have.keys():
+        one, other = wanted.get(path, 1), have.get(path, 1)
+        if one != other:
+            raise UsageError(
+                f"the cell is of implementation {one} of its {path} stage, and this code has"
+                f" {other}; run the experiment anew"
+            )
 
 
 def begin(cell: Cell) -> None:

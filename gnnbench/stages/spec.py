@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gnnbench import names
+from gnnbench.cell import ADDED, IMPLEMENTATION
 from gnnbench.errors import UnsupportedError, UsageError
 from gnnbench.missing import Missing
 from gnnbench.option import Interval, Option
@@ -19,10 +20,19 @@ HELP, CHOICES, STAGES, WORDS = "help", "choices", "stages", "words"
 
 
 def option(
-    default: Any, help: str, choices: Collection[Any] | Interval | None = None, words: str = ""
+    default: Any,
+    help: str,
+    choices: Collection[Any] | Interval | None = None,
+    words: str = "",
+    added: bool = False,
 ) -> Any:
-    """A field of a spec; ``choices`` are its legal values, ``words`` say them where it has none."""
-    return field(default=default, metadata={HELP: help, CHOICES: choices, WORDS: words})
+    """A field of a spec; ``choices`` are its legal values, ``words`` say them where it has none.
+
+    ``added``: the stage had results before it had this field. Recipes, and so ids, leave it out at
+    its default.
+    """
+    metadata = {HELP: help, CHOICES: choices, WORDS: words, **(ADDED if added else {})}
+    return field(default=default, metadata=metadata)
 
 
 def stage_option(default: str, help: str, stages: Mapping[str, type[Spec]]) -> Any:
@@ -41,12 +51,24 @@ class Spec:
     ``kind`` is the recipe's field (``sampler`` ...); ``name`` is what ``-o SYSTEM.KIND=NAME`` says;
     the fields are what ``-o SYSTEM.KIND.FIELD=VALUE`` sets. A field may be a stage in its turn, of
     which the same holds one dot further on. A subclass says how it is built.
+
+    ``implementation`` counts the versions of what the stage does: raise it when its work or its
+    speed changes, so that results of both versions are results of different cells.
     """
 
     kind: ClassVar[str]
     name: ClassVar[str]
     summary: ClassVar[str] = ""
+    implementation: ClassVar[int] = 1
     devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")  # of the cells that it can serve
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if type(cls.implementation) is not int or cls.implementation < 1:
+            raise TypeError(
+                f"{cls.__name__}.implementation must be a whole number from 1, it is"
+                f" {cls.implementation!r}"
+            )
 
     def missing(self, device: str) -> Missing | None:
         """None where the stage can run on this machine's ``device``; must be cheap."""
@@ -106,11 +128,19 @@ class Spec:
         return replace(self, **{name: value})
 
     def plain(self) -> dict[str, Any]:
-        """Name and fields as plain values; of a field without fields of its own the name."""
+        """Name and fields as plain values; of a stage without fields of its own the name.
+
+        An implementation of 1 is left out, and so is a field at its default that was added later.
+        """
         found: dict[str, Any] = {"name": self.name}
+        if self.implementation != 1:
+            found[IMPLEMENTATION] = self.implementation
+        added = {f.name: f.default for f in fields(self) if ADDED.items() <= f.metadata.items()}
         for name in self.options():
             value = getattr(self, name)
             if isinstance(value, Spec):
-                value = value.plain() if value.options() else value.name
-            found[name] = value
+                plain = value.plain()
+                value = plain if value.options() or IMPLEMENTATION in plain else value.name
+            if name not in added or value != added[name]:
+                found[name] = value
         return found

@@ -58,15 +58,8 @@ class OwnOrder(AggregateSpec):
         NARROWING, "when W is multiplied: before the aggregation where it narrows the rows, as by"
         " DGL's layers (narrowing), or whenever training then moves fewer bytes, a bias and ReLU in"
         " one pass, too (fewest-bytes)",
-        (NARROWING, FEWEST_BYTES),
+        (NARROWING, FEWEST_BYTES), added=True,
     )  # fmt: skip
-
-    def plain(self) -> dict[str, Any]:
-        """Name and fields; recipes and ids that narrow are those of runs that knew no other way."""
-        found = super().plain()
-        if self.linear == NARROWING:
-            del found["linear"]
-        return found
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,7 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
     made = dataclasses.make_dataclass(
         library.__name__,
         [
-            (o.name, type(o.default), option(o.default, o.help, o.choices))
+            (o.name, type(o.default), option(o.default, o.help, o.choices, added=o.added))
             for o in library.options.values()
         ],
         bases=(NativeSampler,),
@@ -119,7 +119,7 @@ def spec_of(name: str, library: type[Sampler]) -> type[NativeSampler]:
         namespace={
             "name": name, "summary": library.summary, "library": library,
             "devices": library.devices, "frontiers": library.frontiers, "__doc__": library.__doc__,
-            "repeats": not library.law,
+            "repeats": not library.law, "implementation": library.implementation,
         },
     )  # fmt: skip
     return made

@@ -208,7 +208,7 @@ class ScheduleSpec(Spec):
 
     step: str = option(
         EAGER, "a training step: its kernels launched one by one (eager), on batches padded to one"
-        " shape (padded), or replayed as a CUDA graph of that (graph)", STEPS,
+        " shape (padded), or replayed as a CUDA graph of that (graph)", STEPS, added=True,
     )  # fmt: skip
 
     def resolved(self, device: str) -> Self:
@@ -219,13 +219,6 @@ class ScheduleSpec(Spec):
                 " without a graph"
             )
         return super().resolved(device)
-
-    def plain(self) -> dict[str, Any]:
-        """Name and fields; recipes and ids of eager steps are those of runs that knew no others."""
-        found = super().plain()
-        if self.step == EAGER:
-            del found["step"]
-        return found
 
     @property
     def together(self) -> int:

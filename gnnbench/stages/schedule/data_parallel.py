@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gnnbench.errors import UnsupportedError
 from gnnbench.missing import Missing
@@ -64,11 +64,13 @@ class DataParallel(ScheduleSpec):
         " the graph; vanilla: its part's topology and features; hybrid: all topology, its part's"
         " features",
         SPLITS,
+        added=True,
     )
     method: str = option(
         DEFAULT,
         "of partitioning, into as many parts as ranks: metis (default), random, contiguous",
         (DEFAULT, METIS, "random", "contiguous"),
+        added=True,
     )
 
     gradients: str = option(
@@ -76,6 +78,7 @@ class DataParallel(ScheduleSpec):
         "how ranks add up gradients; flat: by one all-reduce behind the way back; ddp: by torch's"
         " DistributedDataParallel, beside it",
         WAYS,
+        added=True,
     )
 
     def missing(self, device: str) -> Missing | None:
@@ -97,15 +100,6 @@ class DataParallel(ScheduleSpec):
                 )
             return made
         return replace(made, method=METIS if made.method == DEFAULT else made.method)
-
-    def plain(self) -> dict[str, Any]:
-        """Name and fields; recipes and ids without partitions are those of runs that knew none."""
-        found = super().plain()
-        if self.partition == NONE:
-            del found["partition"], found["method"]
-        if self.gradients == FLAT:
-            del found["gradients"]
-        return found
 
     def check_split(
         self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str

@@ -1,0 +1,44 @@
+"""Verdicts and numbers of every claim over the committed results, as the command line prints."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from golden_files import ROOT
+
+ARCHIVE = "verdicts.json.xz"
+LINES = "verdicts.txt"
+RESULTS = ROOT / "results" / "reference"
+NUMBERS = ("value", "low", "high", "n", "expected_low", "expected_high", "finding", "dataset")
+
+
+def current() -> dict[str, dict[str, Any]]:
+    """By claim its verdict and its numbers; free text is left out."""
+    command = [sys.executable, "-m", "gnnbench", "verdicts", str(RESULTS), "--format", "json"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode in (0, 5), ended.stderr
+    return {
+        claim["claim"]: {
+            "verdict": claim["verdict"],
+            "numbers": [
+                {
+                    **{key: number[key] for key in NUMBERS},
+                    "run": number["run"].partition("results/reference/")[2],
+                }
+                for number in claim["numbers"]
+            ],
+        }
+        for claim in json.loads(ended.stdout)
+    }
+
+
+def lines(found: dict[str, dict[str, Any]]) -> list[str]:
+    """One line for each claim: verdict, how many numbers, and the first of them."""
+    return [
+        f"{claim}: {known['verdict']}, {len(known['numbers'])} numbers"
+        + "".join(f", {n['value']!r} [{n['low']!r}, {n['high']!r}]" for n in known["numbers"][:1])
+        for claim, known in found.items()
+    ]
