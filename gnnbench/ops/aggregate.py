@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gnnbench.minibatch import Block
+from gnnbench.ops.aggregate_values import real
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.transpose import edge_dst, transposed
 
@@ -71,7 +72,7 @@ def aggregate_by(
 ) -> Tensor:
     """:func:`aggregate` by other operators of the same sums."""
     if edge_weight is not None:
-        edge_weight = edge_weight.to(sum_dtype(x)).contiguous()
+        edge_weight = real("edge_weight", edge_weight, sum_dtype(x)).contiguous()
     with native_errors():
         out: Tensor = _Aggregate.apply(x.contiguous(), edge_weight, block, mode, kernels)
     return out

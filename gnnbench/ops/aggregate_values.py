@@ -11,6 +11,13 @@ from gnnbench.minibatch import Block
 MODES = ("sum", "mean", "gcn")
 
 
+def real(name: str, values: Tensor, dtype: torch.dtype) -> Tensor:
+    """``values`` in a floating-point dtype. Raises ``UsageError`` for complex numbers."""
+    if values.is_complex():
+        raise UsageError(f"{name} must be real numbers, it is {str(values.dtype)[6:]}")
+    return values.to(dtype)
+
+
 def check_mode(mode: str) -> None:
     """Raises ``UsageError`` for a mode that there is not."""
     if mode not in MODES:
@@ -35,7 +42,7 @@ def mode_values(
             f" {tuple(edge_weight.shape)}"
         )
     else:
-        values = edge_weight.to(dtype)
+        values = real("edge_weight", edge_weight, dtype)
         degree = values.new_zeros(block.num_dst).index_add(0, dst, values)
     if mode == "sum":
         return values, None

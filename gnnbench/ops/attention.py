@@ -15,6 +15,7 @@ from torch import Tensor
 
 from gnnbench.minibatch import Block
 from gnnbench.ops.aggregate import sum_dtype
+from gnnbench.ops.aggregate_values import real
 from gnnbench.ops.library import load_native, native_errors
 from gnnbench.ops.transpose import transposed
 
@@ -100,7 +101,7 @@ class _AggregateHeads(torch.autograd.Function):
 
 
 def _sums(t: Tensor) -> Tensor:
-    return t.to(sum_dtype(t)).contiguous()
+    return real("scores", t, sum_dtype(t)).contiguous()
 
 
 def edge_add(block: Block, src: Tensor, dst: Tensor) -> Tensor:
@@ -139,7 +140,7 @@ def aggregate_heads(
     or shape, or a block that is broken.
     """
     load_native()
-    weights = weights.to(sum_dtype(x)).contiguous()
+    weights = real("weights", weights, sum_dtype(x)).contiguous()
     with native_errors():
         out: Tensor = _AggregateHeads.apply(x.contiguous(), weights, block, kernels)
     return out

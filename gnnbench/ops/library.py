@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -19,6 +20,13 @@ _CUDA = "libgnnbench_cuda.so"
 _USAGE = "gnnbench: "
 _DATA = "gnnbench data: "
 _MEMORY = "gnnbench memory: "
+# What torch says of an argument before an operator sees it.
+_TYPE = re.compile(
+    r"Expected a value of type '(.*?)' for argument '(.*?)' but instead found type '(.*?)'"
+)
+_BACKEND = re.compile(
+    r"Could not run 'gnnbench::.*? backend|gnnbench::\w+: attempted to run .* with Meta tensors"
+)
 
 
 def _folders() -> list[Path]:
@@ -87,11 +95,14 @@ def native_info() -> dict[str, Any]:
 @contextmanager
 def native_errors() -> Iterator[None]:
     """Turn an operator's error into ``UsageError`` or, for a broken graph, ``DataError``, for host
-    memory that is not to be had ``HostMemoryError``."""
+    memory that is not to be had ``HostMemoryError``. An argument that torch refuses, for its type
+    or its backend, is a ``UsageError`` too."""
     try:
         yield
     except RuntimeError as error:
         text = str(error)
+        if fault := _refused_by_torch(text):
+            raise UsageError(fault) from None
         if text.startswith(_USAGE):
             raise UsageError(text.removeprefix(_USAGE)) from None
         if text.startswith(_DATA):
@@ -99,3 +110,17 @@ def native_errors() -> Iterator[None]:
         if text.startswith(_MEMORY):
             raise HostMemoryError(text.removeprefix(_MEMORY)) from None
         raise
+
+
+def _refused_by_torch(text: str) -> str:
+    """What is wrong with an operator's argument according to torch, in plain words, or ""."""
+    if found := _TYPE.search(text):
+        wanted, name, given = found.groups()
+        if wanted == given == "int":
+            return f"{name} must be a whole number of 64 bits"
+        if wanted == given or wanted.startswith("List"):
+            return f"{name} must be of type {wanted}; one of its values is of another type"
+        return f"{name} must be of type {wanted}, it is of type {given}"
+    if _BACKEND.search(text):
+        return "tensors must be dense, with values, and on a CPU or a GPU; one is not"
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch import Tensor
 
 import gnnbench
 from gnnbench.errors import HostMemoryError, UsageError
+from gnnbench.minibatch import Block
+from gnnbench.ops.attention import aggregate_heads
 from gnnbench.ops.library import load_native, native_errors
 
 SAMPLERS = ("hop-by-hop", "gnnlab", "fused-map", "fastsample", "pgsampler", "fused-map-by-hop")
@@ -153,3 +156,46 @@ def test_long_rows_and_a_fanout_above_all_edges() -> None:
         "fastsample", (INDPTR, INDICES), fanouts=[2**31 - 1], pick="fisher_yates"
     )
     assert sampler.sample(torch.tensor([4])).sampled_edges == 6
+
+
+SEEDS = torch.tensor([0])
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda ops: ops.gather([[1.0]], SEEDS),
+            "table must be of type Tensor, it is of",
+        ),
+        (lambda ops: ops.philox(1.5, RING[0]), "key must be of type int, it is of type float"),
+        (lambda ops: ops.philox(1 << 64, RING[0]), "key must be a whole number of 64 bits"),
+        (lambda ops: ops.union_ids([[1]], 3, False), "batches must be of type List"),
+        (lambda ops: ops.gather(torch.eye(2).to_sparse(), SEEDS), "must be dense, with values"),
+        (lambda ops: ops.gather(torch.eye(2).to("meta"), SEEDS), "must be dense, with values"),
+    ],
+)
+def test_what_torch_refuses_names_the_argument(
+    ops: Any, call: Callable[[Any], Any], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words), native_errors():
+        call(ops)
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(RuntimeError, match="CUDA error"), native_errors():
+        raise RuntimeError("CUDA error: an illegal memory access")
+
+
+@pytest.mark.parametrize("name", ["aggregate", "aggregate_scatter", "aggregate_spmm"])
+def test_complex_weights_do_not_lose_their_imaginary_part(name: str) -> None:
+    aggregate = getattr(importlib.import_module(f"gnnbench.ops.{name}"), name)
+    block = Block(torch.tensor([0, 1]).int(), torch.tensor([1]).int(), torch.arange(2), 1)
+    with pytest.raises(UsageError, match="edge_weight must be real numbers, it is complex64"):
+        aggregate(block, torch.ones(2, 3), "sum", torch.ones(1, dtype=torch.complex64))
+
+
+def test_complex_weights_of_heads() -> None:
+    block = Block(torch.tensor([0, 1]).int(), torch.tensor([1]).int(), torch.arange(2), 1)
+    with pytest.raises(UsageError, match="weights must be real numbers"):
+        aggregate_heads(block, torch.ones(2, 1, 3), torch.ones(1, 1, dtype=torch.complex64))
