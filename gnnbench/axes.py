@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
@@ -50,6 +51,12 @@ AXES: dict[str, Any] = {
 REQUIRED = ("system", "dataset")
 
 
+@cache  # a definition checks its axes profile by profile
+def _adapter(axis: str) -> TypeAdapter[Any]:
+    """Validator of an axis's values."""
+    return TypeAdapter(AXES[axis])
+
+
 def check_axis(axis: str, values: list[Any]) -> None:
     """Raise ``ValueError`` for an axis that there is not, and for what it cannot be."""
     system, dot, path = axis.partition(".")
@@ -59,10 +66,11 @@ def check_axis(axis: str, values: list[Any]) -> None:
         return
     if axis not in AXES:
         raise ValueError(f"unknown axis '{axis}'; {names.suggestion(axis, AXES)}")
-    adapter = TypeAdapter(AXES[axis])
-    right = invalid.FANOUTS if axis == "fanouts" else invalid.expected(adapter.json_schema())
+    adapter = _adapter(axis)
     for value in values:
         try:
             adapter.validate_python(value, strict=True)
         except ValidationError:
+            schema = adapter.json_schema()
+            right = invalid.FANOUTS if axis == "fanouts" else invalid.expected(schema)
             raise ValueError(invalid.refusal(f"axis '{axis}'", value, right)) from None
