@@ -2,6 +2,7 @@
 #   make quickstart   set up, then run the main job on a small twin made on the spot; where there is no GPU
 #                     nothing is compiled for one (five minutes), 'make CUDA=ON quickstart' does
 #   make test         set up, then the whole test suite
+#   make docs         set up, then the documentation site in build/site
 #   make test-sanitize   random calls of the CPU operators under the address and undefined-behaviour sanitizers
 #   make reproduce-all PROFILE=smoke|laptop|gpu|gpus|paper   set up, then a verdict for every claim, on one page
 PYTHON ?= python3
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := native/CMakeLists.txt $(shell find native -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 
 .DEFAULT_GOAL := quickstart
-.PHONY: help quickstart reproduce-all install test test-gpu test-sanitize check format revision clean
+.PHONY: help quickstart reproduce-all install test test-gpu test-sanitize check docs format revision clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## /\t/' | \
@@ -79,6 +80,15 @@ check: install ## lint, check the format and the types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run --Werror $(filter-out %.txt,$(NATIVE))
+
+$(VENV)/.docs: constraints.txt pyproject.toml | $(VENV)/.installed
+	$(PIP) install -q -c constraints.txt $$($(BIN)/python -c 'import tomllib as t; from pathlib import Path as P; \
+	  print(*t.loads(P("pyproject.toml").read_text())["project"]["optional-dependencies"]["docs"])')
+	touch $@
+
+docs: install $(VENV)/.docs ## build the documentation site into build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "documentation: build/site/index.html"
 
 format: install ## fix lint and format the sources
 	$(BIN)/ruff check --fix .
