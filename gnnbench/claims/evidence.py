@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +14,7 @@ from gnnbench.errors import UsageError
 from gnnbench.results import reader
 from gnnbench.results.labels import Labels, fits, labels, parse_label, paths_of
 from gnnbench.results.metrics import Metrics
+from gnnbench.results.raw import SAMPLE_JOURNAL, records
 from gnnbench.results.reader import Run
 
 Row = dict[str, Any]
@@ -81,7 +80,7 @@ class Opened:
 
         None is of a warm-up, void or wrong; of a number that came twice the first.
         """
-        counts = {_key(r): r.get("counts", []) for r in _raw(self.run.path / "samples.jsonl")}
+        counts = {_key(r): r.get("counts", []) for r in records(self.run.path / SAMPLE_JOURNAL)}
         found: dict[str, list[Row]] = {}
         for sample in self.run.samples:
             if sample["warmup"] or sample["void"] or sample["ok"] is False:
@@ -93,16 +92,6 @@ class Opened:
 
 def _key(sample: Row) -> tuple[Any, ...]:
     return tuple(sample.get(k) for k in ("id", "pair", "life", "worker", "round", "epoch"))
-
-
-def _raw(path: Path) -> Iterable[Row]:
-    """Epochs as they were written; where a run was killed a line may be cut."""
-    if not path.exists():
-        return
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            with suppress(ValueError):
-                yield json.loads(line)
 
 
 def open_runs(

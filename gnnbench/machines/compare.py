@@ -23,6 +23,7 @@ from gnnbench.machines.network import Network
 from gnnbench.machines.plan import Plan
 from gnnbench.measure import machine
 from gnnbench.measure.stats import mean_interval, welch
+from gnnbench.results import pack
 from gnnbench.results.reader import read_csv, read_record
 from gnnbench.results.schema import MACHINES
 from gnnbench.results.writer import write_csv
@@ -93,6 +94,7 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
         )
     write_json(out / "run.json", record)
     rows = {key: [r for r in done if key_of_row(r) == key] for key in map(key_of_row, done)}
+    pack.unpack(out)
     _keep(out / "samples.jsonl", rows)
     parts = out / PARTITIONS  # DistDGL's, until all lives have ended well
     with (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 from gnnbench import names
 from gnnbench.cell import PHASES, flat
 from gnnbench.errors import UsageError
-from gnnbench.results import record, upgrade
+from gnnbench.results import raw, record
 from gnnbench.results.schema import (
     CELLS,
     CONVERGENCE,
@@ -32,11 +33,7 @@ from gnnbench.results.schema import (
 
 @dataclass(frozen=True)
 class Run:
-    """A run read back: typed rows (empty fields are None) and ``run.json``.
-
-    Rows are of this version of the schema, whichever wrote them. Samples of version 1 have their
-    ``counts``, as ``samples.jsonl`` has them.
-    """
+    """A run read back: typed rows (empty fields are None) and ``run.json``."""
 
     path: Path
     cells: list[dict[str, Any]]
@@ -65,7 +62,8 @@ def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     types = {c.name: c.dtype for c in columns}
     line = 1
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with raw.opened(path) as content:
+            file = io.TextIOWrapper(content, encoding="utf-8-sig", newline="")
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             _check_header(path, header, types)
@@ -157,10 +155,7 @@ def read(folder: Path) -> Run:
     if not (folder / "cells.csv").exists():
         raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
     told = read_record(folder) if (folder / "run.json").exists() else {}
-    if _is_first_version(folder / "cells.csv"):
-        first = {name: _table(folder, name, columns) for name, columns in upgrade.FIRST.items()}
-        return Run(folder, record=told, **upgrade.upgrade(first, told))
-    now = {"cells": CELLS, "samples": SAMPLES, "metrics": METRICS, "ratios": RATIOS}
+    now = {"cells": CELLS, "metrics": METRICS, "ratios": RATIOS}
     now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES, "roofline": ROOFLINE}
     now |= {"convergence": CONVERGENCE}
     found = {name: _table(folder, name, columns) for name, columns in now.items()}
@@ -169,14 +164,13 @@ def read(folder: Path) -> Run:
             f"'{folder}' was written by another version of gnnbench; read it with that one"
         )
     _check_cells(folder / "cells.csv", found["cells"])
-    return Run(folder, record=told, **found)
+    return Run(folder, record=told, samples=_samples(folder), **found)
 
 
-def _is_first_version(path: Path) -> bool:
-    if not path.is_file():
-        raise _damaged(path, "it is no file")
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        return "schema_version" not in file.readline().rstrip("\n").split(",")
+def _samples(folder: Path) -> list[dict[str, Any]]:
+    """Rows of ``samples.csv``, plain or packed; without it those of the run's journals."""
+    path = folder / raw.SAMPLE_TABLE
+    return read_csv(path, SAMPLES) if raw.exists(path) else raw.samples_of_journals(folder)
 
 
 def _table(folder: Path, name: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:

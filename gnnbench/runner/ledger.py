@@ -11,6 +11,7 @@ from typing import Any
 
 from gnnbench.cell import PHASES, Cell
 from gnnbench.files import Journal, read_journal
+from gnnbench.results import pack
 from gnnbench.runner.failures import Failure
 from gnnbench.runner.plan import Pair
 
@@ -33,6 +34,7 @@ class Ledger:
         self._lives: defaultdict[str, list[Record]] = defaultdict(list)  # finished, by pair id
         self._good: set[tuple[str, int]] = set()  # (pair id, life) that count
         self._anew: defaultdict[str, int] = defaultdict(int)  # lives before a retry, by pair id
+        pack.unpack(folder)
         for event in read_journal(folder / "events.jsonl"):
             self._apply(event)
         self.samples = read_journal(folder / "samples.jsonl")

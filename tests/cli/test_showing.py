@@ -22,6 +22,8 @@ def two_runs(tmp_path):
     for day in (1, 2):
         folder = tmp_path / "results" / "transitivity" / f"run-2026010{day}T120000Z-abc"
         shutil.copytree(REFERENCE / "transitivity", folder)
+        (folder / "figures").mkdir()
+        (folder / "figures" / "sampling.png").touch()
 
 
 def test_show_prints_the_table_who_is_fastest_and_where_it_lies(said):

@@ -172,5 +172,5 @@ CELLS: tuple[Column, ...] = (
     Column("stand_in_for", "str", "", "missing system that this row stands in for"),
     Column("status", "str", "", "see below"),
     Column("reason", "str", "", "one sentence for a status other than ok, with the fix"),
-    Column("schema_version", "int", "", f"{VERSION}; older tables are upgraded when they are read"),
+    Column("schema_version", "int", "", f"{VERSION}; tables of another version are refused"),
 )
