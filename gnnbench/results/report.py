@@ -1,6 +1,6 @@
-"""``docs/results.md``: the committed results as a document, so that it cannot go stale.
+"""``docs/results.md`` and the pages below ``docs/results/``, made from the committed results.
 
-``python -m gnnbench.results.report`` writes it from what lies below ``results/``.
+``python -m gnnbench.results.report`` writes them. A test compares them with the results.
 """
 
 from __future__ import annotations
@@ -11,67 +11,133 @@ from typing import Any
 from gnnbench import text as safe
 from gnnbench.errors import UsageError
 from gnnbench.files import ensure_folder, write_text
-from gnnbench.results import across, inside_table, reader, roofline_table, shown, table
+from gnnbench.results import across, headlines, reader, roofline_table, shown, table
 from gnnbench.results.bench_table import bench_table
 from gnnbench.results.part import Part
 from gnnbench.results.reader import Run
-from gnnbench.results.schema import TABLES
-from gnnbench.results.starts import start_line
+from gnnbench.results.units import plural
 
 Row = dict[str, Any]
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "results.md"
+PAGES = Path("docs") / "results"
+COMMITTED = Path("results") / "reference"
 VERSIONS = ("python", "torch", "dgl", "torch-geometric")
+MOST_LINES = 40  # of a run's tables in a page; longer ones are in the run's folder alone
 HEAD = """\
 # Results
 
-Made from the committed runs by `python -m gnnbench.results.report`; do not edit by hand. Columns
-and units: [SCHEMA.md](../results/SCHEMA.md).
+`python -m gnnbench.results.report` writes this page and those that it links to from the committed
+runs; do not edit them by hand.
 
-A run leaves a folder `results/EXPERIMENT/run-TIME-HASH`:
-
-{files}
-
-A comparison is made of pairs of fresh processes, measured in turn. Times are geometric means over
-lives of each life's median, `+-` is half of the 95 % interval over that, `reference` the
-reference's time in the same rounds. A speed-up is the geometric mean over pairs of the reference's
-time over this one's, with its interval by Student's t over the pairs: above 1 is faster. `faster`
-and `slower` leave 1 behind by more than 1 %, `same` lies within 3 % of it, `unclear` is neither.
-`identical` work draws the same edges, `equivalent` work as many by the same law; `different` work
-has ratios per sampled edge and per batch alone. `(?)` marks a row whose remark says why not to
-trust it. Runs of version 1 of the tables have times (medians of epochs) and no ratios: those were
-withdrawn. Absolute times belong to one
-machine: compare ratios, and only with their intervals.
+A speed-up is the time of the system in the second column divided by the time of the first one,
+measured in alternating runs; above 1 is faster. The brackets hold its 95 % interval. "Twin" is a
+generated graph with the published counts of a real one. Absolute times belong to one machine:
+compare ratios, and only with their intervals.
 """
-FILES = {
-    "run.json": "machine, versions, revision, the resolved definition",
-    "definition.toml": "the same definition, to be run again",
-    "samples.jsonl": "every epoch as it was measured, with all that was counted",
-    "events.jsonl": "gates, failures and whatever else happened",
-    "figures/": "what `gnnbench plot` draws",
-}
+RUNS = """\
+## All runs
+
+Every page lists the runs of one experiment on one machine with their tables.
+[How to read the tables](reading-results.md), [columns and units](../results/SCHEMA.md).
+What the runs say about the papers' claims: [verdicts](verdicts.md).
+"""
+FOLDERS = """\
+## What a run's folder holds
+
+`cells.csv` has one row for each measured system, `metrics.csv` everything else that is known about
+a cell, `ratios.csv` the direct comparisons, `run.json` machine, versions and revision, and
+`definition.toml` the definition. `raw.tar.xz` holds every measured epoch (`samples.jsonl`) and all
+events (`events.jsonl`); the five runs of `advise` have none. `gnnbench show FOLDER` prints a run,
+`gnnbench plot FOLDER` draws it.
+"""
+PAGE_HEAD = """\
+# {title}
+
+`python -m gnnbench.results.report` writes this page; do not edit it by hand. How to read the
+tables: [reading-results.md](../reading-results.md).
+"""
+# Markup of a table's columns.
+_RATIO = "speed-up [95 %]"
 
 
-def report(root: Path) -> str:
-    """The document for the results below ``root/results``. Raises ``UsageError`` without any."""
-    results = root / "results"
+def documents(root: Path) -> dict[Path, str]:
+    """All generated documents by their paths below ``root``. Raises ``UsageError`` for none."""
+    pages = {PAGES / f"{name}.md": text for name, text in _pages(root / "results").items()}
+    return {DOCUMENT: _overview(root, sorted(pages)), **pages}
+
+
+def _overview(root: Path, pages: list[Path]) -> str:
+    committed = root / COMMITTED
+    lines = [HEAD]
+    for group in headlines.selection().group:
+        found = headlines.table(group, committed, _short_machine, _page_link)
+        lines += [f"## {group.title}", "", *_plain_table(headlines.HEADS, found), ""]
+    for figure in headlines.selection().figure:
+        target = f"../{(COMMITTED / figure.path).as_posix()}"
+        lines += [f"![{figure.caption}]({target})", "", f"*{figure.caption}*", ""]
+    lines += [RUNS]
+    by_machine: dict[str, list[str]] = {}
+    for path in pages:
+        machine, _, name = path.stem.partition(".")
+        by_machine.setdefault(machine, []).append(f"[{name}](results/{path.name})")
+    lines += ["| machine | experiments |", "| --- | --- |"]
+    lines += [f"| {machine} | {', '.join(links)} |" for machine, links in by_machine.items()]
+    return "\n".join([*lines, "", FOLDERS])
+
+
+def _plain_table(heads: tuple[str, ...], lines: list[Row]) -> list[str]:
+    """A table whose cells are Markdown already."""
+    marks = ["---:" if head == _RATIO else "---" for head in heads]
+    rows = [list(heads), marks, *([line[head] for head in heads] for line in lines)]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _short_machine(run: Run) -> str:
+    """``H100``, or a CPU with its number of threads."""
+    found = run.record.get("machine", {})
+    if gpus := found.get("gpus"):
+        return str(gpus[0]["name"]).removeprefix("NVIDIA ").partition(" ")[0]
+    return f"{run.path.parent.name.partition('-')[0].capitalize()}, {found['cores_usable']} threads"
+
+
+def _page_link(run: Run) -> str:
+    return f"[{safe.markdown(run.path.name)}](results/{_page(run)}.md)"
+
+
+def _page(run: Run) -> str:
+    """The name of the page that a run stands in: its machine's folder and its experiment."""
+    experiment = run.record.get("experiment", {}).get("name", "other")
+    return f"{run.path.parent.name}.{experiment}"
+
+
+def _pages(results: Path) -> dict[str, str]:
+    """Pages by name."""
     tables = [*results.rglob("cells.csv"), *results.rglob("machines.csv")]
     tables = [p for p in tables if not _of_a_user(p.parent, results)]
     if not tables:
-        raise UsageError(f"there are no results in '{results}' to tell of")
-    files = FILES | {name: text for name, (text, _) in TABLES.items()}
-    told = "\n".join(f"- `{name}`: {text}" for name, text in files.items())
-    lines = [HEAD.format(files=told)]
+        raise UsageError(f"there are no results in '{results}' to report")
+    found: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
     for path in sorted(tables):
-        if path.name == "machines.csv":
-            lines += _machines(reader.read_machines(path.parent), results)
-        else:
-            lines += _run(reader.read(path.parent), results)
+        across_machines = path.name == "machines.csv"
+        run = (reader.read_machines if across_machines else reader.read)(path.parent)
+        name = _page(run)
+        titles.setdefault(name, run.record.get("experiment", {}).get("title", name))
+        part = _machines(run, results) if across_machines else _run(run, results)
+        found.setdefault(name, []).extend(part)
     for path in sorted(results.rglob("*.json")):
         if bench := bench_table(path):
-            lines += _bench(path, results, *bench)
-    return "\n".join(lines) + "\n"
+            name = f"{path.relative_to(results).parts[-3]}.operators"
+            titles[name] = "Operators by themselves"
+            found.setdefault(name, []).extend(_bench(path, results, *bench))
+    return {name: _whole(name, titles[name], lines) for name, lines in sorted(found.items())}
+
+
+def _whole(name: str, title: str, lines: list[str]) -> str:
+    head = PAGE_HEAD.format(title=f"{_line(title)} ({name.partition('.')[0]})")
+    return "\n".join([head, *lines]).rstrip() + "\n"
 
 
 _line = safe.markdown_line
@@ -82,23 +148,24 @@ def _of_a_user(folder: Path, results: Path) -> bool:
 
 
 def _link(path: Path, results: Path) -> str:
-    return f"../results/{path.relative_to(results).as_posix()}"
+    return f"../../results/{path.relative_to(results).as_posix()}"
+
+
+def _title(run: Run, results: Path) -> list[str]:
+    """Heading of a run: machine, command, revision and where its tables are."""
+    folder = f"[tables]({_link(run.path, results)})"
+    made = f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))}, {folder}."
+    return [f"## {run.path.name}", "", f"{_line(machine(run.record))}", made]
 
 
 def _run(run: Run, results: Path) -> list[str]:
-    experiment = run.record.get("experiment", {})
-    name = run.path.relative_to(results).as_posix()
-    tables = [run.path / file for file in TABLES if (run.path / file).exists()]
-    links = ", ".join(f"[{p.stem}]({_link(p, results)})" for p in tables)
-    lines = [
-        f"## {name}",
-        "",
-        f"{_line(experiment.get('title', name))}. {_line(machine(run.record))}",
-    ]
-    lines += [f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))} ({links});"]
+    lines = _title(run, results)
     lines += [f"{_line(table.heading(run.cells))}.", ""]
     if run.record.get("finished") is False:
-        lines += ["The run was ended before its end: cells or comparisons may be missing.", ""]
+        lines += ["The run was stopped before its end: cells or comparisons may be missing.", ""]
+    if len(run.cells) > MOST_LINES:
+        rows = f"[{plural(len(run.cells), 'row')}]({_link(run.path / 'cells.csv', results)})"
+        return [*lines, f"This run has {rows}; `gnnbench show` prints them.", ""]
     for part in table.parts(run.cells, run.metrics, different=True):
         lines += [*part.markdown(), ""]
     for part in shown.beside(run):
@@ -106,35 +173,16 @@ def _run(run: Run, results: Path) -> list[str]:
         lines += [f"{_line(part.note)}.", ""] if part.note else []
     remarks = [*shown.set_for_all(run), *table.ratio_lines(run.ratios, run.cells)]
     remarks += table.remarks(run.cells, different=True)
-    remarks += [*roofline_table.remarks(run.roofline), *start_line(run.cells, run.metrics)]
-    lines += [*(f"- {_line(text)}" for text in remarks), *([""] if remarks else [])]
-    if run.stages:
-        stages = inside_table.stages_table(run.stages)
-        lines += ["Stages of a batch, median; memory beyond graph and blocks, over the blocks:", ""]
-        lines += [*stages.markdown(), ""]
-    return lines + _figures(run, results)
+    remarks += roofline_table.remarks(run.roofline)
+    return [*lines, *(f"- {_line(text)}" for text in remarks), *([""] if remarks else [])]
 
 
 def _machines(run: Run, results: Path) -> list[str]:
     """A run of several machines: it has no cells."""
-    name, table = run.path.relative_to(results).as_posix(), run.path / "machines.csv"
-    lines = [
-        f"## {name}",
-        "",
-        f"{_line(run.record['experiment']['title'])}. {_line(machine(run.record))}",
-    ]
-    made = f"{safe.code(command(run.record))}, {safe.markdown(revision(run.record))}"
-    lines += [f"{made} ([rows]({_link(table, results)}))."]
-    lines += ["[What it can tell](several-machines.md).", ""]
+    lines = [*_title(run, results), "[What it measures](../several-machines.md).", ""]
     for part in across.tables(run.machines):
         lines += [f"{_line(part.title)}:", "", *part.markdown(), ""]
-    lines += [*(f"- {_line(text)}" for text in across.remarks(run)), ""]
-    return lines + _figures(run, results)
-
-
-def _figures(run: Run, results: Path) -> list[str]:
-    figures = sorted((run.path / "figures").glob("*.png"))
-    return [" ".join(f"![{f.stem}]({_link(f, results)})" for f in figures), ""] if figures else []
+    return [*lines, *(f"- {_line(text)}" for text in across.remarks(run)), ""]
 
 
 def machine(record: Row) -> str:
@@ -167,14 +215,23 @@ def revision(record: Row) -> str:
 
 
 def _bench(path: Path, results: Path, about: str, part: Part) -> list[str]:
-    name = path.relative_to(results).with_suffix("").as_posix()
     heads = [h for h in part.heads if any(line.get(h) for line in part.lines)]
     checks = path.with_name("CHECKS.md")
     links = [f"[{p.name}]({_link(p, results)})" for p in (path, checks) if p.exists()]
-    lines = [f"## {name}", "", about, "", *Part(heads, part.lines).markdown(), ""]
+    lines = [f"## {path.stem}", "", about, "", *Part(heads, part.lines).markdown(), ""]
     return [*lines, f"Files: {', '.join(links)}.", ""]
 
 
+def write(root: Path) -> None:
+    """Write all documents and remove pages that are none of them any more."""
+    found = documents(root)
+    for path, text in found.items():
+        ensure_folder((root / path).parent)
+        write_text(root / path, text)
+    for left in (root / PAGES).glob("*.md"):
+        if left.relative_to(root) not in found:
+            left.unlink()
+
+
 if __name__ == "__main__":
-    ensure_folder(ROOT / DOCUMENT.parent)
-    write_text(ROOT / DOCUMENT, report(ROOT))
+    write(ROOT)
