@@ -48,7 +48,7 @@ def readers_folder(said: Said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     runs = tmp_path / "results" / "breakdown"
     for name in ("run-20260101-000000-aaaaaa", "run-20260102-000000-bbbbbb"):
         shutil.copytree(RUN, runs / name, ignore=shutil.ignore_patterns("figures"))
-    (tmp_path / "results" / "reference").symlink_to(ROOT / "results" / "reference")
+    shutil.copytree(RUN, tmp_path / "results" / "reference" / "h100" / RUN.name)
     (tmp_path / ".venv-old").symlink_to(sys.prefix)
     for page, module in (("add-a-system.md", "mysystem"), ("own-sampler.md", "my_sampler")):
         text = blocks(ROOT / "docs" / page, "python")[0]
