@@ -17,6 +17,7 @@ from gnnbench.data.paths import imported_dir, raw_folders
 from gnnbench.data.store import layout
 from gnnbench.errors import UsageError
 
+_LONGEST_NAME = 200  # file systems take 255 bytes, hidden files of the store add some
 Kind = Literal["real", "twin", "rmat", "rows", "npz", "store"]
 RMAT, ROWS = "rmat", "rows"
 _NAME = re.compile(
@@ -123,7 +124,11 @@ def check_new_name(name: str) -> str:
 
     Raises ``UsageError`` where it could not be told from other datasets' names.
     """
+    if not isinstance(name, str):
+        raise UsageError(f"a graph's name is a text, not a {type(name).__name__}")
     plain = plain_name(name)
+    if len(plain) > _LONGEST_NAME:
+        raise UsageError(f"a graph's name has {_LONGEST_NAME} characters at most, not {len(plain)}")
     if re.fullmatch(r"[a-z0-9_][a-z0-9_.]*", plain) is None or plain.endswith(".npz"):
         raise UsageError(
             f"'{name}' cannot name a graph; use letters, digits, '_', '-' and '.', as in 'my_graph'"

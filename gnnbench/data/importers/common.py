@@ -88,12 +88,11 @@ def write_labels(
     out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
 ) -> tuple[int, str]:
     """Write the labels, seeded where there are none; returns class count and origin."""
-    labelled = labels is not None and int(labels.max(initial=-1)) >= 0
-    if labels is None or not labelled:
+    if labels is None or int(labels.max(initial=-1)) < 0:
         classes = options.num_classes or DEFAULT_CLASSES
         pieces = seeded_labels(num_nodes, classes, options.seed)
         out.write("labels", "int64", (num_nodes,), pieces)
-        return classes, "seeded" if labels is None else "seeded: those of the source are all -1"
+        return classes, "seeded"
     out.write("labels", "int64", (num_nodes,), row_chunks(labels))
     return options.num_classes or int(labels.max()) + 1, "source"
 

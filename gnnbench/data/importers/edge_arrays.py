@@ -73,7 +73,7 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
         found.num_nodes = max(len(found.indptr) - 1, 0)
         found.used.update(("indptr", "indices"))
     else:
-        held = ", ".join(sorted(arrays.keys)) or "nothing"
+        held = ", ".join(sorted({*arrays.keys, *arrays.dropped})) or "nothing"
         raise DataError(
             f"{arrays.path} has no edges, but {held}: a graph has edge_index, or indptr and "
             "indices, src and dst, row and col, or is a matrix that scipy saved; add them"
@@ -112,6 +112,13 @@ def _check_weights(edges: EdgeArrays, what: str) -> None:
         raise DataError(
             f"{what}, the edges' weights, has type {weights.dtype} and shape {weights.shape}, "
             f"numbers [{count}] are expected; correct them or leave them out"
+        )
+    wrong = ~((weights >= 0) & np.isfinite(weights))
+    if wrong.any():
+        entry = int(wrong.argmax())
+        raise DataError(
+            f"{what}, the edges' weights, has {weights[entry]} for edge {entry} (from 0, as listed)"
+            ", where a finite number from 0 up is expected; correct it or leave the weights out"
         )
 
 

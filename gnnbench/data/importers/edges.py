@@ -8,7 +8,6 @@ ids and the graph keeps the ids as ``node_ids``.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,10 +22,13 @@ from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.importers.nodes import NodeSources
 from gnnbench.data.importers.rawfile import reading
 from gnnbench.data.importers.room import check_room
-from gnnbench.data.importers.tally import tally
+from gnnbench.data.importers.tally import counts_lines, tally
 from gnnbench.data.importers.textfile import (
     COMMENT_LINE,
+    Skipped,
     blocks,
+    columns_of,
+    is_id,
     lines,
     open_text,
     without_blank_lines,
@@ -41,8 +43,7 @@ _SOURCES = {"source", "src", "from", "fromnodeid", "from_node_id", "u", "node1",
 _TARGETS = {"target", "dst", "destination", "to", "tonodeid", "to_node_id", "v", "node2", "node_2",
             "id_2"}  # fmt: skip
 _WEIGHTS = {"weight", "w", "edge_weight", "value"}
-_ID = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
-_BLANKS = re.compile(r"[ \t]+")
+_LARGEST = (1 << 63) - 1
 _SPARE_BYTES = 1 << 28  # of the disk, which an edge list leaves free
 
 
@@ -58,6 +59,7 @@ class EdgeFormat:
     skip: int = 0  # lines up to the header
     header: bool = False
     ignored: tuple[str, ...] = ()  # columns that are left out, by name
+    first: tuple[str, ...] = ()  # the columns of the first line
 
 
 def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
@@ -71,7 +73,8 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     form = sniff(path)
     nodes = NodeSources(None, options.given)
     wanted = options.num_nodes or nodes.num_nodes
-    pieces = _while_disk_lasts(edge_pieces(path, form), out.folder, path)
+    skipped = Skipped()
+    pieces = _while_disk_lasts(edge_pieces(path, form, skipped), out.folder, path)
     out.write("scratch_edges", "int64", (None, 2), pieces)
     edges = out.read("scratch_edges")
     high = _check_ids(edges, path, form)
@@ -112,6 +115,11 @@ def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     about = nodes.write(out, num_nodes, options)
     if form.ignored:
         notes.append(f"not kept: {', '.join(form.ignored)} (an .npz can hold weights)")
+    if form.ignored and not form.header and counts_lines(edges):
+        notes.append(
+            "the first column counts the lines: if it is an index, remove it and import again"
+        )
+    notes += skipped.notes(path)
     return {
         **about,
         "source": f"edge list {path}",
@@ -126,11 +134,7 @@ def sniff(path: Path) -> EdgeFormat:
     first, second, at = "", "", 0
     with reading(path):
         with open_text(path) as file:
-            if file.read(14) == b"%%MatrixMarket":
-                raise DataError(
-                    f"{path} is a Matrix Market file; keep its lines of entries only, one "
-                    "'row column' each, and import that"
-                )
+            _check_head(path, file.read(64))
         with open_text(path) as file:
             for number, text in lines(file):
                 if text in ("", COMMENT_LINE):
@@ -146,17 +150,17 @@ def sniff(path: Path) -> EdgeFormat:
         )
     if not first:
         raise DataError(f"{path} has no edges; give a file with one 'source target' a line")
-    separator = next((s for s in ",;" if s in first), r"\s+")
-    names = _fields(first, separator)
-    if _is_id(names[0]) and (len(names) < 2 or _is_id(names[1])):
+    separator = _separator(first)
+    names = columns_of(first, separator)
+    if is_id(names[0]) and (len(names) < 2 or is_id(names[1])):
         _check_columns(path, names)
-        weights = ("weights",) * (len(names) == 3)
-        return EdgeFormat(separator, len(names), ignored=weights)
+        weights = ("weights in column 3",) * (len(names) == 3)
+        return EdgeFormat(separator, len(names), ignored=weights, first=tuple(names))
     low = [name.lower() for name in names]
     sources = [i for i, name in enumerate(low) if name in _SOURCES]
     targets = [i for i, name in enumerate(low) if name in _TARGETS]
     if len(sources) != 1 or len(targets) != 1:
-        if second and not all(_is_id(field) for field in _fields(second, separator)[:2]):
+        if second and not all(is_id(field) for field in columns_of(second, separator)[:2]):
             raise DataError(
                 f"{path} has '{first[:60]}' where two ids are expected, which are whole numbers;"
                 " number the nodes from 0 on"
@@ -165,25 +169,58 @@ def sniff(path: Path) -> EdgeFormat:
             f"the first line of {path} ('{first[:60]}') is neither an edge of integer ids nor a "
             "header that names one 'source' and one 'target'; correct it, or put # before it"
         )
-    if second and len(_fields(second, separator)) != len(names):
+    if second and len(columns_of(second, separator)) != len(names):
         raise DataError(
-            f"{path} has {len(names)} names in its header and {len(_fields(second, separator))} "
+            f"{path} has {len(names)} names in its header and {len(columns_of(second, separator))} "
             "columns below it; correct the header"
         )
     chosen = {sources[0], targets[0]}
     ignored = tuple(
-        "weights" if name in _WEIGHTS else name for i, name in enumerate(low) if i not in chosen
+        "weights" if name in _WEIGHTS else name or f"column {i + 1}"
+        for i, name in enumerate(low)
+        if i not in chosen
     )
     return EdgeFormat(separator, len(names), sources[0], targets[0], at, True, ignored)
 
 
-def edge_pieces(path: Path, form: EdgeFormat) -> Iterator[np.ndarray]:
-    """Edges as int64 ``[*, 2]`` (source, target), in pieces and in order."""
+def _check_head(path: Path, head: bytes) -> None:
+    """Raise ``DataError`` for formats whose lines are no edges between nodes of one kind."""
+    if head.startswith(b"%%MatrixMarket"):
+        raise DataError(
+            f"{path} is a Matrix Market file; keep its lines of entries only, one "
+            "'row column' each, and import that"
+        )
+    if re.match(rb"%\s*bip\b", head):
+        raise DataError(
+            f"{path} is a bipartite graph of KONECT, which counts both kinds of nodes from 1; add "
+            "the number of the first kind to the ids of the second, and remove its first line"
+        )
+
+
+def _separator(first: str) -> str:
+    """The separator that gives the first line two ids or the names of both ends."""
+    present = [sign for sign in ",;" if sign in first]
+    for separator in (*present, r"\s+"):
+        names = [name.lower() for name in columns_of(first, separator)]
+        if len(names) > 1 and is_id(names[0]) and is_id(names[1]):
+            return separator
+        if {*names} & _SOURCES and {*names} & _TARGETS:
+            return separator
+    return present[0] if present else r"\s+"
+
+
+def edge_pieces(
+    path: Path, form: EdgeFormat, skipped: Skipped | None = None
+) -> Iterator[np.ndarray]:
+    """Edges as int64 ``[*, 2]`` (source, target), in pieces and in order.
+
+    ``skipped`` counts comments and empty lines.
+    """
     skip = form.skip
     with reading(path):
         try:
             with open_text(path) as file:
-                for block in blocks(file):
+                for block in blocks(file, skipped):
                     if skip:
                         count = block.count(b"\n")
                         below = block.split(b"\n", skip)[-1] if count >= skip else b""
@@ -207,7 +244,7 @@ def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
     # pandas rounds a large id with a decimal point or an exponent, and casts inf: such blocks are
     # read as text.
     exact = not any(sign in block for sign in (b".", b"e", b"E", b"n", b"N"))
-    if len(_fields(next(_texts(block), ""), form.separator)) > form.columns:
+    if len(columns_of(next(_texts(block), ""), form.separator)) > form.columns:
         raise ValueError("another number of columns")  # pandas would make an index of the first
     try:
         frame = pd.read_csv(
@@ -231,7 +268,7 @@ def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
     if exact:
         return frame[columns].to_numpy()
     ids = frame[columns].to_numpy(object).reshape(-1)
-    if not all(isinstance(one, str) and _is_id(one) for one in ids):
+    if not all(isinstance(one, str) and is_id(one) for one in ids):
         raise ValueError("an id that is no integer")
     return np.array([int(one) for one in ids], np.int64).reshape(-1, 2)
 
@@ -269,13 +306,13 @@ def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
         for number, text in lines(file):
             if number <= form.skip or text in ("", COMMENT_LINE):
                 continue
-            fields = _fields(text, form.separator)
+            fields = columns_of(text, form.separator)
             ids = [fields[c] for c in (form.source, form.target) if c < len(fields)]
             if len(fields) <= last or (len(fields) < form.columns and not form.header):
                 why = f"has {len(fields)} of {form.columns} columns"
             elif len(fields) > form.columns:
                 why = f"has {len(fields)} columns where the first edge has {form.columns}"
-            elif (bad := next((i for i in ids if not _is_id(i)), None)) is not None:
+            elif (bad := next((i for i in ids if not is_id(i)), None)) is not None:
                 why = f"has '{bad[:40]}' where the id of a node is expected"
             elif (bad := next((i for i in ids if not 0 <= int(i) <= most), None)) is not None:
                 why = f"has an edge with node {bad}"
@@ -287,22 +324,6 @@ def _bad_line(path: Path, form: EdgeFormat, most: int = (1 << 63) - 1) -> str:
                 continue
             return f"line {number} of {path} ('{text[:60]}') {why}"
     return ""
-
-
-def _fields(line: str, separator: str) -> list[str]:
-    """The columns of a line as pandas has them: only a double quote is one."""
-    line, by = line.strip(), "," if separator == "," else ";"
-    if separator == r"\s+":
-        line, by = _BLANKS.sub(" ", line), " "
-    try:
-        parts = next(csv.reader([line], delimiter=by, skipinitialspace=True), [])
-    except csv.Error:  # a column of more than 131,072 characters
-        parts = line.split(by)
-    return [part.strip() for part in parts]
-
-
-def _is_id(text: str) -> bool:
-    return _ID.fullmatch(text) is not None
 
 
 def _check_columns(path: Path, names: list[str]) -> None:
@@ -322,18 +343,24 @@ def _check_ids(edges: np.ndarray, path: Path, form: EdgeFormat) -> int:
     """The largest id. Raises ``DataError`` for none, a negative one, and for a line of counts."""
     if len(edges) == 0:
         raise DataError(f"{path} has no edges; give a file with one 'source target' a line")
-    low, high, high_below = 0, 0, -1
+    low, high, low_below, high_below = 0, 0, _LARGEST, -1
     for number, piece in enumerate(row_chunks(edges)):
         low, high = min(low, int(piece.min())), max(high, int(piece.max()))
         below = piece[1:] if number == 0 else piece
+        low_below = min(low_below, int(below.min(initial=_LARGEST)))
         high_below = max(high_below, int(below.max(initial=-1)))
     if low < 0:
         raise DataError(f"{_bad_line(path, form)}; number the nodes from 0 on")
     nodes, count = (int(v) for v in edges[0])
-    if not form.header and count == len(edges) - 1 and nodes > high_below >= 0:
+    from_one = low_below >= 1  # then the largest id is the number of nodes
+    if len(form.first) == 3:  # rows, columns and entries, as below the banner of a matrix
+        nodes = max(nodes, count)
+        count = int(form.first[2]) if is_id(form.first[2]) else -1
+    beyond = nodes > high_below or (from_one and nodes == high_below)
+    if form.first and count == len(edges) - 1 and beyond and high_below >= 0:
         raise DataError(
-            f"the first line of {path} ('{nodes} {count}') tells how many nodes and edges there "
-            "are; put # before it (or, if it is an edge, move it down)"
+            f"the first line of {path} ('{' '.join(form.first)}') tells how many nodes and edges "
+            "there are; put # before it (or, if it is an edge, move it down)"
         )
     return high
 

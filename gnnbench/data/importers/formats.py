@@ -22,9 +22,11 @@ from gnnbench.data.importers.nodetext import node_text
 from gnnbench.data.importers.rawfile import NpzFile, reading
 from gnnbench.data.importers.scipyfile import is_scipy, scipy_matrix
 from gnnbench.data.importers.tensors import held_arrays
+from gnnbench.data.importers.textfile import Skipped
 from gnnbench.data.importers.torchfile import TORCH, graph_file, node_file
 from gnnbench.errors import DataError, UsageError
 
+_SPLITS = {f"{name}_mask" for part in SPLIT for name in part}
 _PICKLED = (".pkl", ".pickle")
 _DGL = struct.pack("<Q", 0xDD2E4FF046B4A13F)  # the first bytes of what dgl.save_graphs writes
 
@@ -35,13 +37,14 @@ def graph_arrays(path: Path) -> NamedArrays | None:
     Raises ``UsageError`` for a file of pickled objects, ``MissingError`` where the package is not
     installed that is needed to read it, ``DataError`` for a damaged one.
     """
-    if path.suffix == ".npz":
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
         return NpzFile(path)
-    if path.suffix == ".npy":
+    if suffix == ".npy":
         return HeldArrays(path, {"edge_index": _npy(path)})
-    if path.suffix in TORCH:
+    if suffix in TORCH:
         return graph_file(path)
-    if path.suffix in _PICKLED:
+    if suffix in _PICKLED:
         raise UsageError(
             f"{path} holds pickled objects, which gnnbench never loads; load it in Python and "
             "call gnnbench.data.importers.objects.from_pyg or from_dgl"
@@ -82,17 +85,20 @@ def _dgl_file(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is truncated or damaged (DGL ends with {name}); get it again")
     with reading(path):
         try:
-            graphs, _ = dgl.load_graphs(str(path))
+            graphs, labels = dgl.load_graphs(str(path))
             if len(graphs) == 1:
-                return dgl_arrays(graphs[0])
+                found = dgl_arrays(graphs[0])
+                return {**found, **{f"graph label {key}": value for key, value in labels.items()}}
         except (dgl.DGLError, BufferError, AttributeError, AssertionError) as error:
             raise ValueError(str(error).strip()) from None
     raise DataError(f"{path} holds {len(graphs)} graphs; save the one to train on by itself")
 
 
 def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") -> dict[str, Any]:
-    """Edges and data of a homogeneous DGL graph, as tensors by name; other data of edges as
-    ``edata NAME``. Parallel edges are kept.
+    """Edges, features, labels, split and weights of a homogeneous DGL graph, as tensors by name.
+
+    Parallel edges are kept. Other data is named ``ndata KEY`` and ``edata KEY``, so that nothing
+    else is read of it.
 
     ``features``, ``labels`` and ``weights`` name what is none of the usual keys. Raises
     ``UsageError`` for another kind of graph or a key that is not there.
@@ -101,7 +107,7 @@ def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") 
         raise UsageError(
             f"this {type(g).__name__} is not a homogeneous DGL graph; see dgl.to_homogeneous"
         )
-    src, dst = g.edges()
+    src, dst = g.formats(["coo", "csr", "csc"]).edges()  # a graph of CSC alone has no order of ids
     found: dict[str, Any] = {"src": src, "dst": dst, "num_nodes": int(g.num_nodes())}
     chosen = set()
     for kind, table, asked, names in (
@@ -116,8 +122,8 @@ def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") 
             chosen.add((kind, key))
     for kind, table in (("ndata", g.ndata), ("edata", g.edata)):
         for key in table:
-            if (kind, key) not in chosen and not key.startswith("_"):
-                plain = kind == "ndata" and key not in found
+            if (kind, key) not in chosen:
+                plain = kind == "ndata" and key in _SPLITS
                 found[key if plain else f"{kind} {key}"] = table[key]
     return found
 
@@ -133,15 +139,19 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
     """
     if not path.is_file():
         width = " (--feature-dim is the width of seeded ones)" * (role == "features")
-        raise UsageError(f"there is no file {path} with {role}; give the path of one{width}")
-    if path.suffix == ".npz":
+        wrong = f"{path} is a folder" if path.is_dir() else f"there is no file {path}"
+        raise UsageError(f"{wrong}; give a file with {role}{width}")
+    suffix = path.suffix.lower()
+    if suffix == ".npz":
         arrays: NamedArrays = NpzFile(path)
-    elif path.suffix == ".npy":
+    elif suffix == ".npy":
         arrays = HeldArrays(path, {role: _npy(path)})
-    elif path.suffix in TORCH:
+    elif suffix in TORCH:
         arrays = node_file(path, role)
     else:
-        arrays = HeldArrays(path, {role: node_text(path, role)})
+        skipped = Skipped()
+        values = node_text(path, role, skipped)
+        arrays = HeldArrays(path, {role: values}, skipped.notes(path))
     if role == "split":
         return _split(arrays)
     usual = FEATURES if role == "features" else LABELS
@@ -153,7 +163,7 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
         held = ", ".join(sorted(arrays.keys)) or "nothing"
         raise DataError(f"{path} has no array '{role}', but {held}; name it {role}")
     (only,) = arrays.keys
-    return HeldArrays(path, {role: arrays.array(only)})
+    return HeldArrays(path, {role: arrays.array(only)}, arrays.notes)
 
 
 def _scipy_features(arrays: NamedArrays) -> NamedArrays:
@@ -183,4 +193,4 @@ def _split(arrays: NamedArrays) -> NamedArrays:
         raise DataError(
             f"entry {bad + 1} of {arrays.path} is '{words[bad]}'; train, val, test or none is right"
         )
-    return HeldArrays(arrays.path, {part[0]: np.isin(low, part) for part in SPLIT})
+    return HeldArrays(arrays.path, {part[0]: np.isin(low, part) for part in SPLIT}, arrays.notes)

@@ -15,6 +15,10 @@ from gnnbench.data.importers.node_values import int64_ids
 from gnnbench.data.store.layout import row_chunks
 from gnnbench.errors import DataError
 
+# Values of one element, which need no array of their own shape.
+_SINGLE = {"num_nodes", "num_classes", "feat_dim", "feat_kind", "rows", "format", "source",
+           "license", "split_origin", "note"}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class ArrayHeader:
@@ -62,6 +66,18 @@ class NamedArrays(ABC):
     def missing(self, key: str) -> DataError:
         """What to raise for an array that is not there."""
         return DataError(f"{self.path} has no array '{key}'; get it again or add the array")
+
+    def left(self, used: set[str]) -> list[str]:
+        """Names of the arrays, single values apart, that nothing was read of."""
+
+        def is_array(key: str) -> bool:
+            try:
+                found = self.header(key)
+                return found.shape != () and (key not in _SINGLE or found.size != 1)
+            except DataError:  # of pickled objects, say
+                return True
+
+        return sorted({*self.dropped, *(key for key in self.keys - used if is_array(key))})
 
     @abstractmethod
     def header(self, key: str) -> ArrayHeader:

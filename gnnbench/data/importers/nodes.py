@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from gnnbench.errors import DataError
 FEATURES = ("features", "x", "feat", "feature")
 LABELS = ("labels", "y", "label")
 SPLIT = (("train",), ("val", "valid"), ("test",))
+_TAILS = ("_idx", "_mask", "")
 _SPARSE = ("feat_data", "feat_indices", "feat_indptr")
 Split = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -39,10 +42,22 @@ class NodeSources:
         self.split = given.split or graph
         self.used: set[str] = set()
         self.notes: list[str] = []
+        self._read: dict[int, set[str]] = defaultdict(set)  # keys, by the arrays that have them
 
     def _use(self, arrays: NamedArrays, *keys: str) -> None:
+        self._read[id(arrays)].update(keys)
         if arrays is self._graph:
             self.used.update(keys)
+
+    def _check_given(self) -> None:
+        """Raise ``DataError`` for a given split without training nodes."""
+        if self.split is not None and self.split is not self._graph:
+            names = tuple(f"{name}{tail}" for name in SPLIT[0] for tail in _TAILS)
+            if not self.split.first(names):
+                held = ", ".join(sorted(self.split.keys)) or "nothing"
+                raise DataError(
+                    f"{self.split.path} has no training nodes ('train'), but {held}; add them"
+                )
 
     @property
     def num_nodes(self) -> int:
@@ -61,14 +76,19 @@ class NodeSources:
         What is missing is drawn from ``options.seed``. Raises ``DataError`` for what does not fit
         ``num_nodes``.
         """
+        self._check_given()
         labels = self._labels(num_nodes)
         classes, label_origin = write_labels(out, labels, num_nodes, options)
+        if labels is not None and label_origin == "seeded":
+            self.notes.append("no node has a label: random ones take the place of the source's")
         split = write_splits(out, self._split(num_nodes), num_nodes, options)
         features = self._features(out, num_nodes, options)
         given = {id(a): a for a in (self.features, self.labels, self.split) if a is not None}
         for arrays in given.values():
             if arrays is not self._graph:  # whose notes the importer has
                 self.notes += arrays.notes
+                if left := arrays.left(self._read[id(arrays)]):
+                    self.notes.append(f"not kept of {arrays.path}: {', '.join(left)}")
         return {
             "num_classes": classes,
             "features": features,
@@ -89,7 +109,7 @@ class NodeSources:
         if arrays is None:
             return None
         keys = [
-            arrays.first(tuple(f"{name}{tail}" for tail in ("_idx", "_mask", "") for name in names))
+            arrays.first(tuple(f"{name}{tail}" for tail in _TAILS for name in names))
             for names in SPLIT
         ]
         if not keys[0]:
@@ -106,12 +126,32 @@ class NodeSources:
         flags = arrays.array(key)
         named = key.endswith("_mask") or flags.dtype.kind == "b"
         if not named and (key.endswith("_idx") or not looks_like_mask(flags, num_nodes)):
-            return arrays.integers(key)
+            return self._ids(arrays, key, num_nodes)
         if flags.ndim == 2 and flags.shape[1]:
             flags = flags[:, 0]
             if not any("several splits" in note for note in self.notes):
                 self.notes.append("the first of several splits")
         return split_mask(flags, num_nodes, arrays.told(key))
+
+    def _ids(self, arrays: NamedArrays, key: str, num_nodes: int) -> np.ndarray:
+        """The nodes that a part of the split lists; raises ``DataError`` for a wrong one."""
+        if arrays.header(key).shape == (0,):  # numpy's empty list is one of floats
+            return np.empty(0, np.int64)
+        ids = arrays.integers(key)
+        wrong = (ids < 0) | (ids >= num_nodes)
+        if wrong.any():
+            raise DataError(
+                f"{arrays.told(key)} has node {int(ids[wrong][0])}, outside 0..{num_nodes - 1}; "
+                "correct it"
+            )
+        ordered = np.sort(ids)
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
+        if twice.size:
+            raise DataError(
+                f"{arrays.told(key)} lists node {int(twice[0])} twice; remove one, or name the "
+                f"array {key.removesuffix('_idx')}_mask if it is a mask"
+            )
+        return ids
 
     def _features(self, out: GraphWriter, num_nodes: int, options: ImportOptions) -> str:
         arrays = self.features
@@ -131,21 +171,42 @@ class NodeSources:
                     f"{key} in {arrays.path} has shape {header.shape}, [{num_nodes}, width] is "
                     "expected; correct the file"
                 )
-            out.write("features", "float32", header.shape, arrays.rows(key))
+            rows = _finite(arrays.rows(key), arrays.told(key))
+            out.write("features", "float32", header.shape, rows)
         elif kind == "csr":
             self._use(arrays, *_SPARSE)
             width = arrays.count("feat_dim") or 0
             columns = arrays.integers("feat_indices")
             starts = arrays.integers("feat_indptr", num_nodes + 1)
             width = width or int(columns.max(initial=-1)) + 1
+            if width < 1:
+                raise DataError(f"the sparse features of {arrays.path} have no column; correct it")
             data = arrays.array("feat_data")
             if data.dtype.kind not in "fiub":
                 raise DataError(f"feat_data in {arrays.path} has type {data.dtype}; correct it")
             pieces = csr_rows(data, columns, starts, width, arrays.path)
-            out.write("features", "float32", (num_nodes, width), pieces)
+            what = arrays.told("feat_data")
+            out.write("features", "float32", (num_nodes, width), _finite(pieces, what))
         else:
             raise DataError(
                 f"feat_kind in {arrays.path} is '{kind}', dense, csr or none is expected; "
                 "correct the file"
             )
         return "source"
+
+
+def _finite(pieces: Iterator[np.ndarray], what: str) -> Iterator[np.ndarray]:
+    """The rows. Raises ``DataError``, which names ``what``, for NaN and infinity."""
+    row = 0
+    for piece in pieces:
+        # A sum is finite unless a value is not (or the sum overflows): the slow look is rare.
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspicious = piece.dtype.kind == "f" and not np.isfinite(piece.sum(dtype=np.float64))
+        if suspicious and not (finite := np.isfinite(piece)).all():
+            node, column = np.argwhere(~finite)[0]
+            raise DataError(
+                f"{what} has {piece[node, column]} for node {row + node}, in column {column}; "
+                "features are finite numbers: correct it"
+            )
+        yield piece
+        row += len(piece)

@@ -11,38 +11,40 @@ import numpy as np
 
 from gnnbench.data.importers.rawfile import reading
 from gnnbench.data.importers.room import check_memory
-from gnnbench.data.importers.textfile import rows
+from gnnbench.data.importers.textfile import Skipped, rows
 from gnnbench.errors import DataError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
 _SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
 _WORDS = ("train", "val", "valid", "test", "none")
+_COUNTED = 16  # columns of a first row 0, 1, 2, ... that is a header, whatever is below it
 _VALUES_PER_CHECK = 1 << 20
 _SPARE_BYTES = 1 << 28
 
 
-def node_text(path: Path, role: str) -> np.ndarray:
+def node_text(path: Path, role: str, skipped: Skipped | None = None) -> np.ndarray:
     """The values of ``features`` (float64 ``[rows, width]``), ``labels`` (integers, or float64
     where a line has a fraction) or a ``split`` (words), a row a line.
 
-    Raises ``DataError`` for an empty line between rows, and for a line that does not fit.
+    ``skipped`` counts comments and empty lines. Raises ``DataError`` for an empty line between
+    rows, and for a line that does not fit.
     """
     with reading(path):
         if role == "features":
-            return _features(path)
-        values = [_only(path, number, fields, role) for number, fields in _rows(path)]
+            return _features(path, skipped)
+        values = [_only(path, number, fields, role) for number, fields in _rows(path, skipped)]
     if not values:
         raise DataError(f"{path} has no {role}; give a line a node")
     return np.array(values) if role == "split" else _labels(values)
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, skipped: Skipped | None) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and columns of the rows of a text.
 
     Raises ``HostMemoryError`` before the values read so far fill the memory.
     """
     values, last = 0, 0
-    for number, text in rows(path):
+    for number, text in rows(path, skipped):
         fields = _split(path, number, text)
         values += len(fields)
         if values - last >= _VALUES_PER_CHECK:
@@ -105,18 +107,24 @@ def _labels(values: list[str]) -> np.ndarray:
     return np.array([float(value) for value in values])
 
 
-def _features(path: Path) -> np.ndarray:
+def _features(path: Path, skipped: Skipped | None) -> np.ndarray:
     width = 0
+    header = False
 
     def texts() -> Iterator[str]:
-        nonlocal width
-        for number, fields in _rows(path):
+        nonlocal width, header
+        for number, fields in _rows(path, skipped):
             count = len(fields)
             if width and count != width:
                 raise DataError(
                     f"line {number} of {path} has {count} columns where the lines above have"
                     f" {width}; features are one row of as many numbers a node"
                 )
+            if not width:
+                header = fields == list(map(str, range(count)))
+            elif header:
+                header = False
+                _check_header(path, count, fields)
             width = count
             yield " ".join(fields)
 
@@ -130,6 +138,16 @@ def _features(path: Path) -> np.ndarray:
     if np.isinf(result).any() and (wrong := _no_number(path)):
         raise DataError(f"{wrong}, beyond float64; correct it")
     return result
+
+
+def _check_header(path: Path, width: int, below: list[str]) -> None:
+    """Raise ``DataError`` where a first row 0, 1, 2, ... looks like pandas' names of columns."""
+    whole = all(_INTEGER.fullmatch(field) for field in below)
+    if width >= _COUNTED or (width > 2 and not whole):
+        raise DataError(
+            f"the first row of {path} counts the columns (0 to {width - 1}), as a header of pandas"
+            " does; remove it or put # before it (or write it with decimal points, if it is a node)"
+        )
 
 
 def _no_number(path: Path) -> str:

@@ -69,7 +69,7 @@ def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions)
     notes = [str(arrays.scalar("note", "")).strip(), *arrays.notes, *edges.notes, *nodes.notes]
     if options.add_reverse and options.merge:
         notes += _merged(out, edges)
-    if left := _left(arrays, edges.used | nodes.used):
+    if left := arrays.left(edges.used | nodes.used):
         notes.append(f"not kept: {', '.join(left)}")
     return {
         **about,
@@ -170,15 +170,3 @@ def _num_classes(arrays: NamedArrays) -> int:
             "correct it"
         )
     return classes
-
-
-def _left(arrays: NamedArrays, used: set[str]) -> list[str]:
-    """Names of the arrays, single values apart, that nothing was read of."""
-
-    def is_array(key: str) -> bool:
-        try:
-            return arrays.header(key).shape != ()
-        except DataError:  # of pickled objects, say
-            return True
-
-    return sorted({*arrays.dropped, *(key for key in arrays.keys - used if is_array(key))})

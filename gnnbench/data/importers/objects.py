@@ -64,7 +64,7 @@ def from_pyg(
             f"a {type(data).__name__} without one edge_index cannot be stored; give a homogeneous "
             "torch_geometric.data.Data (see to_homogeneous)"
         )
-    arrays = data_values(data) if hasattr(data, "to_dict") else vars(data)
+    arrays = data_values(data, Path("PyG Data")) if hasattr(data, "to_dict") else vars(data)
     options = _options(name, seed, feature_dim, num_classes, train_fraction, symmetric, split)
     return _store("PyG Data", arrays, options, path, replace, root)
 
@@ -118,6 +118,10 @@ def _given(split: Mapping[str, Any] | None) -> HeldArrays | None:
     """Index arrays of a split; a part that is not given is empty."""
     if split is None:
         return None
+    if not isinstance(split, Mapping):
+        raise UsageError(
+            f"a split is a dict of train, val (or valid) and test, not a {type(split).__name__}"
+        )
     if unknown := set(split) - {name for names in SPLIT for name in names}:
         wrong = min(map(repr, unknown))
         raise UsageError(f"a split has train, val (or valid) and test, not {wrong}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from gnnbench.data.importers.common import ImportOptions
 from gnnbench.data.store.csc import csc_edges
+from gnnbench.data.store.layout import row_chunks
 
 LOOKED_AT = 1 << 20  # edges whose reverse is looked for, evenly spread over all
 
@@ -67,3 +68,16 @@ def _listed(
         high = np.where(open_ & ~below, middle, high)
     there = low < end
     return there & (np.asarray(indices[np.where(there, low, 0)]) == src)
+
+
+def counts_lines(edges: np.ndarray) -> bool:
+    """Whether the sources are 0, 1, 2, ... or 1, 2, 3, ..., as an index of rows is.
+
+    ``edges`` is int64 ``[edges, 2]``; fewer than three edges say nothing.
+    """
+    first, start = int(edges[0, 0]), 0
+    for piece in row_chunks(edges):
+        if (piece[:, 0] != np.arange(first + start, first + start + len(piece))).any():
+            return False
+        start += len(piece)
+    return first in (0, 1) and len(edges) > 2

@@ -90,10 +90,14 @@ def _features(matrix: Matrix, width: int) -> dict[str, np.ndarray]:
 
 
 def is_sparse(value: Any) -> bool:
-    """Whether a value is a sparse tensor of torch or a ``SparseTensor`` of PyG."""
-    if hasattr(value, "sparse_sizes") and hasattr(value, "coo"):
+    """Whether a value is a sparse tensor of torch, a ``SparseTensor`` of PyG or a SciPy matrix."""
+    if _is_scipy(value) or (hasattr(value, "sparse_sizes") and hasattr(value, "coo")):
         return True
     return str(getattr(value, "layout", "torch.strided")).startswith("torch.sparse")
+
+
+def _is_scipy(value: Any) -> bool:
+    return hasattr(value, "tocoo") and hasattr(value, "nnz")
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -116,6 +120,9 @@ def sparse_matrix(value: Any, what: str, square: bool = True) -> Matrix:
         ends = as_array(row, what), as_array(col, what)
         data = np.ones(len(ends[0]), bool) if values is None else as_array(values, what)
         return by_entries(*ends, data, size, what)
+    if _is_scipy(value):
+        found = value.tocoo()
+        return by_entries(found.row, found.col, found.data, size, what)
     _check_backed(value, what)
     value = value.detach()
     if layout == "torch.sparse_coo":

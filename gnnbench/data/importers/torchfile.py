@@ -34,15 +34,11 @@ def graph_file(path: Path) -> HeldArrays:
     value = load(path)
     if isinstance(value, list | tuple) and value and hasattr(value[0], "keys"):
         # What PyG's InMemoryDataset saves: a graph, and where several begin.
-        if len(value) > 1 and value[1]:
+        if len(value) > 1 and not _one_graph(value[1]):
             raise DataError(f"{path} holds several graphs; save the one to train on by itself")
         value = value[0]
     if hasattr(value, "to_dict"):
-        try:
-            held_arrays(path, value.to_dict())  # PyG looks through tensors for num_nodes
-            value = data_values(value)
-        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
-            raise DataError(f"{path} holds a damaged Data ({error}); save it again") from None
+        value = data_values(value, path)
     if isinstance(value, Mapping):
         return held_arrays(path, value)
     if hasattr(value, "detach"):
@@ -53,18 +49,36 @@ def graph_file(path: Path) -> HeldArrays:
     )
 
 
-def data_values(data: Any) -> dict[Any, Any]:
-    """What PyG's ``Data`` holds, by name, and its number of nodes where it says one."""
-    values: dict[Any, Any] = dict(data.to_dict())
-    if "num_nodes" not in values and not any(is_sparse(value) for value in values.values()):
-        values["num_nodes"] = data.num_nodes
+def data_values(data: Any, path: Path) -> dict[Any, Any]:
+    """What PyG's ``Data`` holds, by name, and its number of nodes where it says one.
+
+    Raises ``DataError``, which names ``path``, for tensors without values and a damaged ``Data``.
+    """
+    try:
+        values: dict[Any, Any] = dict(data.to_dict())
+        held_arrays(path, values)  # PyG looks through the tensors for num_nodes
+        if "num_nodes" not in values and not any(is_sparse(value) for value in values.values()):
+            values["num_nodes"] = data.num_nodes
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataError(f"{path} holds a damaged Data ({error}); save it again") from None
     return values
 
 
 def node_file(path: Path, role: str) -> HeldArrays:
     """The arrays of a file of features, labels or a split; a single one is named ``role``."""
     value = load(path)
+    if hasattr(value, "to_dict"):
+        value = data_values(value, path)
     return held_arrays(path, value if isinstance(value, Mapping) else {role: value})
+
+
+def _one_graph(slices: Any) -> bool:
+    """Whether what PyG saves beside its data says where one graph alone begins and ends."""
+    if slices is None:
+        return True
+    if not isinstance(slices, Mapping):
+        return False
+    return all(tuple(getattr(ends, "shape", ())) == (2,) for ends in slices.values())
 
 
 def load(path: Path) -> Any:
@@ -76,6 +90,8 @@ def load(path: Path) -> Any:
 
     with reading(path):
         zipped = zipfile.is_zipfile(path)
+        if zipped and _is_model(path):
+            raise DataError(f"{path} is a model of TorchScript; save a dict of tensors")
 
     def load_with(classes: list[Any]) -> Any:
         unchecked = torch.sparse.check_sparse_tensor_invariants(False)
@@ -100,7 +116,9 @@ def load(path: Path) -> Any:
         names = []  # a damaged pickle ends in any of these
     if not names:
         raise DataError(f"{path} is truncated, damaged or no file of torch; get it again")
-    if "torch_geometric.data.storage.NodeStorage" in names:
+    if {f"torch_geometric.data.storage.{kind}" for kind in ("NodeStorage", "BaseStorage")} & {
+        *names
+    }:
         raise UsageError(
             f"{path} holds PyG's HeteroData, one kind of node and of edge is needed; save its "
             ".to_homogeneous()"
@@ -121,6 +139,11 @@ def load(path: Path) -> Any:
         return load_with(classes)
     except (pickle.UnpicklingError, AttributeError, IndexError, AssertionError, RecursionError):
         raise DataError(f"{path} is truncated or damaged; get it again") from None
+
+
+def _is_model(path: Path) -> bool:
+    with zipfile.ZipFile(path) as file:
+        return any(name.rpartition("/")[2] == "constants.pkl" for name in file.namelist())
 
 
 def _stored_plainly(path: Path) -> bool:

@@ -44,7 +44,10 @@ def as_stored(name: str, piece: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def rounded(given: np.ndarray, stored: np.ndarray) -> int:
-    """How many values of a piece another float type changed; NaN apart."""
+    """How many values of a piece a float type changed; NaN apart."""
     if np.can_cast(given.dtype, stored.dtype, "safe") or stored.dtype.kind != "f":
         return 0
+    if given.dtype.kind in "iu":  # compared as integers: float64 would round both
+        with np.errstate(invalid="ignore"):  # 2^63 and 2^64, which are rounded up
+            return int(np.count_nonzero(stored.astype(given.dtype) != given))
     return int(np.count_nonzero((stored != given) & ~np.isnan(given)))

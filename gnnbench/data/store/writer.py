@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -307,6 +308,10 @@ class GraphWriter:
         """What was changed while writing, and what training leaves out."""
         for name, (dtype, count) in self._rounded.items():
             yield f"{name} rounded from {dtype} to {self._arrays[name]['dtype']}: {count:,} values"
+        for first, second in itertools.combinations(("train", "val", "test"), 2):
+            both = np.isin(arrays[f"{first}_idx"], arrays[f"{second}_idx"], assume_unique=True)
+            if both.any():
+                yield f"nodes in {first} and in {second}: {np.count_nonzero(both):,}, kept in both"
         train = arrays["train_idx"]
         unlabelled = int(np.count_nonzero(arrays["labels"][train] < 0))
         if unlabelled:

@@ -91,7 +91,7 @@ REFUSED = [
     (gzip.compress(b"0 1\n" * 999, mtime=0)[:-9], "edges.txt is truncated, damaged"),
     (b"\x1f\x8bno", "edges.txt is truncated, damaged"),
     (b"\x00\xff\xfe", "edges.txt is not text; give an edge list"),
-    (b"PK\x03\x04 some archive", "is not text; give an edge list"),
+    (b"PK\x03\x04 some archive", "is a zip archive, not text; unpack it"),
 ]
 
 

@@ -58,8 +58,8 @@ def test_weights(root: Path, make_npz, arrays) -> None:
     assert load_dataset(str(make_npz("b.npz"))).weights is None
     for name, wrong, says in (
         ("c.npz", weights[1:], "'weights' in .* shape"),
-        ("d.npz", weights - 1, "weights has -1.0 at edge 0"),
-        ("e.npz", np.where(weights > 0, np.nan, 0), "weights has nan at edge 1"),
+        ("d.npz", weights - 1, "'weights' in .* has -1.0 for edge 0"),
+        ("e.npz", np.where(weights > 0, np.nan, 0), "'weights' in .* has nan for edge 1"),
         ("f.npz", weights.astype(str), "weights"),
     ):
         with pytest.raises(DataError, match=says):
@@ -116,9 +116,9 @@ MALFORMED = [
     (changed("indptr", 2, 9), "indptr decreases at position 3"),
     (changed("indices", 3, 5), "indices has node 5"),
     (changed("indices", 3, -1), "indices has node -1"),
-    (changed("features", (1, 1), np.nan), "NaN or infinity in the row of node 1"),
+    (changed("features", (1, 1), np.nan), "'features' in .* has nan for node 1, in column 1"),
     (changed("labels", 0, 3), "labels has class 3 for node 0"),
-    (changed("train_idx", 0, 7), "train_idx has node 7"),
+    (changed("train_idx", 0, 7), "'train_idx' in .* has node 7"),
     (lambda _: {"train_idx": np.empty(0, np.int64)}, "the training set is empty"),
     (lambda _: {"indptr": None}, "has no array 'indptr'"),
     (lambda _: {"indices": None}, "has no array 'indices'"),
@@ -142,7 +142,10 @@ MALFORMED = [
     (lambda _: {**CSR, "feat_indptr": np.array([0, 2, 1, 3, 3, 4])}, "sparse features"),
     (lambda _: {**CSR, "feat_data": np.ones(3)}, "sparse features"),
     (lambda _: {**CSR, "feat_data": np.array(["a"] * 4)}, "feat_data .* type <U1"),
-    (lambda _: {**CSR, "feat_data": np.array([1, 2, np.nan, 1])}, "NaN or infinity"),
+    (
+        lambda _: {**CSR, "feat_data": np.array([1, 2, np.nan, 1])},
+        "'feat_data' in .* has nan for node 2, in column 3",
+    ),
 ]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 from gnnbench.data.catalog import verify
@@ -146,7 +148,7 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"num_nodes": 0}, "no nodes"),
         ({"x": X[:4]}, r"x in PyG Data has shape \(4, 3\)"),
         ({"x": X[0]}, r"shape \(3,\)"),
-        ({"x": X / 0}, "NaN or infinity"),
+        ({"x": X / 0}, "'x' in .* has nan for node 0, in column 0"),
         ({"y": Y[:4]}, "'y' in PyG Data has 4 entries, 5 are expected"),
         ({"y": torch.ones(5, 3)}, "multi-label"),
         ({"y": Y / 2}, "not class numbers"),
@@ -154,9 +156,9 @@ def test_a_drawn_split_is_of_labelled_nodes(root: Path) -> None:
         ({"train_mask": torch.zeros(5).bool()}, "training set is empty"),
         ({"y": Y, "train_mask": torch.arange(5) == 3}, "no node of the training set has a label"),
         ({"edge_weight": W[:5]}, r"edges' weights, has type float32 and shape \(5,\)"),
-        ({"edge_weight": W - 0.5}, r"weights has -0\.5 at edge 2"),
-        ({"edge_weight": W / 0}, "weights has inf at edge 0"),
-        ({"edge_weight": W * float("nan")}, "weights has nan at edge 0"),
+        ({"edge_weight": W - 0.5}, r"'edge_weight' in .* has -0\.5 for edge 2"),
+        ({"edge_weight": W / 0}, "'edge_weight' in .* has inf for edge 0"),
+        ({"edge_weight": W * float("nan")}, "'edge_weight' in .* has nan for edge 0"),
     ],
 )
 def test_malformed(root: Path, change, says: str) -> None:
@@ -180,3 +182,46 @@ def test_names_and_folders(root: Path, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with pytest.raises(UsageError, match="is no stored graph"):
         from_pyg(Plain(), "mine", tmp_path / "home", replace=True)
+
+
+def test_data_of_dgl_is_never_taken_for_edges(root: Path) -> None:
+    """Of a graph of as many nodes as edges; keys of nodes that name edges elsewhere."""
+    dgl = pytest.importorskip("dgl")
+    g = dgl.graph(([0, 1], [1, 0]))
+    g.ndata["weights"] = torch.tensor([5.0, 7.0])
+    g.ndata["edge_index"] = torch.tensor([[0, 0], [1, 1]])
+    g.ndata["num_classes"] = torch.tensor([3, 4])
+    g.ndata["_ID"] = torch.tensor([8, 9])
+    graph = open_graph(from_dgl(g, "mine"))
+    assert graph.weights is None and graph.indices.tolist() == [1, 0]
+    left = "ndata _ID, ndata edge_index, ndata num_classes, ndata weights"
+    assert graph.meta["notes"] == [f"not kept: {left}"]
+
+
+def test_a_dgl_graph_of_csc_alone(root: Path) -> None:
+    dgl = pytest.importorskip("dgl")
+    g = dgl.graph(([2, 0, 1], [0, 1, 0]))
+    g.edata["weight"] = torch.tensor([1.0, 2.0, 3.0])
+    graph = open_graph(from_dgl(g.formats("csc"), "mine"))
+    assert graph.indptr.tolist() == [0, 2, 3, 3] and graph.indices.tolist() == [1, 2, 0]
+    assert graph.weights.tolist() == [3, 1, 2]
+
+
+def test_features_that_are_a_matrix_of_scipy(root: Path) -> None:
+    dense = np.array([[0, 1.5], [0, 0], [2, 0]])
+    data = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 2]]), x=sp.csc_array(dense))
+    assert open_graph(from_pyg(data, "mine")).features.tolist() == dense.tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"split": [[0], [1], [2]]}, "a split is a dict of train, val .* not a list"),
+        ({"name": 5}, "name is a text, not a int"),
+        ({"name": "x" * 300}, "200 characters at most, not 300"),
+    ],
+)
+def test_arguments_of_another_type(root: Path, options, says: str) -> None:
+    data = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 2]]))
+    with pytest.raises(UsageError, match=says):
+        from_pyg(data, **{"name": "mine", **options})

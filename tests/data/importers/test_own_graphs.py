@@ -233,7 +233,7 @@ def test_files_of_dgl(root: Path, tmp_path: Path) -> None:
     graph = load_dataset(path)
     right(graph)
     same_nodes(graph)
-    assert graph.meta["notes"] == ["not kept: age, edata age"]
+    assert graph.meta["notes"] == ["not kept: edata age, ndata age"]
     dgl.save_graphs(str(path), [g, g])
     with pytest.raises(DataError, match=r"holds 2 graphs"):
         load_dataset(path)
@@ -335,7 +335,7 @@ def test_files_that_do_not_fit(root: Path, tmp_path: Path, edges: Path) -> None:
     np.save(tmp_path / "x.npy", X)
     with pytest.raises(DataError, match=r"five.npy has 5 entries, 4 are expected"):
         graph_of(edges, features=tmp_path / "x.npy", labels=tmp_path / "five.npy")
-    with pytest.raises(UsageError, match=r"no file .*gone.npy with split"):
+    with pytest.raises(UsageError, match=r"no file .*gone.npy; give a file with split"):
         graph_of(edges, split=tmp_path / "gone.npy")
     (tmp_path / "split.txt").write_text("train\ndev\n")
     with pytest.raises(DataError, match=r"line 2 of .*split.txt has 'dev'"):
@@ -371,3 +371,35 @@ def test_another_file_is_another_graph(root: Path, tmp_path: Path, edges: Path) 
     np.save(tmp_path / "x.npy", np.zeros((9, 3)))
     with pytest.raises(UsageError, match=r"already another graph"):
         import_source(edges, "mine", features=tmp_path / "x.npy")
+
+
+def saved(path: Path, value: object) -> Path:
+    torch.save(value, path)
+    return path
+
+
+def test_nodes_of_a_file_of_pyg(root: Path, tmp_path: Path, edges: Path) -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    data = Data(x=torch.tensor(X), y=torch.tensor(Y))
+    file = saved(tmp_path / "NODES.PT", data)
+    graph = open_graph(import_source(edges, "mine", features=file, labels=file))
+    assert graph.labels.tolist() == torch.tensor(Y).tolist()
+    assert torch.equal(graph.features, torch.tensor(X).float())
+
+
+def test_one_collated_graph_of_pyg(root: Path, tmp_path: Path) -> None:
+    Data = pytest.importorskip("torch_geometric.data").Data
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), x=torch.ones(3, 2))
+    one = {"x": torch.tensor([0, 3]), "edge_index": torch.tensor([0, 2])}
+    graph = open_graph(import_source(saved(tmp_path / "one.pt", (data, one)), "mine"))
+    assert graph.num_nodes == 3 and graph.num_edges == 2
+    two = {"x": torch.tensor([0, 1, 3]), "edge_index": torch.tensor([0, 1, 2])}
+    for slices in (two, torch.tensor([0, 1, 3]), [data]):
+        with pytest.raises(DataError, match="holds several graphs"):
+            import_source(saved(tmp_path / "two.pt", (data, slices)), "other")
+
+
+def test_a_model_of_torchscript(root: Path, tmp_path: Path) -> None:
+    torch.jit.script(torch.nn.Linear(2, 2)).save(str(tmp_path / "m.pt"))
+    with pytest.raises(DataError, match="is a model of TorchScript"):
+        import_source(tmp_path / "m.pt", "mine")

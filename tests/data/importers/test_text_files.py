@@ -3,8 +3,10 @@ as oracles."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -46,6 +48,7 @@ UNDERSTOOD = {
     "a long comment": "#" * 70_000 + "\n0 1\n1 2\n",
     "a comment of many words": "# ids: " + " ".join(map(str, range(20_000))) + "\n0 1\n1 2\n",
     "a comment without an end": "0 1\n1 2\n# the end",
+    "a trailing comment without an end": "0 1\n1 2 # the end",
     "comments alone between": "0 1\n" + "# x\n" * 1000 + "1 2\n",
     "Windows": "# a\r\n0 1\r\n1 2\r\n",
     "old Mac": "# a\r0 1\r1 2\r",
@@ -62,6 +65,8 @@ UNDERSTOOD = {
     "quoted columns": 'source,target,n\n0,1,"a, b"\n1,2,"c"\n',
     "short rows below a header": "target,year,source\n1,2,0\n2,,1\n",
     "weights NA": "0 1 NA\n1 2 NA\n",
+    "weights with decimal commas": "0;1;0,5\n1;2;1,5\n",
+    "a column with a comma": "source\ttarget\tweight,year\n0\t1\t1,2\n1\t2\t2,3\n",
     "weights with exponents": "0 1 1e3\n1 2 2.5\n",
 }
 
@@ -106,6 +111,10 @@ REFUSED = [
     ("0 1\n" + "9" * 5000 + " 2\n", r"line 2 .* where the id of a node is expected"),
     ("0->1\n1->2\n", r"where two ids are expected"),
     ("0 1\n// x\n", r"line 2 .* has '//' where"),
+    (bz2.compress(b"0 1\n"), r"is compressed by bzip2; decompress it"),
+    (lzma.compress(b"0 1\n"), r"is compressed by xz; decompress it"),
+    (b"\x28\xb5\x2f\xfd0 1", r"is compressed by zstd; decompress it"),
+    ("% bip unweighted\n1 1\n1 2\n", r"is a bipartite graph of KONECT, .* add the number of the"),
 ]
 
 
@@ -182,6 +191,7 @@ def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
     assert node_text(written(tmp_path, "\ufeff'train'\r\nval\r\n"), "split").tolist() == [
         "train", "val",
     ]  # fmt: skip
+    assert node_text(written(tmp_path, "0\n1 # the end"), "labels").tolist() == [0, 1]
     assert node_text(written(tmp_path, "1,2\n# x\n3;4\n"), "features").tolist() == [[1, 2], [3, 4]]
     assert node_text(written(tmp_path, "0\n1.0\nnan\n"), "labels").tolist()[:2] == [0, 1]
 
@@ -206,6 +216,8 @@ def test_comments_and_last_empty_lines_are_no_nodes(tmp_path: Path) -> None:
         ("features", "1 2\n3\n", "line 2 of .* has 1 columns where the lines above have 2"),
         ("features", "1 2\n3 x\n", "line 2 of .* has 'x' in column 2"),
         ("features", "", "has no features"),
+        ("features", "0,1,2\n.5,1,1\n", r"first row of .* counts the columns \(0 to 2\)"),
+        ("features", ",".join(map(str, range(16))) + "\n" + "1," * 15 + "0", "counts the columns"),
         ("split", "train val\n", "line 1 of .* has 2 columns"),
     ],
 )
@@ -238,3 +250,91 @@ def test_a_line_without_an_end_is_refused(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(textfile, "LINE_BYTES", 1 << 12)
     with pytest.raises(DataError, match="a line is longer"):
         parsed(written(tmp_path, "0 1\n" + "1" * 10_000 + "\n"))
+
+
+def test_a_first_row_that_counts_may_be_a_node(tmp_path: Path) -> None:
+    """A row 0, 1, 2 above whole numbers, or 0, 1 above any, is no header."""
+    for text, rows in (
+        ("0 1 2\n3 4 5\n", [[0, 1, 2], [3, 4, 5]]),
+        ("0 1\n.5 1\n", [[0, 1], [0.5, 1]]),
+    ):
+        assert node_text(written(tmp_path, text), "features").tolist() == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("3 2\n1 2\n2 3\n", "3 2"),  # ids from 1: the largest is the number of nodes
+        ("4 4\n2 4\n1 3\n2 4\n1 3\n", "4 4"),  # METIS, of a graph whose degrees are all 2
+        ("% a banner was here\n5 5 3\n1 2 0.5\n2 3 1\n4 5 2\n", "5 5 3"),  # Matrix Market
+        ("4 3 2\n1 3 1\n4 2 1\n", "4 3 2"),
+    ],
+)
+def test_a_first_line_of_counts_is_refused(root: Path, tmp_path: Path, text, first) -> None:
+    with pytest.raises(DataError, match=rf"\('{first}'\) tells how many nodes and edges"):
+        import_source(written(tmp_path, text), "mine")
+
+
+def test_what_is_skipped_is_reported(root: Path, tmp_path: Path) -> None:
+    edges = written(tmp_path, "# a\n% b\n\n0 1 # c\n \n\n1 2\n2 0 # d")
+    labels = written(tmp_path, "# classes\n0\n1 # x\n2\n\n", "y.txt")
+    split = written(tmp_path, "train\nval # y\ntest\n", "s.txt")
+    graph = open_graph(import_source(edges, "mine", labels=labels, split=split))
+    assert graph.num_edges == 3 and graph.labels.tolist() == [0, 1, 2]
+    assert [note for note in graph.meta["notes"] if "skipped" in note] == [
+        "skipped in e.txt: comments (4), empty lines (3)",
+        "skipped in y.txt: comments (2), empty lines (1)",
+        "skipped in s.txt: comments (1)",
+    ]
+
+
+def test_columns_that_are_left_out_are_named(root: Path, tmp_path: Path) -> None:
+    for text, left in (
+        (",source,target\n0,5,7\n1,7,9\n", "not kept: column 1 "),  # pandas' index
+        ("0,5,7\n1,7,9\n2,9,5\n", "not kept: weights in column 3 "),
+    ):
+        graph = open_graph(import_source(written(tmp_path, text), "mine", replace_graph=True))
+        assert any(note.startswith(left) for note in graph.meta["notes"])
+        counted = any("first column counts the lines" in note for note in graph.meta["notes"])
+        assert counted == (text[0] == "0")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "says"),
+    [
+        ({"val": [1], "test": [2]}, "has no training nodes .'train'., but test, val"),
+        ({"train": [0, 0], "val": [1]}, "'train' in .*s.npz lists node 0 twice"),
+        ({"train": [0, 9], "val": [1]}, r"'train' in .*s.npz has node 9, outside 0\.\.2"),
+        ({"train": [-1], "val": [1]}, r"'train' in .*s.npz has node -1, outside 0\.\.2"),
+    ],
+)
+def test_splits_that_are_refused(root: Path, tmp_path: Path, arrays, says: str) -> None:
+    np.savez(tmp_path / "s.npz", **{k: np.array(v) for k, v in arrays.items()})
+    with pytest.raises(DataError, match=says):
+        import_source(written(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz")
+
+
+def test_what_given_files_have_beside_is_reported(root: Path, tmp_path: Path) -> None:
+    """Nodes in two parts of a split, other arrays, labels that are all -1; an empty list is one."""
+    parts = {"train": np.array([0, 1]), "val": np.array([1]), "test": np.array([])}
+    np.savez(tmp_path / "s.npz", **parts, unlabelled=np.array([2, 0]))
+    np.savez(tmp_path / "x.npz", x=np.ones((3, 2)), y=np.zeros(3), num_nodes=np.array([3]))
+    graph = open_graph(
+        import_source(
+            written(tmp_path, "0 1\n1 2\n"), "mine", split=tmp_path / "s.npz",
+            features=tmp_path / "x.npz", labels=written(tmp_path, "-1\n-1\n-1\n", "y.txt"),
+        )
+    )  # fmt: skip
+    assert [len(p) for p in (graph.train_idx, graph.val_idx, graph.test_idx)] == [2, 1, 0]
+    assert graph.meta["notes"][-4:] == [
+        "no node has a label: random ones take the place of the source's",
+        f"not kept of {tmp_path / 'x.npz'}: y",
+        f"not kept of {tmp_path / 's.npz'}: unlabelled",
+        "nodes in train and in val: 1, kept in both",
+    ]
+
+
+def test_features_that_are_not_finite_name_their_file(root: Path, tmp_path: Path) -> None:
+    features = written(tmp_path, "1 2\n3 nan\n4 5\n", "x.txt")
+    with pytest.raises(DataError, match=r"'features' in .*x.txt has nan for node 1, in column 1"):
+        import_source(written(tmp_path, "0 1\n1 2\n"), "mine", features=features)

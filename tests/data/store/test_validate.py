@@ -86,6 +86,10 @@ def test_rounded_values_are_reported(tmp_path: Path, arrays) -> None:
         "features rounded from float64 to float32: 1 values",
         "weights rounded from int64 to float32: 1 values",
     ]
+    arrays["features"] = with_value(arrays["features"].astype(np.int64), (1, 0), 2**60 + 1)
+    del arrays["weights"]
+    graph = open_graph(write_graph(tmp_path / "i", name="tiny", num_classes=3, **arrays))
+    assert graph.meta["notes"] == ["features rounded from int64 to float32: 1 values"]
 
 
 def test_weights_that_would_become_zero(tmp_path: Path, arrays) -> None:
