@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from gnnbench.cell import IMPLEMENTATION, implementations
 from gnnbench.errors import UsageError
 from gnnbench.measure import judged
 from gnnbench.measure.rule import MIN_PAIRS, Rule
@@ -96,8 +97,9 @@ def compare(a: Run, b: Run, margin: float = Rule.margin) -> Comparison:
     """Match the cells of two runs and judge each.
 
     A cell is a ``regression`` where it got slower against its reference by more than ``margin``,
-    or where A measured it and B ended in a failure. Raises ``UsageError`` where the runs share no
-    cell.
+    or where A measured it and B ended in a failure. Pairs of both runs are pooled only where they
+    were measured with the same stage implementations, package versions and GPU. Raises
+    ``UsageError`` where the runs share no cell.
     """
     named = labels([*a.cells, *b.cells])
     found = Comparison(named.title(), warnings=_warnings(a, b, named))
@@ -147,9 +149,16 @@ def _value(row: Row, key: str) -> Any:
 
 
 def _without_rules(recipe: dict[str, Any]) -> dict[str, Any]:
-    """A failed cell of version 1 does not know what its sampler would have drawn by."""
+    """The recipe without pick and frontier, which a failed cell may lack, and without
+    implementation numbers, which make matching cells incomparable."""
     sampler = {k: v for k, v in recipe.get("sampler", {}).items() if k not in RULES}
-    return {**recipe, "sampler": sampler}
+    return _without_implementations({**recipe, "sampler": sampler})
+
+
+def _without_implementations(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {k: _without_implementations(v) for k, v in value.items() if k != IMPLEMENTATION}
 
 
 def _judge(a: Row, b: Row, run_a: Run, run_b: Run, margin: float, named: Labels) -> Compared:
@@ -157,7 +166,7 @@ def _judge(a: Row, b: Row, run_a: Run, run_b: Run, margin: float, named: Labels)
     called, found = "incomparable", NOTHING
     logs = [pair_logs(row, run) for row, run in ((a, run_a), (b, run_b))]
     if not reason:
-        called, reason = NOT_JUDGED, _unjudged(a, b, logs)
+        called, reason = NOT_JUDGED, _unjudged(a, b, logs) or _other_conditions(a, b, run_a, run_b)
     if not reason:
         change = welch(logs[0], logs[1])
         called, found = Rule(margin=margin).called_by(change), exponential(change)
@@ -222,6 +231,36 @@ def _unjudged(a: Row, b: Row, logs: Sequence[Sequence[float]]) -> str:
     return ""
 
 
+def gpu(row: Row, run: Run) -> str:
+    """The model of the GPU that a row was measured on; "" of a CPU or where it is not known."""
+    gpus = run.record.get("machine", {}).get("gpus") or []
+    return str(gpus[0]["name"]) if gpus and row["device"] == "cuda" else ""
+
+
+def package_versions(row: Row, run: Run) -> dict[str, str]:
+    """Versions of the packages that a row and its reference ran with, without Python's."""
+    beside = next((r for r in run.cells if r["id"] == row.get("reference_id")), None)
+    found = {}
+    for prefix, one in (("", row), ("the reference's ", beside)):
+        for part in str((one or {}).get("versions") or "").split(", "):
+            name, _, version = part.partition(" ")
+            if version and name != "python":
+                found[prefix + name] = version
+    return found
+
+
+def _other_conditions(a: Row, b: Row, run_a: Run, run_b: Run) -> str:
+    """Why pairs of two runs cannot be pooled, or "". What a run does not record is no reason."""
+    cards = gpu(a, run_a), gpu(b, run_b)
+    if all(cards) and cards[0] != cards[1]:
+        return f"its GPU is {cards[0]} in A, {cards[1]} in B; measure both on one GPU model"
+    one, two = package_versions(a, run_a), package_versions(b, run_b)
+    for name in sorted(one.keys() & two.keys()):
+        if one[name] != two[name]:
+            return f"{name} is {one[name]} in A, {two[name]} in B; measure both with one version"
+    return ""
+
+
 def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
     """Why two rows cannot be compared ("": they can), and whether B got worse by it."""
     if a["status"] != b["status"] or a["status"] != "ok":
@@ -230,6 +269,10 @@ def _incomparable(a: Row, b: Row) -> tuple[str, bool]:
             f"{a['status']} in A, {b['status']} in B"
         )  # fmt: skip
         return text, worse
+    one, two = (implementations(json.loads(row["recipe"] or "{}")) for row in (a, b))
+    for path in sorted(one.keys() | two.keys()):
+        if (old := one.get(path, 1)) != (new := two.get(path, 1)):
+            return f"other work: {path} is implementation {old} in A, {new} in B", False
     for key in ("law", "frontier", "batches", "seeds"):
         if a[key] != b[key]:
             return f"other work: {key} is {a[key]} in A, {b[key]} in B", False

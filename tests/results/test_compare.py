@@ -204,6 +204,69 @@ def test_incomparable_cells_say_why(tmp_path, before, after, words, worse):
     assert words in cell.reason
 
 
+def with_gpu(folder, name):
+    """The run with a machine that has a GPU, none for ""."""
+    record = json.loads((folder / "run.json").read_text())
+    record["machine"] = {"gpus": [{"name": name, "memory_bytes": 1.0}] if name else []}
+    files.write_json(folder / "run.json", record)
+    return reader.read(folder)
+
+
+OLD, NEW = ({"versions": f"dgl {v}, torch 2.1, python 3.{v[0]}"} for v in ("1.1", "2.5"))
+ON_GPU = {"device": "cuda"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "gpu", "words"),
+    [
+        (OLD, NEW, "H100", "dgl is 1.1 in A, 2.5 in B"),
+        ({"versions": "python 3.11"}, {"versions": "python 3.12"}, "H100", ""),
+        (OLD, {}, "H100", ""),
+        (ON_GPU, ON_GPU, "H200", "its GPU is H100 in A, H200 in B"),
+        (ON_GPU, ON_GPU, "H100", ""),
+        (ON_GPU, ON_GPU, "", ""),
+        ({}, {}, "H200", ""),
+    ],
+)
+def test_pairs_of_other_versions_or_another_gpu_are_not_pooled(tmp_path, before, after, gpu, words):
+    a = with_gpu(run(tmp_path / "a", [(before, RATIOS)]), "H100")
+    b = with_gpu(run(tmp_path / "b", [(after, scaled(0.5))]), gpu)
+    (cell,) = judged(compare(a, b))
+    if words:
+        assert (cell.verdict, cell.change, cell.regression) == ("not judged", None, False)
+    else:
+        assert (cell.verdict, cell.regression) == ("slower", True)
+    assert words in cell.reason
+
+
+def test_pairs_over_references_of_other_versions_are_not_pooled(tmp_path):
+    def of_version(name, version):
+        folder = run(tmp_path / name, [({}, RATIOS)])
+        table = folder / "cells.csv"
+        rows = reader.read(folder).cells
+        rows[0]["versions"] = f"pyg-lib {version}"
+        writer.write_csv(table, schema.CELLS, rows)
+        return reader.read(folder)
+
+    (cell,) = judged(compare(of_version("a", "0.4"), of_version("b", "0.5")))
+    assert cell.verdict == "not judged"
+    assert "the reference's pyg-lib is 0.4 in A, 0.5 in B" in cell.reason
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_another_implementation_is_matched_and_not_compared(tmp_path, nested):
+    def recipe(number):
+        stage = {"name": "cache", **({"implementation": number} if number > 1 else {})}
+        return {"features": {"name": "match", "table": stage} if nested else stage}
+
+    a = run(tmp_path / "a", [({"id": "x", "recipe": json.dumps(recipe(1))}, RATIOS)])
+    b = run(tmp_path / "b", [({"id": "y", "recipe": json.dumps(recipe(2))}, scaled(0.5))])
+    (cell,) = judged(compare(reader.read(a), reader.read(b)))
+    assert (cell.verdict, cell.change, cell.regression) == ("incomparable", None, False)
+    path = "features.table" if nested else "features"
+    assert f"{path} is implementation 1 in A, 2 in B" in cell.reason
+
+
 def test_a_failed_cell_of_another_definition_matches_though_it_knows_no_pick(tmp_path):
     a = run(tmp_path / "a", [({}, RATIOS)])
     b = run(tmp_path / "b", [({"id": "q", "pick": "default", "status": "timeout"}, ())])
