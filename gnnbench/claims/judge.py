@@ -20,6 +20,7 @@ from gnnbench.claims.planned import PLANNED, beside, stopped
 from gnnbench.claims.times import TIMES, time_ratio
 from gnnbench.measure.rule import MIN_PAIRS, Rule
 from gnnbench.measure.stats import Estimate
+from gnnbench.results.compare import package_versions
 from gnnbench.results.units import plural
 
 HOLDS, SHAPE, UNCLEAR, REFUTED = "holds", "holds in shape", "unclear", "refuted"
@@ -380,6 +381,35 @@ def _together(claim: Claim, found: list[Finding]) -> tuple[str, str]:
 
 
 def _mean(claim: Claim, found: list[Finding]) -> tuple[str, str]:
+    """The points' mean. Times of two machines or package versions are not pooled: each pool has a
+    mean, and the worst counts."""
+    if claim.measure not in TIMED and claim.measure not in TIMES:
+        return _mean_of(claim, found)
+    verdicts = [_mean_of(claim, pool) for pool in _pools(found)]
+    return max(verdicts, key=lambda verdict: _OF_ALL.index(verdict[0]))
+
+
+def _pools(found: Iterable[Finding]) -> list[list[Finding]]:
+    """Findings of one machine whose packages have the same versions, together."""
+    pools: list[tuple[str, dict[str, str], list[Finding]]] = []
+    for finding in found:
+        opened = finding.opened
+        versions: dict[str, str] = {}
+        if opened is not None:
+            for row in finding.rows:
+                versions |= package_versions(row, opened.run)
+        machine = "" if opened is None else opened.machine
+        for where, known, pool in pools:
+            if where == machine and all(known.get(k, v) == v for k, v in versions.items()):
+                known.update(versions)
+                pool.append(finding)
+                break
+        else:
+            pools.append((machine, versions, [finding]))
+    return [pool for _, _, pool in pools]
+
+
+def _mean_of(claim: Claim, found: list[Finding]) -> tuple[str, str]:
     """The points' mean, its ends those of means of their ends: as if all erred alike."""
     if doubtful := next((f for f in found if f.verdict == UNCLEAR), None):
         return UNCLEAR, f"{doubtful.what}: {doubtful.reason}"

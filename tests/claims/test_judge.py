@@ -250,6 +250,30 @@ def test_of_up_to_the_best_counts_and_of_a_range_the_worst(tmp_path):
     assert verdict_of(claim(kind="mean", number=0.5), folder).verdict == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("machines", "versions", "verdict"),
+    [
+        (("m1", "m1"), ("torch 2.1, python 3.11", "torch 2.1, python 3.12"), "holds"),
+        (("m1", "m2"), ("torch 2.1", "torch 2.1"), "holds in shape"),
+        (("m1", "m1"), ("torch 2.1", "torch 2.2"), "holds in shape"),
+        (("m1", "m1"), ("dgl 1.1", "pyg 2.2"), "holds"),
+    ],
+)
+def test_a_mean_of_times_pools_one_machine_and_equal_versions(
+    machines, versions, verdict, tmp_path
+):
+    folders = []
+    # 1.6 and 2.4 have the mean 2.0, which neither is near.
+    for name, ratio, machine, one in zip("ab", (1.6, 2.4), machines, versions, strict=True):
+        first = cached(f"ref-{name}", "degree", 0.1, dataset=name, work_class="")
+        told = {"ratio": ratio, "ratio_ci_low": ratio - 0.01, "ratio_ci_high": ratio + 0.01}
+        told |= {"pairs": 5, "versions": one, "dataset": name, "reference_id": f"ref-{name}"}
+        cells = [first | {"reference_id": f"ref-{name}"}, cached(name, "presc#1", 0.1, **told)]
+        folders.append(write_run(tmp_path / name, cells, machine=machine))
+    found = verdict_of(timed(kind="mean", number=2.0, tolerance=0.1), *folders)
+    assert (found.verdict, len(found.findings)) == (verdict, 2)
+
+
 def test_a_point_that_is_unclear_may_be_the_one_that_reaches_up_to_a_number(tmp_path):
     cells = [cached("a", "degree", 0.1), cached("b", "degree", 0.1, dataset="x")]
     folder = write_run(tmp_path / "run", cells, [*epochs("a", *HALF), *epochs("b", HALF[0])])
