@@ -79,18 +79,19 @@ def recount(
     return ""
 
 
-def mean_loss(losses: Sequence[float], seeds: Sequence[Tensor], labels: Tensor) -> float:
-    """The mean over an epoch's batches of such losses; ``seeds`` are all batches', ``labels`` those
-    of all nodes, on the host.
+def mean_loss(losses: Sequence[float], seeds: Sequence[Tensor], labels: Tensor) -> float | None:
+    """The mean over an epoch's batches of their losses.
 
-    A batch without a labelled seed has none, which is NaN, and counts for nothing. Any other NaN
-    is the epoch's.
+    ``seeds`` are all batches', ``labels`` those of all nodes, on the host.
+
+    A batch without a labelled seed has a loss of NaN, which is left out. None where no batch has a
+    labelled seed. Any other NaN makes the mean NaN.
     """
     known = [loss for loss in losses if not math.isnan(loss)]
     lost = len(losses) - len(known)
-    if not known or (lost and lost > sum(not _labelled(some, labels) for some in seeds)):
+    if lost > sum(not _labelled(some, labels) for some in seeds):
         return math.nan
-    return float(np.mean(known))
+    return float(np.mean(known)) if known else None
 
 
 def _labelled(seeds: Tensor, labels: Tensor) -> bool:

@@ -198,7 +198,6 @@ class Composed(System):
                 report.ok = not report.reason
                 if drawn := self._schedule.drawn_apart(self.stages.sampler, seeds):
                     report.edges_per_seed, report.nodes_per_seed = drawn
-                report.counts = self._schedule.outlook(self.stages, seeds)
         report.dtype = self.recipe.dtype if self.until >= Until.MEMORY_IO else ""
         aggregate = self.recipe.aggregate
         if report.deterministic and aggregate and self.cell.device in aggregate.by_chance:
@@ -332,7 +331,7 @@ class Composed(System):
             loss = mean_loss(losses, seeds, self.graph.labels)
             if not reason and len(losses) != (due := self._schedule.trained(len(seeds))):
                 reason = f"the model was trained on {len(losses)} batches of {due}"
-            if not reason and loss > WORTH_LEARNING and not any(moved):
+            if not reason and (loss or 0.0) > WORTH_LEARNING and not any(moved):
                 reason = "the epoch changed no parameter of the model: nothing was trained"
         batches, drawn_for = len(kept), sum(s.seeds.numel() for s in kept)
         edges, nodes = sum(s.num_edges for s in kept), sum(s.num_nodes for s in kept)

@@ -56,8 +56,9 @@ class EpochReport:
     """What an audit found of the epoch that was run last. Counts are sums over its batches.
 
     ``counts`` are rows of (stage, measure, where, value); ``loss`` is the mean over the batches, or
-    None without compute; ``param_norm`` is the Frobenius norm of all parameters after the epoch and
-    ``param_moved`` how far the epoch moved those of each layer, None and empty where nobody tells;
+    None without compute and, of a recipe, where no seed has a label; ``param_norm`` is the
+    Frobenius norm of all parameters after the epoch and ``param_moved`` how far the epoch moved
+    those of each layer, None and empty where nobody tells;
     ``peak_alloc_bytes`` is the peak of the device's allocator so far. ``ok`` and ``reason`` tell
     whether every timed batch was right, looked at again.
     """

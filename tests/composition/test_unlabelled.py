@@ -26,3 +26,20 @@ def test_a_graph_with_unlabelled_training_nodes_is_trained_on(name, small_graph)
     assert all(bool(torch.isfinite(p).all()) for p in system.trainer.model.parameters())
     assert system.recheck(9) == ""
     system.close()
+
+
+@pytest.mark.parametrize("name", ["baseline", "dgl"])
+def test_an_epoch_without_any_labelled_seed_has_no_loss(name, small_graph):
+    labels = small_graph.labels.clone()
+    labels[small_graph.train_idx[1:]] = -1
+    graph = dataclasses.replace(small_graph, labels=labels)
+    system = make(graph, name, max_batches=1, batch_size=16)
+    assert system.check().ok
+    epochs = range(60)
+    known = [bool((labels[system.order.batches(e)[0].long()] >= 0).any()) for e in epochs]
+    unlabelled = known.index(False)
+    timed(system, unlabelled)
+    audit = system.audit(unlabelled)
+    assert (audit.ok, audit.reason, audit.loss) == (True, "", None)
+    assert all(bool(torch.isfinite(p).all()) for p in system.trainer.model.parameters())
+    system.close()

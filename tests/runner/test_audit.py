@@ -21,6 +21,7 @@ def test_a_loss_of_a_model_and_none_without():
     assert audit.sample_fault(cell("sample"), {}, 0, without) == ""
     assert "epoch 0 has no loss" in audit.sample_fault(cell(), {}, 0, without)
     assert audit.sample_fault(cell(), {}, 0, with_one) == ""
+    assert audit.sample_fault(cell(composed=True), {}, 0, without) == ""  # no seed has a label
     assert "no model" in audit.sample_fault(cell("memory_io"), {}, 0, with_one)
     same = [{"epoch": e, "loss": None} for e in range(5)]
     assert audit.loss_fault(same) == ""
