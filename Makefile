@@ -87,7 +87,7 @@ $(VENV)/.docs: constraints.txt pyproject.toml | $(VENV)/.installed
 	touch $@
 
 docs: install $(VENV)/.docs ## build the documentation site into build/site; warnings are errors
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "documentation: build/site/index.html"
 
 format: install ## fix lint and format the sources

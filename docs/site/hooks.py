@@ -24,11 +24,17 @@ FIGURES = (".png", ".svg")
 
 
 def on_config(config: Any) -> Any:
-    """Add the packages' own pages to the navigation."""
-    packages = [page for source, page in _pages().items() if source not in PAGES]
-    if packages:
-        config.nav.append({"Packages": packages})
+    """Add to the navigation the folders of generated pages, and the packages' own pages."""
+    for title, folder in (("Verdicts by paper", "verdicts"), ("Runs", "results")):
+        found = sorted((ROOT / "docs" / folder).glob("*.md"))
+        _add(config, title, [f"{folder}/{page.name}" for page in found])
+    _add(config, "Packages", [page for source, page in _pages().items() if source not in PAGES])
     return config
+
+
+def _add(config: Any, title: str, pages: list[str]) -> None:
+    if pages:
+        config.nav.append({title: pages})
 
 
 def on_files(files: Files, config: Any) -> Files:

@@ -10,7 +10,7 @@ PAGES = sorted(
     [
         *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
         ROOT / "tests" / "README.md",
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").glob("**/*.md"),
         *(ROOT / "gnnbench").glob("**/README.md"),
     ]
 )
