@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -120,7 +120,8 @@ def _bring_known(
 
     brought = None
     if not here():
-        brought = _bring(source, root / "raw", progress, waits, manifest.source[rank].paths)
+        wanted = manifest.source[rank].paths
+        brought = _bring(source, root / "raw", progress, waits, wanted, here)
         if not here():
             brought.discard()
             raise DataError(
@@ -146,11 +147,22 @@ def _bring(
     progress: Progress | None,
     waits: Waits,
     wanted: Sequence[str] = (),
+    here: Callable[[], bool] = lambda: False,
 ) -> Brought:
-    """The file of a source, or those of the ``wanted`` paths below ``raw`` that its archive has."""
+    """The file of a source, or those of the ``wanted`` paths below ``raw`` that its archive has.
+
+    Nothing is brought where ``here`` is true once no other process brings the same file.
+    """
     archive = source.file.endswith(".zip")
     target = raw / source.file if archive else raw / source.to / source.file
-    with graph_lock(target):
+
+    def waiting() -> None:
+        if progress is not None:
+            progress("wait for another process that downloads the same file", 0, 0)
+
+    with graph_lock(target, waiting):
+        if here():
+            return Brought([], None, ours=False)
         fetched = download(source.url, target, sha256=source.sha256, progress=progress, waits=waits)
         if not archive:
             return Brought([target], fetched, fetched is not None)

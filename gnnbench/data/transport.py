@@ -10,8 +10,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from gnnbench.data.store.layout import sha256_file
 from gnnbench.data.store.writer import Progress, free_disk_bytes, writing_to
@@ -136,7 +138,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
     if have and seen.get("url") == url and seen.get("state"):
         headers |= {"Range": f"bytes={have}-", "If-Range": str(seen["state"])}
     try:
-        reply = urllib.request.urlopen(
+        reply = _opener().open(
             urllib.request.Request(url, headers=headers), timeout=waits.silence_s
         )
     except urllib.error.HTTPError as error:
@@ -149,8 +151,9 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
             return
         if error.code in _RETRIED:
             raise _Stopped(f"the server says {error.code}") from None
+        reason = " ".join(str(error.reason).split())[:200]  # that of a redirect has several lines
         raise MissingError(
-            f"{url} cannot be had (the server says {error.code} {error.reason}); see whether its "
+            f"{url} cannot be had (the server says {error.code} {reason}); see whether its "
             "page has another address"
         ) from None
     except _BROKEN as error:
@@ -167,7 +170,8 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
             state = reply.headers.get("ETag") or reply.headers.get("Last-Modified") or ""
             # A weak tag promises no equal bytes.
             write_json(_seen(part), {"url": url, "state": "" if state[:2] == "W/" else state})
-            file = part.open("r+b" if start else "wb")
+            # Without a buffer: a full disk is found at the write, and not again by the closing.
+            file = part.open("r+b" if start else "wb", buffering=0)
         with file:
             file.seek(start)
             file.truncate()
@@ -176,7 +180,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
                 if not total:
                     _leave_room(url, part, len(piece))
                 with writing_to(part.parent):
-                    file.write(piece)
+                    _write_all(file, piece)
                 done, came = done + len(piece), came + len(piece)
                 if came >= waits.slow_bytes:
                     since, came = time.monotonic(), 0
@@ -186,6 +190,32 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
                     progress(f"download {part.name.removesuffix('.part')}", done, total)
     if done < total:
         raise _Stopped(f"the connection ended at {done} of {total} bytes")
+
+
+class _SafeRedirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect from https to http, nor to another scheme than these."""
+
+    def redirect_request(
+        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> Any:
+        """As in ``urllib``. Raises ``MissingError`` for a redirect that is not followed."""
+        before, after = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
+        if after not in ("http", "https") or (before == "https" and after != "https"):
+            raise MissingError(
+                f"{req.full_url} leads to {newurl[:200]}, which is not encrypted and not followed; "
+                "see whether its page has another address"
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    return urllib.request.build_opener(_SafeRedirects)
+
+
+def _write_all(file: RawIOBase, piece: bytes) -> None:
+    left = memoryview(piece)
+    while left:
+        left = left[file.write(left) or 0 :]
 
 
 def _leave_room(url: str, part: Path, size: int) -> None:
@@ -214,7 +244,7 @@ def _extent(status: int, headers: Mapping[str, str], have: int) -> tuple[int, in
     extent, _, whole = headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
     first = extent.partition("-")[0]
     digits = all(one.isascii() and one.isdigit() for one in (first, whole))
-    if not digits or int(first) != have:
+    if not digits or int(first) != have or int(whole) < have:
         raise _Stopped(f"the server sent {extent or 'no range'} where {have}- was asked for")
     return have, int(whole)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -260,6 +261,54 @@ def test_an_archive_is_unpacked_and_prepared(server: Server, root: Path, flickr)
     assert len(list((raw / "Flickr" / "raw").iterdir())) == 4
     assert getting.get("Flickr", table=flickr) == folder
     assert len(server.asked) == 1
+
+
+def test_two_processes_download_once(server: Server, root: Path, flickr, monkeypatch) -> None:
+    """The second waits for the first, and then finds the files there."""
+    both, waits, folders = threading.Barrier(2), threading.Event(), []
+    resolve_once, fetch = getting.resolve, getting.download
+
+    def together(*args: object) -> object:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(20)
+        return resolve_once(*args)
+
+    def slow(*args: object, **options: object) -> object:
+        assert waits.wait(20)
+        return fetch(*args, **options)
+
+    def progress(step: str, *_: int) -> None:
+        if step.startswith("wait for another process that downloads"):
+            waits.set()
+
+    monkeypatch.setattr(getting, "resolve", together)
+    monkeypatch.setattr(getting, "download", slow)
+    threads = [
+        threading.Thread(
+            target=lambda: folders.append(getting.get("flickr", table=flickr, progress=progress))
+        )
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert folders == [root / "flickr"] * 2
+    assert [path for path, _ in server.asked] == ["/flickr.zip"]
+    assert load_dataset("flickr").indices.tolist() == [1, 0, 2, 1]
+
+
+def test_a_web_page_is_no_edge_list(server: Server, root: Path) -> None:
+    """As a portal answers that wants a login; the next download is not held against it."""
+    server.files["/list.txt"] = b"\n<!DOCTYPE html><title>Log in</title>"
+    table = {
+        "list": Download(name="list", url=server.url + "/list.txt", host="here", licence="none")
+    }
+    with pytest.raises(DataError, match=r"list.txt is a web page, not an edge list"):
+        getting.get("list", table=table)
+    server.files["/list.txt"] = b"0 1\n1 2\n"
+    assert getting.get("list", table=table).is_dir()
+    assert load_dataset("list").num_edges == 2
 
 
 def test_a_lesser_source_does_not_do(server: Server, root: Path, flickr) -> None:

@@ -190,6 +190,8 @@ def _check_head(path: Path, head: bytes) -> None:
             f"{path} is a Matrix Market file; keep its lines of entries only, one "
             "'row column' each, and import that"
         )
+    if re.match(rb"\s*<(!doctype|html)", head, re.IGNORECASE):
+        raise DataError(f"{path} is a web page, not an edge list; see what its address gives")
     if re.match(rb"%\s*bip\b", head):
         raise DataError(
             f"{path} is a bipartite graph of KONECT, which counts both kinds of nodes from 1; add "
