@@ -94,7 +94,7 @@ class Sampler(ABC):
     picks: ClassVar[tuple[str, ...]] = PICKS
     frontiers: ClassVar[tuple[str, ...]] = FRONTIERS
     options: ClassVar[dict[str, Option]] = {}
-    implementation: ClassVar[int] = 1  # raise it when what it draws, or how fast, changes
+    implementation: ClassVar[int] = 1  # raise it when its work changes, as of ``Spec``
     _built_with: tuple[tuple[Any, ...], dict[str, Any]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -52,8 +52,8 @@ class Spec:
     the fields are what ``-o SYSTEM.KIND.FIELD=VALUE`` sets. A field may be a stage in its turn, of
     which the same holds one dot further on. A subclass says how it is built.
 
-    ``implementation`` counts the versions of what the stage does: raise it when its work or its
-    speed changes, so that results of both versions are results of different cells.
+    ``implementation`` counts the versions of what the stage does. Raise it when its work changes:
+    results of both versions then belong to different cells. Faster code for equal work keeps it.
     """
 
     kind: ClassVar[str]
