@@ -19,30 +19,30 @@ from typing import TYPE_CHECKING, Any
 from gnnbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from gnnbench.convert import to_dgl, to_pyg
-    from gnnbench.data.graph import Graph
-    from gnnbench.data.prepare import load_dataset
-    from gnnbench.minibatch import Block, MiniBatch
+    from gnnbench.core.minibatch import Block, MiniBatch
+    from gnnbench.datasets.graph import Graph
+    from gnnbench.datasets.prepare import load_dataset
+    from gnnbench.models.convert import to_dgl, to_pyg
     from gnnbench.sampling.base import Sampler
     from gnnbench.sampling.blocks import BlockBuilder
     from gnnbench.sampling.build import build_sampler
     from gnnbench.sampling.registry import SamplerInfo, samplers
-    from gnnbench.trial import check_sampler, check_system
+    from gnnbench.systems.runtime.preflight import check_sampler, check_system
 
 _EXPORTS = {
-    "Block": "gnnbench.minibatch",
+    "Block": "gnnbench.core.minibatch",
     "BlockBuilder": "gnnbench.sampling.blocks",
-    "Graph": "gnnbench.data.graph",
-    "MiniBatch": "gnnbench.minibatch",
+    "Graph": "gnnbench.datasets.graph",
+    "MiniBatch": "gnnbench.core.minibatch",
     "Sampler": "gnnbench.sampling.base",
     "SamplerInfo": "gnnbench.sampling.registry",
     "build_sampler": "gnnbench.sampling.build",
-    "check_sampler": "gnnbench.trial",
-    "check_system": "gnnbench.trial",
-    "load_dataset": "gnnbench.data.prepare",
+    "check_sampler": "gnnbench.systems.runtime.preflight",
+    "check_system": "gnnbench.systems.runtime.preflight",
+    "load_dataset": "gnnbench.datasets.prepare",
     "samplers": "gnnbench.sampling.registry",
-    "to_dgl": "gnnbench.convert",
-    "to_pyg": "gnnbench.convert",
+    "to_dgl": "gnnbench.models.convert",
+    "to_pyg": "gnnbench.models.convert",
 }
 
 __all__ = [

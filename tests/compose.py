@@ -7,11 +7,11 @@ import threading
 import pytest
 import torch
 
-from gnnbench.cell import Cell, Until
-from gnnbench.composition.composed import Composed
-from gnnbench.composition.find import find
+from gnnbench.core.cell import Cell, Until
 from gnnbench.measure.timeline import Timeline
-from gnnbench.stages.schedule.threads import NAME
+from gnnbench.pipelines.threads import NAME
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.runner import Composed
 
 SYSTEMS = ["baseline", "dgl", "fastsample", "pgsampler", "pyg", "pyg-native-sampler"]
 

@@ -23,7 +23,7 @@ PROCESSES = 2
 # The files that take longest, first: else one of them is left to a single process at the end.
 LONG = tuple(
     f"tests/{name}"
-    for name in ("trust", "runner", "systems", "sampling", "check", "test_places", "machines")
+    for name in ("trust", "harness", "systems", "sampling", "models", "distributed", "contrib")
 )
 
 # As in workers, and for the same reason: threads of two processes share the cores.
@@ -55,7 +55,7 @@ def _gpu_missing(wanted: int) -> str | None:
     )  # by Gloo: what ranks do, not how fast
     if torch.cuda.device_count() < wanted and not shared:
         return f"needs {wanted} GPUs"
-    from gnnbench.ops.library import has_cuda_library
+    from gnnbench.kernels.library import has_cuda_library
 
     return None if has_cuda_library() else "the CUDA library is not built"
 
@@ -143,7 +143,7 @@ def _own_store(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _room_for_all() -> Generator[None]:
     """Plans do not depend on what the machine has free; tests of that look at it themselves."""
-    from gnnbench.data import prepare
+    from gnnbench.datasets import prepare
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "check_room", lambda name, **_: None)
@@ -153,10 +153,10 @@ def _room_for_all() -> Generator[None]:
 @pytest.fixture(autouse=True, scope="session")
 def _no_settling() -> Generator[None]:
     """Threads do not spin here, so that nothing is waited for between epochs."""
-    from gnnbench.runner import life
+    from gnnbench.harness import trial
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(life, "SETTLE_S", 0.0)
+        patch.setattr(trial, "SETTLE_S", 0.0)
         yield
 
 
@@ -210,7 +210,7 @@ def small_graph():
     import numpy as np
     import torch
 
-    from gnnbench.data.graph import Graph
+    from gnnbench.datasets.graph import Graph
 
     rng = np.random.default_rng(7)
     n, dim, classes = 400, 24, 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from gnnbench import experiment as ex
+from gnnbench.config import experiment as ex
 
 SMALL = """
 schema_version = 2

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from compose import make
 
-from gnnbench.ops.interprocess import NAME as MEMORY
-from gnnbench.stages.schedule import desk
+from gnnbench.distributed import scheduler
+from gnnbench.kernels.interprocess import NAME as MEMORY
 
 SMALL = {"batch_size": 30, "fanouts": (3, 2)}  # seven batches of 200 seeds, the last one of 20
 
@@ -26,7 +26,7 @@ def factored_systems(graph) -> Iterator:
             system.close()
             assert all(process.poll() is not None for process in ranks)
             assert not shared_memory()
-        assert [t for t in threading.enumerate() if t.name == desk.NAME] == []
+        assert [t for t in threading.enumerate() if t.name == scheduler.NAME] == []
         made.clear()
 
     def build(samplers=1, trainers=1, settings=None, **changes):

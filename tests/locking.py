@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from gnnbench.ops import locked, shared
-from gnnbench.runner import hold
+from gnnbench.datasets import shared_memory
+from gnnbench.kernels import locked, shared
 
 
 def permission_of(memory):
@@ -47,7 +47,7 @@ def held_table():
     def fill(part, start):
         part[:] = bytes(range(start % 256, start % 256 + len(part)))
 
-    descriptor = hold.hold("table", 240, fill)
-    found = shared.map_shared(hold.address_of(descriptor), torch.int16, (15, 8))
+    descriptor = shared_memory.hold("table", 240, fill)
+    found = shared.map_shared(shared_memory.address_of(descriptor), torch.int16, (15, 8))
     os.close(descriptor)
     return found

@@ -1,7 +1,7 @@
 """Rows of machines.csv written out by hand."""
 
-from gnnbench.results.schema import MACHINES
-from gnnbench.results.writer import write_csv
+from gnnbench.schema import MACHINES
+from gnnbench.schema.writer import write_csv
 
 ROW = {
     "dataset": "ogbn_arxiv", "partition": "dgl", "machines": 2, "rate_gbit_s": 1.0, "delay_s": 0.0,

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import torch
 
-from gnnbench.measure import signs
+from gnnbench.core import process_activity
 from gnnbench.sampling.hop_by_hop import HopByHop
 
 # "RANK DRAW WHAT", or several parted by ";" of "FANOUTS RANK DRAW WHAT"; any rank but the worker's
@@ -21,7 +21,7 @@ SAMPLER = "faulty=planted_ranks:Faulty"
 GIB = 1 << 30
 
 if SILENCE in os.environ:
-    signs.SILENCE_S = float(os.environ[SILENCE])
+    process_activity.SILENCE_S = float(os.environ[SILENCE])
 
 
 def is_told(draw, fanouts):

@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import torch
 
-from gnnbench.errors import UsageError
-from gnnbench.stages.features.base import FeatureStore
-from gnnbench.stages.features.host import HostGather
-from gnnbench.stages.features.spec import StoreSpec
-from gnnbench.stages.features.uva import ZeroCopyGather
-from gnnbench.stages.spec import option
+from gnnbench.core.errors import UsageError
+from gnnbench.core.stage import option
+from gnnbench.features.base import FeatureStore
+from gnnbench.features.host import HostGather
+from gnnbench.features.spec import StoreSpec
+from gnnbench.features.uva import ZeroCopyGather
 
 MARK = "GNNBENCH_TEST_MARK"  # a file that is there once HASTY_BATCHES were loaded
 HASTY_BATCHES = 6
@@ -40,7 +40,7 @@ class Planted(StoreSpec):
     faults: str = option("", "one for each epoch, parted by blanks")
 
     def build(self, job):
-        in_producer = "gnnbench.stages.schedule.consumer" not in sys.modules
+        in_producer = "gnnbench.distributed.consumer" not in sys.modules
         return PlantedStore(job, self.faults.split() if in_producer else [])
 
 
@@ -92,7 +92,7 @@ def delay(device, seconds):
 
 def hurry():
     """From now on buffers are written again whether anybody reads them or not."""
-    from gnnbench.stages.schedule.handed import OutBuffer
+    from gnnbench.pipelines.batch_buffer import OutBuffer
 
     OutBuffer.free = property(lambda self: True, lambda self, value: None)
     OutBuffer.await_reader = lambda self: None

@@ -1,6 +1,7 @@
 """Processes that are one rank after the other: a test's ranks need no new ones, which take seconds.
 
-What a process runs for a rank is ``gnnbench.composition.follower``'s ``main``, whole; only its end
+What a process runs for a rank is ``gnnbench.systems.runtime.worker_rank``'s ``main``, whole; only
+its end
 is another: the process waits for the next rank. One that is killed is not used again.
 """
 
@@ -115,13 +116,13 @@ class _Apart:
 @contextmanager
 def ranks_from(pool):
     """Within, leaders take their ranks' processes from a pool."""
-    from gnnbench.stages.schedule import leader
+    from gnnbench.distributed import launcher
 
-    leader.subprocess = _Apart(subprocess, Popen=pool.start)
+    launcher.subprocess = _Apart(subprocess, Popen=pool.start)
     try:
         yield
     finally:
-        leader.subprocess = subprocess
+        launcher.subprocess = subprocess
 
 
 class _OverError(BaseException):
@@ -129,22 +130,22 @@ class _OverError(BaseException):
 
 
 def _serve(line):
-    from gnnbench.composition import follower
-    from gnnbench.stages.pulse import TICK_S
+    from gnnbench.core.heartbeat import TICK_S
+    from gnnbench.systems.runtime import worker_rank
 
     def over(code):
         raise _OverError
 
-    follower.os = _Apart(os, _exit=over)
-    made, first = [], follower.Follower.__init__
+    worker_rank.os = _Apart(os, _exit=over)
+    made, first = [], worker_rank.Follower.__init__
 
     def note(self, *args):
         made.append(self)
         first(self, *args)
 
-    follower.Follower.__init__ = note
+    worker_rank.Follower.__init__ = note
 
-    class Ending(follower.Pulse):
+    class Ending(worker_rank.Pulse):
         """One whose thread ends with the rank."""
 
         def beats(self):
@@ -156,7 +157,7 @@ def _serve(line):
 
             threading.Thread(target=run, daemon=True).start()
 
-    follower.Pulse = Ending
+    worker_rank.Pulse = Ending
     beating = Ending.over = threading.Event()
     while True:
         words, numbers, _, _ = socket.recv_fds(line, PIECE, 8)
@@ -168,9 +169,9 @@ def _serve(line):
         told = {**asked["told"], "socket": connection, "board": board, "more": more}
         sys.argv[1:] = [json.dumps(told)]
         with suppress(_OverError):
-            follower.main()
+            worker_rank.main()
         beating.set()
-        beating = follower.Pulse.over = threading.Event()
+        beating = worker_rank.Pulse.over = threading.Event()
         for one in made:
             if hasattr(one, "_system"):
                 one.close()

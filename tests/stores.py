@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import torch
 
-from gnnbench.cache.policy import Policy, cached_rows, hotness, ranking
-from gnnbench.cell import Cell
-from gnnbench.reference.sieve import Sieve
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features import Cache, Host, Match, Window
-from gnnbench.stages.greedy import Greedy
-from gnnbench.stages.job import Job
-from gnnbench.stages.order import AsDrawn
-from gnnbench.stages.schedule.base import Stages
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import Counts
+from gnnbench.core.job import Job
+from gnnbench.features import Cache, Host, Match, Window
+from gnnbench.features.policies.policy import Policy, cached_rows, hotness, ranking
+from gnnbench.kernels.reference.sieve import Sieve
+from gnnbench.pipelines.greedy import Greedy
+from gnnbench.pipelines.order import AsDrawn
+from gnnbench.pipelines.schedule import Stages
 
 NODES, BATCHES, RATIO, HELD = 97, 50, 0.3, 3
 POLICIES = ("degree", "random", "presc#1", "optimal", "sieve")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compose import counted, make
 
-from gnnbench import registry
+from gnnbench.core import registry
 
 TWO = {"schedule": "producer-consumer"}
 OWN = {"handed_bytes", "buffer_bytes", "buffers_grown"}  # counts of that schedule

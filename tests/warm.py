@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gnnbench import bootstrap
+from gnnbench.core import bootstrap
 
 Cold = subprocess.Popen
 MOST = 1 << 18  # bytes of a request
@@ -90,7 +90,7 @@ class Warm(Cold):
         """The line to a process of its own that forks, and it."""
         line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         variables = {**os.environ, "PYTHONPATH": SEARCHED}
-        from gnnbench.runner.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
+        from gnnbench.harness.process import WORKER_ENVIRONMENT as loaded  # read as libraries are
 
         with theirs:
             source = Cold(

@@ -25,14 +25,8 @@ from gnnbench.cli import (
 from gnnbench.cli.common import Stop
 from gnnbench.cli.experiment_help import ExperimentCommand
 from gnnbench.cli.formats import FormatCommand
-from gnnbench.cli.mistakes import sentence
-from gnnbench.errors import (
-    EXIT_INTERNAL,
-    EXIT_INTERRUPTED,
-    EXIT_OK,
-    EXIT_USAGE,
-    GnnbenchError,
-)
+from gnnbench.cli.usage_errors import sentence
+from gnnbench.core.errors import EXIT_INTERNAL, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE, GnnbenchError
 from gnnbench.version import __version__
 
 __all__ = ["app", "main"]
@@ -85,7 +79,7 @@ app.add_typer(new.app, name="new")
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    from gnnbench.text import printable
+    from gnnbench.core.text import printable
 
     try:
         sys.stdout.flush()
@@ -115,7 +109,7 @@ def _terminate(*_: object) -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point: every end is an exit code and at most one sentence."""
-    from gnnbench.terminal import guard_streams
+    from gnnbench.core.terminal import guard_streams
 
     guard_streams()
     signal.signal(signal.SIGTERM, _terminate)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, comma, print_json
-from gnnbench.errors import UsageError
+from gnnbench.cli.common import Json, comma
+from gnnbench.core.console import print_json
+from gnnbench.core.errors import UsageError
 
 
 def advise(
@@ -31,9 +32,9 @@ def advise(
     24 compositions: work over rates, phase by phase. Prints every number that it used. Nothing else
     should run meanwhile.
     """
-    from gnnbench.advise.advice import Setting
-    from gnnbench.advise.advice import advise as advised
-    from gnnbench.advise.text import lines
+    from gnnbench.contrib.advisor.advice import Setting
+    from gnnbench.contrib.advisor.advice import advise as advised
+    from gnnbench.contrib.advisor.text import lines
 
     try:
         hops = tuple(int(part) for part in comma(fanouts))

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, Quiet, Stop, print_json, print_table, say
-from gnnbench.errors import EXIT_INTERRUPTED
+from gnnbench.cli.common import Json, Quiet, Stop
+from gnnbench.core.console import print_json, print_table, say
+from gnnbench.core.errors import EXIT_INTERRUPTED
 
 
 def calibrate(
@@ -39,10 +40,10 @@ def calibrate(
     different; calibrate.json in the run's folder has all pairs and what was made of them. Takes
     minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
     """
-    from gnnbench.progress import Display
-    from gnnbench.results.units import plural, seconds
-    from gnnbench.runner import calibrate as calibrating
-    from gnnbench.runner.campaign import Interrupted
+    from gnnbench.core.progress import Display
+    from gnnbench.core.units import plural, seconds
+    from gnnbench.harness import calibrate as calibrating
+    from gnnbench.harness.campaign import Interrupted
 
     options = tuple(option or ())
     wish = calibrating.Wish(system, dataset, device, until, pairs, rounds, verify, options)

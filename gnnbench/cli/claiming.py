@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gnnbench.cli.common import Quiet, Stop, chosen, print_json, print_part, print_table, room, say
+from gnnbench.cli.common import Quiet, Stop, chosen
 from gnnbench.cli.formats import FORMAT, print_document
-from gnnbench.errors import (
+from gnnbench.core.console import print_json, print_part, print_table, room, say
+from gnnbench.core.errors import (
     EXIT_CELLS_FAILED,
     EXIT_INCORRECT,
     EXIT_INTERRUPTED,
@@ -23,7 +24,7 @@ from gnnbench.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gnnbench.claims.reproduce import Step
+    from gnnbench.reproduction.reproduce import Step
 
 
 def verdicts(
@@ -44,10 +45,10 @@ def verdicts(
     measured, with the number that was measured and its interval. Exit code 5 if one is refuted,
     else 0.
     """
-    from gnnbench.claims import text
-    from gnnbench.claims.claim import choose
-    from gnnbench.claims.evidence import open_runs
-    from gnnbench.claims.judge import REFUTED, judge
+    from gnnbench.reproduction import text
+    from gnnbench.reproduction.claim import choose
+    from gnnbench.reproduction.evidence import open_runs
+    from gnnbench.reproduction.judge import REFUTED, judge
 
     claims = choose(chosen("--paper", paper))
     found = judge(claims, open_runs(folders or [Path("results")], _note))
@@ -84,13 +85,13 @@ def reproduce(
     The same command again goes on where it was stopped; what is finished is not run again. The
     exit code is that of 'run', the worst of all runs; what claims come to is no part of it.
     """
-    from gnnbench.claims import page, reproduce, text
-    from gnnbench.claims.claim import choose
-    from gnnbench.claims.evidence import open_runs
-    from gnnbench.claims.judge import judge
-    from gnnbench.plots import draw
-    from gnnbench.progress import Display
-    from gnnbench.runner import campaign
+    from gnnbench.analysis.plots import draw
+    from gnnbench.core.progress import Display
+    from gnnbench.harness import campaign
+    from gnnbench.reproduction import page, reproduce, text
+    from gnnbench.reproduction.claim import choose
+    from gnnbench.reproduction.evidence import open_runs
+    from gnnbench.reproduction.judge import judge
 
     wanted = choose(claims or ())
     steps = reproduce.plan(profile, wanted, out)
@@ -127,7 +128,7 @@ def _note(text: str) -> None:
 
 def _show(steps: Sequence[Step]) -> None:
     """The plan, and how long it takes."""
-    from gnnbench.results.units import plural, seconds
+    from gnnbench.core.units import plural, seconds
 
     rows = [
         {

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import print_json, print_part, room, say
 from gnnbench.cli.formats import FORMAT
-from gnnbench.errors import EXIT_OK, EXIT_REGRESSION
+from gnnbench.core.console import print_json, print_part, room, say
+from gnnbench.core.errors import EXIT_OK, EXIT_REGRESSION
 
 
 def compare(
@@ -35,10 +35,11 @@ def compare(
     the interval of the change lies wholly beyond the margin, or if A measured a cell and B failed
     to. Exit code 5 if there is a regression, else 0.
     """
-    from gnnbench.results import compare as comparing
-    from gnnbench.results import compare_text, named, reader
+    from gnnbench.analysis import compare as comparing
+    from gnnbench.analysis import compare_text, run_names
+    from gnnbench.schema import reader
 
-    before, after = (reader.read(named.find(name, out)) for name in (a, b))
+    before, after = (reader.read(run_names.find(name, out)) for name in (a, b))
     found = comparing.compare(before, after, margin)
     if format == "json":
         print_json(found.to_json())

@@ -17,20 +17,20 @@ def _by_commas(names: Callable[[], Iterable[str]], incomplete: str) -> list[str]
 
 
 def _systems() -> list[str]:
-    from gnnbench import registry
+    from gnnbench.core import registry
 
     return sorted(registry.known(registry.SYSTEM))
 
 
 def _models() -> list[str]:
-    from gnnbench.doctor import models
+    from gnnbench.harness.doctor import models
 
     return [row["name"] for row in models()]
 
 
 def _datasets() -> list[str]:
-    from gnnbench.doctor import datasets
-    from gnnbench.errors import GnnbenchError
+    from gnnbench.core.errors import GnnbenchError
+    from gnnbench.harness.doctor import datasets
 
     try:
         return [row["name"] for row in datasets()]
@@ -39,14 +39,14 @@ def _datasets() -> list[str]:
 
 
 def _experiments() -> list[str]:
-    from gnnbench import experiment
+    from gnnbench.config import experiment
 
     return list(experiment.shipped())
 
 
 def experiments(incomplete: str) -> list[str]:
     """Experiments, and the papers' figures once a paper is named."""
-    from gnnbench.claims import figures
+    from gnnbench.reproduction import figures
 
     known = [*_experiments(), *(figures.figures() if "/" in incomplete else ())]
     return [name for name in known if name.startswith(incomplete)]
@@ -62,7 +62,7 @@ def runs(incomplete: str) -> list[str]:
     """``latest`` and the experiments with a run in ``results``."""
     from pathlib import Path
 
-    from gnnbench.results import reader
+    from gnnbench.schema import reader
 
     names = [path.parent.name for path in reader.run_folders(Path("results"))]
     known = dict.fromkeys(["latest", *sorted(names)])
@@ -91,6 +91,6 @@ def dataset(incomplete: str) -> list[str]:
 
 def downloads(incomplete: str) -> list[str]:
     """A dataset that can be downloaded."""
-    from gnnbench.data.downloads import downloads as known
+    from gnnbench.datasets.download_sources import downloads as known
 
     return [name for name in known() if name.startswith(incomplete)]

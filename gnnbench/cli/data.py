@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, print_json, print_table, say, sized
+from gnnbench.cli.common import Json, Quiet, sized
 from gnnbench.cli.formats import FORMAT, FormatCommand, print_tables
-from gnnbench.errors import DataError, UsageError
+from gnnbench.core.console import print_json, print_table, say
+from gnnbench.core.errors import DataError, UsageError
 
 Dataset = Annotated[str, typer.Argument(autocompletion=completing.dataset)]
 
@@ -22,10 +23,10 @@ def data_list(
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
     """Every known dataset, its state and what it takes on disk."""
-    from gnnbench.data.catalog import store_bytes
-    from gnnbench.data.paths import data_root, store_problem
-    from gnnbench.doctor import datasets
-    from gnnbench.results.units import binary
+    from gnnbench.core.units import binary
+    from gnnbench.datasets.catalog import store_bytes
+    from gnnbench.datasets.paths import data_root, store_problem
+    from gnnbench.harness.doctor import datasets
 
     if format == "json":
         print_json(datasets())
@@ -49,8 +50,8 @@ def data_info(name: Dataset, format: Annotated[Literal["table", "json"], FORMAT]
     """All that is known of a dataset: sources, published figures, what is stored."""
     from dataclasses import asdict
 
-    from gnnbench.data import catalog
-    from gnnbench.data.describe import describe
+    from gnnbench.datasets import catalog
+    from gnnbench.datasets.describe import describe
 
     found = catalog.info(name)
     if format == "json":
@@ -124,14 +125,14 @@ def data_import(
     Which way edges point: edge_index is sources, then targets. A matrix does not say; unless it is
     the same both ways, give --rows (or a text 'rows' in the file), or --symmetric.
 
-    Objects in Python: gnnbench.data.importers.objects.from_pyg and from_dgl. All of it:
+    Objects in Python: gnnbench.datasets.importers.objects.from_pyg and from_dgl. All of it:
     docs/own-graph.md.
     """
-    from gnnbench.data.importers.imported import import_source
-    from gnnbench.data.names import check_new_name
-    from gnnbench.data.paths import imported_dir
-    from gnnbench.data.store.layout import META, read_meta
-    from gnnbench.progress import Display
+    from gnnbench.core.progress import Display
+    from gnnbench.datasets.importers.imported import import_source
+    from gnnbench.datasets.names import check_new_name
+    from gnnbench.datasets.paths import imported_dir
+    from gnnbench.datasets.store.layout import META, read_meta
 
     _check_is_file(source)
     stored = imported_dir() / check_new_name(name) / META
@@ -189,12 +190,13 @@ def _check_is_file(source: str) -> None:
 
     Prepared graphs are left to the import, which says what to do with them.
     """
-    from gnnbench.data.downloads import downloads
-    from gnnbench.data.store.layout import META
+    from gnnbench.core.names import typed_path
+    from gnnbench.datasets.download_sources import downloads
+    from gnnbench.datasets.store.layout import META
 
     if not source:
         raise UsageError("the source is empty; give the file of a graph")
-    path = Path(source).expanduser()
+    path = typed_path(source)
     if path.is_file() or (path / META).is_file():
         return
     plain = path.name.replace("-", "_").lower()
@@ -230,10 +232,10 @@ def data_get(
     Of OGB, SNAP, PyG and DGL. Goes on where it was stopped; raw files go to raw/ in the store, and
     their checksums into downloads.json there. The licence is the host's.
     """
-    from gnnbench.data.downloads import downloads
-    from gnnbench.data.getting import find, get
-    from gnnbench.progress import Display
-    from gnnbench.results.units import binary
+    from gnnbench.core.progress import Display
+    from gnnbench.core.units import binary
+    from gnnbench.datasets.download import find, get
+    from gnnbench.datasets.download_sources import downloads
 
     if not name:
         if json:
@@ -273,10 +275,10 @@ def data_prepare(
     """
     from dataclasses import astuple
 
-    from gnnbench.data import catalog
-    from gnnbench.data.prepare import check_room, preparation
-    from gnnbench.progress import Display
-    from gnnbench.results.units import taking
+    from gnnbench.core.progress import Display
+    from gnnbench.core.units import taking
+    from gnnbench.datasets import catalog
+    from gnnbench.datasets.prepare import check_room, preparation
 
     with Display(quiet) as display:
 
@@ -303,7 +305,7 @@ def data_verify(name: Dataset, json: Json = False) -> None:
     """
     from dataclasses import asdict
 
-    from gnnbench.data import catalog
+    from gnnbench.datasets import catalog
 
     report = catalog.verify(name)
     if json:

@@ -31,9 +31,9 @@ def _profiles(words: list[str]) -> tuple[str, list[tuple[str, str]]] | None:
     words = [word for word in words if not word.startswith("-")]
     if not words:
         return None
-    from gnnbench import experiment
-    from gnnbench.claims import figures
-    from gnnbench.errors import GnnbenchError
+    from gnnbench.config import experiment
+    from gnnbench.core.errors import GnnbenchError
+    from gnnbench.reproduction import figures
 
     try:
         if figures.is_one(words[0]):

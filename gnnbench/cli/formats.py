@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand
 
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gnnbench.results.part import Part
+    from gnnbench.analysis.table_layout import Part
 
 SHORT = "--json"
 DEPRECATED = ("--csv", "--markdown", "--latex")
@@ -55,7 +55,7 @@ def print_tables(
     Empty tables and empty columns are left out; ``info`` names columns of long texts. Raises
     ``UsageError`` for CSV of more than one table.
     """
-    from gnnbench.cli import common
+    from gnnbench.core import console
 
     filled = {title: [dict(row) for row in rows] for title, rows in tables.items() if rows}
     if form == "csv":
@@ -67,14 +67,14 @@ def print_tables(
         return
     for title, rows in filled.items():
         if form == "table":
-            common.print_table(title, rows, info)
+            console.print_table(title, rows, info)
         else:
             print_document(title, _part(rows), form)
 
 
 def print_document(title: str, part: Part, form: str) -> None:
     """Print a table as Markdown or LaTeX, with its title above."""
-    from gnnbench import text as safe
+    from gnnbench.core import text as safe
 
     if form == "markdown":
         heading = [f"{safe.markdown_line(title)}:", ""] if title else []
@@ -88,7 +88,7 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     import csv
     import io
 
-    from gnnbench import text as safe
+    from gnnbench.core import text as safe
 
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -101,15 +101,15 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def _plain(value: Any) -> Any:
     """Numbers as they are, all else as the text of a table."""
-    from gnnbench.cli.common import cell_text
+    from gnnbench.core.console import cell_text
 
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if number else cell_text(value)
 
 
 def _part(rows: Sequence[Mapping[str, Any]]) -> Part:
-    from gnnbench.cli.common import cell_text
-    from gnnbench.results.part import Part
+    from gnnbench.analysis.table_layout import Part
+    from gnnbench.core.console import cell_text
 
     class Plain(Part):
         """Only columns of numbers are aligned to the right."""

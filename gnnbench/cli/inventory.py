@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import COLUMNS, print_json, print_table, sized
+from gnnbench.cli.common import sized
 from gnnbench.cli.completing import KINDS
 from gnnbench.cli.formats import FORMAT, print_tables
-from gnnbench.errors import UsageError
+from gnnbench.core.console import COLUMNS, print_json, print_table
+from gnnbench.core.errors import UsageError
 
 # Long texts, those told last in a table the first to go below it.
 INFO = (
@@ -39,7 +40,7 @@ def list_(
     baseline'. 'gnnbench list systems' (models, datasets, experiments) lists these alone, 'gnnbench
     list figures' the papers' tables and figures that 'gnnbench run' takes by name.
     """
-    from gnnbench.claims import figures
+    from gnnbench.reproduction import figures
 
     if name == "figures" or figures.is_one(name):
         _figures(name, profile, format)
@@ -54,7 +55,7 @@ def list_(
     if system:
         _system(name, format)
         return
-    from gnnbench import doctor as machine
+    from gnnbench.harness import doctor as machine
 
     kinds = ("experiments", "systems", "models", "datasets")
     if format == "csv" and not kind:
@@ -69,7 +70,7 @@ def list_(
 
 def _figures(name: str, profile: str, format: str) -> None:
     """The papers' figures, each with what measures it; or one, a run a row."""
-    from gnnbench.claims import figures
+    from gnnbench.reproduction import figures
 
     if profile:
         raise UsageError("--profile belongs to an experiment; name one, or leave it out")
@@ -104,7 +105,8 @@ def _figures(name: str, profile: str, format: str) -> None:
 
 def _means_system(name: str) -> bool:
     """Whether it is a system's name and no definition's. Raises ``UsageError`` where neither."""
-    from gnnbench import experiment, names, registry
+    from gnnbench.config import experiment
+    from gnnbench.core import names, registry
 
     if experiment.is_one(name):
         return False
@@ -115,8 +117,8 @@ def _means_system(name: str) -> bool:
 
 def _system(name: str, format: str) -> None:
     """One system and every setting of it, within 80 columns."""
-    from gnnbench.doctor import system
-    from gnnbench.option import plain_text
+    from gnnbench.core.option import plain_text
+    from gnnbench.harness.doctor import system
 
     found = system(name)
     if format == "json":
@@ -155,8 +157,8 @@ def _wrapped(text: str, indent: int = 0) -> None:
 
 
 def _one(experiment: str, profile: str, format: str) -> None:
-    from gnnbench.about import about
-    from gnnbench.option import plain_text
+    from gnnbench.cli.about import about
+    from gnnbench.core.option import plain_text
 
     found = about(experiment, profile)
     if format == "json":
@@ -187,7 +189,7 @@ def doctor(
     format: Annotated[Literal["table", "json", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
     """What this machine can run, why not, and the exact fix."""
-    from gnnbench.doctor import examine
+    from gnnbench.harness.doctor import examine
 
     found = examine()
     if format == "json":

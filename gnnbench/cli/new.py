@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gnnbench.cli.common import Json, print_json
+from gnnbench.cli.common import Json
+from gnnbench.core.console import print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="Begin a package that adds a system or a sampler of your own."
@@ -32,7 +33,7 @@ def new_sampler(name: Name, out: Out = None, json: Json = False) -> None:
 
 
 def _write(kind: str, name: str, out: Path | None, json: bool, experiment: str) -> None:
-    from gnnbench.new.package import write
+    from gnnbench.cli.package_template import write
 
     files = write(kind, name, out)
     folder = files[0].parent

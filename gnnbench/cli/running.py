@@ -9,16 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import (
-    Json,
-    Quiet,
-    Stop,
-    chosen,
-    print_json,
-    print_table,
-    say,
-)
-from gnnbench.errors import EXIT_INTERRUPTED, UsageError
+from gnnbench.cli.common import Json, Quiet, Stop, chosen
+from gnnbench.core.console import print_json, print_table, say
+from gnnbench.core.errors import EXIT_INTERRUPTED, UsageError
 
 PROFILE_HELP = (
     "One of the experiment's profiles, sizes of the same; 'gnnbench run EXPERIMENT --help' and"
@@ -77,9 +70,7 @@ def run(
     resume: Annotated[
         bool | None, typer.Option("--resume/--fresh", help="Continue the last run.")
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Resume though something changed.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Resume though the code changed.")] = False,
     only_failed: Annotated[
         bool,
         typer.Option(
@@ -113,10 +104,10 @@ def run(
     Exit codes: 0 ok, 1 internal, 2 usage, 3 some cells failed, 4 a correctness check failed,
     5 regression or claim failed, 6 backend or data missing, 130 stopped by Ctrl-C.
     """
-    from gnnbench.claims.figures import is_one, run_of
-    from gnnbench.files import check_folder
-    from gnnbench.overrides import Overrides
-    from gnnbench.runner.launch import make_request
+    from gnnbench.config.overrides import Overrides
+    from gnnbench.core.files import check_folder
+    from gnnbench.harness.launch import make_request
+    from gnnbench.reproduction.figures import is_one, run_of
 
     _check_no_system(experiment)
     if is_one(experiment):
@@ -137,9 +128,9 @@ def run(
         check_folder(out)
         _show_dry_run(request, json)
         return
-    from gnnbench.plots import draw
-    from gnnbench.progress import Display
-    from gnnbench.runner import campaign
+    from gnnbench.analysis.plots import draw
+    from gnnbench.core.progress import Display
+    from gnnbench.harness import campaign
 
     with Display(quiet) as display:
         for note in request.plan.notes:
@@ -166,8 +157,9 @@ def run(
 
 def _check_no_system(name: str) -> None:
     """Raise ``UsageError`` for a system's name that is not also an experiment's."""
-    from gnnbench import experiment, registry
-    from gnnbench.claims.claim import PAPERS
+    from gnnbench.config import experiment
+    from gnnbench.core import registry
+    from gnnbench.reproduction.claim import PAPERS
 
     if experiment.is_one(name) or name not in registry.known(registry.SYSTEM):
         return
@@ -178,10 +170,10 @@ def _check_no_system(name: str) -> None:
 
 
 def _show_dry_run(request: Any, json: bool) -> None:
-    from gnnbench.results.labels import OWN, labels
-    from gnnbench.results.units import binary, seconds, taking
-    from gnnbench.runner import campaign
-    from gnnbench.runner.estimate import describe
+    from gnnbench.analysis.labels import OWN, labels
+    from gnnbench.core.units import binary, seconds, taking
+    from gnnbench.harness import campaign
+    from gnnbench.harness.estimate import describe
 
     plan = request.plan
     if request.only_failed:
@@ -221,7 +213,7 @@ def _show_dry_run(request: Any, json: bool) -> None:
 
 def _estimated(cells: int, found: dict[str, Any]) -> str:
     """What the whole would take, in words; of pairs of unknown size nothing is claimed."""
-    from gnnbench.results.units import binary, plural, seconds
+    from gnnbench.core.units import binary, plural, seconds
 
     pairs, unknown = found["pairs"], found["pairs_of_unknown_size"]
     if not pairs:
@@ -237,7 +229,7 @@ def _show_run(
     folder: Path, rows: list[Any], figures: list[Path], json: bool, quiet: bool, different: bool
 ) -> None:
     from gnnbench.cli import showing
-    from gnnbench.results import reader
+    from gnnbench.schema import reader
 
     run = reader.read(folder)
     if json:

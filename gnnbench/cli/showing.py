@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from gnnbench.cli import completing
-from gnnbench.cli.common import Json, Quiet, chosen, print_json, print_part, room, say
+from gnnbench.cli.common import Json, Quiet, chosen
 from gnnbench.cli.formats import FORMAT, print_tables
-from gnnbench.errors import UsageError
+from gnnbench.core.console import print_json, print_part, room, say
+from gnnbench.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from gnnbench.results.reader import Run
+    from gnnbench.schema.reader import Run
 
 RunName = Annotated[
     str,
@@ -41,18 +42,19 @@ def show(
 
     docs/reading-results.md says how to read it.
     """
-    from gnnbench.results import named, reader, shown
+    from gnnbench.analysis import render, run_names
+    from gnnbench.schema import reader
 
-    found = reader.read(named.find(run, out))
+    found = reader.read(run_names.find(run, out))
     figures = sorted((found.path / "figures").glob("*"))
     if format == "json":
         print_json(to_json(found, found.cells, figures))
     elif format == "csv":
-        print(shown.to_csv(found), end="")
+        print(render.to_csv(found), end="")
     elif format == "markdown":
-        print(shown.markdown(found, show_different), end="")
+        print(render.markdown(found, show_different), end="")
     elif format == "latex":
-        print(shown.latex(found, show_different), end="")
+        print(render.latex(found, show_different), end="")
     else:
         show_run(found, figures, quiet, show_different)
 
@@ -62,9 +64,9 @@ def runs(
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
     """List runs, the newest first, by the name that every command takes for a run."""
-    from gnnbench.results import named
+    from gnnbench.analysis import run_names
 
-    found = named.listed(out)
+    found = run_names.listed(out)
     if not found:
         raise UsageError(f"no results in '{out}'; 'gnnbench run breakdown' makes some")
     if format == "json":
@@ -80,10 +82,10 @@ def plot(
     json: Json = False,
 ) -> None:
     """Draw the figures of a run again, from what it left on disk."""
-    from gnnbench.plots import draw
-    from gnnbench.results import named
+    from gnnbench.analysis import run_names
+    from gnnbench.analysis.plots import draw
 
-    folder = named.find(run, out)
+    folder = run_names.find(run, out)
     figures = draw(folder, chosen("--figure", figure))
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
@@ -100,7 +102,7 @@ def to_json(run: Run, rows: Sequence[Any], figures: Sequence[Path]) -> dict[str,
 
     Cells have every column of the schema; their recipe and fanouts are structured.
     """
-    from gnnbench.results.schema import CELLS
+    from gnnbench.schema import CELLS
 
     cells = [_structured({column.name: row.get(column.name) for column in CELLS}) for row in rows]
     tables = {"ratios": run.ratios, "stages": run.stages, "kernels": run.kernels}
@@ -121,14 +123,14 @@ def _structured(row: dict[str, Any]) -> dict[str, Any]:
 
 def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) -> None:
     """Tables, who is fastest, what the tables cannot say, and where everything lies."""
-    from gnnbench.results import named, shown, table, winner
-    from gnnbench.results.doubts import DOUBT, in_doubt
-    from gnnbench.results.units import plural
+    from gnnbench.analysis import render, run_names, summary, table
+    from gnnbench.analysis.doubts import DOUBT, in_doubt
+    from gnnbench.core.units import plural
 
     say(table.heading(run.cells))
-    for line in shown.above(run):
+    for line in render.above(run):
         say(line)
-    for found in shown.tables(run, different, room()):
+    for found in render.tables(run, different, room()):
         print()
         print_part(found)
     if run.ratios:
@@ -140,18 +142,18 @@ def show_run(run: Run, figures: Sequence[Path], quiet: bool, different: bool) ->
             say(reason)
     else:
         print()
-        for remark in shown.remarks(run, different):
+        for remark in render.remarks(run, different):
             say(remark)
         measured = sum(r["status"] in ("ok", "unstable") for r in run.cells)
         marked = sum(map(in_doubt, run.cells))
         also = f", {marked} of them in doubt {DOUBT}" if marked else ""
         print(f"\n{measured} of {plural(len(run.cells), 'cell')} measured{also}")
         if run.record.get("finished") is False:
-            if named.is_running(run.path):
+            if run_names.is_running(run.path):
                 print("running: cells that are not measured yet are missing")
             else:
                 print("interrupted, so cells may be missing: give the run's command with --resume")
-        for sentence in winner.winners(run.cells):
+        for sentence in summary.winners(run.cells):
             say(sentence)
         print(f"\nAgain: gnnbench show {run.path} (--format csv, markdown, latex or json)")
     print(run.path / "cells.csv")

@@ -1,1 +1,1 @@
-"""Clocks, stopping rule, statistics and the record of the machine."""
+"""Clocks, counters and the record of the machine."""

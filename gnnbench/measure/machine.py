@@ -12,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from gnnbench import registry
-from gnnbench.cgroups import usable_cores as usable_cores
-from gnnbench.errors import UsageError
-from gnnbench.memory import free_memory_bytes as free_memory_bytes
-from gnnbench.memory import memory_limit_bytes as memory_limit_bytes
+from gnnbench.core import registry
+from gnnbench.core.cgroups import usable_cores as usable_cores
+from gnnbench.core.errors import UsageError
+from gnnbench.core.host_memory import free_memory_bytes as free_memory_bytes
+from gnnbench.core.host_memory import memory_limit_bytes as memory_limit_bytes
 from gnnbench.version import __version__
 
 PACKAGES = (
@@ -220,7 +220,7 @@ def _git(root: Path, *words: str) -> str | None:
 
 
 def native_folders(package: Path = Path(__file__).parents[1]) -> list[Path]:
-    """Where gnnbench.ops.library looks; found here without importing torch."""
+    """Where gnnbench.kernels.library looks; found here without importing torch."""
     if named := os.environ.get("GNNBENCH_NATIVE_DIR"):
         return [Path(named)]
     folders = [package / "_native"]

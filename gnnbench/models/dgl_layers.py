@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from gnnbench.errors import UnsupportedError
-from gnnbench.foreign.dgl_import import require_dgl
-from gnnbench.minibatch import Block
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.dgl_import import require_dgl
 from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
 from gnnbench.models.kinds import GCN, GRAPHSAGE, SLOPE, Form, LayerKind, Mode
 from gnnbench.models.weights import (

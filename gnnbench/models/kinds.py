@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
 
 Mode = Literal["sum", "mean", "gcn"]
 Form = Literal["linear", "mlp", "attention", "convolve"]

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Protocol
 import torch
 from torch import Tensor, nn
 
-from gnnbench.errors import UnsupportedError
-from gnnbench.minibatch import Block
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.bias_relu import bias_relu
 from gnnbench.models.framework import Aggregation, Attention, Framework
 from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
 from gnnbench.models.weights import (
@@ -18,7 +19,6 @@ from gnnbench.models.weights import (
     LinearWeights,
     MlpWeights,
 )
-from gnnbench.ops.bias_relu import bias_relu
 
 
 class Aggregate(Protocol):
@@ -54,7 +54,7 @@ class NativeLayer(nn.Module):
 
     W goes before the aggregation where it narrows the rows. ``fewest_bytes``: not where rows that
     need no gradient are then moved more often (:func:`moves_less_aggregated_first`); and a bias and
-    the ReLU behind it are one operator (:func:`gnnbench.ops.bias_relu.bias_relu`).
+    the ReLU behind it are one operator (:func:`gnnbench.kernels.bias_relu.bias_relu`).
     """
 
     def __init__(

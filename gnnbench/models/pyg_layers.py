@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GINConv, MessagePassing
 from torch_geometric.utils import softmax
 
-from gnnbench.convert import edge_index
+from gnnbench.models.convert import edge_index
 from gnnbench.models.framework import Aggregation, Attention, Framework, dense, set_to
 from gnnbench.models.kinds import SLOPE, Form, LayerKind, Mode
 from gnnbench.models.pyg_block import PygBlock

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnnbench import names
+from gnnbench.core import names
 from gnnbench.models.framework import Framework
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.weights import layer_dims, make_weights

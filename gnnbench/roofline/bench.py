@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
+from gnnbench.core.counters import FEATURE_BYTES
+from gnnbench.core.minibatch import Batch
 from gnnbench.measure.timed import timed
-from gnnbench.minibatch import Batch
 from gnnbench.roofline.ceilings import BYTES, FLOPS, Ceiling, Ceilings
 from gnnbench.roofline.counters import on_cpu, on_gpu, run_marked
 from gnnbench.roofline.kernels import Asked, Kernel, asked_of
 from gnnbench.roofline.passes import aggregations
 from gnnbench.roofline.work import ELEMENT, gather_work, sample_work
-from gnnbench.stages.counts import FEATURE_BYTES
 
 if TYPE_CHECKING:
+    from gnnbench.core.job import Job
     from gnnbench.models.framework import Framework
-    from gnnbench.stages.job import Job
-    from gnnbench.stages.schedule.base import Stages
+    from gnnbench.pipelines.schedule import Stages
 
 TURNS = 3  # A B C, C B A ..., after one that is not counted
 HERE = {"host", "device", "cache"}  # rows that no link stands before

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from gnnbench.kernels import ceilings as ops
 from gnnbench.measure import machine
 from gnnbench.measure.caches import cpu_caches
-from gnnbench.ops import ceilings as ops
 
 MEMORY, SHARED = "memory", "shared"
 COPY, READ, ROWS, FMA = "copy", "read", "rows", "fma"

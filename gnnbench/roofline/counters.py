@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gnnbench.ops.ceilings import mark
+from gnnbench.kernels.ceilings import mark
 from gnnbench.roofline import ncu, perf
 from gnnbench.roofline.kernels import Kernel
 

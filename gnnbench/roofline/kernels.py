@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Block
+from gnnbench.core.minibatch import Block
 from gnnbench.models.kinds import Mode
 from gnnbench.models.native import Native
 from gnnbench.models.stack import build

@@ -3,7 +3,7 @@ of a batch once.
 
 ``ncu`` runs every launch several times over, from empty caches, and writes a line for each. Before
 the launches of one kernel of ours stands a mark, a launch that does nothing
-(``gnnbench.ops.ceilings.mark``), so that lines are shared out by their order alone.
+(``gnnbench.kernels.ceilings.mark``), so that lines are shared out by their order alone.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Batch, MiniBatch
+from gnnbench.core.minibatch import Batch, MiniBatch
 from gnnbench.models.framework import Aggregation, Attention, Framework
 from gnnbench.roofline.kernels import Asked, Kernel
 from gnnbench.roofline.work import (

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Block, Sizes
+from gnnbench.core.minibatch import Block, Sizes
 
 ELEMENT = 4  # bytes of a float32
 LOCAL = 4  # bytes of an offset or a local id of a block

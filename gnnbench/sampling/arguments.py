@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.data.graph import Graph
-from gnnbench.errors import UsageError
-from gnnbench.fanouts import ALL
+from gnnbench.core.errors import UsageError
+from gnnbench.core.fanouts import ALL
+from gnnbench.datasets.graph import Graph
 
 Topology = tuple[Tensor, Tensor]
 IDS = (torch.int32, torch.int64)

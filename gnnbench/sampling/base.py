@@ -12,16 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench import names, rng
-from gnnbench.check.law import BY_WEIGHT, WITH, WITHOUT
-from gnnbench.data.graph import Graph
-from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.locked import LockedTensor
-from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.ops.to_device import to_device
-from gnnbench.option import Option
+from gnnbench.core import names
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.core.option import Option
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels import rng
+from gnnbench.kernels.locked import LockedTensor
+from gnnbench.kernels.picks import PICKS, PickSpec
+from gnnbench.kernels.to_device import to_device
 from gnnbench.sampling.arguments import Topology, seed_tensor, whole, yes_or_no
+from gnnbench.validation.law import BY_WEIGHT, WITH, WITHOUT
 
 if TYPE_CHECKING:
     from typing import Self
@@ -77,7 +78,7 @@ class Sampler(ABC):
     Without a ``law`` every sampler draws the same (destination, position) multisets for the same
     pick and the same (seed, epoch, batch), whatever the device and the number of threads; local ids
     alone may differ. One that draws by random numbers of its own names the ``law`` of its picks
-    (one of ``LAWS``, see ``gnnbench.check.law``): every batch draws anew by it, and its
+    (one of ``LAWS``, see ``gnnbench.validation.law``): every batch draws anew by it, and its
     only pick is its own name. An object keeps buffers from one
     batch to the next and is not to be used by two threads at once. Sent to another process, it is
     what it was built with, and is built there anew: nothing that it holds is shared.

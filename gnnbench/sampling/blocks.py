@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.errors import UsageError
-from gnnbench.minibatch import Block, MiniBatch
+from gnnbench.core.errors import UsageError
+from gnnbench.core.minibatch import Block, MiniBatch
 
 
 class BlockBuilder:

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench import names
-from gnnbench.check.law import BY_WEIGHT
-from gnnbench.data.graph import Graph
-from gnnbench.errors import MissingError, UnsupportedError, UsageError
-from gnnbench.fanouts import ALL
-from gnnbench.ops.missing import native_missing
-from gnnbench.ops.picks import WEIGHTED, PickSpec, all_fault
+from gnnbench.core import names
+from gnnbench.core.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.core.fanouts import ALL
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels.missing import native_missing
+from gnnbench.kernels.picks import WEIGHTED, PickSpec, all_fault
 from gnnbench.sampling.arguments import fanout_list, topology_of, weight_tensor, whole, yes_or_no
 from gnnbench.sampling.base import CUMULATIVE, TOPOLOGIES, Sampler, Setting
 from gnnbench.sampling.registry import sampler_class
+from gnnbench.validation.law import BY_WEIGHT
 
 WALK = (4, 3, 0.5)  # walks, steps and restart probability of PinSAGE as GNNLab runs it
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from gnnbench.convert import to_dgl
-from gnnbench.errors import UnsupportedError, UsageError
-from gnnbench.foreign.dgl_import import require_dgl
-from gnnbench.minibatch import MiniBatch
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.dgl_import import require_dgl
+from gnnbench.models.convert import to_dgl
 from gnnbench.sampling.edge_ids import EdgeIds, EdgeList, Ends, check_edge_ids
 from gnnbench.sampling.loader import batch_number_in_share, task_number
 from gnnbench.sampling.place import Place, Samples

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.check.law import BY_WEIGHT
-from gnnbench.errors import UsageError
-from gnnbench.ops.picks import WEIGHTED
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.picks import WEIGHTED
 from gnnbench.sampling.place import Samples
+from gnnbench.validation.law import BY_WEIGHT
 
 Ends = tuple[Tensor, Tensor]  # sources and destinations
 

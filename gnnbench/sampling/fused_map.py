@@ -6,10 +6,10 @@ from typing import Any
 
 from torch import Tensor
 
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import HighWater, fused_map
-from gnnbench.ops.fused_asked import AskedFusedMap, AskedState
-from gnnbench.ops.picks import PICKS
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.fused import HighWater, fused_map
+from gnnbench.kernels.fused_async import AskedFusedMap, AskedState
+from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.arguments import seed_tensor, whole
 from gnnbench.sampling.base import Sampler, Setting
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.gnnlab import VersionedTable, gnnlab
-from gnnbench.ops.picks import PICKS
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
+from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.base import Sampler, Setting
 
 

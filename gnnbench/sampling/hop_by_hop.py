@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.picks import PICKS
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.picks import PICKS
+from gnnbench.kernels.sampler import hop_by_hop
 from gnnbench.sampling.base import Sampler
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch.utils.data import get_worker_info
 from torch.utils.data._utils import worker as torch_worker
 
-from gnnbench.errors import UnsupportedError
+from gnnbench.core.errors import UnsupportedError
 
 _WORKER_LOOP: CodeType = torch_worker._worker_loop.__code__
 

@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from gnnbench.errors import UsageError
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import HighWater
-from gnnbench.ops.pgsampler import HUBS, WORKERS, TaskStats, pgsampler
-from gnnbench.ops.picks import PICKS
-from gnnbench.option import Option
+from gnnbench.core.errors import UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.core.option import Option
+from gnnbench.kernels.fused import HighWater
+from gnnbench.kernels.pgsampler import HUBS, WORKERS, TaskStats, pgsampler
+from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.base import Sampler, Setting
 
 FETCH_SIZE = Option(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import get_worker_info
 
-from gnnbench.minibatch import MiniBatch
+from gnnbench.core.minibatch import MiniBatch
 from gnnbench.sampling.arguments import whole
 from gnnbench.sampling.loader import task_number
 

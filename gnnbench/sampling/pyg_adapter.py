@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 from torch_geometric.loader import NeighborLoader, NodeLoader
 from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
-from gnnbench.convert import joined
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.models.convert import joined
 from gnnbench.sampling.edge_ids import EdgeIds, Ends, check_edge_ids
 from gnnbench.sampling.loader import calling
 from gnnbench.sampling.place import Place, Samples

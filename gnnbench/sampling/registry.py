@@ -1,14 +1,14 @@
-"""Samplers of the library by name (``gnnbench.registry`` says where they come from)."""
+"""Samplers of the library by name (``gnnbench.core.registry`` says where they come from)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gnnbench import names, registry
-from gnnbench.errors import UsageError
+from gnnbench.core import names, registry
+from gnnbench.core.errors import UsageError
 from gnnbench.sampling.base import Sampler
 
-STAGES = "gnnbench.stages."  # foreign samplers serve in recipes, not in the library
+STAGES = "gnnbench.pipelines."  # foreign samplers serve in recipes, not in the library
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Block, MiniBatch
+from gnnbench.core.minibatch import Block, MiniBatch
 
 
 def distinct(seeds: Tensor) -> tuple[Tensor, Tensor | None]:

@@ -7,10 +7,10 @@ host memory unless told else (``features=uva``, ``features=gpu``).
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import Csr
-from gnnbench.stages.features.spec import Host
-from gnnbench.stages.sampler.native import native
+from gnnbench.features.spec import Host
+from gnnbench.models.aggregation import Csr
+from gnnbench.sampling.native import native
+from gnnbench.systems.runtime.recipe import Recipe
 
 BASELINE = Recipe(
     name="baseline",

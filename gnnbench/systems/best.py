@@ -9,12 +9,12 @@ prefetched. Samplers, stores and schedules were measured one by one (``docs/resu
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import FEWEST_BYTES, Csr, Tuned
-from gnnbench.stages.features.spec import Host, Window
-from gnnbench.stages.sampler.native import native
-from gnnbench.stages.schedule.base import GRAPH
-from gnnbench.stages.schedule.prefetch import Prefetch
+from gnnbench.features.spec import Host, Window
+from gnnbench.models.aggregation import FEWEST_BYTES, Csr, Tuned
+from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.schedule import GRAPH
+from gnnbench.sampling.native import native
+from gnnbench.systems.runtime.recipe import Recipe
 
 BEST = Recipe(
     name="best",

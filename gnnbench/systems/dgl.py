@@ -7,10 +7,10 @@ a GPU draws, ids are int32 if the graph's edges fit.
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import DglLayers
-from gnnbench.stages.features.spec import DglGather
-from gnnbench.stages.sampler.dgl import DglSampler
+from gnnbench.features.spec import DglGather
+from gnnbench.models.aggregation import DglLayers
+from gnnbench.sampling.dgl import DglSampler
+from gnnbench.systems.runtime.recipe import Recipe
 
 DGL = Recipe(
     name="dgl",

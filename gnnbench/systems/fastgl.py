@@ -25,11 +25,11 @@ paper's several GPUs: each reuses its own rows, all run batches in the order tha
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import Csr, MemoryAware
-from gnnbench.stages.features.spec import Match
-from gnnbench.stages.greedy import Greedy
-from gnnbench.stages.sampler.native import native
+from gnnbench.features.spec import Match
+from gnnbench.models.aggregation import Csr, MemoryAware
+from gnnbench.pipelines.greedy import Greedy
+from gnnbench.sampling.native import native
+from gnnbench.systems.runtime.recipe import Recipe
 
 FASTGL = Recipe(
     name="fastgl",

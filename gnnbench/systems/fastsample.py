@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.sampler.native import native
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 
 FASTSAMPLE = replace(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.aggregate import GnnAdvisor
+from gnnbench.models.aggregation import GnnAdvisor
 from gnnbench.systems.baseline import BASELINE
 
 GNNADVISOR = replace(

@@ -19,10 +19,10 @@ ratio.
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.features.spec import Cache
-from gnnbench.stages.sampler.native import native
-from gnnbench.stages.schedule.alternate import Alternate
+from gnnbench.features.spec import Cache
+from gnnbench.pipelines.alternate import Alternate
+from gnnbench.sampling.native import native
+from gnnbench.systems.runtime.recipe import Recipe
 
 GNNLAB = Recipe(
     name="gnnlab",

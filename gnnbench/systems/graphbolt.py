@@ -7,10 +7,10 @@ and its caches of rows are not wired here (``features=cache`` is ours).
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import DglLayers
-from gnnbench.stages.features.spec import BoltGather
-from gnnbench.stages.sampler.graphbolt import BoltSampler
+from gnnbench.features.spec import BoltGather
+from gnnbench.models.aggregation import DglLayers
+from gnnbench.sampling.graphbolt import BoltSampler
+from gnnbench.systems.runtime.recipe import Recipe
 
 GRAPHBOLT = Recipe(
     name="graphbolt",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.features.spec import Cache
-from gnnbench.stages.sampler.native import native
+from gnnbench.features.spec import Cache
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 
 PAGRAPH = replace(

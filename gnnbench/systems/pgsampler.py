@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.sampler.native import native
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 
 PGSAMPLER = replace(

@@ -6,10 +6,10 @@ from DGL's.
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.aggregate import PygLayers
-from gnnbench.stages.features.spec import PygFilter
-from gnnbench.stages.sampler.pyg import PygSampler
+from gnnbench.features.spec import PygFilter
+from gnnbench.models.aggregation import PygLayers
+from gnnbench.sampling.pyg import PygSampler
+from gnnbench.systems.runtime.recipe import Recipe
 
 PYG = Recipe(
     name="pyg",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.sampler.pyg import PygNativeSampler
+from gnnbench.sampling.pyg import PygNativeSampler
 from gnnbench.systems.pyg import PYG
 
 PYG_NATIVE_SAMPLER = replace(

@@ -13,9 +13,9 @@ GNNLab's Table 1 switches two things on, a field each::
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.features.spec import Cache
-from gnnbench.stages.sampler.native import native
+from gnnbench.features.spec import Cache
+from gnnbench.sampling.native import native
+from gnnbench.systems.runtime.recipe import Recipe
 
 TSOTA = Recipe(
     name="tsota",

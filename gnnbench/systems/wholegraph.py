@@ -6,9 +6,9 @@ fills a copy of the table. It has no layers: an epoch ends with memory IO.
 
 from __future__ import annotations
 
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.features.spec import WholeGraphGather
-from gnnbench.stages.sampler.wholegraph import WholeGraphSampler
+from gnnbench.features.spec import WholeGraphGather
+from gnnbench.sampling.wholegraph import WholeGraphSampler
+from gnnbench.systems.runtime.recipe import Recipe
 
 WHOLEGRAPH = Recipe(
     name="wholegraph",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gnnbench.stages.features.spec import Host, Uva
-from gnnbench.stages.schedule.producer_consumer import ProducerConsumer
+from gnnbench.distributed.producer_consumer import ProducerConsumer
+from gnnbench.features.spec import Host, Uva
 from gnnbench.systems.baseline import BASELINE
 
 ZERO_COPY = replace(

@@ -31,8 +31,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.minibatch import Block
-from gnnbench.ops.library import load_native
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.library import load_native
 
 Call = Callable[[], Any]
 

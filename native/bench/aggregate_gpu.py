@@ -31,10 +31,10 @@ import torch
 from operators import KEY, dgl_here, rmat
 from torch import Tensor
 
-from gnnbench.minibatch import Block
-from gnnbench.ops.aggregate_memory_aware import attend_memory_aware
-from gnnbench.ops.attention import attend
-from gnnbench.ops.library import load_native
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.aggregate_memory_aware import attend_memory_aware
+from gnnbench.kernels.attention import attend
+from gnnbench.kernels.library import load_native
 
 Call = Callable[[], Any]
 SLOPE = 0.2

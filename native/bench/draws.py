@@ -23,13 +23,13 @@ import torch
 from operators import KEY, WARMUP, Report, device_time, require_equal, rmat, time_each, time_run
 from torch import Tensor
 
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.fused import HighWater, fused_map
-from gnnbench.ops.fused_asked import AskedFusedMap, AskedState
-from gnnbench.ops.library import load_native
-from gnnbench.ops.pgsampler import pgsampler
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.fused import HighWater, fused_map
+from gnnbench.kernels.fused_async import AskedFusedMap, AskedState
+from gnnbench.kernels.library import load_native
+from gnnbench.kernels.pgsampler import pgsampler
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import hop_by_hop
 
 IN_FLIGHT = 8
 WORKERS = (("split", "warp"), ("whole", "warp"), ("whole", "block"))  # PGSampler's

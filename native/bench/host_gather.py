@@ -31,11 +31,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.ops import shared
-from gnnbench.ops.features import gather
-from gnnbench.runner import hold
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.host import StagedGather
+from gnnbench.core.counters import Counts
+from gnnbench.datasets import shared_memory
+from gnnbench.features.host import StagedGather
+from gnnbench.kernels import shared
+from gnnbench.kernels.features import gather
 
 Call = Callable[[Tensor, int], Tensor]  # (ids, first of as many consecutive rows) -> rows
 
@@ -69,16 +69,16 @@ def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
         words.mul_(-7046029254386353131)  # odd, so that no two are equal
 
     if options.pages == "held":
-        descriptor = hold.hold("table", size, fill)
-        table = shared.map_shared(hold.address_of(descriptor), torch.uint8, (size,))
-        huge = hold.told(descriptor)["huge_bytes"]
+        descriptor = shared_memory.hold("table", size, fill)
+        table = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
+        huge = shared_memory.told(descriptor)["huge_bytes"]
         os.close(descriptor)
     else:
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE if options.pages == "huge" else mmap.MADV_NOHUGEPAGE)
         view = memoryview(memory)
-        for start in range(0, size, hold.PIECE_BYTES):
-            fill(view[start : start + hold.PIECE_BYTES], start)
+        for start in range(0, size, shared_memory.PIECE_BYTES):
+            fill(view[start : start + shared_memory.PIECE_BYTES], start)
         table = torch.frombuffer(memory, dtype=torch.uint8)
         smaps = Path("/proc/self/smaps").read_text().splitlines()
         huge = 1024 * sum(int(one.split()[1]) for one in smaps if one.startswith("AnonHuge"))

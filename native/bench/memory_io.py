@@ -30,8 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.measure.machine import revision
-from gnnbench.ops.features import (
+from gnnbench.kernels.features import (
     ACCESSES,
     DEPTH,
     PAGE_BYTES,
@@ -41,10 +40,11 @@ from gnnbench.ops.features import (
     gather_over,
     gather_zero_copy,
 )
-from gnnbench.ops.id_set import union_ids
-from gnnbench.ops.library import load_native
-from gnnbench.ops.locked import REGISTERED, VMM, lock, unlock, vmm_memory
-from gnnbench.ops.match import overlaps
+from gnnbench.kernels.id_set import union_ids
+from gnnbench.kernels.library import load_native
+from gnnbench.kernels.locked import REGISTERED, VMM, lock, unlock, vmm_memory
+from gnnbench.kernels.match import overlaps
+from gnnbench.measure.machine import revision
 
 Row = dict[str, Any]
 BACK_TO_BACK_S = 0.02  # short calls are repeated for so long before the host waits for them

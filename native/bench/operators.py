@@ -25,9 +25,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.foreign.dgl_import import dgl_missing, import_dgl
-from gnnbench.ops.features import ACCESSES, gather_zero_copy
-from gnnbench.ops.library import load_native
+from gnnbench.kernels.dgl_import import dgl_missing, import_dgl
+from gnnbench.kernels.features import ACCESSES, gather_zero_copy
+from gnnbench.kernels.library import load_native
 
 KEY = 0x1234567
 WARMUP = 10

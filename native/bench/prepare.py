@@ -27,13 +27,13 @@ from typing import Any
 import psutil
 import torch
 
-from gnnbench.cell import Cell
-from gnnbench.data.paths import data_root
-from gnnbench.data.store import layout
+from gnnbench.config.overrides import Overrides
+from gnnbench.core.cell import Cell
+from gnnbench.datasets.paths import data_root
+from gnnbench.datasets.store import layout
+from gnnbench.harness.launch import make_request
+from gnnbench.harness.shared_cache import Keeper
 from gnnbench.measure import machine
-from gnnbench.overrides import Overrides
-from gnnbench.runner.keeper import Keeper
-from gnnbench.runner.launch import make_request
 
 QUANTITIES = ("topology_s", "features_s", "whole_s", "topology_rss_bytes", "gpu_bytes",
               "stored_bytes", "features_bytes")  # fmt: skip

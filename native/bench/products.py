@@ -27,10 +27,10 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gnnbench import load_dataset
-from gnnbench.cell import Cell, Until
-from gnnbench.composition.composed import Composed
-from gnnbench.composition.find import find
-from gnnbench.ops import ceilings
+from gnnbench.core.cell import Cell, Until
+from gnnbench.kernels import ceilings
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.runner import Composed
 
 STEPS = 1 << 22  # of a chain of multiply-adds
 

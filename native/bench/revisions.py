@@ -93,10 +93,10 @@ def _epochs(name: str, features: str, graph: Any, given: argparse.Namespace) -> 
         "fanouts": tuple(FANOUTS), "threads": given.threads, "max_batches": 4,
     }  # fmt: skip
     try:
-        from gnnbench.composition.find import find
+        from gnnbench.systems.runtime.find import find
     except ImportError:
         return _epochs_before_recipes(name, features, graph, shared)
-    from gnnbench.cell import Cell, Until
+    from gnnbench.core.cell import Cell, Until
     from gnnbench.measure.timeline import Timeline
 
     known = find(name)
@@ -127,7 +127,7 @@ def _epochs(name: str, features: str, graph: Any, given: argparse.Namespace) -> 
 def _epochs_before_recipes(
     name: str, features: str, graph: Any, shared: dict[str, Any]
 ) -> Case | None:
-    from gnnbench.cell import Cell
+    from gnnbench.core.cell import Cell
     from gnnbench.systems import registry
 
     known = registry.get(name)

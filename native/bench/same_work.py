@@ -18,13 +18,13 @@ from typing import Any
 
 import torch
 
-from gnnbench.cell import Cell
-from gnnbench.composition.composed import Composed
-from gnnbench.composition.recipe import from_plain
-from gnnbench.data.prepare import load_dataset
-from gnnbench.errors import GnnbenchError
+from gnnbench.core.cell import Cell
+from gnnbench.core.errors import GnnbenchError
+from gnnbench.datasets.prepare import load_dataset
 from gnnbench.measure.timeline import Timeline
-from gnnbench.results import reader
+from gnnbench.schema import reader
+from gnnbench.systems.runtime.recipe import from_plain
+from gnnbench.systems.runtime.runner import Composed
 
 COUNTERS = ("batches", "seeds", "sampled_edges", "unique_nodes")
 

@@ -32,11 +32,11 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import Tensor
 
-from gnnbench.foreign.wholegraph_import import wholegraph_missing
-from gnnbench.ops.features import gather
-from gnnbench.ops.sharded import check_peer_access, gather_sharded
-from gnnbench.stages.features.shards import Shards
-from gnnbench.stages.peers import Peers
+from gnnbench.core.rendezvous import Peers
+from gnnbench.features.shard_memory import Shards
+from gnnbench.kernels.features import gather
+from gnnbench.kernels.sharded import check_peer_access, gather_sharded
+from gnnbench.kernels.wholegraph_import import wholegraph_missing
 
 FACTOR = 1_000_003  # of an id in what its row holds
 FILLED = 1 << 20  # rows written at a time

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnnbench.data.generators.twin import make_spec
-from gnnbench.data.manifest import manifests
-from gnnbench.ops import twin
+from gnnbench.datasets.generators.twin import make_spec
+from gnnbench.datasets.manifest import manifests
+from gnnbench.kernels import twin
 
 
 def make(spec: twin.TwinSpec, device: str) -> tuple[dict[str, Tensor], dict[str, float]]:

@@ -1,5 +1,5 @@
 // Argument checks shared by the bindings. A failed check throws one sentence that names the
-// argument; gnnbench/ops turns the prefix "gnnbench: " into a UsageError, "gnnbench data: " into a
+// argument; gnnbench/kernels turns the prefix "gnnbench: " into a UsageError, "gnnbench data: " into a
 // DataError, "gnnbench memory: " into a MemoryError.
 #pragma once
 

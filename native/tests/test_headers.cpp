@@ -1,5 +1,5 @@
 // Host-only test of the decisions that host and device share. The same constants are asserted of
-// the operators and of the reference in tests/ops, and on the device in tests/gpu.
+// the operators and of the reference in tests/kernels, and on the device in tests/gpu.
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
@@ -307,7 +307,7 @@ void sets_of_ids() {
 }
 
 // Three blocks an edge; the last is past 2^32. Drawn by the plain law of
-// tests/data/generators/test_rmat.py.
+// tests/datasets/generators/test_rmat.py.
 void rmat_edges() {
   const gnnbench::rmat::Law law{77, 21, {37356, 49807, 62259}};
   const struct {

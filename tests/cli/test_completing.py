@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from gnnbench import registry
 from gnnbench.cli import completing
-from gnnbench.errors import UsageError
+from gnnbench.core import registry
+from gnnbench.core.errors import UsageError
 
 
 def test_names_are_completed(tmp_path, monkeypatch):
@@ -37,7 +37,7 @@ def test_an_unusable_store_offers_nothing(monkeypatch):
     def refuse():
         raise UsageError("no store")
 
-    monkeypatch.setattr("gnnbench.doctor.datasets", refuse)
+    monkeypatch.setattr("gnnbench.harness.doctor.datasets", refuse)
     assert completing.dataset("") == []
 
 

@@ -32,7 +32,10 @@ try:
 except SystemExit as end:
     print(json.dumps([end.code, *sys.modules]))
 """
-GUARD = {"gnnbench.terminal", "gnnbench.text"}  # make the output safe, with the standard library
+GUARD = {
+    "gnnbench.core.terminal",
+    "gnnbench.core.text",
+}  # make the output safe, with the standard library
 
 
 def help_of(*words: str, code: str = CODE) -> tuple[str, set[str]]:
@@ -50,7 +53,7 @@ def check_few(modules: set[str]) -> None:
     assert not modules & LARGE
     ours = {name for name in modules if name.split(".")[0] == "gnnbench"}
     assert "gnnbench.cli.running" in ours
-    few = {"gnnbench", "gnnbench.version", "gnnbench.errors", "gnnbench.cli"}
+    few = {"gnnbench", "gnnbench.version", "gnnbench.core.errors", "gnnbench.cli"}
     assert {name for name in ours - few if not name.startswith("gnnbench.cli.")} == set()
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from gnnbench.analysis.table import reasons, remarks
 from gnnbench.cli import app
-from gnnbench.errors import UsageError
-from gnnbench.results.table import reasons, remarks
+from gnnbench.core.errors import UsageError
 
 
 @pytest.mark.parametrize("kind", ["systems", "models"])

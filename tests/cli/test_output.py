@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gnnbench import terminal
-from gnnbench.errors import OutputError
+from gnnbench.core import terminal
+from gnnbench.core.errors import OutputError
 
 RUN = str(Path(__file__).parents[2] / "results" / "reference" / "xeon-2-threads" / "transitivity")
 FULL = Path("/dev/full")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gnnbench import terminal
-from gnnbench.cli import common
+from gnnbench.core import console as output
+from gnnbench.core import terminal
 
 
 @pytest.mark.parametrize("columns,room", [(0, 80), (1, 20), (19, 20), (20, 20), (40, 40)])
@@ -16,8 +16,8 @@ def test_a_terminal_has_room_for_a_word(monkeypatch, capsys, columns, room):
         return found
 
     monkeypatch.setattr(terminal, "console", console)
-    assert common.room() == room
-    common.say("one sentence of several words")
-    common.print_table("runs", [{"run": "breakdown", "profile": "laptop"}])
+    assert output.room() == room
+    output.say("one sentence of several words")
+    output.print_table("runs", [{"run": "breakdown", "profile": "laptop"}])
     out = capsys.readouterr().out
     assert "breakdown" in out and "laptop" in out

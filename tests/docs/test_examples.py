@@ -11,10 +11,10 @@ import torch
 from compose import make, run
 
 import gnnbench
-from gnnbench.composition.composed import Composed
-from gnnbench.composition.recipe import Recipe
-from gnnbench.stages.sampler.native import native, spec_of
+from gnnbench.sampling.native import native, spec_of
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.recipe import Recipe
+from gnnbench.systems.runtime.runner import Composed
 
 DOCS = Path(__file__).parents[2] / "docs"
 

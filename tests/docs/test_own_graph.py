@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gnnbench import cli
-from gnnbench.data.prepare import load_dataset
+from gnnbench.datasets.prepare import load_dataset
 
 TEXT = (Path(__file__).parents[2] / "docs" / "own-graph.md").read_text()
 
@@ -51,7 +51,7 @@ def run_python(block):
 
 
 def test_the_keys_of_the_page_are_those_that_are_read():
-    from gnnbench.data.importers import edge_arrays, nodes
+    from gnnbench.datasets.importers import edge_arrays, nodes
 
     for names in (edge_arrays.WEIGHTS, nodes.FEATURES, nodes.LABELS):
         assert ", ".join(f"`{name}`" for name in names) in TEXT

@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from gnnbench import invalid, manual, registry
-from gnnbench.axes import AXES, check_axis
-from gnnbench.experiment import Experiment, Measure
+from gnnbench.config import manual, messages
+from gnnbench.config.axes import AXES, check_axis
+from gnnbench.config.experiment import Experiment, Measure
+from gnnbench.core import registry
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference.md"
 
 
 def test_the_page_is_up_to_date() -> None:
     assert PAGE.read_text() == manual.markdown(), (
-        "run 'python -m gnnbench.manual > docs/reference.md'"
+        "run 'python -m gnnbench.config.manual > docs/reference.md'"
     )
 
 
@@ -43,11 +44,11 @@ def test_everything_is_there_and_said_what_it_is() -> None:
     ],
 )
 def test_values_in_words(schema: dict[str, object], words: str) -> None:
-    assert invalid.legal(schema) == words
+    assert messages.legal(schema) == words
 
 
 def test_the_definition_that_the_page_shows_is_one(tmp_path: Path) -> None:
-    from gnnbench import experiment as definitions
+    from gnnbench.config import experiment as definitions
 
     text = manual.HEAD.partition("```toml\n")[2].partition("```")[0]
     path = tmp_path / "mine.toml"

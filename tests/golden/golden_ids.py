@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gnnbench import experiment, grid
-from gnnbench.cell import Cell
-from gnnbench.experiment import Experiment
-from gnnbench.results.labels import fits
-from gnnbench.runner import available, environment
+from gnnbench.analysis.labels import fits
+from gnnbench.config import experiment, grid
+from gnnbench.config.experiment import Experiment
+from gnnbench.core.cell import Cell
+from gnnbench.harness import available, environment
 
 ARCHIVE = "ids.json.xz"
 DIGESTS = "ids.txt"

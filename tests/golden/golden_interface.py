@@ -11,19 +11,19 @@ import typer
 from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo
 
-from gnnbench import cli, registry
-from gnnbench.axes import AXES
-from gnnbench.composition.find import find
-from gnnbench.composition.recipe import DTYPE, NEEDED, Recipe
-from gnnbench.data.generators.recipe import TwinRecipe
-from gnnbench.data.manifest import Distance, Manifest, Measured, Published, Source
-from gnnbench.errors import GnnbenchError
-from gnnbench.experiment import Experiment, Measure, Profile
+from gnnbench import cli, schema
+from gnnbench.analysis import metrics
+from gnnbench.config.axes import AXES
+from gnnbench.config.experiment import Experiment, Measure, Profile
+from gnnbench.core import counters, registry
+from gnnbench.core.errors import GnnbenchError
+from gnnbench.core.option import Interval
+from gnnbench.datasets.generators.recipe import TwinRecipe
+from gnnbench.datasets.manifest import Distance, Manifest, Measured, Published, Source
 from gnnbench.models.kinds import MODELS
-from gnnbench.option import Interval
-from gnnbench.results import metrics, schema
-from gnnbench.stages import counts
-from gnnbench.stages.find import stage
+from gnnbench.pipelines.find import stage
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import DTYPE, NEEDED, Recipe
 
 
 def current() -> dict[str, list[str]]:
@@ -92,9 +92,9 @@ def _columns() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     """Names in ``metrics.csv``."""
-    for module in (metrics, counts):
+    for module in (metrics, counters):
         for known in vars(module).values():
-            if isinstance(known, counts.Measure):
+            if isinstance(known, counters.Measure):
                 yield f"{known.name} {known.unit or '-'}"
 
 
@@ -178,7 +178,7 @@ def _default(known: Any) -> str:
 
 
 def _exit_codes() -> Iterator[str]:
-    from gnnbench import errors
+    from gnnbench.core import errors
 
     for name, value in vars(errors).items():
         if name.startswith("EXIT_"):

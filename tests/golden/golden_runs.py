@@ -1,7 +1,8 @@
 """Tables of committed runs, computed again from their journals.
 
-``runs/NAME`` has the journals of a run, compressed, its definition, the facts of its machine
-(``machine.json``) and the tables that the code computed when they were pinned.
+``runs/NAME`` has the definition of a run, the facts of its machine (``machine.json``) and the
+tables that the code computed when they were pinned. Its journals are in ``runs/NAME`` or, for
+``MACHINE-RUN``, those of the committed run ``results/reference/MACHINE*/RUN``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import io
 import json
 import lzma
+import tarfile
 import tomllib
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,17 +19,17 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from golden_files import HERE
+from golden_files import HERE, ROOT
 
-from gnnbench import experiment, grid
+from gnnbench.config import experiment, grid
+from gnnbench.harness import available, environment
+from gnnbench.harness.available import Availability
+from gnnbench.harness.failures import Failure
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.plan import Own, Plan, make_plan
+from gnnbench.harness.tables import write_tables
 from gnnbench.measure import machine
-from gnnbench.measure.noise import Calibration
-from gnnbench.runner import available, environment
-from gnnbench.runner.available import Availability
-from gnnbench.runner.failures import Failure
-from gnnbench.runner.ledger import Ledger
-from gnnbench.runner.plan import Own, Plan, make_plan
-from gnnbench.runner.tables import write_tables
+from gnnbench.statistics.noise import Calibration
 
 RUNS = HERE / "runs"
 JOURNALS = ("events.jsonl", "samples.jsonl")
@@ -46,9 +48,22 @@ def unpack(run: str, folder: Path) -> None:
     """Lay out a pinned run's definition and journals as a run's folder has them."""
     source = RUNS / run
     for name in JOURNALS:
-        (folder / name).write_bytes(lzma.decompress((source / f"{name}.xz").read_bytes()))
+        (folder / name).write_bytes(_journal(run, name))
     (folder / "definition.toml").write_bytes((source / "definition.toml").read_bytes())
     (folder / "machine.json").write_bytes((source / "machine.json").read_bytes())
+
+
+def _journal(run: str, name: str) -> bytes:
+    """A journal of a pinned run."""
+    own = RUNS / run / f"{name}.xz"
+    if own.exists():
+        return lzma.decompress(own.read_bytes())
+    computer, _, rest = run.partition("-")
+    (archive,) = (ROOT / "results" / "reference").glob(f"{computer}*/{rest}/raw.tar.xz")
+    with tarfile.open(archive) as tar:
+        file = tar.extractfile(name)
+        assert file is not None, f"'{archive}' has no {name}"
+        return file.read()
 
 
 def compute(folder: Path) -> dict[str, Table]:

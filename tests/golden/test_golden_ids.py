@@ -12,16 +12,16 @@ import golden_ids
 import pytest
 from golden_files import read_json, read_lines
 
-from gnnbench import cell as cells
-from gnnbench import registry
-from gnnbench.cell import ADDED, SPELLED, Cell, flat, implementations
-from gnnbench.composition.find import find
-from gnnbench.composition.recipe import Recipe, from_plain
-from gnnbench.errors import UsageError
-from gnnbench.stages.features.spec import Cache, Host
-from gnnbench.stages.find import stage
-from gnnbench.stages.order import OrderSpec
-from gnnbench.stages.spec import Spec, option
+from gnnbench.core import cell as cells
+from gnnbench.core import registry
+from gnnbench.core.cell import ADDED, SPELLED, Cell, flat, implementations
+from gnnbench.core.errors import UsageError
+from gnnbench.core.stage import Spec, option
+from gnnbench.features.spec import Cache, Host
+from gnnbench.pipelines.find import stage
+from gnnbench.pipelines.order import OrderSpec
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import Recipe, from_plain
 
 RECIPE = find("baseline").what.resolved("cpu").plain()
 CELL = Cell("e", "baseline", "d", "gcn", recipe=RECIPE)

@@ -12,7 +12,7 @@ import torch
 @pytest.fixture(scope="session")
 def ops() -> Any:
     """The operators themselves, so that both devices are called alike."""
-    from gnnbench.ops.library import load_native
+    from gnnbench.kernels.library import load_native
 
     load_native()
     return torch.ops.gnnbench

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gnnbench.advise.advice import Setting, advise
-from gnnbench.data.prepare import load_dataset
+from gnnbench.contrib.advisor.advice import Setting, advise
+from gnnbench.datasets.prepare import load_dataset
 
 pytestmark = pytest.mark.gpu
 

@@ -5,7 +5,7 @@ import torch
 from compose import counted, make, run
 
 from gnnbench.measure.timeline import STREAM, Timeline
-from gnnbench.stages.schedule.turns import Samples
+from gnnbench.pipelines.phases import Samples
 
 pytestmark = pytest.mark.gpu
 

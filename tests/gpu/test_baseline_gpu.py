@@ -7,10 +7,10 @@ import compose
 import pytest
 import torch
 
-from gnnbench.cell import phases
+from gnnbench.core.cell import phases
+from gnnbench.harness.failures import from_exception
+from gnnbench.kernels.features import gather
 from gnnbench.models.kinds import MODELS
-from gnnbench.ops.features import gather
-from gnnbench.runner.failures import from_exception
 
 pytestmark = pytest.mark.gpu
 
@@ -167,7 +167,7 @@ def test_a_full_device_is_told_as_such(make, small_graph):
 @pytest.fixture(scope="module")
 def big_graph():
     """300 k nodes, 6 M edges, 64 columns, made here."""
-    from gnnbench.data.graph import Graph
+    from gnnbench.datasets.graph import Graph
 
     draws = torch.Generator().manual_seed(1)
     n = 300_000

@@ -6,12 +6,12 @@ import pytest
 import torch
 from compose import counted, make, run
 
-from gnnbench.cell import Cell
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.cache import StaticCache
-from gnnbench.stages.features.ranking import ranked_for
-from gnnbench.stages.features.spec import Uva
-from gnnbench.stages.job import Job
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import Counts
+from gnnbench.core.job import Job
+from gnnbench.features.cache import StaticCache
+from gnnbench.features.ranking import ranked_for
+from gnnbench.features.spec import Uva
 
 pytestmark = pytest.mark.gpu
 ROW = 24 * 4  # bytes of a feature row of the small graph
@@ -74,7 +74,7 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
         places.append(found[0].device.type)
         return found
 
-    monkeypatch.setattr("gnnbench.stages.features.cache.ranked_for", spied)
+    monkeypatch.setattr("gnnbench.features.cache.ranked_for", spied)
     found = []
     for device in ("cuda", "cpu"):
         system = cached(small_graph, policy, 0.3, table, device=device)
@@ -97,7 +97,7 @@ def test_a_ranking_made_on_the_gpu_is_that_of_a_cpu(
 def test_rows_are_copied_in_chunks_whatever_reads_batches(
     monkeypatch, small_graph, memory, access, ids, where
 ):
-    monkeypatch.setattr("gnnbench.stages.features.base.CHUNK_BYTES", 7 * ROW)
+    monkeypatch.setattr("gnnbench.features.base.CHUNK_BYTES", 7 * ROW)
     own = replace(small_graph, features=small_graph.features.clone())
     spec = Uva(access=access, memory=memory).resolved("cuda")
     store = spec.build(Job(Cell("e", "s", "g", "", device="cuda"), own, Counts()))

@@ -4,7 +4,7 @@ import pytest
 import stores
 import torch
 
-from gnnbench.check import rows as check_rows
+from gnnbench.validation import feature_rows as check_rows
 
 pytestmark = pytest.mark.gpu
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 from drawn_blocks import DrawnBlock, assert_within, drawn_block, sum_dtype
 
-from gnnbench.minibatch import Block
-from gnnbench.ops.aggregate import aggregate
-from gnnbench.ops.aggregate_groups import aggregate_groups
-from gnnbench.ops.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
-from gnnbench.ops.aggregate_tuned import aggregate_tuned
-from gnnbench.ops.attention import attend
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.aggregate import aggregate
+from gnnbench.kernels.aggregate_groups import aggregate_groups
+from gnnbench.kernels.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
+from gnnbench.kernels.aggregate_tuned import aggregate_tuned
+from gnnbench.kernels.attention import attend
 
 pytestmark = pytest.mark.gpu
 

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.gpu
 # A device assert spoils the process it happens in, hence a process of its own.
 SETUP = """
 import torch
-from gnnbench.ops.library import load_native
+from gnnbench.kernels.library import load_native
 load_native()
 ops = torch.ops.gnnbench
 def ints(*values): return torch.tensor(values, dtype=torch.int32, device="cuda")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gnnbench.ops.bias_relu import bias_relu
+from gnnbench.kernels.bias_relu import bias_relu
 
 pytestmark = pytest.mark.gpu
 

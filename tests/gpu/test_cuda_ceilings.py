@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gnnbench.ops import ceilings
+from gnnbench.kernels import ceilings
 
 pytestmark = pytest.mark.gpu
 MODULUS = 2**32

@@ -13,14 +13,14 @@ import torch
 from gpu_graphs import skewed
 from torch import Tensor
 
-from gnnbench.check.same import same_work
-from gnnbench.data.generators.recipe import TwinRecipe
-from gnnbench.data.generators.twin import make_spec
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops import rmat, twin
-from gnnbench.ops.library import load_native
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import mini_batch
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.datasets.generators.recipe import TwinRecipe
+from gnnbench.datasets.generators.twin import make_spec
+from gnnbench.kernels import rmat, twin
+from gnnbench.kernels.library import load_native
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import mini_batch
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

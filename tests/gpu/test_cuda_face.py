@@ -4,10 +4,10 @@ import pytest
 import torch
 from gpu_graphs import Csc, assert_same, skewed
 
-from gnnbench.errors import DataError, UsageError
-from gnnbench.minibatch import MiniBatch
-from gnnbench.ops.aggregate import aggregate
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels.aggregate import aggregate
+from gnnbench.kernels.sampler import hop_by_hop
 
 pytestmark = pytest.mark.gpu
 

@@ -7,11 +7,11 @@ from gpu_graphs import Csc, csc_of, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnnbench.check.same import malformed, same_work
-from gnnbench.errors import DataError, UsageError
-from gnnbench.ops.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import hop_by_hop, id_map
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import hop_by_hop, id_map
+from gnnbench.validation.same_work import malformed, same_work
 
 pytestmark = pytest.mark.gpu
 

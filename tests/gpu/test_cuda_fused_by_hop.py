@@ -7,10 +7,10 @@ import pytest
 import torch
 from gpu_graphs import Csc, skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.errors import DataError, UsageError
-from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels.picks import PICKS, PickSpec
+from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

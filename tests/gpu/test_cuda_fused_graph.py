@@ -4,11 +4,11 @@ import pytest
 import torch
 from gpu_graphs import skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.errors import DataError, UsageError
-from gnnbench.ops.fused import CapturedFusedMap, HighWater, fused_map
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels.fused import CapturedFusedMap, HighWater, fused_map
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

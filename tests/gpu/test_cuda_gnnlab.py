@@ -5,11 +5,11 @@ import pytest
 import torch
 from gpu_graphs import Csc, csc_of, skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.errors import DataError, UsageError
-from gnnbench.ops import sampler
-from gnnbench.ops.gnnlab import VersionedTable, gnnlab
-from gnnbench.ops.picks import PICKS, PickSpec
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels import sampler
+from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
+from gnnbench.kernels.picks import PICKS, PickSpec
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.id_set import union_ids
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.id_set import union_ids
 
 pytestmark = pytest.mark.gpu
 

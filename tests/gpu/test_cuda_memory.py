@@ -7,11 +7,11 @@ import pytest
 import torch
 from gpu_graphs import Csc, csc_of, skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.ops.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
-from gnnbench.ops.gnnlab import VersionedTable, gnnlab
-from gnnbench.ops.pgsampler import pgsampler
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.kernels.fused import DenseMap, HighWater, fastsample, fused_id_map, fused_map
+from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
+from gnnbench.kernels.pgsampler import pgsampler
+from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

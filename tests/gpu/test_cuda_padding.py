@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.padding import pad_blocks
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.padding import pad_blocks
 
 pytestmark = pytest.mark.gpu
 

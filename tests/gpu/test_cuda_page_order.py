@@ -4,15 +4,15 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.features import (
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.features import (  # fmt: skip
     ACCESSES,
     PAGE_ORDERED,
     gather_once,
     gather_over,
     gather_zero_copy,
-)  # fmt: skip
-from gnnbench.reference import features as reference
+)
+from gnnbench.kernels.reference import features as reference
 
 pytestmark = pytest.mark.gpu
 

@@ -9,12 +9,12 @@ from gpu_graphs import Csc, csc_of, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnnbench.check.same import same_work
-from gnnbench.errors import DataError, UnsupportedError, UsageError
-from gnnbench.ops.fused import HighWater
-from gnnbench.ops.pgsampler import TaskStats, pgsampler
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.core.errors import DataError, UnsupportedError, UsageError
+from gnnbench.kernels.fused import HighWater
+from gnnbench.kernels.pgsampler import TaskStats, pgsampler
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

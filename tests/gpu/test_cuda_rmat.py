@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from gnnbench.data.generators import rmat
-from gnnbench.data.prepare import load_dataset
-from gnnbench.errors import UsageError
-from gnnbench.ops import rmat as ops
+from gnnbench.core.errors import UsageError
+from gnnbench.datasets.generators import rmat
+from gnnbench.datasets.prepare import load_dataset
+from gnnbench.kernels import rmat as ops
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ from gpu_graphs import Csc, assert_same, csc_of, skewed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gnnbench.ops.picks import PICKS, WEIGHTED, WITHOUT_REPLACEMENT, PickSpec
+from gnnbench.kernels.picks import PICKS, WEIGHTED, WITHOUT_REPLACEMENT, PickSpec
 
 pytestmark = pytest.mark.gpu
 

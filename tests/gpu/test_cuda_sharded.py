@@ -4,8 +4,8 @@ import pytest
 import torch
 from stores import DTYPES, WIDTHS, same
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.sharded import gather_sharded
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.sharded import gather_sharded
 
 pytestmark = pytest.mark.gpu
 

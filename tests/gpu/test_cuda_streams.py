@@ -4,10 +4,10 @@ import pytest
 import torch
 from gpu_graphs import assert_same, skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.ops.fused import DenseMap, fastsample
-from gnnbench.ops.gnnlab import VersionedTable, gnnlab
-from gnnbench.ops.sampler import hop_by_hop
+from gnnbench.kernels.fused import DenseMap, fastsample
+from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
+from gnnbench.kernels.sampler import hop_by_hop
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

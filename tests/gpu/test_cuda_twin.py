@@ -5,12 +5,12 @@ import hashlib
 import pytest
 import torch
 
-from gnnbench.data.generators.recipe import TwinRecipe
-from gnnbench.data.generators.twin import generate, make_spec
-from gnnbench.data.store.reader import open_graph
-from gnnbench.data.store.writer import GraphWriter, graph_lock
-from gnnbench.errors import UsageError
-from gnnbench.ops import twin
+from gnnbench.core.errors import UsageError
+from gnnbench.datasets.generators.recipe import TwinRecipe
+from gnnbench.datasets.generators.twin import generate, make_spec
+from gnnbench.datasets.store.reader import open_graph
+from gnnbench.datasets.store.writer import GraphWriter, graph_lock
+from gnnbench.kernels import twin
 
 pytestmark = pytest.mark.gpu
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.features import gather_zero_copy
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.core.counters import Counts
+from gnnbench.core.errors import UsageError
+from gnnbench.features.uva import ZeroCopyGather
+from gnnbench.kernels.features import gather_zero_copy
 
 pytestmark = pytest.mark.gpu
 

@@ -4,8 +4,8 @@ import compose
 import pytest
 import torch
 
-from gnnbench.composition import evaluate
-from gnnbench.composition.evaluate import Evaluator
+from gnnbench.systems.runtime import evaluate
+from gnnbench.systems.runtime.evaluate import Evaluator
 
 pytestmark = pytest.mark.gpu
 

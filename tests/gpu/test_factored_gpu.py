@@ -10,8 +10,8 @@ import torch
 from compose import counted, make, run, run_alike
 from two_processes import alive, signal_if_there
 
+from gnnbench.distributed.launcher import RankDiedError
 from gnnbench.measure.timeline import Timeline
-from gnnbench.stages.schedule.leader import RankDiedError
 
 pytestmark = pytest.mark.gpu(count=2)
 

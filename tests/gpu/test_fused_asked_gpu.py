@@ -5,14 +5,14 @@ import torch
 from compose import make, run
 from gpu_graphs import skewed
 
-from gnnbench.check.same import same_work
-from gnnbench.errors import DataError, UsageError
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels.fused import HighWater, fused_map
+from gnnbench.kernels.fused_async import LAST_VERSION, AskedFusedMap, AskedState
+from gnnbench.kernels.picks import PickSpec
+from gnnbench.kernels.sampler import hop_by_hop
 from gnnbench.measure.timeline import Timeline
-from gnnbench.ops.fused import HighWater, fused_map
-from gnnbench.ops.fused_asked import LAST_VERSION, AskedFusedMap, AskedState
-from gnnbench.ops.picks import PickSpec
-from gnnbench.ops.sampler import hop_by_hop
 from gnnbench.sampling.build import build_sampler
+from gnnbench.validation.same_work import same_work
 
 pytestmark = pytest.mark.gpu
 

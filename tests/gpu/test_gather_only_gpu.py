@@ -4,7 +4,7 @@ import pytest
 import torch
 from compose import counted, make, run
 
-from gnnbench.data.prepare import load_dataset
+from gnnbench.datasets.prepare import load_dataset
 
 pytestmark = pytest.mark.gpu
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.ops import locked
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.core.counters import Counts
+from gnnbench.features.uva import ZeroCopyGather
+from gnnbench.kernels import locked
 
 pytestmark = pytest.mark.gpu
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gnnbench import rng
-from gnnbench.stages.order import Permuted
+from gnnbench.kernels import rng
+from gnnbench.pipelines.order import Permuted
 
 
 @pytest.mark.gpu

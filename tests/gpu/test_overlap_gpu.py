@@ -7,13 +7,13 @@ import pytest
 import torch
 from compose import counted, run
 
-from gnnbench.cell import Cell
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import Counts
+from gnnbench.core.job import Job
+from gnnbench.features import Match, Window
+from gnnbench.kernels import match
+from gnnbench.kernels.match import match_degrees, overlaps
 from gnnbench.measure.timeline import Timeline
-from gnnbench.ops import match
-from gnnbench.ops.match import match_degrees, overlaps
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features import Match, Window
-from gnnbench.stages.job import Job
 
 pytestmark = pytest.mark.gpu
 

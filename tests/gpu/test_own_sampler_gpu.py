@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 import gnnbench
-from gnnbench.new.package import write
-from gnnbench.stages.sampler.native import native
+from gnnbench.cli.package_template import write
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 
 pytestmark = pytest.mark.gpu

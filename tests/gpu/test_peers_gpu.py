@@ -8,11 +8,11 @@ import stores
 import torch
 from locking import held_table
 
-from gnnbench.cell import Until, phases
-from gnnbench.composition.find import find
+from gnnbench.core.cell import Until, phases
+from gnnbench.core.counters import LOCK_TIME, Counts
+from gnnbench.features import BoltGather, DglGather
 from gnnbench.models.kinds import MODELS
-from gnnbench.stages.counts import LOCK_TIME, Counts
-from gnnbench.stages.features import BoltGather, DglGather
+from gnnbench.systems.runtime.find import find
 
 pytestmark = pytest.mark.gpu
 

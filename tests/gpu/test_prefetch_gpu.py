@@ -7,7 +7,7 @@ import torch
 from compose import counted, make, run
 
 from gnnbench.measure.timeline import STREAM, Timeline
-from gnnbench.stages.schedule import lanes
+from gnnbench.pipelines import streams
 
 pytestmark = pytest.mark.gpu
 
@@ -122,9 +122,11 @@ def test_a_buffer_written_again_too_early_shows(small_graph, one_thread):
 
 @pytest.mark.parametrize("first,priorities", [("link", [-2, -1]), ("even", [0, 0])])
 def test_the_link_comes_first_or_no_stream_does(first, priorities):
-    sides = [lanes.side_lane(torch.device("cuda"), name, first) for name in ("memory_io", "sample")]
+    sides = [
+        streams.side_lane(torch.device("cuda"), name, first) for name in ("memory_io", "sample")
+    ]
     assert [side._stream.priority for side in sides] == priorities
-    assert lanes.own_lane(torch.device("cuda"))._stream.priority == 0
+    assert streams.own_lane(torch.device("cuda"))._stream.priority == 0
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

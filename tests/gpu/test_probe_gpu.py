@@ -3,9 +3,9 @@
 import pytest
 from compose import make, run, timed
 
-from gnnbench.cell import PHASES
+from gnnbench.core.cell import PHASES
+from gnnbench.harness.probing import probe_fault
 from gnnbench.measure.timeline import Timeline
-from gnnbench.runner.probing import probe_fault
 
 pytestmark = pytest.mark.gpu
 

@@ -9,10 +9,10 @@ import torch
 from compose import counted, make, run, timed
 from two_processes import planted_store, two_processes, without_own
 
-from gnnbench.errors import UnsupportedError
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.distributed.producer_consumer import ProducerConsumer
+from gnnbench.kernels.interprocess import DeviceMemory
 from gnnbench.measure.timeline import Timeline
-from gnnbench.ops.interprocess import DeviceMemory
-from gnnbench.stages.schedule.producer_consumer import ProducerConsumer
 
 pytestmark = pytest.mark.gpu
 

@@ -9,8 +9,8 @@ import torch
 from compose import make, run
 from two_processes import alive, signal_if_there
 
-from gnnbench.measure import signs
-from gnnbench.stages.schedule.leader import RankDiedError
+from gnnbench.core import process_activity
+from gnnbench.distributed.launcher import RankDiedError
 
 pytestmark = pytest.mark.gpu(count=2)
 
@@ -42,7 +42,7 @@ def test_a_rank_that_does_not_come_ends_the_epoch(ranks, monkeypatch, sign, matc
 
     def lose(batch, rows):
         signal_if_there(pid, getattr(signal, f"SIG{sign}"))
-        monkeypatch.setattr(signs, "SILENCE_S", 3.0)
+        monkeypatch.setattr(process_activity, "SILENCE_S", 3.0)
         step(batch, rows)
 
     system.trainer.step = system.stages.trainer.step = lose
@@ -62,7 +62,7 @@ def test_work_that_waits_on_a_gpu_for_longer_than_a_hang_is_none(ranks, monkeypa
         torch.cuda._sleep(2_000_000_000)  # a second of each span, begun within milliseconds
 
     system.trainer.step = system.stages.trainer.step = slow
-    monkeypatch.setattr(signs, "SILENCE_S", 3.0)
+    monkeypatch.setattr(process_activity, "SILENCE_S", 3.0)
     assert run(system, 1).ok
 
 

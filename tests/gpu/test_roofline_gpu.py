@@ -6,9 +6,9 @@ import pytest
 import torch
 from compose import make
 
-from gnnbench.data.prepare import load_dataset
+from gnnbench.datasets.prepare import load_dataset
+from gnnbench.harness.roofline import OF_KERNEL, _bound, _key
 from gnnbench.roofline.ceilings import Ceilings
-from gnnbench.runner.roofline import OF_KERNEL, _bound, _key
 
 pytestmark = pytest.mark.gpu
 
@@ -59,10 +59,10 @@ def test_rows_that_cross_the_link_are_not_placed(graph):
 
 
 def test_counters_are_read_or_say_why_not(graph):
-    from gnnbench.bootstrap import command
+    from gnnbench.core.bootstrap import command
 
     made = make(graph, settings={"features": "gpu"}, device="cuda")
-    program = [*command("python", "gnnbench.runner.marked"), "{}"]  # it cannot run
+    program = [*command("python", "gnnbench.harness.profiled_process"), "{}"]  # it cannot run
     found = made.counters(5, program)
     assert len(found) == 11
     reason = "read nothing" if shutil.which("ncu") else "there is no 'ncu'"
@@ -74,13 +74,13 @@ def test_nsight_compute_sees_every_kernel(graph):
     import sys
     from dataclasses import asdict
 
-    from gnnbench.bootstrap import command
+    from gnnbench.core.bootstrap import command
 
     if shutil.which("ncu") is None:
         pytest.skip("there is no ncu")
     made = make(load_dataset("products~twin@0.005"), settings={"features": "gpu"}, device="cuda")
     told = {"cell": asdict(made.cell), "epoch": 5, "graph": None}
-    program = [*command(sys.executable, "gnnbench.runner.marked"), json.dumps(told)]
+    program = [*command(sys.executable, "gnnbench.harness.profiled_process"), json.dumps(told)]
     found = made.counters(5, program)
     if not all(one["counters"] == "ncu" for one in found):
         pytest.skip(found[0]["counters"])

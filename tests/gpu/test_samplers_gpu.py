@@ -9,9 +9,9 @@ import torch
 from gpu_graphs import csc_of, skewed
 
 import gnnbench
-from gnnbench.check.same import malformed, same_work
-from gnnbench.errors import DataError, UnsupportedError, UsageError
-from gnnbench.ops.picks import WEIGHTED, WITHOUT_REPLACEMENT
+from gnnbench.core.errors import DataError, UnsupportedError, UsageError
+from gnnbench.kernels.picks import WEIGHTED, WITHOUT_REPLACEMENT
+from gnnbench.validation.same_work import malformed, same_work
 
 pytestmark = pytest.mark.gpu
 

@@ -7,9 +7,9 @@ import compose
 import pytest
 import torch
 
-from gnnbench.composition.find import find
-from gnnbench.composition.profile import spanned_bytes
-from gnnbench.data.prepare import load_dataset
+from gnnbench.datasets.prepare import load_dataset
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.profile import spanned_bytes
 
 pytestmark = pytest.mark.gpu
 

@@ -12,7 +12,7 @@ import torch
 from compose import counted, make, run
 from two_processes import alive
 
-from gnnbench.stages.schedule.leader import RankDiedError
+from gnnbench.distributed.launcher import RankDiedError
 
 pytestmark = pytest.mark.gpu(count=2)
 

@@ -8,13 +8,13 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.ops import locked, shared
-from gnnbench.ops.features import gather_zero_copy
-from gnnbench.ops.locked import LockedTensor
-from gnnbench.runner import hold
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features.host import StagedGather
-from gnnbench.stages.features.uva import ZeroCopyGather
+from gnnbench.core.counters import Counts
+from gnnbench.datasets import shared_memory
+from gnnbench.features.host import StagedGather
+from gnnbench.features.uva import ZeroCopyGather
+from gnnbench.kernels import locked, shared
+from gnnbench.kernels.features import gather_zero_copy
+from gnnbench.kernels.locked import LockedTensor
 
 pytestmark = pytest.mark.gpu
 
@@ -24,8 +24,10 @@ def table(tmp_path):
     """A table of many pages, the last one not full, and the copy that it must equal."""
     rows = torch.randn(50_001, 33, generator=torch.Generator().manual_seed(5))
     (tmp_path / "features.bin").write_bytes(rows.numpy().tobytes())
-    descriptor = hold.hold_file(tmp_path / "features.bin")
-    found = shared.map_shared(hold.address_of(descriptor), torch.float32, tuple(rows.shape))
+    descriptor = shared_memory.hold_file(tmp_path / "features.bin")
+    found = shared.map_shared(
+        shared_memory.address_of(descriptor), torch.float32, tuple(rows.shape)
+    )
     os.close(descriptor)
     return found, rows
 

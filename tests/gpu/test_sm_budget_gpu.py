@@ -4,8 +4,8 @@ import pytest
 import torch
 from compose import make, run
 
-from gnnbench.errors import UsageError
-from gnnbench.ops.sm_budget import limited_stream
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.sm_budget import limited_stream
 
 pytestmark = pytest.mark.gpu
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.stages.counts import Counts
-from gnnbench.stages.features import staging
-from gnnbench.stages.features.host import StagedGather
+from gnnbench.core.counters import Counts
+from gnnbench.features import staging
+from gnnbench.features.host import StagedGather
 
 pytestmark = pytest.mark.gpu
 

@@ -7,10 +7,10 @@ import torch
 from compose import counted, make, run
 from stores import STORES, shapes, stress
 
-from gnnbench.errors import GpuMemoryError
-from gnnbench.stages.features import Host, Uva
-from gnnbench.stages.features.host import StagedGather
-from gnnbench.stages.features.spec import Over
+from gnnbench.core.errors import GpuMemoryError
+from gnnbench.features import Host, Uva
+from gnnbench.features.host import StagedGather
+from gnnbench.features.spec import Over
 
 pytestmark = pytest.mark.gpu
 PATHS = {"host": "host_copy", "uva": "zero_copy"}

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gnnbench.ops import to_device as module
-from gnnbench.ops.to_device import to_device
+from gnnbench.kernels import to_device as module
+from gnnbench.kernels.to_device import to_device
 
 pytestmark = pytest.mark.gpu
 DEVICE = torch.device("cuda", 0)

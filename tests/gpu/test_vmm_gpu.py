@@ -9,13 +9,13 @@ import pytest
 import torch
 from gpu_graphs import assert_same
 
-from gnnbench.cell import Cell
-from gnnbench.ops.features import ACCESSES, gather_once, gather_zero_copy
-from gnnbench.ops.locked import VMM, LockedTensor, vmm_memory
-from gnnbench.stages.counts import LOCK_TIME, Counts
-from gnnbench.stages.features import Uva
-from gnnbench.stages.features.match import MatchStore
-from gnnbench.stages.job import Job
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import LOCK_TIME, Counts
+from gnnbench.core.job import Job
+from gnnbench.features import Uva
+from gnnbench.features.match import MatchStore
+from gnnbench.kernels.features import ACCESSES, gather_once, gather_zero_copy
+from gnnbench.kernels.locked import VMM, LockedTensor, vmm_memory
 
 pytestmark = pytest.mark.gpu
 

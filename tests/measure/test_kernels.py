@@ -2,11 +2,11 @@
 
 import pytest
 
-from gnnbench.cell import Cell
+from gnnbench.core.cell import Cell
+from gnnbench.harness.pairing import runs_kernels
 from gnnbench.measure.kernels import kernel_rows
-from gnnbench.results.schema.column import column_names
-from gnnbench.results.schema.inside import KERNELS
-from gnnbench.runner.pairing import runs_kernels
+from gnnbench.schema.cell_internals import KERNELS
+from gnnbench.schema.column import column_names
 
 
 def event(name, dur, cat="kernel", **args):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
 from gnnbench.measure import machine
 
 

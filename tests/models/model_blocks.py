@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from gnnbench.minibatch import Block, MiniBatch
-from gnnbench.stages.aggregate import Csr, DglLayers, PygLayers
+from gnnbench.core.minibatch import Block, MiniBatch
+from gnnbench.models.aggregation import Csr, DglLayers, PygLayers
 
 FRAMEWORKS = {"native": Csr(), "dgl": DglLayers(), "pyg": PygLayers()}
 

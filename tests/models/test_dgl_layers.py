@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from model_blocks import BATCH, INNER, framework_of
 
-from gnnbench.errors import UnsupportedError
+from gnnbench.core.errors import UnsupportedError
 from gnnbench.models.kinds import LayerKind
 from gnnbench.models.weights import make_weights
 

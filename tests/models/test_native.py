@@ -6,7 +6,9 @@ import pytest
 import torch
 from model_blocks import OUTER, block, framework_of
 
-from gnnbench.errors import UnsupportedError
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.kernels.reference.aggregate import aggregate as reference
+from gnnbench.models.aggregation import FEWEST_BYTES, Csr, GnnAdvisor, Scatter, Spmm
 from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
 from gnnbench.models.native import Native, moves_less_aggregated_first
 from gnnbench.models.weights import (
@@ -16,8 +18,6 @@ from gnnbench.models.weights import (
     MlpWeights,
     make_weights,
 )
-from gnnbench.reference.aggregate import aggregate as reference
-from gnnbench.stages.aggregate import FEWEST_BYTES, Csr, GnnAdvisor, Scatter, Spmm
 
 X = torch.tensor([[1.0], [2.0], [3.0], [5.0]])
 ONE = LinearWeights(torch.ones(1, 1), None, torch.zeros(1))

@@ -6,12 +6,12 @@ import pytest
 import torch
 from model_blocks import BATCH, FRAMEWORKS, block, framework_of
 
-from gnnbench.errors import UsageError
-from gnnbench.minibatch import MiniBatch
+from gnnbench.core.errors import UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.models import reference
 from gnnbench.models.kinds import MODELS
 from gnnbench.models.stack import Stack, build
 from gnnbench.models.weights import layer_dims, make_weights
-from gnnbench.reference import model as reference
 
 HIDDEN, CLASSES, SEED = 8, 4, 2
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
 from gnnbench.models.kinds import GAT, GCN, GIN, GRAPHSAGE, PINSAGE
 from gnnbench.models.weights import layer_dims, make_weights
 

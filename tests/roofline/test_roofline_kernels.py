@@ -4,8 +4,8 @@ import pytest
 import torch
 from compose import make, run
 
-from gnnbench.data.prepare import load_dataset
-from gnnbench.minibatch import Block
+from gnnbench.core.minibatch import Block
+from gnnbench.datasets.prepare import load_dataset
 from gnnbench.models.framework import Framework
 from gnnbench.models.native import Native
 from gnnbench.roofline import bench, ceilings
@@ -141,7 +141,7 @@ def test_planted_faults_are_found(mode):
 
 
 def make_native():
-    from gnnbench.ops.aggregate import aggregate
+    from gnnbench.kernels.aggregate import aggregate
 
     return aggregate
 

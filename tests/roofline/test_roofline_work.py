@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gnnbench.minibatch import Block, Sizes
+from gnnbench.core.minibatch import Block, Sizes
 from gnnbench.roofline.work import (
     Work,
     aggregate_backward_work,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import torch
 
 import gnnbench
-from gnnbench.ops.picks import WEIGHTED
+from gnnbench.kernels.picks import WEIGHTED
 
 UNSOUND = "pgsampler-as-printed"
 INFOS = [s for s in gnnbench.samplers() if "cpu" in s.devices and s.name != UNSOUND]

@@ -7,8 +7,8 @@ from adapter_graphs import csc_of, edges_of
 from sampling_cases import one_thread
 
 import gnnbench
-from gnnbench.errors import MissingError, UnsupportedError, UsageError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.core.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.kernels.dgl_import import require_dgl
 from gnnbench.sampling.repeated import distinct
 
 pytest.importorskip("torch_geometric")

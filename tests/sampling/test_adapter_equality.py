@@ -9,8 +9,8 @@ from adapter_graphs import GRAPHS, csc_of, edges_of
 from sampling_cases import one_thread
 
 import gnnbench
-from gnnbench.errors import MissingError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.core.errors import MissingError
+from gnnbench.kernels.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import gnnbench
-from gnnbench.errors import MissingError, UnsupportedError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.core.errors import MissingError, UnsupportedError
+from gnnbench.kernels.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import gnnbench
-from gnnbench.check.same import malformed
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
+from gnnbench.validation.same_work import malformed
 
 
 def ids(*values):

@@ -6,7 +6,7 @@ import torch
 from sampling_cases import NAMES, build
 
 import gnnbench
-from gnnbench.errors import GnnbenchError, MissingError, UnsupportedError, UsageError
+from gnnbench.core.errors import GnnbenchError, MissingError, UnsupportedError, UsageError
 
 NAN = float("nan")
 

@@ -5,7 +5,7 @@ import torch
 from sampling_cases import CASES, build
 
 import gnnbench
-from gnnbench.minibatch import Block, MiniBatch
+from gnnbench.core.minibatch import Block, MiniBatch
 
 
 def i32(*values: int) -> torch.Tensor:
@@ -119,8 +119,8 @@ def test_pygs_layers_trim_as_the_blocks_say(frontier, small_graph):
 
 @pytest.fixture
 def dgl():
-    from gnnbench.errors import MissingError
-    from gnnbench.foreign.dgl_import import require_dgl
+    from gnnbench.core.errors import MissingError
+    from gnnbench.kernels.dgl_import import require_dgl
 
     try:
         return require_dgl()

@@ -5,8 +5,8 @@ import torch
 from sampling_cases import CASES, NAMES, build, one_thread
 
 import gnnbench
-from gnnbench.errors import MissingError, UsageError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.core.errors import MissingError, UsageError
+from gnnbench.kernels.dgl_import import require_dgl
 
 try:
     dgl = require_dgl()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import gnnbench
-from gnnbench.errors import UsageError
+from gnnbench.core.errors import UsageError
 
 INDPTR = np.array([0, 2, 3, 3, 5])
 INDICES = np.array([1, 3, 0, 2, 2])

@@ -5,7 +5,7 @@ import torch
 from sampling_cases import CASES, NAMES, build, one_thread
 
 import gnnbench
-from gnnbench.errors import UnsupportedError, UsageError
+from gnnbench.core.errors import UnsupportedError, UsageError
 
 pytest.importorskip("torch_geometric")
 

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 import gnnbench
-from gnnbench import registry
-from gnnbench.errors import UsageError
-from gnnbench.ops.picks import PICKS
+from gnnbench.core import registry
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.picks import PICKS
 from gnnbench.sampling.registry import sampler_names
 
 STRANGER = """
-from gnnbench.option import Option
+from gnnbench.core.option import Option
 from gnnbench.sampling.hop_by_hop import HopByHop
 
 class Stranger(HopByHop):

@@ -6,9 +6,9 @@ import torch
 from sampling_cases import CASES, INFOS, NAMES, build
 
 import gnnbench
-from gnnbench import rng
-from gnnbench.check.same import malformed, same_work
-from gnnbench.reference import sampler as reference
+from gnnbench.kernels import rng
+from gnnbench.kernels.reference import sampler as reference
+from gnnbench.validation.same_work import malformed, same_work
 
 FANOUTS = [4, 3, 2]
 
@@ -159,7 +159,7 @@ def test_pgsampler_loses_nothing_and_the_printed_one_says_what_it_lost(small_gra
 
 
 def test_gnnlabs_table_starts_anew_when_its_versions_are_used_up(small_graph):
-    from gnnbench.ops.gnnlab import LAST_VERSION
+    from gnnbench.kernels.gnnlab import LAST_VERSION
 
     sampler = build("gnnlab", small_graph, FANOUTS, with_positions=True)
     seeds = small_graph.train_idx[:50]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from sampling_cases import INFOS, build, one_thread
 
-from gnnbench.ops.aggregate import aggregate
+from gnnbench.kernels.aggregate import aggregate
 
 
 class Sage(torch.nn.Module):

@@ -7,10 +7,10 @@ import pytest
 import torch
 from sampling_cases import CASES, NAMES, build
 
-from gnnbench.data.store.arrays import write_graph
-from gnnbench.data.store.reader import open_graph
-from gnnbench.errors import MissingError
-from gnnbench.foreign.dgl_import import require_dgl
+from gnnbench.core.errors import MissingError
+from gnnbench.datasets.store.arrays import write_graph
+from gnnbench.datasets.store.reader import open_graph
+from gnnbench.kernels.dgl_import import require_dgl
 
 pytest.importorskip("torch_geometric")
 

@@ -10,8 +10,8 @@ import torch
 from fuzz_call import FLOATS, VALUES, Call, close, equal, ids_below, whole
 from torch import Tensor
 
-from gnnbench.minibatch import Block
-from gnnbench.reference import aggregate as ref_aggregate
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.reference import aggregate as ref_aggregate
 
 
 def block_of(r: random.Random) -> Block:

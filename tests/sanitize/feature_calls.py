@@ -11,10 +11,10 @@ import torch
 from fuzz_call import IDS, TWO_32, VALUES, Call, equal, ids_below, whole
 from torch import Tensor
 
-from gnnbench.ops.twin import TwinSpec
-from gnnbench.reference import id_set as ref_id_set
-from gnnbench.reference import twin as ref_twin
-from gnnbench.reference.sieve import Sieve
+from gnnbench.kernels.reference import id_set as ref_id_set
+from gnnbench.kernels.reference import twin as ref_twin
+from gnnbench.kernels.reference.sieve import Sieve
+from gnnbench.kernels.twin import TwinSpec
 
 
 def table_of(r: random.Random) -> Tensor:

@@ -11,12 +11,12 @@ import torch
 from fuzz_call import FLOATS, IDS, TWO_32, Call, equal, ids_below
 from torch import Tensor
 
-from gnnbench.check.same import same_work
-from gnnbench.ops.gnnlab import VersionedTable
-from gnnbench.ops.picks import PICKS, PickSpec
-from gnnbench.ops.sampler import mini_batch
-from gnnbench.reference import rng as ref_rng
-from gnnbench.reference import sampler as ref_sampler
+from gnnbench.kernels.gnnlab import VersionedTable
+from gnnbench.kernels.picks import PICKS, PickSpec
+from gnnbench.kernels.reference import rng as ref_rng
+from gnnbench.kernels.reference import sampler as ref_sampler
+from gnnbench.kernels.sampler import mini_batch
+from gnnbench.validation.same_work import same_work
 
 
 def graph_of(r: random.Random) -> tuple[Tensor, Tensor]:

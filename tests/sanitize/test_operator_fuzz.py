@@ -17,7 +17,7 @@ from fuzz_call import Call
 from hostile_calls import hostile, wild
 from operator_calls import CALLS
 
-from gnnbench.ops.library import load_native
+from gnnbench.kernels.library import load_native
 
 COUNT = int(os.environ.get("GNNBENCH_FUZZ_CALLS", "10"))
 FIRST = int(os.environ.get("GNNBENCH_FUZZ_SEED", "0"))

@@ -7,18 +7,18 @@ from typing import ClassVar
 
 import torch
 
-from gnnbench.cell import phases
-from gnnbench.composition.system import CheckReport, EpochReport, System
-from gnnbench.option import Option
+from gnnbench.core.cell import phases
+from gnnbench.core.counters import Counts, measure
+from gnnbench.core.job import Job
+from gnnbench.core.option import Option
+from gnnbench.core.stage import option
+from gnnbench.features.base import FeatureStore
+from gnnbench.features.spec import StoreSpec
+from gnnbench.pipelines.order import AsDrawn
 from gnnbench.sampling.hop_by_hop import HopByHop
-from gnnbench.stages.counts import Counts, measure
-from gnnbench.stages.features.base import FeatureStore
-from gnnbench.stages.features.spec import StoreSpec
-from gnnbench.stages.job import Job
-from gnnbench.stages.order import AsDrawn
-from gnnbench.stages.sampler.native import native
-from gnnbench.stages.spec import option
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
 CHUNKS = measure("chunks", "", "pieces in which a stranger's store reads")
 

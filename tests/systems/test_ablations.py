@@ -3,11 +3,11 @@
 import pytest
 from compose import make, run
 
-from gnnbench import registry
-from gnnbench.cell import flat
-from gnnbench.composition.recipe import from_plain
+from gnnbench.core import registry
+from gnnbench.core.cell import flat
 from gnnbench.measure.timeline import Timeline
-from gnnbench.stages.aggregate import MemoryAware
+from gnnbench.models.aggregation import MemoryAware
+from gnnbench.systems.runtime.recipe import from_plain
 
 ALL = {name: registry.load("system", name) for name in registry.OURS["system"]}
 NAIVE = {"sampler": "hop-by-hop", "aggregate": "csr", "order": "as-drawn", "features": "uva"}

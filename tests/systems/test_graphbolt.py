@@ -6,11 +6,11 @@ import pytest
 import torch
 from compose import counted, make, run
 
-from gnnbench import registry
-from gnnbench.cell import Until
-from gnnbench.composition.find import find
-from gnnbench.foreign.dgl_import import graphbolt_missing
+from gnnbench.core import registry
+from gnnbench.core.cell import Until
+from gnnbench.kernels.dgl_import import graphbolt_missing
 from gnnbench.measure.timeline import Timeline
+from gnnbench.systems.runtime.find import find
 
 needs_graphbolt = pytest.mark.skipif(
     graphbolt_missing("cpu") is not None, reason="no DGL with GraphBolt for this torch"

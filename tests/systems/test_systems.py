@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import gnnbench.systems
-from gnnbench import registry
-from gnnbench.composition.recipe import Recipe
+from gnnbench.core import registry
+from gnnbench.systems.runtime.recipe import Recipe
 
 FILES = sorted(Path(gnnbench.systems.__file__).parent.glob("[a-z]*.py"))
 

@@ -11,11 +11,11 @@ import pytest
 import torch
 from compose import counted, make, run
 
-from gnnbench import registry
-from gnnbench.cell import Until
-from gnnbench.composition.find import find
-from gnnbench.errors import UsageError
-from gnnbench.runner import available
+from gnnbench.core import registry
+from gnnbench.core.cell import Until
+from gnnbench.core.errors import UsageError
+from gnnbench.harness import available
+from gnnbench.systems.runtime.find import find
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = {

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from gnnbench.stages.features.host import HostGather
-from gnnbench.stages.features.spec import StoreSpec
-from gnnbench.stages.schedule.prefetch import Prefetch
+from gnnbench.features.host import HostGather
+from gnnbench.features.spec import StoreSpec
+from gnnbench.pipelines.prefetch import Prefetch
 from gnnbench.systems.baseline import BASELINE
 
 

@@ -8,10 +8,10 @@ import hashlib
 import threading
 import time
 
-from gnnbench.cell import phases
-from gnnbench.composition.system import CheckReport, EpochReport, System
+from gnnbench.core.cell import phases
+from gnnbench.core.option import Option
 from gnnbench.measure.timeline import Timeline
-from gnnbench.option import Option
+from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
 EPOCH_S = 0.05
 LONG_S = 0.1  # where a share of it is to stand out from waiting for a core

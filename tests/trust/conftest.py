@@ -7,8 +7,8 @@ import pytest
 def patch():
     with pytest.MonkeyPatch.context() as found:
         yield found
-    from gnnbench import registry
-    from gnnbench.runner import available, environment
+    from gnnbench.core import registry
+    from gnnbench.harness import available, environment
 
     for cache in (registry.entries, available.availability, environment.dataset_state):
         cache.cache_clear()

@@ -6,8 +6,8 @@ Not to wait for the device is no cheat any more: the harness does.
 import threading
 import time
 
-from gnnbench.cell import phases
-from gnnbench.composition.system import CheckReport, EpochReport, System
+from gnnbench.core.cell import phases
+from gnnbench.systems.runtime.system import CheckReport, EpochReport, System
 
 SIZE = 4096
 PRODUCTS = 60

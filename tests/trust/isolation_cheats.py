@@ -85,7 +85,7 @@ class PinsTheOther(Honest):
     def run_epoch(self, epoch, timeline):
         super().run_epoch(epoch, timeline)
         for other in psutil.Process(os.getppid()).children():
-            if other.pid != os.getpid() and "gnnbench.runner.worker" in other.cmdline():
+            if other.pid != os.getpid() and "gnnbench.harness.worker" in other.cmdline():
                 os.sched_setaffinity(other.pid, {min(os.sched_getaffinity(0))})
 
 
@@ -94,7 +94,7 @@ class StopsTheOther(Honest):
 
     def audit(self, epoch, edges=4000):
         for other in psutil.Process(os.getppid()).children():
-            if other.pid != os.getpid() and "gnnbench.runner.worker" in other.cmdline():
+            if other.pid != os.getpid() and "gnnbench.harness.worker" in other.cmdline():
                 other.suspend()
                 time.sleep(0.005)
                 other.resume()

@@ -17,18 +17,18 @@ from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "runner"), str(HERE)]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent / "harness"), str(HERE)]
 
 import psutil  # noqa: E402
 from fakes import fake_environment  # noqa: E402
 from planted import Quiet  # noqa: E402
 
-from gnnbench.files import read_journal  # noqa: E402
+from gnnbench.config.overrides import Overrides  # noqa: E402
+from gnnbench.core.files import read_journal  # noqa: E402
+from gnnbench.harness import campaign  # noqa: E402
+from gnnbench.harness.launch import make_request  # noqa: E402
 from gnnbench.measure import machine  # noqa: E402
-from gnnbench.overrides import Overrides  # noqa: E402
-from gnnbench.results import reader  # noqa: E402
-from gnnbench.runner import campaign  # noqa: E402
-from gnnbench.runner.launch import make_request  # noqa: E402
+from gnnbench.schema import reader  # noqa: E402
 
 SYSTEMS = ("fake", "slow", "other", "raises")
 PAIRS = 2

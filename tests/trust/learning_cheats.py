@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import torch
 
+from gnnbench.kernels.aggregate import aggregate
+from gnnbench.models.aggregation import Csr
 from gnnbench.models.native import Native
-from gnnbench.ops.aggregate import aggregate
-from gnnbench.stages.aggregate.spec import Csr
-from gnnbench.stages.schedule.serial import Serial
+from gnnbench.pipelines.serial import Serial
 from gnnbench.systems.baseline import BASELINE
 
 

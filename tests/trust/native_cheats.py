@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import torch
 
-from gnnbench.check.gate import GATE_BATCHES
-from gnnbench.composition.composed import Composed
-from gnnbench.stages.features.host import HostGather
-from gnnbench.stages.features.spec import StoreSpec
-from gnnbench.stages.order import OrderSpec, Permuted
-from gnnbench.stages.sampler.native import NativeStage, native
-from gnnbench.stages.schedule.serial import Serial
+from gnnbench.features.host import HostGather
+from gnnbench.features.spec import StoreSpec
+from gnnbench.pipelines.order import OrderSpec, Permuted
+from gnnbench.pipelines.serial import Serial
+from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.runner import Composed
+from gnnbench.validation.gate import GATE_BATCHES
 
 # Stages that know when the gate is over, and what they do from then on.
 

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 
 import torch
 
-from gnnbench.cell import Cell, Until
-from gnnbench.composition.composed import Composed
-from gnnbench.data.prepare import load_dataset, prepare
+from gnnbench.core.cell import Cell, Until
+from gnnbench.datasets.prepare import load_dataset, prepare
 from gnnbench.measure.timeline import Timeline
-from gnnbench.stages.schedule.base import Stages
-from gnnbench.stages.schedule.serial import Serial
+from gnnbench.pipelines.schedule import Stages
+from gnnbench.pipelines.serial import Serial
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.runner import Composed
 
 BATCHES = 2000
 TIMES = 7

@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 
 import gnnbench
-from gnnbench.stages.sampler.native import native
+from gnnbench.sampling.native import native
 from gnnbench.systems.baseline import BASELINE
 
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from gnnbench.measure import timeline as harness
-from gnnbench.stages.sampler.native import NativeStage, native
-from gnnbench.stages.schedule.serial import Serial
+from gnnbench.pipelines.serial import Serial
+from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
 
 

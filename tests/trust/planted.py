@@ -12,9 +12,9 @@ def register(monkeypatch, module, names, **stages):
 
     ``stages``: the same of other kinds, ``sampler={...}``.
     """
-    from gnnbench import registry
+    from gnnbench.core import registry
+    from gnnbench.harness import available, environment
     from gnnbench.measure import contention, machine
-    from gnnbench.runner import available, environment
 
     for kind, objects in {registry.SYSTEM: names, **stages}.items():
         found = ",".join(f"{k}={module}:{v}" for k, v in objects.items())
@@ -49,9 +49,9 @@ def run_systems(
     systems, out, reference, options=(), rounds=2, definition="breakdown", device="", pairs=1
 ):
     """Run the smoke profile with these systems, a pair of processes; the campaign's outcome."""
-    from gnnbench.overrides import Overrides
-    from gnnbench.runner import campaign
-    from gnnbench.runner.launch import make_request
+    from gnnbench.config.overrides import Overrides
+    from gnnbench.harness import campaign
+    from gnnbench.harness.launch import make_request
 
     options = (f"reference={reference}", f"rounds={rounds}", *options)
     wanted = Overrides("smoke", tuple(systems), device=device, options=options, repeats=pairs)

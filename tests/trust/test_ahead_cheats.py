@@ -3,7 +3,7 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.ops.library import native_info
+from gnnbench.kernels.library import native_info
 
 RECIPES = {"ahead": "HONEST", "one-short": "ONE_SHORT", "one-buffer": "ONE_BUFFER"}
 STORES = {"one-short": "OneShortStore", "one-buffer": "OneBufferStore"}

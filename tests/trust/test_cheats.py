@@ -136,7 +136,7 @@ def test_work_in_a_phase_that_is_not_run_is_incorrect(sampling):
 
 
 # The living one changes memory: whether intervals of times overlap depends on the machine's load,
-# and is tested with times by hand in tests/runner/test_dead.py.
+# and is tested with times by hand in tests/harness/test_dead.py.
 @pytest.mark.parametrize("option,values,dead", [("label", "[1, 2]", 1), ("ballast", "[0, 256]", 0)])
 def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option, values, dead):
     register(patch, "cheats", {"longer": "Longer"})

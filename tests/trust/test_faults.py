@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from kills import Quiet, make_request, state
 
-from gnnbench import files
-from gnnbench.errors import UsageError
-from gnnbench.overrides import Overrides
-from gnnbench.runner import campaign
+from gnnbench.config.overrides import Overrides
+from gnnbench.core import files
+from gnnbench.core.errors import UsageError
+from gnnbench.harness import campaign
 
 SYSTEMS = ("fake", "slow")
 
@@ -22,11 +22,11 @@ SYSTEMS = ("fake", "slow")
 @pytest.fixture
 def known(monkeypatch):
     """The fakes of the runner's tests, in this process too."""
-    from gnnbench import registry
+    from gnnbench.core import registry
+    from gnnbench.harness import available, environment
     from gnnbench.measure import machine
-    from gnnbench.runner import available, environment
 
-    fakes = Path(__file__).parents[1] / "runner"
+    fakes = Path(__file__).parents[1] / "harness"
     sys.path.insert(0, str(fakes))
     from fakes import fake_environment
 

@@ -3,7 +3,7 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.ops.library import native_info
+from gnnbench.kernels.library import native_info
 
 RECIPES = {
     "honest-around": "HONEST", "half-trained": "HALF_TRAINED", "now-and-then": "NOW_AND_THEN",

@@ -7,8 +7,8 @@ import pytest
 from compose import make, run
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.composition.composed import Composed
-from gnnbench.ops.library import native_info
+from gnnbench.kernels.library import native_info
+from gnnbench.systems.runtime.runner import Composed
 
 RECIPES = {
     "honest-timed": "HONEST_TIMED", "stale-seen": "STALE_SEEN", "wrong-features": "WRONG_FEATURES",

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 import gnnbench
-from gnnbench.cell import Until
+from gnnbench.core.cell import Until
 from gnnbench.measure.timeline import HostClock, Timeline
-from gnnbench.stages.schedule.base import Stages
-from gnnbench.stages.schedule.serial import Serial
+from gnnbench.pipelines.schedule import Stages
+from gnnbench.pipelines.serial import Serial
 
 PACKAGE = str(Path(gnnbench.__file__).parent)
 

@@ -8,9 +8,9 @@ import torch
 from planted import assert_incorrect, register, run_systems
 
 import gnnbench
-from gnnbench.data.graph import Graph
-from gnnbench.errors import UsageError
-from gnnbench.ops.library import native_info
+from gnnbench.core.errors import UsageError
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels.library import native_info
 
 PICKED = "its picks are not '.*': neighbours are picked "
 TRIED = {
@@ -72,7 +72,7 @@ def test_every_sampler_is_tried():
 def test_both_frontiers_and_a_weight_that_is_missing(graph, one_thread):
     new = own_cheats.recipe(own_cheats.Honest).changed({"sampler.frontier": "new"})
     assert gnnbench.check_system(new, graph, [5, 4], batch_size=200) == ""
-    with pytest.raises(gnnbench.errors.UnsupportedError, match="needs edge weights"):
+    with pytest.raises(gnnbench.core.errors.UnsupportedError, match="needs edge weights"):
         gnnbench.check_sampler(own_cheats.ByWeight, replace(graph, weights=None))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.ops.library import native_info
+from gnnbench.kernels.library import native_info
 
 RECIPES = {
     "honest-serial": "HONEST", "samples-in-memory-io": "SAMPLES_IN_MEMORY_IO",

@@ -3,7 +3,7 @@
 import pytest
 from planted import assert_incorrect, register, run_systems
 
-from gnnbench.ops.library import native_info
+from gnnbench.kernels.library import native_info
 
 SAMPLERS = {
     "honest-timed": "HONEST", "half-the-edges": "HALF_THE_EDGES",

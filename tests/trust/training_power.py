@@ -16,12 +16,12 @@ from typing import Any
 import torch
 
 from gnnbench import load_dataset
-from gnnbench.cell import Cell, Until
-from gnnbench.composition.composed import Composed
-from gnnbench.composition.find import find
+from gnnbench.core.cell import Cell, Until
+from gnnbench.harness.retraining import KEPT
+from gnnbench.harness.training_check import REPEATS, RETRAININGS, find_excess
 from gnnbench.measure.timeline import Timeline
-from gnnbench.runner.retraining import KEPT
-from gnnbench.runner.training_check import REPEATS, RETRAININGS, find_excess
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.runner import Composed
 
 SYSTEMS = {  # name -> system, share of the learning rate, every how many-th update is skipped
     "dgl": ("dgl", 1.0, 0),

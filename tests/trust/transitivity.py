@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gnnbench.measure.stats import t_quantile
-from gnnbench.results import reader
-from gnnbench.results.labels import fits
+from gnnbench.analysis.labels import fits
+from gnnbench.schema import reader
+from gnnbench.statistics.estimates import t_quantile
 
 MOST = 0.05
 

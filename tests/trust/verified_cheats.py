@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from gnnbench.minibatch import Block, MiniBatch, Sizes
-from gnnbench.stages.features.host import HostGather
-from gnnbench.stages.features.spec import StoreSpec
-from gnnbench.stages.sampler.native import NativeStage, native
+from gnnbench.core.minibatch import Block, MiniBatch, Sizes
+from gnnbench.features.host import HostGather
+from gnnbench.features.spec import StoreSpec
+from gnnbench.sampling.native import NativeStage, native
 from gnnbench.systems.baseline import BASELINE
 
 

@@ -1,4 +1,4 @@
-// Stand-in features on the CPU: SeededFeatures of gnnbench/data/generators/seeded.py, the same
+// Stand-in features on the CPU: SeededFeatures of gnnbench/datasets/generators/seeded.py, the same
 // bits.
 #pragma once
 

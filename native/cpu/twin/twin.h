@@ -1,5 +1,5 @@
 // Synthetic twins on the CPU. Meanings of the parameters: gnnbench/twin.h and
-// gnnbench/data/generators/twin.py.
+// gnnbench/datasets/generators/twin.py.
 #pragma once
 
 #include <cstdint>

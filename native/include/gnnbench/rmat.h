@@ -1,4 +1,4 @@
-// R-MAT graphs: what CPU and GPU share. Meaning: gnnbench/data/generators/rmat.py.
+// R-MAT graphs: what CPU and GPU share. Meaning: gnnbench/datasets/generators/rmat.py.
 #pragma once
 
 #include <cstdint>

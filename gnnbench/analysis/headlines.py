@@ -1,0 +1,109 @@
+"""The headline table of ``docs/results.md``: results chosen by hand, numbers of committed runs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gnnbench.analysis.labels import fits
+from gnnbench.core.errors import UsageError
+from gnnbench.core.units import times
+from gnnbench.schema import reader
+from gnnbench.schema.reader import Run
+
+Row = dict[str, Any]
+
+SELECTION = Path(__file__).with_suffix(".toml")
+HEADS = ("measured", "compared with", "machine", "speed-up [95 %]", "run")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Headline(_Strict):
+    """A ratio of a committed run.
+
+    ``of`` is the label of the measured cell. The ratio is its own to its reference, or with
+    ``over`` that of a couple of ``ratios.csv``. ``rows`` are columns that single out one row;
+    ``inverse`` swaps the two sides.
+    """
+
+    measured: str
+    against: str
+    run: str
+    of: str
+    over: str = ""
+    rows: dict[str, Any] = {}
+    inverse: bool = False
+
+
+class Group(_Strict):
+    """Headlines under a common title."""
+
+    title: str
+    row: list[Headline]
+
+
+class Figure(_Strict):
+    """A figure of a run, by its path below the committed results."""
+
+    path: str
+    caption: str
+
+
+class Selection(_Strict):
+    """All headlines and figures."""
+
+    group: list[Group]
+    figure: list[Figure] = []
+
+
+def selection() -> Selection:
+    """The shipped selection."""
+    return Selection.model_validate(tomllib.loads(SELECTION.read_text(encoding="utf-8")))
+
+
+def interval(headline: Headline, run: Run) -> tuple[float, float, float]:
+    """The ratio and the ends of its interval. Raises ``UsageError`` unless one row fits."""
+    rows: Iterable[Row] = run.cells
+    if headline.over:
+        rows = [r for r in run.ratios if _is_couple(headline, r, run.cells)]
+    else:
+        rows = [r for r in run.cells if fits(r, headline.of) and r["ratio"] is not None]
+    found = [r for r in rows if all(r[key] == value for key, value in headline.rows.items())]
+    if len(found) != 1:
+        raise UsageError(
+            f"'{run.path}' has {len(found)} ratios of the headline '{headline.measured}', expected"
+            " one; correct 'of', 'over' or 'rows' in headlines.toml"
+        )
+    value, low, high = (found[0][k] for k in ("ratio", "ratio_ci_low", "ratio_ci_high"))
+    return (1 / value, 1 / high, 1 / low) if headline.inverse else (value, low, high)
+
+
+def _is_couple(headline: Headline, row: Row, cells: Iterable[Row]) -> bool:
+    """Whether a row of ``ratios.csv`` is the time of ``over`` divided by the time of ``of``."""
+    first, _, second = row["pair"].partition("-")
+    by_id = {c["id"]: c for c in cells}
+    if first not in by_id or second not in by_id:
+        return False
+    return fits(by_id[first], headline.over) and fits(by_id[second], headline.of)
+
+
+def table(
+    group: Group, committed: Path, machine: Callable[[Run], str], link: Callable[[Run], str]
+) -> list[Row]:
+    """Lines by head; ``machine`` and ``link`` give the texts of a run's machine and page."""
+    lines = []
+    for headline in group.row:
+        run = reader.read(committed / headline.run)
+        lines.append({
+            "measured": headline.measured, "compared with": headline.against,
+            "machine": machine(run), "speed-up [95 %]": times(*interval(headline, run)),
+            "run": link(run),
+        })  # fmt: skip
+    return lines

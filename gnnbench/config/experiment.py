@@ -1,0 +1,447 @@
+"""A definition (TOML) becomes one complete typed value, and that becomes cells.
+
+A definition has ``schema_version = 2``; ``[axes]`` (their product is taken), ``[zip]`` (axes that
+move together), ``[sweeps.<name>]`` (axes that leave what those two give, the centre, while all
+others stay: one sweep at a time, the axes of a sweep together), ``[[constraints]]`` (``include``
+keeps only matching combinations, ``exclude`` drops matching ones; a value may be a list of
+alternatives), ``[measure]``, ``[systems.<name>]`` (its stages and their fields: ``sampler =
+"pgsampler"``, ``sampler.fetch_size = 3``), ``[profiles.<name>]`` (overrides of all these) and may
+say ``extends = "name"``: tables are merged, anything else is replaced, and the default profile that
+is inherited gives way to what a definition says itself. An axis
+``"<system>.<path>"`` varies a stage or a field of one system's recipe; ``pick`` and ``frontier``
+set all systems' samplers. ``until`` says how far an epoch goes. ``reference`` and ``compare``
+(couples measured beside one another, over and above the reference) name cells by what sets them
+apart: ``"dgl sampler.fused=true"``, ``"baseline threads=1"``. ``[references]`` gives a system a
+reference of its own, which the plan adds: ``pyg = "baseline sampler.frontier=new"``. ``[accuracy]``
+states for a dataset the validation accuracy whose time is told where models are evaluated. Written
+back resolved it is a definition again, with the same hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from gnnbench.config import definition_file, limits, messages
+from gnnbench.config.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
+from gnnbench.config.merge import Raw, laid_on_default, lay_axes, merge, with_paths
+from gnnbench.core import names
+from gnnbench.core.errors import UsageError
+from gnnbench.datasets.manifest import share_dir
+
+if TYPE_CHECKING:
+    from gnnbench.statistics.stopping_rule import Rule
+
+
+class Strict(BaseModel):
+    """A value without unknown keys and without silent conversions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Measure(Strict):
+    """How long to measure and within which limits; ``0`` switches a limit off.
+
+    ``margin``, ``same`` and ``target_half_width`` are those of
+    :class:`gnnbench.statistics.stopping_rule.Rule`.
+    """
+
+    warmup_epochs: Natural = Field(
+        default=1, description="first epochs of a life, which count nowhere"
+    )
+    pairs: Annotated[list[Positive], Field(min_length=1)] = Field(
+        default=[5, 10],
+        description="after how many pairs of fresh processes a ratio is looked at; the last number"
+        " is the most, a number alone is one look",
+    )
+    rounds: Natural = Field(
+        default=0,
+        description="rounds of a pair, even; 0: by what a life and a round cost, and few enough for"
+        " the first look to fit into time_budget_s",
+    )
+    margin: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.01, description="by how much an interval must leave 1 behind for a verdict"
+    )
+    same: Annotated[float, Field(gt=0, lt=1)] = Field(
+        default=0.03, description="half width around 1 within which an interval says 'same'"
+    )
+    target_half_width: Annotated[float, Field(gt=0)] = Field(
+        default=0.03, description="half width of an interval at which measuring ends"
+    )
+    time_budget_s: Annotated[float, Field(gt=0)] = Field(
+        default=300.0, description="of a comparison, which it ends between two pairs"
+    )
+    cell_timeout_s: Annotated[float, Field(gt=0)] = Field(
+        default=1800.0, description="of one command to a worker, such as an epoch"
+    )
+    max_batches: Natural = Field(
+        default=0, description="batches after which an epoch is cut; 0: never"
+    )
+    memory_limit_gib: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="address space of a worker; 0: no limit"
+    )
+    unstable_half_width: Annotated[float, Field(ge=0)] = Field(
+        default=0.5, description="half width above which a cell is 'unstable'; 0: never"
+    )
+    roofline: bool = Field(
+        default=False,
+        description="after each epoch that trains the kernels of its first batch are run by"
+        " themselves, in turns with the machine's ceilings",
+    )
+    memory: bool = Field(
+        default=False, description="in a process that times nothing memory is told by what holds it"
+    )
+
+    kernels: bool = Field(
+        default=False,
+        description="on a GPU the kernels of an epoch are told by name, of cells that go beyond"
+        " sampling too, by a process that times nothing",
+    )
+
+    looks: Annotated[int, Field(ge=1)] = Field(
+        default=1,
+        description="fresh processes that look inside a sampler, in turns with its reference; of"
+        " several the times of its stages have an interval",
+    )
+
+    @field_validator("pairs", mode="before")
+    @classmethod
+    def _looks(cls, pairs: Any) -> Any:
+        """A number alone is one look."""
+        return [pairs] if isinstance(pairs, int) else pairs
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Measure:
+        if sorted(set(self.pairs)) != self.pairs:
+            raise ValueError("pairs must ascend: after how many pairs a ratio is looked at")
+        if self.rounds % 2:
+            raise ValueError("rounds must be even, so that each side begins as often; or 0")
+        return self
+
+    @property
+    def rule(self) -> Rule:
+        """How pairs are judged."""
+        from gnnbench.statistics.stopping_rule import Rule
+
+        return Rule(tuple(self.pairs), self.margin, self.same, self.target_half_width)
+
+
+class Constraint(Strict):
+    """Either ``include`` or ``exclude``: axis -> value or list of values."""
+
+    include: Raw | None = None
+    exclude: Raw | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Constraint:
+        if (self.include is None) == (self.exclude is None):
+            raise ValueError("a constraint has either 'include' or 'exclude'")
+        return self
+
+    def keeps(self, combination: Raw) -> bool:
+        """Whether a combination of axis values survives."""
+        table = self.include if self.include is not None else self.exclude
+        hit = all(_equal(combination.get(axis), value) for axis, value in (table or {}).items())
+        return hit if self.include is not None else not hit
+
+
+def _equal(have: Any, wanted: Any) -> bool:
+    return have == wanted or (isinstance(wanted, list) and have in wanted)
+
+
+class Overridable(Strict):
+    """What a profile may override."""
+
+    description: str = Field(default="", description="a line on what it is for")
+    reference: Name = Field(
+        default="baseline",
+        description="label of the cell that the others are held against; none: each runs alone",
+    )
+    references: dict[str, Name] = Field(
+        default={}, description="system -> label of a reference of its own"
+    )
+    accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        default={}, description="dataset -> validation accuracy whose time is told"
+    )
+    compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
+        default=[], description="couples of labels that are measured beside one another, too"
+    )
+    axes: dict[str, list[Any]] = Field(
+        default={}, description="axis -> values; the product of all axes is run"
+    )
+    zip: dict[str, list[Any]] = Field(
+        default={}, description="axes that move together, lists of one length"
+    )
+    sweeps: dict[Name, dict[str, list[Any]]] = Field(
+        default={}, description="by name axes that leave the others' values, one sweep at a time"
+    )
+    constraints: list[Constraint] = Field(
+        default=[],
+        description="include (keep matching combinations alone) or exclude (drop them): axis ->"
+        " value, or a list of alternatives",
+    )
+    systems: dict[str, Raw] = Field(
+        default={}, description="system -> stages and fields of its recipe"
+    )
+
+
+class Profile(Overridable):
+    """A named size of the same experiment."""
+
+    measure: Raw = Field(default={}, description="keys of [measure]")
+
+
+class Experiment(Overridable):
+    """One complete definition. ``profiles`` is empty once it is resolved."""
+
+    schema_version: Literal[2] = Field(description="of this form of definitions")
+    # It names a folder.
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+~@-]{0,99}$")] = Field(
+        description="of the experiment; that of the file where it is left out"
+    )
+    title: str = Field(default="", description="over figures and in lists")
+    figures: list[Name] = Field(default=["breakdown"], description="drawn in the end")
+    sources: list[str] = Field(default=[], description="papers' figures that it follows")
+    default_profile: str = Field(
+        default="",
+        description="profile of a run that names none; empty: the definition as it stands",
+    )
+    measure: Measure = Field(default=Measure(), description="how long to measure, and limits")
+    profiles: dict[str, Profile] = Field(
+        default={}, description="by name other sizes of the same: any of the keys above"
+    )
+
+    @model_validator(mode="after")
+    def _axes_make_sense(self) -> Experiment:
+        for axis, values in [item for table in self.tables() for item in table.items()]:
+            check_axis(axis, values)
+        if both := set(self.axes) & set(self.zip):
+            raise ValueError(f"'{min(both)}' is both in [axes] and in [zip]")
+        if len({len(v) for v in self.zip.values()}) > 1:
+            raise ValueError("the lists in [zip] have different lengths")
+        for name, sweep in self.sweeps.items():
+            if len({len(v) for v in sweep.values()}) != 1 or not all(sweep.values()):
+                raise ValueError(
+                    f"[sweeps.{name}] is to have one axis or more, with lists of one length"
+                )
+        for constraint in self.constraints:
+            for axis, value in (constraint.include or constraint.exclude or {}).items():
+                alternatives = value if isinstance(value, list) else [value]
+                check_axis(axis, [] if axis == "fanouts" else alternatives)
+        return self
+
+    @property
+    def hash(self) -> str:
+        """Content hash, 12 hex digits."""
+        text = json.dumps(self._plain(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def to_toml(self) -> str:
+        """The value as a definition that reads back to itself."""
+        import tomli_w
+
+        head = f"# resolved by gnnbench; content hash {self.hash}\n"
+        return head + tomli_w.dumps(self._plain(without_none=True))
+
+    def _plain(self, without_none: bool = False) -> Raw:
+        # Without them a definition is, and hashes, as before there could be any.
+        optional = ("compare", "references", "accuracy", "sweeps")
+        unused: Any = {key: True for key in optional if not getattr(self, key)}
+        looks = ("roofline", "memory", "kernels")
+        unused["measure"] = {k for k in looks if not getattr(self.measure, k)}
+        unused["measure"] |= {"looks"} if self.measure.looks == 1 else set()
+        return self.model_dump(mode="json", exclude=unused, exclude_none=without_none)
+
+    def paths(self) -> list[str]:
+        """Axes that vary a path of one system's recipe."""
+        return [axis for table in self.tables() for axis in table if "." in axis]
+
+    def tables(self) -> list[dict[str, list[Any]]]:
+        """All tables of axes: the centre's, then the sweeps."""
+        return [self.axes, self.zip, *self.sweeps.values()]
+
+    def axis(self, name: str) -> list[Any]:
+        """Distinct values of an axis over the whole grid, the centre's first, in order."""
+        values = [v for table in self.tables() for v in table.get(name, [])]
+        return [v for i, v in enumerate(values) if v not in values[:i]]
+
+
+def shipped() -> dict[str, Path]:
+    """Names and files of the definitions that come with gnnbench."""
+    return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
+
+
+def is_one(name_or_path: str) -> bool:
+    """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
+    text = str(name_or_path)
+    own = text.endswith(".toml") or "/" in text or _is_file(Path(f"{text}.toml"))
+    return own or names.known_spelling(text, shipped()) in shipped()
+
+
+def load(name_or_path: str) -> Experiment:
+    """Read a definition by shipped name, by path, or as ``mine`` where ``mine.toml`` is in the
+    current folder and no shipped one is called so; with what it extends.
+
+    Raises ``UsageError`` naming the file and the key at fault.
+    """
+    path, raw = _load_raw(name_or_path)
+    return _validate(raw, path.name)
+
+
+def _find(name_or_path: str, beside: Path) -> Path:
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        path = beside / name_or_path
+        if not _is_file(path):
+            raise UsageError(
+                f"there is no definition '{name_or_path}'; give a file, or a name of"
+                " 'gnnbench list experiments'"
+            )
+        return path
+    known = shipped()
+    if name_or_path not in known and _is_file(own := beside / f"{name_or_path}.toml"):
+        return own
+    name = names.known_spelling(name_or_path, known)
+    names.check("experiment", name, known)
+    return known[name]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
+    """The files of a definition, itself first, then what it extends, each as it stands but written
+    by paths. Raises ``UsageError``."""
+    found, seen = _find(name_or_path, Path()), set[Path]()
+    while True:
+        if found.resolve() in seen:
+            raise UsageError(f"'{found.name}' extends itself through 'extends'")
+        seen.add(found.resolve())
+        raw = _read(found)
+        yield found, raw
+        if (parent := raw.get("extends")) is None:
+            return
+        if not isinstance(parent, str):
+            raise UsageError(f"'extends' in '{found.name}' must be a name or a path")
+        found = _find(parent, found.parent)
+
+
+def _read(path: Path) -> Raw:
+    raw = definition_file.parsed(path)
+    try:
+        limits.check_values(raw)
+    except UsageError as error:
+        raise UsageError(f"'{path.name}': {error}") from None
+    if "schema_version" not in raw:
+        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
+    if raw["schema_version"] == 1 and raw["schema_version"] is not True:
+        raise UsageError(
+            f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
+            " write until = [\"sample\"] for the model 'none', and schema_version = 2"
+        )
+    return with_paths(raw)
+
+
+def _load_raw(name_or_path: str) -> tuple[Path, Raw]:
+    """The file of a definition, and it with what it extends."""
+    chain = list(files(name_or_path))
+    merged: Raw = {}
+    for path, own in reversed(chain):
+        own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
+        merged = merge(laid_on_default(merged, own), own) if merged else own
+    return chain[0][0], merged
+
+
+def _validate(raw: Raw, file: str) -> Experiment:
+    try:
+        experiment = Experiment.model_validate(raw)
+    except ValidationError as error:
+        raise UsageError(f"'{file}': {_sentence(error)}") from None
+    for name in experiment.profiles:  # a profile that cannot be applied is an error now
+        try:
+            Experiment.model_validate(_with_profile(raw, name))
+        except ValidationError as error:
+            raise UsageError(f"'{file}', profile '{name}': {_sentence(error)}") from None
+    return experiment
+
+
+def _with_profile(raw: Raw, profile: str) -> Raw:
+    raw = dict(raw)
+    over = dict(raw.pop("profiles", {}).get(profile, {}))
+    raw.pop("default_profile", None)
+    constraints = raw.get("constraints", []) + over.pop("constraints", [])
+    return {**lay_axes(raw, over), "constraints": constraints}
+
+
+KEYS = sorted(
+    {"extends", *AXES}
+    | set(Experiment.model_fields)
+    | set(Measure.model_fields)
+    | set(Constraint.model_fields)
+)
+
+
+def _sentence(error: ValidationError) -> str:
+    return messages.sentence(error, KEYS, Measure.model_json_schema()["properties"])
+
+
+def resolve(experiment: Experiment, profile: str = "", over: Raw | None = None) -> Experiment:
+    """Apply a profile (the default one for ``""``) and overrides; the result has no profiles.
+
+    ``over`` is a partial definition, as the command line makes it. ``device = "auto"`` becomes
+    ``cuda`` where there are a GPU, a torch for it and our CUDA library, else ``cpu``.
+    """
+    chosen = profile or experiment.default_profile
+    if chosen and chosen not in experiment.profiles:
+        raise UsageError(_unknown_profile(experiment, chosen))
+    raw = _with_profile(experiment.model_dump(exclude_none=True, exclude_unset=True), chosen)
+    limits.check_values(over or {})
+    raw = lay_axes(raw, over or {})
+    for table in (raw["axes"], raw["zip"], *raw.get("sweeps", {}).values()):
+        if "auto" in table.get("device", []):
+            devices = [_auto_device() if d == "auto" else d for d in table["device"]]
+            table["device"] = list(dict.fromkeys(devices)) if table is raw["axes"] else devices
+    try:
+        resolved = Experiment.model_validate(raw)
+    except ValidationError as error:
+        raise UsageError(_sentence(error)) from None
+    for axis in REQUIRED:
+        if not (resolved.axes.get(axis) or resolved.zip.get(axis)):
+            raise UsageError(f"'{resolved.name}' has no value for the axis '{axis}'")
+    limits.check_combinations(resolved.axes, resolved.zip, resolved.sweeps)
+    return resolved
+
+
+def _unknown_profile(experiment: Experiment, name: str) -> str:
+    """That an experiment has no profile of a name, and those that it has."""
+    known = ", ".join(experiment.profiles)
+    if not known:
+        return f"'{experiment.name}' has no profiles; leave --profile {name} out"
+    near = names.nearest(name, experiment.profiles)
+    hint = f"; did you mean '{near}'?" if near else ";"
+    return f"unknown profile '{name}'{hint} '{experiment.name}' has {known}"
+
+
+def _auto_device() -> str:
+    from gnnbench.measure import machine
+
+    if not machine.gpus():
+        return "cpu"
+    from gnnbench.kernels.missing import native_missing
+
+    return "cpu" if native_missing("cuda") else "cuda"

@@ -1,0 +1,277 @@
+"""From a resolved definition to its cells: the grid of all axes and the sweeps around it, each
+system's recipe resolved."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gnnbench.config.axes import AXES
+from gnnbench.config.experiment import Experiment
+from gnnbench.config.merge import Raw
+from gnnbench.core import names
+from gnnbench.core.cell import Cell, Until
+from gnnbench.core.errors import MissingError, SettingError, UsageError
+from gnnbench.core.fanouts import ALL
+from gnnbench.datasets import names as names_of_data
+from gnnbench.models.kinds import MODELS
+
+SAMPLERS = ("pick", "frontier")  # axes that set all systems' samplers
+DEFAULT = "default"  # of these: each sampler's own
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of a definition, those of one comparison beside each other, none twice.
+
+    ``names``: by cell id the systems under whose names it was asked for; ``unsupported``: why a
+    cell cannot run as asked; ``asked``: the id of the cell of every combination, in order;
+    ``sweeps``: by name the points of a sweep, each with its values and the ids of its cells.
+    """
+
+    cells: list[Cell]
+    names: dict[str, list[str]]
+    unsupported: dict[str, str]
+    asked: list[str] = field(default_factory=list)
+    sweeps: dict[str, list[Raw]] = field(default_factory=dict)
+
+
+class Resolution(Protocol):
+    """What a system makes of its settings (``gnnbench.systems.runtime.find.Resolved``)."""
+
+    @property
+    def recipe(self) -> Raw:
+        """The resolved recipe as plain values."""
+        ...
+
+    @property
+    def unsupported(self) -> str:
+        """Why it cannot run as asked, or ""."""
+        ...
+
+    @property
+    def composed(self) -> bool:
+        """Whether the recipe alone says what the system does."""
+        ...
+
+    @property
+    def lacks(self) -> Collection[str]:
+        """What some models need and its aggregation does not do."""
+        ...
+
+
+Resolver = Callable[[str, Raw, str, Until], Resolution]
+Known = Callable[[str, Raw], Collection[str]]
+
+
+def expand(
+    experiment: Experiment, resolve: Resolver, env: str = "", known: Known | None = None
+) -> Grid:
+    """Cells of a resolved definition, in an environment.
+
+    ``resolve`` makes a recipe of (system, settings by path, device, until), ``known`` gives the
+    paths of a system with the stages that are set for it: where axes vary a stage, a field goes to
+    those that have it. Raises ``UsageError`` where none has, and where ``resolve`` does.
+    """
+    grid = Grid([], {}, {})
+    fields = Fields(known)
+    for combination, point in _combinations(experiment, grid.sweeps):
+        if not all(c.keeps(combination) for c in experiment.constraints if c.exclude is not None):
+            continue
+        includes = [c for c in experiment.constraints if c.include is not None]
+        if includes and not any(c.keeps(combination) for c in includes):
+            continue
+        cell, unsupported = _cell(experiment, combination, resolve, fields, env)
+        grid.asked.append(cell.id)
+        if cell.id not in point:
+            point.append(cell.id)
+        names_of = grid.names.setdefault(cell.id, [])
+        if not names_of:
+            grid.cells.append(cell)
+        if cell.system not in names_of:
+            names_of.append(cell.system)
+        if unsupported:
+            grid.unsupported[cell.id] = unsupported
+    fields.check()
+    return grid
+
+
+class Fields:
+    """Settings of stages that vary: which of them have them, and that one of them has."""
+
+    def __init__(self, known: Known | None) -> None:
+        self._known = known
+        self._taken: dict[tuple[str, str], bool] = {}
+        self._paths: dict[str, set[str]] = {}
+
+    def of(self, system: str, settings: Raw, varied: Collection[str]) -> Raw:
+        """``settings`` without fields of stages in ``varied`` that the one at hand lacks."""
+        below = [path for path in settings if path.startswith(tuple(f"{v}." for v in varied))]
+        if self._known is None or not below:
+            return settings
+        try:
+            paths = self._known(system, settings)
+        except MissingError:  # nobody knows what it is: its cells say so
+            return settings
+        self._paths.setdefault(system, set()).update(paths)
+        for path in below:
+            self._taken[system, path] = self._taken.get((system, path), False) or path in paths
+        return {p: v for p, v in settings.items() if p not in below or p in paths}
+
+    def check(self) -> None:
+        """Raise ``UsageError`` for a setting that no stage has."""
+        for (system, path), taken in self._taken.items():
+            if not taken:
+                raise SettingError(
+                    f"system '{system}' has no setting '{path}', whichever stage it takes;"
+                    f" {names.suggestion(path, self._paths[system])}",
+                    f"{system}.{path}",
+                )
+
+
+def _cell(
+    experiment: Experiment, combination: Raw, resolve: Resolver, fields: Fields, env: str
+) -> tuple[Cell, str]:
+    system = combination["system"]
+    settings = dict(experiment.systems.get(system, {}))
+    varied: list[str] = []
+    values: Raw = {}
+    for axis, value in combination.items():
+        if axis in SAMPLERS:
+            if value != DEFAULT:
+                settings[f"sampler.{axis}"] = value
+        elif axis in AXES:
+            values[axis] = tuple(value) if axis == "fanouts" else value
+        elif axis.partition(".")[0] == system:
+            settings[axis.partition(".")[2]] = value
+            varied.append(axis.partition(".")[2])
+    if "learning_rate" in values:  # 1 and 1.0 are one cell
+        values["learning_rate"] = float(values["learning_rate"])
+    until = Until.of(values.setdefault("until", Until.COMPUTE.word))
+    if values.get("fanouts") == () and until is not Until.MEMORY_IO:
+        raise UsageError(
+            f"fanouts=[] has nothing to do until {until.word}: it gathers the rows of the seeds;"
+            " give until=memory_io, or fanouts"
+        )
+    if values.get("fanouts") != () and names_of_data.without_edges(values["dataset"]):
+        raise UsageError(
+            f"dataset '{values['dataset']}' has no edges to sample; give -o fanouts=[] and"
+            " -o until=memory_io, or a graph"
+        )
+    if until < Until.COMPUTE:
+        values |= {"model": "", "hidden": 0, "learning_rate": 0.0}
+        values.pop("evaluate", None)
+    elif "model" not in values:
+        raise UsageError(f"'{experiment.name}' has no value for the axis 'model'")
+    if values.get("evaluate") and not experiment.measure.rounds:
+        raise UsageError(
+            "evaluate follows the training of every life: say for how many epochs, -o rounds=10"
+        )
+    settings = fields.of(system, settings, varied)
+    try:
+        found = resolve(system, settings, values.get("device", "cpu"), until)
+    except SettingError as error:
+        raise SettingError(str(error), _key(system, error.key, combination)) from None
+    kind = MODELS.get(values["model"])
+    if found.composed and kind is not None and "hidden" in values:
+        kind.check_hidden(values["hidden"])
+    cell = Cell(
+        experiment=experiment.name,
+        recipe=found.recipe,
+        composed=found.composed,
+        max_batches=experiment.measure.max_batches,
+        env=env,
+        **values,
+    )
+    faults = (
+        _gpus_fault(cell), found.unsupported, _evaluation_fault(cell),
+        _aggregation_fault(cell, found.lacks), _all_neighbours_fault(cell),
+    )  # fmt: skip
+    return cell, next(filter(None, faults), "")
+
+
+def _key(system: str, path: str, combination: Raw) -> str:
+    """What a definition calls a setting of a system: the axis that sets it, or ``SYSTEM.PATH``."""
+    axis = path.removeprefix("sampler.")
+    of_all = axis in SAMPLERS and combination.get(axis, DEFAULT) != DEFAULT
+    return axis if of_all else f"{system}.{path}"
+
+
+def _gpus_fault(cell: Cell) -> str:
+    """Why a cell cannot have as many GPUs as it asks for, or ""."""
+    if cell.gpus == 1:
+        return ""
+    return (
+        f"gpus={cell.gpus}: several GPUs are ranks of a schedule; leave gpus=1, and give -o"
+        f" {cell.system}.schedule=data-parallel -o {cell.system}.schedule.ranks={cell.gpus}"
+    )
+
+
+def _evaluation_fault(cell: Cell) -> str:
+    """Why nobody can evaluate what a cell trains, or ""."""
+    if not cell.evaluate or cell.composed:
+        return ""
+    return (
+        f"system '{cell.system}' has an epoch loop of its own, and nobody else sees its model;"
+        " leave evaluate out"
+    )
+
+
+def _aggregation_fault(cell: Cell, lacks: Collection[str]) -> str:
+    """Why a cell's aggregation cannot do what its model needs, or ""."""
+    if not lacks or not cell.trains or cell.model not in MODELS:
+        return ""
+    form, stage = MODELS[cell.model].form, cell.recipe["aggregate"]["name"]
+    if form == "attention" and "attention" in lacks:
+        return (
+            f"model '{cell.model}' weighs edges by attention, which aggregate '{stage}' does not;"
+            " use aggregate=csr or scatter"
+        )
+    walks = cell.recipe["sampler"].get("pick") == "random_walk"
+    if form == "convolve" and walks and "weights" in lacks:
+        return (
+            f"model '{cell.model}' weighs edges by the visits of random walks, which aggregate"
+            f" '{stage}' does not; use aggregate=csr or scatter, or another pick"
+        )
+    return ""
+
+
+def _all_neighbours_fault(cell: Cell) -> str:
+    """Why a cell's pick cannot take all neighbours where it is asked to, or ""."""
+    if not cell.composed or (ALL not in cell.fanouts and cell.evaluate != "all"):
+        return ""
+    from gnnbench.kernels.picks import all_fault  # which imports torch
+
+    return all_fault(cell.recipe.get("sampler", {}).get("pick", ""))
+
+
+def _combinations(
+    experiment: Experiment, sweeps: dict[str, list[Raw]]
+) -> Iterator[tuple[Raw, list[str]]]:
+    """Values of all cells, each with the list that its id belongs into: that of its point, which is
+    noted in ``sweeps``."""
+    centre = list(_centre(experiment))
+    yield from ((combination, []) for combination in centre)
+    for name, sweep in experiment.sweeps.items():
+        points = sweeps.setdefault(name, [])
+        for values in _rows(sweep):
+            cells: list[str] = []
+            points.append({"values": values, "cells": cells})
+            yield from (({**combination, **values}, cells) for combination in centre)
+
+
+def _rows(table: Raw) -> Iterator[Raw]:
+    """Axes that move together, row by row."""
+    for values in zip(*table.values(), strict=True):
+        yield dict(zip(table, values, strict=True))
+
+
+def _centre(experiment: Experiment) -> Iterator[Raw]:
+    first, last = ["dataset", "model"], ["system"]
+    between = [a for a in experiment.axes if a not in [*first, *last]]
+    axes = [a for a in [*first, *between, *last] if a in experiment.axes]
+    for row in _rows(experiment.zip) if experiment.zip else [{}]:
+        for values in itertools.product(*(experiment.axes[a] for a in axes)):
+            yield {**row, **dict(zip(axes, values, strict=True))}

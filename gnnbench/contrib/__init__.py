@@ -1,0 +1,1 @@
+"""Additions that no experiment of the papers needs."""

@@ -1,0 +1,165 @@
+"""One life of one program on a network of its own: what it is to do, and the rows it comes to."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnnbench.contrib.emulated_network import link, network, start
+from gnnbench.contrib.emulated_network.network import Network
+from gnnbench.contrib.emulated_network.plan import Plan
+from gnnbench.core.errors import CellsFailedError
+from gnnbench.measure import machine
+from gnnbench.schema import MACHINES
+
+OURS, THEIRS, DGL = "gnnbench", "distdgl", "dgl"
+LIFE_S = 1800.0  # that a life may take that gets on
+COPY_S = 0.25
+OK = "ok"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A life of one program: the ``life``-th of its setting, ``first`` of the two or not."""
+
+    life: int
+    first: bool
+    program: str
+    there: Network
+    plan: Plan
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells a run's lives apart."""
+        return key_of_line(self.setting)
+
+    @property
+    def setting(self) -> Row:
+        """The same by name, as each line of ``samples.jsonl`` has it."""
+        plan, there = self.plan, self.there
+        return {
+            "life": self.life, "program": self.program, "machines": there.machines,
+            "rate_gbit_s": there.rate, "fanouts": plan.fanouts, "batch_size": plan.batch_size,
+            "hidden": plan.hidden,
+        }  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """``life 1, 2 machines, 1 Gbit/s: gnnbench``."""
+        where = f"{self.there.machines} machines, {self.there.rate:g} Gbit/s: {self.program}"
+        if not any(number for _, number in self.plan.epochs):
+            return f"rounds of {len(self.plan.fanouts)} hops, {where}"
+        return f"life {self.life + 1}, {where}"
+
+
+def key_of_row(row: Row) -> tuple[Any, ...]:
+    """``Turn.key`` of a row of ``machines.csv``."""
+    fanouts = list(map(int, row["fanouts"].split("/")))
+    program = THEIRS if row["system"] == THEIRS else OURS
+    return key_of_line({**row, "fanouts": fanouts, "program": program})
+
+
+def key_of_line(line: Row) -> tuple[Any, ...]:
+    """``Turn.key`` of a line of ``samples.jsonl``."""
+    names = ("life", "program", "machines", "rate_gbit_s", "batch_size", "hidden")
+    return (*(line[name] for name in names), tuple(line["fanouts"]))
+
+
+def live(turn: Turn, folder: Path) -> tuple[list[Row], list[Row]]:
+    """One life on a network of its own: its rows, and lines for the journal.
+
+    Of one that fails rows that say so, one for each system, and no line. ``folder`` is for what its
+    processes read and write.
+    """
+    there, plan, program = turn.there, turn.plan, turn.program
+    path = folder / "plan.json"
+    outs = [folder / f"out-{rank}.json" for rank in range(there.machines)]
+    plan.write(path)
+    for out in outs:
+        out.unlink(missing_ok=True)
+    module = (
+        "gnnbench.contrib.emulated_network.rank"
+        if program == OURS
+        else "gnnbench.contrib.emulated_network.distdgl"
+    )
+    words = [sys.executable, "-m", module, *(() if program == OURS else ("host",))]
+    commands = [[*words, str(path), str(out)] for out in outs]
+    logs: list[Path | None] = [folder / f"{program}-{r}.log" for r in range(there.machines)]
+    common = _common(turn)
+    try:
+        with network.made(there):
+            common["copy_gbit_s"] = link.measured(there, COPY_S)
+            begun, busy, own = time.monotonic(), machine.busy_seconds(), _own_seconds()
+            start.run(
+                there, commands, logs, extra={"OMP_NUM_THREADS": "1"}, limit=LIFE_S, watched=True
+            )
+            taken = time.monotonic() - begun
+            others = (machine.busy_seconds() - busy - (_own_seconds() - own)) / taken
+        told = [row for out in outs for row in json.loads(out.read_text(encoding="utf-8"))]
+    except CellsFailedError as error:
+        status = error.status if isinstance(error, start.LifeFailedError) else "crash"
+        failed = {**common, "status": status, "reason": str(error)}
+        systems = dict.fromkeys(system for system, _ in plan.epochs)
+        return [{**failed, "system": system} for system in systems], []
+    rows = rows_of({**common, "others_cores": max(0.0, others), "status": OK}, told)
+    return rows, [{**turn.setting, "first": turn.first, **row} for row in told]
+
+
+def _common(turn: Turn) -> Row:
+    there, plan = turn.there, turn.plan
+    return {
+        "life": turn.life,
+        "first": turn.first,
+        "dataset": plan.dataset,
+        "partition": plan.method if turn.program == OURS else DGL,
+        "machines": there.machines,
+        "rate_gbit_s": there.rate,
+        "delay_s": there.delay / 1e3,
+        "fanouts": "/".join(map(str, plan.fanouts)),
+        "hops": len(plan.fanouts),
+        "batch_size": plan.batch_size,
+        "hidden": plan.hidden,
+    }
+
+
+def rows_of(common: Row, told: Sequence[Row]) -> list[Row]:
+    """Rows of ``machines.csv`` of a life's epochs, as the ranks told of them."""
+    columns = {c.name for c in MACHINES}
+    vanilla = {r["epoch"]: r["losses"] for r in told if r["system"] == "vanilla"}
+    last = max(r["epoch"] for r in told)
+    rows = []
+    for row in told:
+        losses = row["losses"]
+        beside = vanilla.get(row["epoch"]) if row["system"] != "vanilla" else None
+        rows.append(
+            {
+                **common,
+                **{key: value for key, value in row.items() if key in columns},
+                "order": row["place"],
+                # Of a single epoch nothing is timed: it is there for its counts.
+                "warmup": row["epoch"] == 0 or last == 0,
+                "sampled_edges": sum(row["edges"]),
+                "input_nodes": sum(row["nodes"]),
+                "first_loss": losses[0],
+                "last_loss": losses[-1],
+                "loss_gap": _gap(losses, beside) if beside else None,
+            }
+        )
+    return rows
+
+
+def _gap(losses: Sequence[float], others: Sequence[float]) -> float:
+    return max(abs(a - b) for a, b in zip(losses, others, strict=True))
+
+
+def _own_seconds() -> float:
+    """CPU time of this process and of those below it that have ended."""
+    told = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(r.ru_utime + r.ru_stime for r in told)

@@ -1,0 +1,54 @@
+"""How another process runs this very source, and ends with the one that started it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of linux/prctl.h
+
+# The package alone becomes known there, not what lies beside it: the environment's own packages
+# are all that is found, and a gnnbench of its own is passed over, also an editable one, which has a
+# finder for each of its modules. Neither is the working folder searched: it would hide the package
+# whose versions are compared.
+_KNOWN = """\
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import spec_from_file_location
+folder = sys.argv.pop(1)
+class Suite:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "gnnbench":
+            return spec_from_file_location(
+                name, folder + "/__init__.py", submodule_search_locations=[folder])
+        if name.startswith("gnnbench."):
+            spec = PathFinder.find_spec(name, path, target)
+            if spec is None:
+                raise ModuleNotFoundError("No module named " + repr(name), name=name)
+            return spec
+for name in [n for n in sys.modules if n.partition(".")[0] == "gnnbench"]:
+    del sys.modules[name]
+sys.path[:] = [entry for entry in sys.path if entry]
+sys.meta_path.insert(0, Suite)
+"""
+
+
+def bootstrap(module: str) -> str:
+    """Program that calls ``main`` of a module of the package whose folder is its first argument."""
+    return f"{_KNOWN}from {module} import main\nmain()\n"
+
+
+def command(python: str | Path, module: str) -> list[str]:
+    """How a Python runs ``main`` of a module of this source, its arguments still to come."""
+    return [str(python), "-c", bootstrap(module), str(PACKAGE)]
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when the thread that started this process ends; ``parent`` is its process."""
+    ctypes.CDLL(None, use_errno=True).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the call above
+        os._exit(1)

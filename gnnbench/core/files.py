@@ -1,0 +1,138 @@
+"""Write a run's files: records appended and synced one by one, whole files replaced atomically."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from gnnbench.core.errors import UsageError
+
+TEMPORARY = ".tmp-"
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its name when the block ends well."""
+    handle, name = tempfile.mkstemp(prefix=TEMPORARY, suffix=path.suffix, dir=path.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o644)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a text file atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace a JSON file atomically; NaN and infinities become null."""
+    write_text(path, json.dumps(plain(value), indent=2, allow_nan=False) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """JSON values: NaN and infinities become null, paths text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+class Journal:
+    """An append-only file of JSON lines; each line is on the disk when ``append`` returns.
+
+    A line torn by a kill is cut off when the journal is opened again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.exists():
+            _cut_torn_line(path)
+        self._file = path.open("ab", buffering=0)
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one record and sync it, or leave the file as it was and raise ``OSError``."""
+        line = json.dumps(plain(record), allow_nan=False).encode() + b"\n"
+        before = self._file.tell()
+        try:
+            left = memoryview(line)
+            while left:  # a full disk takes a part first
+                left = left[self._file.write(left) :]
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(before)
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _cut_torn_line(path: Path) -> None:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole != len(content):
+        with path.open("r+b") as file:
+            file.truncate(whole)
+
+
+def read_journal(path: Path) -> list[dict[str, Any]]:
+    """All whole records of a journal; an absent file holds none."""
+    if not path.exists():
+        return []
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [json.loads(line) for line in lines]
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process left half-written in ``folder``."""
+    for path in folder.glob(f"{TEMPORARY}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def ensure_folder(path: Path) -> None:
+    """Make a folder and prove that it can be written to. Raises ``UsageError``."""
+    with _writing_to(path):
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+
+
+def check_folder(path: Path) -> None:
+    """Prove that ``ensure_folder`` would succeed, and leave nothing. Raises ``UsageError``."""
+    with _writing_to(path):
+        if path.exists():
+            ensure_folder(path)
+            return
+        above = next(p for p in path.absolute().parents if p.exists())
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY, dir=above):
+            pass
+
+
+@contextmanager
+def _writing_to(path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` of the block into the ``UsageError`` of a folder for results."""
+    try:
+        yield
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"cannot write to '{path}' ({why}); give another folder with --out"
+        ) from None

@@ -1,0 +1,207 @@
+"""Find by name what plug-ins may add: systems, samplers, and every other stage of a recipe.
+
+Ours are listed here; others' come through entry points of the group ``gnnbench.<kind>s``
+(``gnnbench.systems``, ``gnnbench.samplers``, ``gnnbench.features`` ...), or without installing a
+distribution through ``GNNBENCH_EXTRA_<GROUP>="name=module:object,..."``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gnnbench.core import names
+from gnnbench.core.errors import UsageError
+
+SYSTEM, SAMPLER, FEATURES, ORDER, AGGREGATE, SCHEDULE = KINDS = (
+    "system", "sampler", "features", "order", "aggregate", "schedule",
+)  # fmt: skip
+GROUPS = {kind: kind if kind.endswith("s") else f"{kind}s" for kind in KINDS}
+
+OURS: dict[str, dict[str, str]] = {
+    SYSTEM: {
+        "baseline": "gnnbench.systems.baseline:BASELINE",
+        "best": "gnnbench.systems.best:BEST",
+        "dgl": "gnnbench.systems.dgl:DGL",
+        "fastgl": "gnnbench.systems.fastgl:FASTGL",
+        "fastsample": "gnnbench.systems.fastsample:FASTSAMPLE",
+        "gnnadvisor": "gnnbench.systems.gnnadvisor:GNNADVISOR",
+        "gnnlab": "gnnbench.systems.gnnlab:GNNLAB",
+        "graphbolt": "gnnbench.systems.graphbolt:GRAPHBOLT",
+        "pagraph": "gnnbench.systems.pagraph:PAGRAPH",
+        "pgsampler": "gnnbench.systems.pgsampler:PGSAMPLER",
+        "pyg": "gnnbench.systems.pyg:PYG",
+        "pyg-native-sampler": "gnnbench.systems.pyg_native_sampler:PYG_NATIVE_SAMPLER",
+        "tsota": "gnnbench.systems.tsota:TSOTA",
+        "wholegraph": "gnnbench.systems.wholegraph:WHOLEGRAPH",
+        "zero-copy": "gnnbench.systems.zero_copy:ZERO_COPY",
+    },
+    SAMPLER: {
+        "hop-by-hop": "gnnbench.sampling.hop_by_hop:HopByHop",
+        "gnnlab": "gnnbench.sampling.gnnlab:GnnLab",
+        "fused-map": "gnnbench.sampling.fused_map:FusedMap",
+        "fused-map-by-hop": "gnnbench.sampling.hop_by_hop:FusedMapByHop",
+        "fastsample": "gnnbench.sampling.fastsample:FastSample",
+        "pgsampler": "gnnbench.sampling.pgsampler:PgSampler",
+        "dgl-fusion": "gnnbench.sampling.pgsampler:DglFusion",
+        "pgsampler-as-printed": "gnnbench.sampling.pgsampler:PgSamplerAsPrinted",
+        "dgl": "gnnbench.sampling.dgl:DglSampler",
+        "graphbolt": "gnnbench.sampling.graphbolt:BoltSampler",
+        "pyg": "gnnbench.sampling.pyg:PygSampler",
+        "pyg-native": "gnnbench.sampling.pyg:PygNativeSampler",
+        "wholegraph": "gnnbench.sampling.wholegraph:WholeGraphSampler",
+    },
+    FEATURES: {
+        "host": "gnnbench.features.spec:Host",
+        "uva": "gnnbench.features.spec:Uva",
+        "gpu": "gnnbench.features.spec:Gpu",
+        "cache": "gnnbench.features.spec:Cache",
+        "sharded": "gnnbench.features.sharded_spec:Sharded",
+        "match": "gnnbench.features.spec:Match",
+        "window": "gnnbench.features.spec:Window",
+        "dgl": "gnnbench.features.spec:DglGather",
+        "graphbolt": "gnnbench.features.spec:BoltGather",
+        "pyg": "gnnbench.features.spec:PygFilter",
+        "wholegraph": "gnnbench.features.spec:WholeGraphGather",
+    },
+    ORDER: {
+        "as-drawn": "gnnbench.pipelines.order:AsDrawn",
+        "greedy": "gnnbench.pipelines.greedy:Greedy",
+    },
+    AGGREGATE: {
+        "csr": "gnnbench.models.aggregation:Csr",
+        "dgl": "gnnbench.models.aggregation:DglLayers",
+        "gnnadvisor": "gnnbench.models.aggregation:GnnAdvisor",
+        "memory-aware": "gnnbench.models.aggregation:MemoryAware",
+        "pyg": "gnnbench.models.aggregation:PygLayers",
+        "scatter": "gnnbench.models.aggregation:Scatter",
+        "spmm": "gnnbench.models.aggregation:Spmm",
+        "tuned": "gnnbench.models.aggregation:Tuned",
+    },
+    SCHEDULE: {
+        "serial": "gnnbench.pipelines.serial:Serial",
+        "prefetch": "gnnbench.pipelines.prefetch:Prefetch",
+        "alternate": "gnnbench.pipelines.alternate:Alternate",
+        "producer-consumer": "gnnbench.distributed.producer_consumer:ProducerConsumer",
+        "data-parallel": "gnnbench.distributed.data_parallel:DataParallel",
+        "factored": "gnnbench.distributed.factored:Factored",
+    },
+}
+
+
+RENAMED: dict[str, dict[str, str]] = {SAMPLER: {"baseline": "hop-by-hop"}}
+
+
+def extra_variable(kind: str) -> str:
+    """Name of the environment variable that adds to a kind."""
+    return f"GNNBENCH_EXTRA_{GROUPS[kind].upper()}"
+
+
+@lru_cache(maxsize=1)
+def _installed() -> Any:
+    """Every installed distribution's, read once: there may be hundreds."""
+    return entry_points()  # its class differs between Python 3.11 and 3.12; both have `select`
+
+
+@lru_cache(maxsize=len(KINDS))
+def entries(kind: str) -> dict[str, EntryPoint]:
+    """What is registered by name, ours first.
+
+    Raises ``UsageError`` for a malformed variable, and for a name that is ours already.
+    """
+    group = f"gnnbench.{GROUPS[kind]}"
+    found = {e.name: e for e in _installed().select(group=group)}
+    variable = extra_variable(kind)
+    for text in filter(None, os.environ.get(variable, "").split(",")):
+        name, _, value = (part.strip() for part in text.partition("="))
+        if not name or ":" not in value:
+            raise UsageError(
+                f"{variable} holds '{text}', which is not of the form name=module:object"
+            )
+        found[name] = EntryPoint(name, value, group)
+    if taken := [e for name, e in found.items() if name in OURS[kind]]:
+        raise UsageError(
+            f"{taken[0].value} is registered as the {kind} '{taken[0].name}', which is gnnbench's"
+            f" own; give it another name in {_package(taken[0]) or variable}"
+        )
+    ours = {name: EntryPoint(name, value, group) for name, value in OURS[kind].items()}
+    return {**ours, **dict(sorted(found.items()))}
+
+
+def remedy(kind: str, name: str) -> str:
+    """What to do about a name that fails; it names the package that brings it, or the variable."""
+    entry = entries(kind).get(name)
+    if entry is None or name in OURS[kind]:
+        return "mend or remove it"
+    if entry.dist is None:
+        return f"mend it, or take it out of {extra_variable(kind)}"
+    return f"mend {_package(entry)}, or uninstall it"
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"the package {entry.dist.name} {entry.dist.version}" if entry.dist else ""
+
+
+def packages() -> list[tuple[str, str, str]]:
+    """Module, name and version of every installed distribution that adds to a kind.
+
+    What an environment variable adds is of none.
+    """
+    found = {
+        (entry.module.partition(".")[0], entry.dist.name, entry.dist.version)
+        for kind in KINDS
+        for entry in _installed().select(group=f"gnnbench.{GROUPS[kind]}")
+        if entry.dist is not None
+    }
+    return sorted(found)
+
+
+def source_digest(kind: str, name: str) -> tuple[str, str] | None:
+    """Who brings a name, in words, and SHA-256 (16 hex digits) of its sources as they are now.
+
+    The sources are the file of the module that is registered, or all Python files of its package;
+    the digest is ``""`` where there is none. None for a name that is ours or nobody's.
+    """
+    entry = entries(kind).get(name)
+    if entry is None or name in OURS[kind]:
+        return None
+    top = entry.module.partition(".")[0]
+    digest, files = hashlib.sha256(), _sources(top)
+    for file in files:
+        digest.update(file.name.encode())
+        digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return _package(entry) or f"the module '{top}'", digest.hexdigest()[:16] if files else ""
+
+
+def _sources(module: str) -> list[Path]:
+    try:
+        spec = find_spec(module)
+    except ValueError:  # imported by hand, so that it does not say where it is from
+        origin = getattr(sys.modules[module], "__file__", None)
+        return [Path(origin)] if origin else []
+    if spec is None:
+        return []
+    if spec.submodule_search_locations is not None:
+        folders = map(Path, spec.submodule_search_locations)
+        return sorted(file for folder in folders for file in folder.rglob("*.py"))
+    return [Path(spec.origin)] if spec.has_location and spec.origin else []
+
+
+def known(kind: str) -> list[str]:
+    """All names of a kind, third parties' included."""
+    return list(entries(kind))
+
+
+def load(kind: str, name: str) -> Any:
+    """The object of a name. Raises ``UsageError`` for an unknown one and suggests the nearest.
+
+    What a third party's module raises on import is passed on.
+    """
+    names.check(kind, name, entries(kind), RENAMED.get(kind, {}))
+    return entries(kind)[name].load()

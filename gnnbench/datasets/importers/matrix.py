@@ -1,0 +1,141 @@
+"""Read sparse adjacency matrices: entries checked, duplicates summed, zeros dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gnnbench.core.errors import DataError
+from gnnbench.datasets.importers.node_values import int64_ids
+from gnnbench.datasets.importers.room import check_memory
+from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.datasets.store.validate import check_indptr
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix by its rows, one entry at most at each position, none of them 0.
+
+    ``indptr`` int64 or int32 ``[rows + 1]``; ``indices`` ``[entries]``, ascending in each row;
+    ``values`` ``[entries]``, or None where all are 1 or True. ``notes`` say what was summed or
+    dropped.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray | None
+    notes: list[str] = field(default_factory=list)
+
+    def edge_notes(self) -> list[str]:
+        """``notes``, and whether edges get weights."""
+        ones = "the matrix holds ones alone: edges have no weights"
+        return self.notes + [ones] * (self.values is None)
+
+
+def by_rows(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+    what: str,
+) -> Matrix:
+    """The matrix ``shape`` of CSR arrays. Raises ``DataError``, which names ``what``."""
+    import scipy.sparse as sp
+
+    indptr, indices = int64_ids(indptr, f"indptr of {what}"), int64_ids(indices, f"ids of {what}")
+    if indptr.shape != (shape[0] + 1,) or indices.ndim != 1:
+        raise DataError(
+            f"{what} has indptr of shape {indptr.shape} and indices of shape {indices.shape} for "
+            f"{shape[0]} rows; correct the file"
+        )
+    check_indptr(
+        indptr, len(indices), lambda wrong: DataError(f"{what}: {wrong}; correct the file")
+    )
+    _check_ids(indices, shape[1], what)
+    _check_values(values, len(indices), what)
+    return _canonical(sp.csr_matrix((_wide(values), indices, indptr), shape=shape), values)
+
+
+def by_entries(
+    row: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple[int, int], what: str
+) -> Matrix:
+    """The matrix ``shape`` of COO arrays. Raises ``DataError``, which names ``what``."""
+    import scipy.sparse as sp
+
+    row, col = int64_ids(row, f"rows of {what}"), int64_ids(col, f"columns of {what}")
+    if row.ndim != 1 or row.shape != col.shape:
+        raise DataError(
+            f"{what} has row ids of shape {row.shape} and column ids of shape {col.shape}; "
+            "correct the file"
+        )
+    _check_ids(row, shape[0], what)
+    _check_ids(col, shape[1], what)
+    check_memory(8 * (shape[0] + 1) + 24 * len(row), what)
+    _check_values(values, len(row), what)
+    found = sp.coo_matrix((_wide(values), (row, col)), shape=shape)
+    listed = found.nnz
+    return _canonical(found.tocsr(), values, listed)
+
+
+def by_columns(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    values: np.ndarray,
+    shape: tuple[int, int],
+    what: str,
+) -> Matrix:
+    """The matrix ``shape`` of CSC arrays. Raises ``DataError``, which names ``what``."""
+    import scipy.sparse as sp
+
+    turned = by_rows(indptr, indices, values, (shape[1], shape[0]), what)
+    data = np.ones(len(turned.indices), bool) if turned.values is None else turned.values
+    rows = sp.csc_matrix((data, turned.indices, turned.indptr), shape=shape).tocsr()
+    kept = None if turned.values is None else rows.data
+    return Matrix(rows.indptr, rows.indices, kept, turned.notes)
+
+
+def _check_ids(ids: np.ndarray, end: int, what: str) -> None:
+    for piece in row_chunks(ids):
+        low, high = int(piece.min()), int(piece.max())
+        if low < 0 or high >= end:
+            bad = low if low < 0 else high
+            raise DataError(
+                f"{what} has an edge with node {bad}, outside 0..{end - 1}; correct the file"
+            )
+
+
+def _check_values(values: np.ndarray, count: int, what: str) -> None:
+    if values.shape != (count,) or values.dtype.kind not in "fiub":
+        raise DataError(
+            f"values of {what}, the edges' weights, have type {values.dtype} and shape "
+            f"{values.shape}, numbers [{count}] are expected; correct them"
+        )
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    """Values that can be summed without overflow, in an array of their own."""
+    return values.astype(bool if values.dtype.kind == "b" else np.float64)
+
+
+def _canonical(matrix, values: np.ndarray, listed: int = 0) -> Matrix:  # type: ignore[no-untyped-def]
+    notes = []
+    listed = listed or matrix.nnz
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # sums in place, and the indices are the caller's
+        matrix.sum_duplicates()
+    if summed := listed - matrix.nnz:
+        how = "merged" if values.dtype.kind == "b" else "summed"
+        notes.append(f"duplicate entries of the matrix {how}, as scipy does: {summed:,}")
+    if not matrix.data.all():
+        entries = matrix.nnz
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
+        dropped = entries - matrix.nnz
+        notes.append(f"zero entries of the matrix dropped, since they are no edges: {dropped:,}")
+    data = matrix.data
+    if data.dtype.kind == "b" or bool((data == 1).all()):
+        return Matrix(matrix.indptr, matrix.indices, None, notes)
+    if values.dtype == np.float32:
+        data = data.astype(np.float32)
+    return Matrix(matrix.indptr, matrix.indices, data, notes)

@@ -1,0 +1,203 @@
+"""Several processes train together, each on its stretch of every batch's seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.missing import Missing
+from gnnbench.core.stage import option
+from gnnbench.distributed.partition.split import HYBRID, NONE, SPLITS, VANILLA, Split
+from gnnbench.pipelines.schedule import EAGER, FLAT, WAYS, Schedule, ScheduleSpec
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
+
+    from gnnbench.core.job import Job
+    from gnnbench.distributed.ranks import Part
+    from gnnbench.features.spec import StoreSpec
+    from gnnbench.models.aggregation import AggregateSpec
+    from gnnbench.pipelines.order import OrderSpec
+    from gnnbench.sampling.stage import SamplerSpec
+
+# Of each rank alone; they give rows of any batch, in any order.
+OWN_STORES = ("host", "uva", "gpu", "cache")
+STORES = (*OWN_STORES, "match", "window", "sharded", "dgl", "pyg")
+ORDERS = ("as-drawn",)
+AGREED = (*ORDERS, "greedy")  # all ranks take rank 0's
+SPLIT_STORES = ("host", "gpu")  # in which a rank keeps its own rows
+DEFAULT, METIS = "default", "metis"
+
+
+def check_cache(schedule: str, features: StoreSpec) -> None:
+    """Raise ``UnsupportedError`` where a cache is not filled once, by each rank for itself."""
+    if features.foresees:
+        raise UnsupportedError(
+            f"schedule '{schedule}' does not tell ranks an epoch before it is timed; take a"
+            " features.policy that is no oracle"
+        )
+    if features.derived:
+        raise UnsupportedError(
+            f"schedule '{schedule}' does not derive a cache's ratio from memory; give"
+            " features.ratio, or features.table.ratio where it is below another store, a number"
+        )
+
+
+@dataclass(frozen=True)
+class DataParallel(ScheduleSpec):
+    """Rank 0 is the worker itself, the others are its processes (``docs/several-gpus.md``).
+
+    Draws are keyed by vertex, hop and batch, so ranks draw what one rank draws of a batch where
+    every hop expands all nodes known (``frontier=cumulative``).
+    """
+
+    name: ClassVar[str] = "data-parallel"
+    summary: ClassVar[str] = (
+        "processes train together, each on a stretch of every batch; gradients are averaged"
+    )
+    ranks: int = option(2, "processes that train together, the worker among them", range(1, 1025))
+    partition: str = option(
+        NONE,
+        "whose seeds a rank draws for, and what it has of the graph (FastSample, section 3.3);"
+        " none: a stretch of each batch, all of the graph; else its part's seeds: seeds: all of"
+        " the graph; vanilla: its part's topology and features; hybrid: all topology, its part's"
+        " features",
+        SPLITS,
+        added=True,
+    )
+    method: str = option(
+        DEFAULT,
+        "of partitioning, into as many parts as ranks: metis (default), random, contiguous",
+        (DEFAULT, METIS, "random", "contiguous"),
+        added=True,
+    )
+
+    gradients: str = option(
+        FLAT,
+        "how ranks add up gradients; flat: by one all-reduce behind the way back; ddp: by torch's"
+        " DistributedDataParallel, beside it",
+        WAYS,
+        added=True,
+    )
+
+    def missing(self, device: str) -> Missing | None:
+        """METIS, where it is to partition."""
+        if self.partition == NONE or self.method not in (DEFAULT, METIS):
+            return None
+        from gnnbench.distributed.partition.metis import metis_missing
+
+        return metis_missing()
+
+    def resolved(self, device: str) -> Self:
+        """The same with the default put in. Raises ``UnsupportedError``."""
+        made = super().resolved(device)
+        if made.partition == NONE:
+            if made.method != DEFAULT:
+                raise UnsupportedError(
+                    f"schedule.method={made.method} partitions, and schedule.partition=none splits"
+                    " nothing; take seeds, vanilla or hybrid"
+                )
+            return made
+        return replace(made, method=METIS if made.method == DEFAULT else made.method)
+
+    def check_split(
+        self, sampler: SamplerSpec, features: StoreSpec | None, order: OrderSpec, device: str
+    ) -> None:
+        """Raise ``UnsupportedError`` where ranks would not draw what one rank draws, or would run
+        batches in orders of their own."""
+        if not (sampler.mini_batches and sampler.repeats):
+            self._check_own_numbers(sampler)
+        elif sampler.frontier != "cumulative":
+            raise UnsupportedError(
+                f"schedule '{self.name}' needs frontier=cumulative: with '{sampler.frontier}' the"
+                " hop at which a node is first met depends on a batch's other seeds"
+            )
+        if features is not None and features.name not in STORES:
+            raise UnsupportedError(
+                f"schedule '{self.name}' does not run features '{features.name}' yet; take one of:"
+                f" {', '.join(STORES)}"
+            )
+        if features is not None:
+            check_cache(self.name, features)
+        orders = AGREED if self.partition == NONE else ORDERS
+        if order.name not in orders:
+            raise UnsupportedError(
+                f"schedule '{self.name}' needs all ranks to run batches in one order; instead of"
+                f" '{order.name}' take order={' or '.join(orders)}"
+            )
+
+        self._check_partition(sampler, features, device)
+
+    def _check_own_numbers(self, sampler: SamplerSpec) -> None:
+        """Each rank draws for its stretch; what all draw together is no one rank's batch."""
+        told = f"sampler '{sampler.name}' has random numbers of its own"
+        if self.partition != NONE:
+            raise UnsupportedError(
+                f"schedule.partition={self.partition} needs draws that know no rank, and {told};"
+                " take partition=none, or one of gnnbench's samplers"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"schedule '{self.name}' counts what ranks draw together, which no law tells of"
+                f" random walks, and {told}; take another pick, or one of gnnbench's samplers"
+            )
+
+    def _check_partition(
+        self, sampler: SamplerSpec, features: StoreSpec | None, device: str
+    ) -> None:
+        asked = f"schedule.partition={self.partition}"
+        store = features if self.partition in (VANILLA, HYBRID) else None
+        if store is not None and store.name not in SPLIT_STORES:
+            raise UnsupportedError(
+                f"{asked} has each rank copy its own rows, which features '{store.name}' does"
+                f" not; take one of: {', '.join(SPLIT_STORES)}"
+            )
+        if self.partition != VANILLA:
+            return
+        if sampler.name != "hop-by-hop":
+            raise UnsupportedError(
+                f"{asked} asks other ranks hop by hop, and sampler '{sampler.name}' needs all of"
+                " the topology; take sampler=hop-by-hop, or partition=hybrid"
+            )
+        if sampler.pick == "random_walk":
+            raise UnsupportedError(
+                f"{asked} would ask other ranks in each step of a random walk; take another pick,"
+                " or partition=hybrid"
+            )
+        topology = sampler.plain()["topology"]
+        if topology != ("cpu" if device == "cpu" else "gpu"):
+            raise UnsupportedError(
+                f"{asked} keeps a rank's edges where it samples, and sampler.topology={topology}"
+                " does not; leave it out"
+            )
+
+    def check_step(self, aggregate: AggregateSpec) -> None:
+        """Gradients are averaged between backward and update, which no captured step does."""
+        if self.step != EAGER:
+            raise UnsupportedError(
+                f"schedule '{self.name}' averages gradients within a step; take step=eager"
+            )
+
+    def stages_of(
+        self, rank: int, sampler: SamplerSpec, features: StoreSpec | None
+    ) -> tuple[SamplerSpec, StoreSpec | None]:
+        """Where the graph is split no GPU holds more of what is split than its part."""
+        if self.partition in (VANILLA, HYBRID) and features is not None:
+            features = features.lean()
+        return sampler.lean() if self.partition == VANILLA else sampler, features
+
+    def part(self, rank: int, ranks: int) -> Part:
+        """A rank's stretch of every batch."""
+        from gnnbench.distributed.ranks import Part
+
+        return Part(rank, ranks, self.gradients)
+
+    def build(self, job: Job) -> Schedule:
+        """Start the other ranks."""
+        from gnnbench.distributed.launcher import Leader
+
+        split = None
+        if self.partition != NONE:
+            split = Split(self.partition, self.method, job.cell.seed)
+        return Leader(job, self.ranks, split, self.gradients)

@@ -1,0 +1,17 @@
+"""How a graph is split over ranks, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NONE, SEEDS, VANILLA, HYBRID = SPLITS = ("none", "seeds", "vanilla", "hybrid")
+
+
+@dataclass(frozen=True)
+class Split:
+    """``mode``, one of ``SPLITS`` but none; by which method of ``gnnbench.distributed.partition``,
+    and seed."""
+
+    mode: str
+    method: str
+    seed: int

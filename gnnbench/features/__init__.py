@@ -1,0 +1,29 @@
+"""Feature stage: a batch's input nodes to feature rows on the compute device."""
+
+from gnnbench.features.sharded_spec import Sharded
+from gnnbench.features.spec import (
+    BoltGather,
+    Cache,
+    DglGather,
+    Gpu,
+    Host,
+    Match,
+    PygFilter,
+    StoreSpec,
+    Uva,
+    Window,
+)
+
+__all__ = [
+    "BoltGather",
+    "Cache",
+    "DglGather",
+    "Gpu",
+    "Host",
+    "Match",
+    "PygFilter",
+    "Sharded",
+    "StoreSpec",
+    "Uva",
+    "Window",
+]

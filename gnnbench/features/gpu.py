@@ -1,0 +1,45 @@
+"""The whole feature table in device memory."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from gnnbench.core.job import Job
+from gnnbench.core.minibatch import Batch
+from gnnbench.features.allocation import taking
+from gnnbench.features.base import FeatureStore
+from gnnbench.features.ring import RowRing
+from gnnbench.kernels.features import gather
+from gnnbench.kernels.to_device import to_device
+
+
+class DeviceGather(FeatureStore):
+    """Gather on the device. Raises ``GpuMemoryError`` where the table does not fit."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        table = job.graph.features
+        instead = "give -o SYSTEM.features=cache, or leave the table on the host"
+        with taking("the feature table", table.numel() * table.element_size(), instead):
+            self._table: Tensor | None = to_device(table, job.device)
+        self._ring = RowRing(job, job.device)
+
+    def load(self, batch: Batch) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        assert self._table is not None
+        ids = batch.input_nodes
+        self.count(ids.numel(), "device")
+        return self.rows(self._table, ids)
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``, by our kernel."""
+        return gather(table, ids, out=self._ring.rows(ids.numel()))
+
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers."""
+        return self._ring.reserve(rows)
+
+    def close(self) -> None:
+        """Free the table and the buffers."""
+        self._table = None
+        del self._ring

@@ -1,0 +1,105 @@
+"""Gather on the host by all cores; for a GPU into locked memory, and copies out of it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.errors import HostMemoryError
+from gnnbench.core.job import Job
+from gnnbench.features.base import TableStore
+from gnnbench.features.ring import RowRing
+from gnnbench.features.staging import StagedChunks, copy_on
+from gnnbench.kernels.features import gather
+
+
+class HostGather(TableStore):
+    """Gather into buffers that take turns; the rows returned are a view of one."""
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._table = job.graph.features
+        self._ring = RowRing(job, self._table.device)
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``."""
+        n = ids.numel()
+        self.count(n, "host")
+        return gather(self._table, ids, out=self._ring.rows(n))
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """Gathered where they are to be."""
+        gather(self._table, ids, out=out)
+
+    def copy_all(self, out: Tensor) -> None:
+        """By all cores."""
+        out.copy_(self._table)
+
+    def reserve(self, rows: int) -> list[Tensor]:
+        """The ring's buffers."""
+        return self._ring.reserve(rows)
+
+
+class StagedGather(TableStore):
+    """Host gather into locked memory and asynchronous copies to the device, chunk by chunk.
+
+    Gathering a chunk does not wait for the copies of those before it, nor for those of the batch
+    before (``StagedChunks``). The ids come from the device: reading them waits for the sampler,
+    nothing else waits. Raises ``HostMemoryError`` where the host's memory cannot be locked,
+    ``torch.OutOfMemoryError`` where the device is full.
+    """
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._table = job.graph.features
+        self._device = job.device
+        self._chunks: StagedChunks | None = StagedChunks(
+            self._table,
+            lambda rows: self._locked((rows, self._table.shape[1]), self._table.dtype),
+            copy_on(self._device),
+        )
+        self._ids: Tensor | None = None
+
+    @staticmethod
+    def _locked(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        try:
+            return torch.empty(shape, dtype=dtype, pin_memory=True)
+        except RuntimeError as error:  # which torch calls an error of the GPU
+            size = torch.Size(shape).numel() * dtype.itemsize
+            raise HostMemoryError(
+                f"{size} bytes for staging cannot be locked for the GPU; free memory, raise the"
+                " limit of locked memory (ulimit -l), or take smaller batches"
+            ) from error
+
+    def _to_host(self, ids: Tensor) -> Tensor:
+        if not ids.is_cuda:
+            return ids
+        n = ids.numel()
+        if self._ids is None or self._ids.numel() < n or self._ids.dtype != ids.dtype:
+            self._ids = self._locked((n + n // 4,), ids.dtype)
+        here = self._ids[:n].copy_(ids, non_blocking=True)
+        torch.cuda.current_stream(self._device).synchronize()
+        return here
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        assert self._chunks is not None
+        here = self._to_host(ids)
+        shape = (here.numel(), self._table.shape[1])
+        there = torch.empty(shape, dtype=self._table.dtype, device=self._device)
+        self.count(here.numel(), "host_copy")
+        self._chunks.send(here, there)
+        return there
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """As batches are copied."""
+        assert self._chunks is not None
+        self._chunks.send(ids.cpu(), out)
+
+    def copy_all(self, out: Tensor) -> None:
+        """As they are."""
+        self.copy_rows(torch.arange(out.shape[0]), out)
+
+    def close(self) -> None:
+        """Free the staging buffers."""
+        self._chunks, self._ids = None, None

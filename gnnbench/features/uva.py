@@ -1,0 +1,88 @@
+"""Zero-copy: a kernel reads the rows out of locked host memory by unified addresses."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Measure
+from gnnbench.core.job import Job
+from gnnbench.features.base import TableStore, in_chunks
+from gnnbench.features.policies.policy import Footprint
+from gnnbench.kernels.access import PAGE_ORDERED, READERS
+from gnnbench.kernels.features import gather_once, gather_zero_copy
+from gnnbench.kernels.locked import REGISTERED, LockedTensor
+
+
+class LockedRows(TableStore):
+    """Rows of a locked table, read over the link by the kernel that ``rows`` calls.
+
+    The table is locked where the run's keeper holds it, else in a copy (``LockedTensor``).
+    ``memory`` is one of ``gnnbench.kernels.locked.MEMORIES``. Raises ``HostMemoryError`` where the
+    host's memory cannot be locked.
+    """
+
+    def __init__(self, job: Job, memory: str = REGISTERED) -> None:
+        super().__init__(job)
+        begin = time.perf_counter()
+        self._table = LockedTensor(job.graph.features, job.device, "features", memory)
+        self._seconds = time.perf_counter() - begin
+
+    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+        """The seconds that locking took, and the GPU's memory that mapping did."""
+        share = self._table.mapping_share
+        return {LOCK_TIME: self._seconds} | ({} if share is None else {MAPPING_SHARE: share})
+
+    @property
+    def table(self) -> Tensor:
+        """The locked table."""
+        return self._table.tensor
+
+    @abstractmethod
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]`` on the device of the ids."""
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        self.count(ids.numel(), "zero_copy")
+        return self.rows(self.table, ids)
+
+    def copy_rows(self, ids: Tensor, out: Tensor) -> None:
+        """Over the link, each chunk in the order of its ids, whatever kernel reads batches."""
+        distinct = torch.zeros(1, dtype=torch.int64, device=out.device)
+        for part, some in in_chunks(ids, out, self._row_bytes):
+            gather_once(self.table, [some.to(out.device)], distinct, part)
+
+    def copy_all(self, out: Tensor) -> None:
+        """By the copy engine, which reads what lies in one piece faster than a kernel does."""
+        out.copy_(self.table, non_blocking=True)
+
+    def close(self) -> None:
+        """Unlock the table, once the GPUs have read what they were asked for, and free a copy."""
+        self._table.close()
+
+
+class ZeroCopyGather(LockedRows):
+    """By our kernel.
+
+    ``access`` is one of ``gnnbench.kernels.access.ACCESSES``; ``blocks`` of 1024 threads read page
+    by
+    page, for whoever reads batches of this table.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        access: str = PAGE_ORDERED,
+        memory: str = REGISTERED,
+        blocks: int = READERS,
+    ) -> None:
+        super().__init__(job, memory)
+        self.access, self.blocks = access, blocks
+
+    def rows(self, table: Tensor, ids: Tensor) -> Tensor:
+        """``table[ids]``."""
+        return gather_zero_copy(table, ids, self.access, blocks=self.blocks)

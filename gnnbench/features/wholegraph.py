@@ -1,0 +1,48 @@
+"""WholeGraph's feature store: a table in its memory, rows by its gather."""
+
+from __future__ import annotations
+
+import time
+
+from torch import Tensor
+
+from gnnbench.core.counters import LOCK_TIME, Measure
+from gnnbench.core.job import Job
+from gnnbench.features.allocation import taking
+from gnnbench.features.base import RowStore
+from gnnbench.features.policies.policy import Footprint
+from gnnbench.kernels.wholegraph_import import WholeMemory
+
+
+class WholeRows(RowStore):
+    """``WholeMemoryTensor.gather`` from a copy of the table, in locked host memory or the GPU's.
+
+    Raises ``HostMemoryError`` or ``GpuMemoryError`` where the copy does not fit.
+    """
+
+    def __init__(self, job: Job, table: str, memory: str) -> None:
+        super().__init__(job)
+        self._whole = WholeMemory.share()
+        self._where = "device" if table == "gpu" else "zero_copy"
+        location = "cuda" if table == "gpu" else "cpu"
+        setting = f"{job.cell.system}.features.memory"
+        features, begin = job.graph.features, time.perf_counter()
+        instead = "WholeGraph needs a copy of its own; take a smaller graph, or features=uva"
+        with taking("WholeGraph's table", features.numel() * features.element_size(), instead):
+            self._table = self._whole.store(features, memory, location, setting)
+        self._seconds = time.perf_counter() - begin
+
+    def prepare(self, footprint: Footprint) -> dict[Measure, float]:
+        """The seconds that making the memory and filling it took."""
+        return {LOCK_TIME: self._seconds}
+
+    def fetch(self, ids: Tensor) -> Tensor:
+        """Rows ``[n, feature_dim]``, on the device."""
+        self.count(ids.numel(), self._where)
+        rows: Tensor = self._table.gather(ids.to(self.job.device))
+        return rows
+
+    def close(self) -> None:
+        """Destroy the table, then, with the last stage, WholeGraph's state."""
+        self._whole.free(self._table)
+        self._whole.close()

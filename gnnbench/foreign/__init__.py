@@ -1,1 +1,0 @@
-"""Imports of other packages, with what they need to be imported here."""

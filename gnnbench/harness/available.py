@@ -1,0 +1,110 @@
+"""Whether systems can run where this process runs: asked by the plan, and by it of other workers.
+
+Runs in workers too: on Python 3.10, with numpy and torch alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gnnbench.core import registry
+from gnnbench.core.cell import Cell, Until
+from gnnbench.core.errors import GnnbenchError
+from gnnbench.harness.failures import Failure, host_memory
+from gnnbench.systems.runtime.find import Named, NotASystemError, Resolved, find
+from gnnbench.systems.runtime.recipe import Recipe, from_plain
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Why a system cannot run (None: it can) and which one may stand in for it."""
+
+    failure: Failure | None = None
+    stand_in: str = ""
+
+
+def system(name: str) -> Named | Failure:
+    """A registered system, or why it cannot be had: none is registered, or does not import."""
+    if name not in registry.known(registry.SYSTEM):
+        reason = f"no package here brings the system '{name}'; install the one that does"
+        return Failure("missing_dep", reason)
+    try:
+        return find(name)
+    except GnnbenchError:
+        raise
+    except NotASystemError as error:
+        return Failure(
+            "missing_dep",
+            f"'{name}' is no system ({error}); {registry.remedy(registry.SYSTEM, name)}",
+        )
+    except Exception as error:  # a third party's module may raise anything
+        if (short := host_memory(error)) is not None:
+            return short
+        why = str(error) if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        return Failure(
+            "missing_dep",
+            f"system '{name}' does not import ({why}); {registry.remedy(registry.SYSTEM, name)}",
+        )
+
+
+def broken(name: str, error: Exception) -> Failure:
+    """Why a registered system that raises when it is asked what it is cannot be had."""
+    why = str(error) if isinstance(error, GnnbenchError) else f"{type(error).__name__}: {error}"
+    return Failure(
+        "missing_dep",
+        f"system '{name}' cannot be used ({why}); {registry.remedy(registry.SYSTEM, name)}",
+    )
+
+
+def resolve(name: str, given: Mapping[str, Any], device: str, until: Until) -> Resolved:
+    """What a cell holds of a system's settings. Raises ``UsageError``."""
+    found = system(name)
+    if isinstance(found, Failure):
+        return Resolved({"system": name, **given})  # nobody knows what it is
+    return found.resolved(given, device, until)
+
+
+@lru_cache(maxsize=256)
+def availability(name: str, device: str, until: str, recipe: str = "") -> Availability:
+    """Whether a system can run on a device of this machine.
+
+    ``recipe`` is that of a cell as JSON; "" asks for the system as it is registered.
+    """
+    found = system(name)
+    if isinstance(found, Failure):
+        return Availability(found)
+    try:
+        return _asked(found, device, until, recipe)
+    except GnnbenchError:
+        raise
+    except Exception as error:  # a third party's class may raise anything
+        return Availability(broken(name, error))
+
+
+def _asked(found: Named, device: str, until: str, recipe: str) -> Availability:
+    """The same of a system that is there."""
+    name = found.name
+    if not recipe and device not in found.devices:
+        able = " or ".join(found.devices)
+        mend = f"give --device {able}" if able else "its stages share no device; change one"
+        reason = f"system '{name}' does not run on '{device}'; {mend}"
+        return Availability(Failure("unsupported", reason))
+    if found.composed and recipe:
+        own = found.what if isinstance(found.what, Recipe) else None
+        missing = from_plain(name, json.loads(recipe), own).missing(device, Until.of(until))
+    else:
+        missing = found.missing(device, Until.of(until))
+    if missing is not None:
+        failure = Failure("missing_dep", f"{missing.reason}; {missing.fix}")
+        return Availability(failure, found.stand_in)
+    return Availability()
+
+
+def state(cell: Cell) -> Availability:
+    """Whether a cell can run on this machine."""
+    recipe = json.dumps(cell.recipe, sort_keys=True) if cell.composed else ""
+    return availability(cell.system, cell.device, cell.until, recipe)

@@ -1,0 +1,310 @@
+"""A whole run: plan, measure pair by pair, write after every step, judge the end."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Collection
+from contextlib import closing
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from gnnbench.config.experiment import Experiment
+from gnnbench.core.cell import Cell
+from gnnbench.core.errors import (
+    EXIT_CELLS_FAILED,
+    EXIT_INCORRECT,
+    EXIT_MISSING,
+    EXIT_OK,
+    UsageError,
+)
+from gnnbench.core.files import write_json
+from gnnbench.core.units import binary, taking
+from gnnbench.datasets.paths import data_root
+from gnnbench.datasets.store.writer import free_disk_bytes
+from gnnbench.harness import folder as folders
+from gnnbench.harness.environment import needs_graph
+from gnnbench.harness.estimate import preparations
+from gnnbench.harness.failures import FAILED
+from gnnbench.harness.interpreter import HERE, Environments
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.pairing import Observer, Pairing
+from gnnbench.harness.patience import Patience, limit_s
+from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.retry import Again, again
+from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.tables import write_tables
+from gnnbench.measure import machine
+from gnnbench.statistics import noise
+from gnnbench.statistics.noise import Calibration
+
+TOLD_S, TOLD_BYTES = 10.0, 2**30
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to run and where; ``experiment`` is resolved."""
+
+    experiment: Experiment
+    plan: Plan
+    out: Path
+    profile: str = ""
+    resume: bool = False
+    force: bool = False
+    only_failed: bool = False
+    keep_going: bool = True
+    named_systems: frozenset[str] = frozenset()
+    named_datasets: frozenset[str] = frozenset()
+    environments: Environments = HERE
+    wait: bool = False  # for a quiet machine, up to a limit
+
+
+@dataclass
+class Outcome:
+    """Where the results are, the rows, and how to end the process."""
+
+    folder: Path
+    rows: list[dict[str, Any]]
+    exit_code: int
+    figures: list[Path] = field(default_factory=list)
+
+
+class Interrupted(Exception):
+    """The run was stopped by the user; what was finished is in ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.folder = folder
+
+
+def run(request: Request, observer: Observer, keeper: Keeper | None = None) -> Outcome:
+    """Run or continue an experiment. Raises ``Interrupted`` on Ctrl-C, ``UsageError``.
+
+    ``keeper``: that of several runs in a row, which whoever gives it closes.
+    """
+    if request.resume and not request.out.is_dir():
+        raise folders.nothing_there(request.out, request.experiment)
+    with folders.locked(request.out):
+        try:
+            if keeper is not None:
+                return _run_locked(request, observer, keeper)
+            with closing(Keeper()) as own:
+                return _run_locked(request, observer, own)
+        except OSError as error:
+            if error.errno not in DISK_FULL:
+                raise
+            raise UsageError(
+                f"cannot write to '{request.out}' ({(error.strerror or '').lower()}); make room and"
+                " go on by giving the same command with --resume"
+            ) from None
+
+
+def _run_locked(request: Request, observer: Observer, keeper: Keeper) -> Outcome:
+    experiment = request.experiment
+    record = _record(request)
+    if request.resume:
+        path = folders.find_to_resume(request.out, experiment, record, request.force)
+        observer.note(f"continuing {path.name}")
+        now = record["calibration"]
+        record = folders.reopen(path, record)
+        record["calibration"] = record.get("calibration") or now
+    else:
+        path = folders.create(request.out, experiment, record)
+    with folders.writing(path):
+        return _measure_into(path, record, request, observer, keeper)
+
+
+def _measure_into(
+    path: Path, record: dict[str, Any], request: Request, observer: Observer, keeper: Keeper
+) -> Outcome:
+    experiment, plan = request.experiment, request.plan
+    ledger = Ledger(path)
+    calibrations = [Calibration.from_json(c) for c in record["calibration"]]
+    threads = max((machine.resolve_threads(cell.threads) for cell in plan.cells), default=1)
+    patience = Patience(
+        limit_s(experiment.measure.rule.gives_verdicts) if request.wait else 0.0,
+        max(machine.usable_cores() - threads, 0),
+    )
+    pairing = Pairing(ledger, experiment.measure, observer, keeper, calibrations, patience=patience)
+    stopped = False
+    write = partial(write_tables, path, plan, ledger, experiment, calibrations)
+    try:
+        todo = [p for p in plan.pairs if not _finished(p, ledger)]
+        repeated = again(path, plan) if request.only_failed else None
+        if repeated is not None:
+            observer.note(repeated.note)
+            repeated.forget(ledger)
+            todo = repeated.pairs
+        observer.plan(len(todo), experiment.measure.time_budget_s)
+        first = todo[0].system.dataset if todo else ""
+        timeout_s = experiment.measure.cell_timeout_s
+        keeper.serve(path / "logs", timeout_s, request.environments, first)
+        _prepare(todo, plan, keeper, observer)
+        if any(pair.system.id not in plan.failures for pair in todo):
+            patience.wait(observer.note)
+        for pair in todo:
+            if pair.system.id in plan.failures or (pair.direct and _broken(pair, ledger)):
+                continue
+            pairing.run(_alone_if_needed(pair, plan, ledger))
+            if repeated is not None:
+                repeated.settle(pair, ledger)
+            write()
+            observer.pair_done()
+            if stopped := not request.keep_going and _any_failed(pair, ledger):
+                observer.note(
+                    "stopped at the first failure; go on by giving the same with --resume"
+                )
+                break
+        for reference in _unmeasured(plan, ledger):
+            if stopped or request.only_failed:
+                break
+            pairing.run(Pair(reference))
+    except KeyboardInterrupt:
+        write()
+        raise Interrupted(path) from None
+    finally:
+        ledger.close()
+    rows = write()
+    datasets = {row["dataset"] for row in rows}
+    write_json(
+        path / "run.json",
+        {
+            **record,
+            "started": path.name.split("-")[1],
+            "ended": folders.utc_stamp(),
+            "finished": not stopped,
+            "load_after": machine.load(),
+            "notes": plan.notes,
+            "busy": ledger.busy(),
+            "prepared": {d: f for d, f in keeper.prepared.items() if d in datasets},
+            "held": {d: f for d, f in keeper.facts.items() if d in datasets},
+        },
+    )
+    # What was there when the run was planned has gone since: that counts, whoever named it.
+    gone = {r["dataset"] for r in rows if r["status"] == "missing_data"} - plan.absent
+    named_absent = bool(gone or plan.absent & request.named_datasets)
+    return Outcome(path, rows, exit_code(rows, request.named_systems, named_absent))
+
+
+def _record(request: Request) -> dict[str, Any]:
+    """What ``run.json`` says from the beginning."""
+    experiment, plan = request.experiment, request.plan
+    record = {
+        "experiment": experiment.model_dump(mode="json"),
+        "definition_hash": experiment.hash,
+        "profile": request.profile,
+        **folders.identity(),
+        "environments": request.environments.record(),
+        "plugins": folders.plugins(plan.cells),
+        "load_before": machine.load(),
+    }
+    if plan.sweeps:
+        record["sweeps"] = plan.sweeps
+    record["calibration"] = [c.to_json() for c in noise.load(record["machine_id"])]
+    return record
+
+
+def only_failed(request: Request) -> Again:
+    """What ``--only-failed`` would measure of the last run. Raises ``UsageError`` without one."""
+    path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
+    return again(path, request.plan)
+
+
+def unfinished(request: Request) -> Plan:
+    """What ``--resume`` would measure of the last run. Raises ``UsageError`` without one."""
+    plan = request.plan
+    path = folders.find_to_resume(request.out, request.experiment, _record(request), request.force)
+    with closing(Ledger(path)) as ledger:
+        pairs = [pair for pair in plan.pairs if not _finished(pair, ledger)]
+    ids = {c.id for pair in pairs for c in (pair.reference, pair.system) if c is not None}
+    return replace(plan, cells=[c for c in plan.cells if c.id in ids], pairs=pairs)
+
+
+def _finished(pair: Pair, ledger: Ledger) -> bool:
+    alone = not pair.direct and ledger.finished(Pair(pair.system))
+    return ledger.finished(pair) or alone
+
+
+def _any_failed(pair: Pair, ledger: Ledger) -> bool:
+    cells = [pair.system] if pair.reference is None else [pair.system, pair.reference]
+    return any(c.id in ledger.failures and ledger.failures[c.id].status in FAILED for c in cells)
+
+
+def _unmeasured(plan: Plan, ledger: Ledger) -> list[Cell]:
+    """References that were never measured because what ran beside them failed."""
+    references = {p.reference.id: p.reference for p in plan.pairs if p.reference is not None}
+    return [
+        c
+        for c in references.values()
+        if c.id not in plan.failures and c.id not in ledger.failures and not ledger.measured(c)
+    ]
+
+
+def _broken(pair: Pair, ledger: Ledger) -> bool:
+    return any(c is not None and c.id in ledger.failures for c in (pair.system, pair.reference))
+
+
+def _alone_if_needed(pair: Pair, plan: Plan, ledger: Ledger) -> Pair:
+    reference = pair.reference
+    if reference is None or (
+        reference.id not in ledger.failures and reference.id not in plan.failures
+    ):
+        return pair
+    return Pair(pair.system)
+
+
+def _prepare(pairs: list[Pair], plan: Plan, keeper: Keeper, observer: Observer) -> None:
+    """Make every dataset ready; a failure is the fate of its cells.
+
+    Raises ``UsageError`` where the disk has no room for all of them.
+    """
+    _check_disk(plan, observer)
+    able = [p for p in pairs if needs_graph(p.system.system)]
+    for dataset in dict.fromkeys(p.system.dataset for p in able):
+        cell: Cell = next(p.system for p in able if p.system.dataset == dataset)
+        observer.step(f"{dataset}: preparing", 0.0)
+        if (failure := keeper.prepare(cell)) is not None:
+            observer.note(f"{dataset}: {failure.reason}")
+            plan.failures.update({c.id: failure for c in plan.cells if c.dataset == dataset})
+            plan.absent.add(dataset)
+
+
+def _check_disk(plan: Plan, observer: Observer) -> None:
+    """See to it that all datasets fit together, and tell what takes long or much room."""
+    costs = preparations(plan)
+    for dataset, cost in costs.items():
+        if cost.seconds > TOLD_S or max(cost.memory_bytes, cost.disk_bytes) > TOLD_BYTES:
+            observer.note(f"{dataset} is to be prepared first: {taking(*astuple(cost))}")
+    needed, free = sum(cost.disk_bytes for cost in costs.values()), free_disk_bytes(data_root())
+    if needed > free:
+        raise UsageError(
+            f"preparing {', '.join(costs)} takes about {binary(needed)} of disk where"
+            f" {binary(free)} are free below {data_root()}; free some space, set"
+            " GNNBENCH_DATA to a folder on another disk, or give fewer --datasets"
+        )
+
+
+def exit_code(
+    rows: list[dict[str, Any]],
+    named_systems: Collection[str] = (),
+    named_absent: bool = False,
+) -> int:
+    """The documented code: a wrong result weighs most, then failed cells, then missing things.
+
+    ``missing_dep`` and ``unsupported`` count only where the user named the system, ``missing_data``
+    where the user named the dataset, and all of them when nothing at all could be measured.
+    """
+    statuses = {r["status"] for r in rows}
+    if "incorrect" in statuses:
+        return EXIT_INCORRECT
+    named = {r["status"] for r in rows if r["system"] in named_systems}
+    if statuses & set(FAILED) or "unsupported" in named:
+        return EXIT_CELLS_FAILED
+    if named_absent or "missing_dep" in named:
+        return EXIT_MISSING
+    if rows and "ok" not in statuses:
+        absent = statuses & {"missing_dep", "missing_data"}
+        return EXIT_MISSING if absent else EXIT_CELLS_FAILED
+    return EXIT_OK

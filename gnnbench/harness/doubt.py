@@ -1,0 +1,128 @@
+"""What makes a pair of trials doubtful: disturbances from outside, and a cell's own times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gnnbench.harness import clocks, isolation, report_audit
+from gnnbench.harness.training_check import excess_doubt
+
+if TYPE_CHECKING:
+    from gnnbench.core.cell import Cell
+    from gnnbench.harness.journal import Ledger
+    from gnnbench.harness.plan import Pair
+
+Record = Mapping[str, Any]
+
+IDLE_SHARE = 0.02  # of a core
+FOREIGN_SHARE = 0.2  # cores
+FREE_SHARE = 0.05  # and of each core that the worker leaves free, where others are in nobody's way
+IDLE_TICKS_S = 0.03  # three clock ticks: less cannot be told from rounding
+# Of the worker's own CPU time: what all cores did is sampled by ticks, what a process used is not,
+# and work in short bursts is counted by the one at up to a tenth more or less than by the other.
+SAMPLED = 0.1
+
+
+# Of the runner's own run-queue delay: a share of an epoch, and seconds of a short one.
+WAIT_SHARE = 0.01
+WAIT_S = 0.004
+
+
+def share(samples: Sequence[Record], key: str) -> float:
+    """CPU time over the length of the blocks; cores."""
+    length = sum(s["block_s"] for s in samples)
+    return float(sum(s.get(key, 0.0) for s in samples) / length) if length else 0.0
+
+
+def pair_doubt(
+    samples: Sequence[Record], free_cores: int = 0, untimed: Sequence[Record] = ()
+) -> str:
+    """Why a pair of trials should not count, or "", from its measured samples of both sides.
+
+    Causes are outside the system, seen beside its times. ``free_cores``: those that the workers
+    have no threads for. A stop counts also in ``untimed`` parts.
+    """
+    if changed := isolation.changes_doubt([s for s in samples if "isolation" in s]):
+        return changed
+    if stopped := stop_doubt([*untimed, *samples]):
+        return stopped
+    for ident in dict.fromkeys(s["id"] for s in samples):
+        own = [s for s in samples if s["id"] == ident]
+        others = [s["system"] for s in samples if s["id"] != ident]
+        if found := disturbed(own, free_cores, others[0] if others else "the other"):
+            return found
+        if slowed := [s["throttle"] for s in own if s.get("throttle")]:
+            return f"the GPU was throttled ({slowed[-1]}); cool it or lock lower clocks"
+    return ""
+
+
+def disturbed(own: Sequence[Record], free_cores: int = 0, other: str = "the other") -> str:
+    """Why the machine was not quiet while a worker was measured, or "", from its samples.
+
+    ``other`` is the system that was idle meanwhile. The worker's own run-queue delay does not
+    count: its threads may delay each other.
+    """
+    busy = sum(s["idle_cpu_s"] for s in own)
+    if busy > IDLE_TICKS_S and share(own, "idle_cpu_s") > IDLE_SHARE:
+        return (
+            f"the worker of '{other}' used {share(own, 'idle_cpu_s'):.0%} of a core while"
+            f" '{own[0]['system']}' was measured"
+        )
+    allowed = allowed_cores(free_cores)
+    foreign = share(own, "foreign_cpu_s")
+    slack = IDLE_TICKS_S + SAMPLED * sum(s.get("cpu_s", 0.0) for s in own)
+    if foreign > allowed and sum(s["foreign_cpu_s"] for s in own) > slack:
+        return f"other programs used {foreign:.1f} cores meanwhile; close them"
+    stolen = sum(s.get("stolen_s", 0.0) for s in own)
+    if stolen > IDLE_TICKS_S and share(own, "stolen_s") > allowed:
+        return f"the hypervisor gave {share(own, 'stolen_s'):.1f} cores to other machines meanwhile"
+    return ""
+
+
+def waited(own: Sequence[Record]) -> bool:
+    """Whether the runner waited so long for a core that a worker's times cannot be judged by its
+    clock: programs that are not visible from here may use the cores."""
+    seconds = sum(s.get("runner_wait_s", 0.0) for s in own)
+    return bool(seconds > max(WAIT_SHARE * sum(s["block_s"] for s in own), WAIT_S * len(own)))
+
+
+def allowed_cores(free_cores: int) -> float:
+    """Cores that other programs may use, where the workers leave some free."""
+    return FOREIGN_SHARE + FREE_SHARE * free_cores
+
+
+def busy_round(sample: Record, free_cores: int) -> bool:
+    """Whether other programs used more cores during one epoch than is allowed."""
+    foreign = sample["foreign_cpu_s"]
+    slack = IDLE_TICKS_S + SAMPLED * sample["cpu_s"]
+    allowed = allowed_cores(free_cores)
+    return bool(foreign > max(allowed * sample["block_s"], slack))
+
+
+def stop_doubt(samples: Sequence[Record]) -> str:
+    """Whether a worker was stopped by a signal, or the machine suspended, in these samples."""
+    for ident in dict.fromkeys(s["id"] for s in samples):
+        own = [s for s in samples if s["id"] == ident]
+        if stopped := sum(s.get("stopped_s", 0.0) for s in own):
+            length = f" for {stopped:.0f} s" if stopped >= 1 else ""
+            return f"the worker of '{own[0]['system']}' was stopped by a signal{length}"
+    if suspended := sum(s.get("suspended_s", 0.0) for s in samples):
+        return f"the machine was suspended for {suspended:.0f} s"
+    return ""
+
+
+def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
+    """Doubts of how a cell behaved in the lives of one comparison that count, or in all."""
+    own = ledger.measured(cell, pair)
+    excesses = ledger.excesses(pair).values() if pair is not None else ()
+    found = [
+        report_audit.first_epoch_doubt(ledger.warm_ups(cell, pair), own),
+        clocks.quiet_doubt(own),
+        clocks.parent_doubt(own),
+        isolation.rest_doubt(own),
+        report_audit.idle_doubt(cell, own),
+        report_audit.after_doubt(cell, own),
+        excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",
+    ]
+    return [text for text in found if text]

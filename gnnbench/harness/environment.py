@@ -1,0 +1,137 @@
+"""What the plan asks about this machine: systems, their options, datasets, models."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import fields, replace
+from functools import lru_cache
+from typing import Any
+
+from gnnbench.analysis.labels import parse_label
+from gnnbench.core import names, registry
+from gnnbench.core.cell import Cell, flat
+from gnnbench.core.errors import (
+    DataError,
+    HostMemoryError,
+    MissingError,
+    UnsupportedError,
+    UsageError,
+)
+from gnnbench.features.spec import StoreSpec
+from gnnbench.harness.available import resolve, system
+from gnnbench.harness.failures import Failure
+from gnnbench.models.kinds import MODELS
+from gnnbench.systems.runtime.find import Named
+from gnnbench.systems.runtime.recipe import Recipe
+
+
+def known_paths(name: str, given: Mapping[str, Any]) -> Collection[str]:
+    """What may be set of a system with the stages of ``given``.
+
+    Raises ``UsageError`` for an unknown system, ``MissingError`` where nobody can know.
+    """
+    check_names([name], [])
+    found = system(name)
+    if isinstance(found, Failure):
+        raise MissingError(found.reason)
+    return found.options(given)
+
+
+def stand_in(cell: Cell, name: str) -> Cell:
+    """The cell of another system, as it is registered, in the place of one."""
+    found = resolve(name, {}, cell.device, cell.goes_until)
+    return replace(cell, system=name, recipe=found.recipe, composed=found.composed)
+
+
+def variant(cell: Cell, label: str) -> tuple[Cell, Failure | None]:
+    """The cell that a label names, and why it cannot run as asked.
+
+    What the label leaves open is as in ``cell``, where that is of the same system, else as it is
+    registered. Raises ``UsageError`` for a label that sets anything but the recipe.
+    """
+    name, settings = parse_label(label)
+    own = {f.name for f in fields(Cell)}
+    if outside := next((k for k in settings if k in own), ""):
+        raise UsageError(
+            f"the reference '{label}' sets '{outside}'; a system's own reference may differ in its"
+            " recipe alone"
+        )
+    given: dict[str, Any] = {}
+    if name == cell.system and cell.composed:
+        given = flat(cell.recipe)
+        other = tuple(f"{k}." for k, v in settings.items() if v != given.get(k))
+        given = {k: v for k, v in given.items() if not k.startswith(other)}
+    found = resolve(name, {**given, **settings}, cell.device, cell.goes_until)
+    made = replace(cell, system=name, recipe=found.recipe, composed=found.composed)
+    return made, Failure("unsupported", found.unsupported) if found.unsupported else None
+
+
+def needs_graph(name: str) -> bool:
+    """Whether a worker of this system opens the dataset."""
+    found = system(name)
+    return isinstance(found, Failure) or found.needs_graph
+
+
+def shared(cell: Cell) -> tuple[str, ...]:
+    """Arrays of the graph that a run holds for all lives of the cell's workers."""
+    found = system(cell.system)
+    return () if isinstance(found, Failure) else found.shared(cell)
+
+
+def store(cell: Cell) -> StoreSpec | None:
+    """The feature store of a cell; None where it has none, or nobody can tell."""
+    found = system(cell.system)
+    return None if isinstance(found, Failure) else found.store(cell)
+
+
+@lru_cache(maxsize=64)
+def dataset_state(name: str) -> Failure | None:
+    """Why a dataset cannot be had here: it is not here, or what preparing it takes is not.
+
+    Raises ``UsageError`` for an unknown name.
+    """
+    from gnnbench.datasets import catalog
+    from gnnbench.datasets.prepare import check_room
+
+    summary = catalog.info(name).summary
+    if summary.available:
+        try:
+            check_room(name)
+        except HostMemoryError as error:
+            return Failure("oom_host", str(error))
+        except (UsageError, DataError) as error:
+            return Failure("missing_data", str(error))
+        return None
+    get = f"; get it: {summary.get}" if summary.get else ""
+    return Failure("missing_data", f"dataset '{name}' is not here ({summary.missing}){get}")
+
+
+def check_names(
+    systems: Collection[str], models: Collection[str], more: Collection[str] = ()
+) -> None:
+    """Raise ``UsageError`` for the first unknown name; any model goes without a recipe.
+
+    ``more`` systems are known, in another environment.
+    """
+    for name in systems:
+        names.check("system", name, [*registry.known(registry.SYSTEM), *more])
+    if models and any(isinstance(f := system(s), Named) and f.composed for s in systems):
+        for model in models:
+            names.check("model", model, MODELS)
+
+
+def check_picks(systems: Collection[str], picks: Collection[str], devices: Collection[str]) -> None:
+    """Raise ``UsageError`` where no selected system has any of the picks, if all say which they
+    have; a pick that only others have is the definition's, and leaves those their own."""
+    known = {"default"}
+    for name in systems:
+        found = system(name)
+        if isinstance(found, Failure) or not isinstance(found.what, Recipe):
+            return
+        for device in devices:
+            with suppress(UnsupportedError):
+                known.update(found.what.sampler.picks_on(device))
+    if not known.intersection(picks):
+        for pick in picks:
+            names.check("pick", pick, known)

@@ -1,0 +1,157 @@
+"""What a run would take, before anything is run; rough, and said to be."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from gnnbench.config.experiment import Measure
+from gnnbench.core.cell import Cell
+from gnnbench.core.errors import DataError, GnnbenchError
+from gnnbench.core.fanouts import ALL, at_most
+from gnnbench.harness.environment import needs_graph
+from gnnbench.harness.plan import Pair, Plan
+from gnnbench.measure import machine
+from gnnbench.statistics.stopping_rule import fitting_rounds
+
+if TYPE_CHECKING:
+    from gnnbench.datasets.cost import Cost
+
+# Two cores of a 2020s server.
+EDGES_PER_SECOND = 10e6  # sampled and aggregated
+BYTES_PER_SECOND = 2e9  # feature rows gathered
+FLOPS = 30e9  # dense layers, forward and backward
+START_S = 4.0  # importing, opening, gate
+ROOFLINE_S = 4.0  # kernels and ceilings after an epoch, where they are asked for
+USUAL_ROUNDS = 6  # of a pair
+PROCESS_BYTES = 600 * 2**20  # torch and its friends
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds and bytes of one pair; None where the dataset's size is not known yet."""
+
+    seconds: float | None
+    bytes: int | None
+
+
+def estimate(pair: Pair, measure: Measure) -> Estimate:
+    """Time of the pair and peak memory of its workers, the graph counted once."""
+    cells = [c for c in (pair.reference, pair.system) if c is not None]
+    size = _size(pair.system)
+    if size is None:
+        return Estimate(None, None)
+    nodes, edges, width, _ = size
+    epoch_s = sum(_epoch_seconds(c, size) for c in cells)
+    start_s = START_S * len(cells) + measure.warmup_epochs * epoch_s
+    look, budget_s = measure.pairs[0], measure.time_budget_s
+    round_s = epoch_s + (ROOFLINE_S * len(cells) if measure.roofline else 0.0)
+    usual = min(USUAL_ROUNDS, fitting_rounds(look, budget_s, start_s, round_s))
+    life_s = start_s + (measure.rounds or usual) * round_s
+    # Most comparisons end at their first look; a budget ends them between pairs.
+    seconds = max(life_s, min(look * life_s, budget_s))
+    grows = (1 + (edges / nodes if f == ALL else f) for f in pair.system.fanouts)
+    batch_nodes = min(nodes, int(pair.system.batch_size * math.prod(grows)))
+    graph = 8 * nodes + 4 * edges + nodes * (4 * width + 8)
+    return Estimate(seconds, graph + len(cells) * (PROCESS_BYTES + 3 * 4 * width * batch_nodes))
+
+
+def _size(cell: Cell) -> tuple[int, int, int, int] | None:
+    """Nodes, edges, width and training nodes, at most; a gather needs no edges."""
+    from gnnbench.datasets import catalog, prepare
+
+    try:
+        s = catalog.info(cell.dataset).summary
+        found = (s.num_nodes, s.num_edges, s.feature_dim, s.train_size)
+        if s.state != "prepared" and (shape := prepare.expected(cell.dataset)) is not None:
+            found = (shape.nodes, shape.edges, shape.width, shape.train)
+    except GnnbenchError:
+        return None
+    nodes, edges, width, train = found
+    return found if nodes and width and train and (edges or cell.gathers) else None
+
+
+def _epoch_seconds(cell: Cell, size: tuple[int, int, int, int]) -> float:
+    """Upper bound by a tree of distinct nodes, cut at the size of the graph."""
+    nodes, edges, width, train = size
+    drawn, frontier = 0.0, float(min(cell.batch_size, train))
+    for fanout in cell.fanouts:
+        hop = frontier * at_most(fanout, edges / nodes)
+        drawn += hop
+        frontier = min(frontier + hop, nodes)
+    batches = math.ceil(train / cell.batch_size)
+    batches = min(batches, cell.max_batches) if cell.max_batches else batches
+    rows = frontier * width
+    return batches * (
+        drawn / EDGES_PER_SECOND
+        + rows * 4 / BYTES_PER_SECOND
+        + rows * cell.hidden * 4 / FLOPS  # forward, and the weights' gradient
+    )
+
+
+def epoch_is_cut(cell: Cell) -> bool:
+    """Whether ``max_batches`` ends an epoch early; True where the dataset's size is not known."""
+    size = _size(cell) if cell.max_batches else None
+    whole = math.inf if size is None else math.ceil(size[3] / cell.batch_size)
+    return 0 < cell.max_batches < whole
+
+
+def preparations(plan: Plan) -> dict[str, Cost]:
+    """What is to be prepared before anything is measured, and what that takes, by dataset.
+
+    A file that cannot be read is told where it is prepared, as a row.
+    """
+    from gnnbench.datasets.prepare import preparation
+
+    needed = [p.system.dataset for p in plan.pairs if needs_graph(p.system.system)]
+    found = {}
+    for dataset in dict.fromkeys(needed):
+        with suppress(DataError):
+            if (cost := preparation(dataset)) is not None:
+                found[dataset] = cost
+    return found
+
+
+def describe(plan: Plan, measure: Measure) -> dict[str, Any]:
+    """The dry run as plain values: every cell, its fate, estimates per pair and in all."""
+    pairs = {p.system.id: p for p in plan.pairs if not p.direct}
+    cells = []
+    total = 0.0
+    unknown = 0
+    peak = 0
+    for cell in plan.cells:
+        row: dict[str, Any] = {
+            **asdict(cell), "id": cell.id, "names": plan.names.get(cell.id, [cell.system]),
+            "stand_in_for": plan.stand_ins.get(cell.id, ""), "epoch_is_cut": epoch_is_cut(cell),
+        }  # fmt: skip
+        failure = plan.failures.get(cell.id)
+        row["status"] = failure.status if failure else "planned"
+        row["reason"] = failure.reason if failure else ""
+        row["estimated_time_s"] = row["estimated_bytes"] = None
+        if (pair := pairs.get(cell.id)) is not None:
+            found = estimate(pair, measure)
+            row["estimated_time_s"], row["estimated_bytes"] = found.seconds, found.bytes
+            unknown += found.seconds is None
+            total += found.seconds or 0.0
+            peak = max(peak, found.bytes or 0)
+        cells.append(row)
+    total += sum(estimate(p, measure).seconds or 0.0 for p in plan.pairs if p.direct)
+    notes = list(plan.notes)
+    costs = preparations(plan)
+    total += sum(cost.seconds for cost in costs.values())
+    if peak > machine.memory_limit_bytes():
+        notes.append("the largest pair may not fit into this machine's memory")
+    return {
+        "cells": cells, "pairs": len(plan.pairs), "pairs_of_unknown_size": unknown,
+        "estimated_time_s": total if plan.pairs else None,
+        "estimated_peak_bytes": peak if plan.pairs else None, "notes": notes,
+        "preparations": [
+            {
+                "dataset": dataset, "estimated_time_s": cost.seconds,
+                "estimated_bytes": cost.memory_bytes, "estimated_disk_bytes": cost.disk_bytes,
+            }
+            for dataset, cost in costs.items()
+        ],
+    }  # fmt: skip

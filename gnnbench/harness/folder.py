@@ -1,0 +1,207 @@
+"""A run's folder: made, locked, continued; what must be the same for a run to continue."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import textwrap
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gnnbench.config.experiment import Experiment
+from gnnbench.config.merge import flattened
+from gnnbench.core import registry
+from gnnbench.core.cell import Cell, flat
+from gnnbench.core.errors import UsageError
+from gnnbench.core.files import TEMPORARY, ensure_folder, sweep, write_json, write_text
+from gnnbench.core.option import plain_text
+from gnnbench.harness.process import WORKER_ENVIRONMENT, overridden_environment
+from gnnbench.measure import machine
+from gnnbench.schema.reader import read_record, run_folders
+
+SHOWN = 3  # differences between two definitions
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Keep other runs out of ``out``: they would disturb the timing and the files."""
+    ensure_folder(out)
+    handle = os.open(out, os.O_RDONLY | os.O_DIRECTORY)  # the folder itself: no file is left behind
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise UsageError(
+            f"another run is writing to '{out}'; wait for it or give another folder with --out"
+        ) from None
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Lock a run's folder while it is written, so that readers know that the run goes on."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # some file systems have no locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def identity() -> dict[str, Any]:
+    """Code and machine of this process, as they stand in ``run.json``."""
+    found = machine.record()
+    return {
+        "revision": machine.revision(),
+        "versions": machine.versions(),
+        "machine": found,
+        "machine_id": machine.fingerprint(found),
+        "worker_environment": WORKER_ENVIRONMENT,
+        "overridden_environment": overridden_environment(),
+    }
+
+
+def plugins(cells: Collection[Cell]) -> dict[str, dict[str, str]]:
+    """Who brings each system and stage of others that cells name, and a digest of its sources."""
+    used = {(registry.SYSTEM, cell.system) for cell in cells}
+    for cell in cells:
+        paths = flat(cell.recipe)
+        used |= {(kind, paths[kind]) for kind in registry.KINDS if kind in paths}
+    found = {f"{kind} {name}": registry.source_digest(kind, name) for kind, name in sorted(used)}
+    return {
+        key: {"package": one[0], "source_digest": one[1]}
+        for key, one in found.items()
+        if one is not None
+    }
+
+
+def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
+    """A new run folder with the resolved definition in it; it appears whole or not at all."""
+    parent = out / experiment.name
+    ensure_folder(parent)
+    sweep(parent)
+    stamp = utc_stamp()
+    new = Path(tempfile.mkdtemp(prefix=TEMPORARY, dir=parent))
+    new.chmod(0o755)
+    for sub in ("logs", "figures"):
+        (new / sub).mkdir()
+    write_text(new / "definition.toml", experiment.to_toml())
+    write_json(new / "run.json", {**record, "started": stamp, "finished": False})
+    name = f"run-{stamp}-{experiment.hash[:8]}"
+    for attempt in range(100):
+        folder = parent / (f"{name}-{attempt}" if attempt else name)
+        if not folder.exists():  # nobody else writes here: ``out`` is locked
+            return new.rename(folder)
+    raise UsageError(f"too many runs named '{name}' in '{parent}'; remove some")
+
+
+def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
+    sweep(folder)
+    before: dict[str, Any] = read_record(folder)
+    kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
+    now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
+    before["resumed"] = [*before.get("resumed", []), now]
+    write_json(folder / "run.json", {**before, "finished": False})
+    return before
+
+
+def _differences(then: dict[str, Any], now: dict[str, Any]) -> str:
+    """What sets one definition apart from another, in words; the first three of many."""
+    missing = "nothing"
+    changed = [
+        f"{key} was {_short(then.get(key, missing))} and is {_short(now.get(key, missing))}"
+        for key in dict.fromkeys([*then, *now])
+        if then.get(key, missing) != now.get(key, missing)
+    ]
+    more = len(changed) - SHOWN
+    return ", ".join(changed[:SHOWN]) + (f", and {more} more" if more > 0 else "")
+
+
+def _short(value: Any) -> str:
+    return textwrap.shorten(plain_text(value), 80, placeholder=" ...")
+
+
+def utc_stamp() -> str:
+    """The time now, as run folders are named."""
+    return datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+
+
+def nothing_there(out: Path, experiment: Experiment) -> UsageError:
+    """Where a run is to go on and there is none."""
+    return UsageError(
+        f"there is no run of '{experiment.name}' in '{out}' to go on with; begin one with neither"
+        " --resume nor --only-failed, or name the folder of its results with --out"
+    )
+
+
+def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], force: bool) -> Path:
+    """The latest run of this definition.
+
+    Raises ``UsageError`` when the definition, the machine or a package's version changed; and,
+    unless ``force``, when the code or a plug-in changed.
+    """
+    folders = [f for f in run_folders(out, experiment.name) if (f / "run.json").exists()]
+    if not folders:
+        raise nothing_there(out, experiment)
+    plain_now = experiment.model_dump(mode="json")
+    for folder in reversed(folders):
+        before = read_record(folder)
+        if before["definition_hash"] == experiment.hash:
+            break
+    else:
+        then, now = (flattened(e) for e in (read_record(folders[-1])["experiment"], plain_now))
+        raise UsageError(
+            f"the last run, '{folders[-1].name}', is another one: {_differences(then, now)}; give"
+            " the same options as then, or start anew with --fresh"
+        )
+    known, given = (r.get("environments", {}) for r in (before, record))
+    if known.keys() != given.keys():
+        again = " ".join(f"--env {name}=PATH" for name in known) or "no --env"
+        raise UsageError(
+            f"'{folder.name}' was begun with other environments; go on with {again}, or start anew"
+            " with --fresh"
+        )
+    conditions = _changed(
+        ("the machine", before["machine_id"], record["machine_id"]),
+        ("a package's version", before["versions"], record["versions"]),
+        *((f"environment '{name}'", known[name], given[name]) for name in known),
+    )
+    if conditions:
+        raise UsageError(
+            f"{' and '.join(conditions)} changed since '{folder.name}' was begun, and its times"
+            " cannot be pooled with new ones; start anew with --fresh"
+        )
+    sources = _changed(
+        ("the code", before["revision"]["source_digest"], record["revision"]["source_digest"]),
+        *_brought(before.get("plugins", {}), record.get("plugins", {})),
+    )
+    if sources and not force:
+        raise UsageError(
+            f"{' and '.join(sources)} changed since '{folder.name}' was begun; start anew with"
+            " --fresh, or mix the two with --resume --force"
+        )
+    return folder
+
+
+def _changed(*values: tuple[str, Any, Any]) -> list[str]:
+    """Names of the values that differ."""
+    return [what for what, then, now in values if then != now]
+
+
+def _brought(
+    then: dict[str, dict[str, str]], now: dict[str, dict[str, str]]
+) -> list[tuple[str, Any, Any]]:
+    """Each package of others that the runs use: who it is, its sources then and now."""
+    brings = {key: one["package"] for key, one in {**then, **now}.items()}
+
+    def sources(run: dict[str, dict[str, str]], who: str) -> dict[str, str]:
+        return {key: run[key]["source_digest"] for key in run if brings[key] == who}
+
+    return [(who, sources(then, who), sources(now, who)) for who in dict.fromkeys(brings.values())]

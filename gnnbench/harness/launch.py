@@ -1,0 +1,165 @@
+"""From what the user asked to a request that ``campaign.run`` carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from gnnbench.analysis.labels import parse_label
+from gnnbench.analysis.plots import FIGURES
+from gnnbench.config import experiment as definitions
+from gnnbench.config import grid
+from gnnbench.config.experiment import Experiment
+from gnnbench.config.merge import Raw
+from gnnbench.config.overrides import Overrides, as_definition, spelled
+from gnnbench.config.positions import placed
+from gnnbench.core import names, registry
+from gnnbench.core.errors import UsageError, setting
+from gnnbench.core.option import plain_text
+from gnnbench.datasets import names as names_of_data
+from gnnbench.harness import available, environment
+from gnnbench.harness.campaign import Request
+from gnnbench.harness.environment_pairs import add_environments
+from gnnbench.harness.plan import ALONE, Own, Plan, make_plan
+from gnnbench.harness.remote_environment import NOWHERE, Elsewhere, elsewhere
+
+
+def make_request(
+    definition: str,
+    over: Overrides,
+    out: Path,
+    resume: bool = False,
+    force: bool = False,
+    only_failed: bool = False,
+    keep_going: bool = True,
+) -> Request:
+    """Load, resolve and plan; raises ``UsageError`` for anything that cannot be run as asked.
+
+    ``only_failed`` continues the last run, as ``resume`` does, with its failed cells alone.
+    """
+    loaded = definitions.load(definition)
+    with elsewhere(over.environments) as others:
+        for kind in registry.KINDS:
+            registry.known(kind)  # a malformed variable is nobody else's fault
+        over = spelled(over, loaded, [*registry.known(registry.SYSTEM), *others.systems])
+        for system in over.systems:
+            environment.check_names([system], [], others.systems)
+        raw = as_definition(over, loaded, others.known_paths)
+        profile = over.profile or loaded.default_profile
+        with placed(definition, profile, raw):
+            resolved, plan = _planned(loaded, over, raw, others)
+    return Request(
+        resolved,
+        plan,
+        out,
+        profile=profile,
+        resume=resume or only_failed,
+        force=force,
+        only_failed=only_failed,
+        keep_going=keep_going,
+        named_systems=frozenset(over.systems),
+        named_datasets=frozenset(over.datasets),
+        environments=others.environments,
+    )
+
+
+def _planned(
+    loaded: Experiment, over: Overrides, raw: Raw, others: Elsewhere
+) -> tuple[Experiment, Plan]:
+    """The definition with ``raw`` laid over it, and its plan. Raises ``UsageError``."""
+    resolved = definitions.resolve(loaded, over.profile, raw)
+    systems = resolved.axis("system")
+    with setting("system"):
+        environment.check_names(systems, [], others.systems)
+    environment.check_names(resolved.systems, [], others.systems)
+    for path in resolved.paths():
+        with setting(path):
+            environment.check_names([path.partition(".")[0]], [], others.systems)
+    for system in systems:  # what a package raises is its own fault, not a value's
+        available.system(system)
+    with setting("model"):
+        environment.check_names(systems, resolved.axis("model"), others.systems)
+    with setting("dataset"):
+        for dataset in resolved.axis("dataset"):
+            names_of_data.resolve(dataset)
+    with setting("reference"):
+        if resolved.reference != ALONE:
+            _check_label(resolved.reference, others)
+    for label in [*resolved.references.values(), *(one for c in resolved.compare for one in c)]:
+        _check_label(label, others)
+    environment.check_names(resolved.references, [], others.systems)
+    _check_constraints(resolved, others)
+    with setting("pick"):
+        environment.check_picks(systems, resolved.axis("pick"), resolved.axis("device") or ["cpu"])
+    with setting("figures"):
+        for figure in resolved.figures:
+            names.check("figure", figure, FIGURES)
+    plan = plan_of(resolved, over.systems, others)
+    if not plan.cells:
+        raise UsageError(
+            f"the constraints of '{resolved.name}' leave no combination of its axes; change one"
+        )
+    plan.notes += _changed(resolved)
+    return resolved, plan
+
+
+def _check_label(label: str, others: Elsewhere) -> None:
+    """Raise ``UsageError`` for a label that names a system or a stage that there is not."""
+    system, settings = parse_label(label)
+    environment.check_names([system], [], others.systems)
+    for kind in registry.KINDS[1:]:
+        if kind in settings:
+            names.check(kind, settings[kind], registry.known(kind))
+
+
+def _check_constraints(resolved: Experiment, others: Elsewhere) -> None:
+    """Raise ``UsageError`` for a constraint on what there is not: it would never apply."""
+    for constraint in resolved.constraints:
+        for axis, value in (constraint.include or constraint.exclude or {}).items():
+            values = value if isinstance(value, list) else [value]
+            if axis == "system" or "." in axis:
+                systems = values if axis == "system" else [axis.partition(".")[0]]
+                environment.check_names(systems, [], others.systems)
+            elif axis == "model":
+                environment.check_names(resolved.axis("system"), values, others.systems)
+            elif axis == "dataset":
+                for dataset in values:
+                    names_of_data.resolve(dataset)
+
+
+def _changed(resolved: Experiment) -> list[str]:
+    """What all cells of a system have in common and the system as registered has not.
+
+    Labels name what varies between cells, and only that: this would be told nowhere else.
+    """
+    return [
+        f"{system} runs with " + ", ".join(f"{k}={plain_text(v)}" for k, v in settings.items())
+        for system, settings in resolved.systems.items()
+        if settings and system in resolved.axis("system")
+    ]
+
+
+def plan_of(resolved: Experiment, named: Collection[str] = (), others: Elsewhere = NOWHERE) -> Plan:
+    """Cells and pairs of a resolved definition, here and elsewhere. Raises ``UsageError``."""
+    here = grid.expand(resolved, available.resolve, known=others.known_paths)
+    there = {
+        name: (grid.expand(resolved, other.resolve, name, others.known_paths), other.state)
+        for name, other in others.there.items()
+    }
+    couples = resolved.compare
+    if named:  # of systems that were left out on purpose nothing needs saying
+        kept = set(resolved.axis("system"))
+        couples = [c for c in couples if {parse_label(label)[0] for label in c} <= kept]
+    plan = make_plan(
+        here,
+        resolved.reference,
+        named,
+        available.state,
+        environment.dataset_state,
+        environment.stand_in,
+        couples,
+        Own(resolved.references, environment.variant),
+        lambda plan: add_environments(plan, here, there, resolved.reference),
+    )
+    plan.notes += others.notes()
+    return plan

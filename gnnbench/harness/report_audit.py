@@ -1,0 +1,158 @@
+"""What a system says of its epochs held against what the runner knows; each fault is a sentence.
+
+The runner knows how many seeds and batches an epoch must have and what the reference drew for the
+same epoch; how long it took by its own clock is the part of ``clocks``. A system that lies in all
+of its counts at once, consistently with its reference, is beyond this.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from gnnbench.core import registry
+from gnnbench.core.cell import Cell, phases
+from gnnbench.statistics import primary_metric
+
+Record = Mapping[str, Any]
+
+IDLE_SHARE = 0.1  # of the epoch
+IDLE_SLACK_S = 0.03
+SAME_LOSSES = 3
+FIRST_EPOCH_TIMES = 5.0
+FIRST_EPOCH_SLACK_S = 1.0
+AFTER_SLACK_S = 0.5
+
+
+def sample_fault(cell: Cell, facts: Record, epoch: int, answer: Record) -> str:
+    """What is wrong with one epoch's answer; ``facts`` are the graph's, empty without one."""
+    if answer["epoch"] != epoch:
+        return f"epoch {answer['epoch']} was answered where {epoch} was asked for"
+    if not cell.trains and answer["loss"] is not None:
+        return f"epoch {epoch} has a loss, {answer['loss']}, but no model"
+    # Of a recipe the suite counts losses itself: it has none where no seed has a label.
+    if cell.trains and answer["loss"] is None and not cell.composed:
+        return f"epoch {epoch} has no loss"
+    if answer["wall_s"] <= 0:
+        return f"the wall time of epoch {epoch} is {answer['wall_s']:g} s"
+    ran = phases(cell.until)[1 if cell.gathers else 0 :]  # seeds are drawn in no time
+    if missing := [p for p in ran if not answer[f"{p}_time_s"]]:
+        return f"epoch {epoch} has no span of the phase {missing[0]}"
+    train = facts.get("train_nodes")
+    if not train:
+        return ""
+    batches = math.ceil(train / cell.batch_size)
+    seeds = train
+    if 0 < cell.max_batches < batches:
+        batches, seeds = cell.max_batches, cell.max_batches * cell.batch_size
+    for what, right in (("batches", batches), ("seeds", seeds)):
+        if answer[what] != right:
+            return f"epoch {epoch} ran {answer[what]} {what} where it has {right}"
+    return ""
+
+
+def phase_fault(cell: Cell, epoch: int, spanned: Collection[str]) -> str:
+    """Whether an epoch has spans of a phase that it does not run: time booked where none looks."""
+    right = phases(cell.until)
+    if other := [p for p in spanned if p not in right]:
+        return f"epoch {epoch} has spans of '{other[0]}' where its phases are: {', '.join(right)}"
+    return ""
+
+
+def idle_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+    """Whether who opens the spans may have left work out of the phase that is judged.
+
+    What our schedule and our order do in no phase is known.
+    """
+    by = primary_metric.of(cell.until)
+    if _spans_are_ours(cell) or cell.trains or not samples:
+        return ""
+    idle, wall = (statistics.median(s[key] for s in samples) for key in ("idle_s", "wall_s"))
+    if idle <= max(IDLE_SHARE * wall, IDLE_SLACK_S):
+        return ""
+    return (
+        f"{idle:.3g} s of its epochs of {wall:.3g} s are in no phase: work may be left out of its"
+        f" {by.words}"
+    )
+
+
+def _spans_are_ours(cell: Cell) -> bool:
+    """Whether the suite decides what runs between the spans of an epoch.
+
+    A sampler or a store may do so as well: each is told what is to come before the first span.
+    """
+    kinds = (registry.ORDER, registry.SCHEDULE, registry.SAMPLER, registry.FEATURES)
+    named = [(kind, cell.recipe[kind]["name"]) for kind in kinds if kind in cell.recipe]
+    return cell.composed and all(name in registry.OURS[kind] for kind, name in named)
+
+
+def loss_fault(samples: Sequence[Record]) -> str:
+    """Whether the loss never changes: nothing is trained, or answers are cached."""
+    if len({s["epoch"] for s in samples}) < SAME_LOSSES:
+        return ""
+    losses = {s["loss"] for s in samples}
+    if len(losses) > 1 or losses <= {0.0, None}:
+        return ""
+    return f"the loss is {losses.pop():g} whatever the epoch: nothing is trained, or it is cached"
+
+
+def edges_fault(rounds: Sequence[tuple[Record, Record]], work: str) -> str:
+    """Whether a system of identical work drew other numbers of edges than the reference."""
+    if work != "identical":
+        return ""
+    for reference, system in rounds:
+        right, drawn = reference["sampled_edges"], system["sampled_edges"]
+        if drawn != right:
+            return (
+                f"epoch {system['epoch']} drew {drawn} edges where the reference drew {right}, but"
+                f" at the gate the work was {work}"
+            )
+    return ""
+
+
+def digests_fault(reference: str, system: str, work: str) -> str:
+    """Whether systems of identical work drew other edges in a verification epoch; their digests.
+
+    An epoch loop of one's own shows no edges and has none.
+    """
+    if work != "identical" or not reference or not system or reference == system:
+        return ""
+    return (
+        "when every batch was looked at it drew other edges than the reference, not so at the gate"
+    )
+
+
+def first_epoch_doubt(warm: Sequence[Record], samples: Sequence[Record]) -> str:
+    """Whether a worker's first epoch, which is not measured, took much longer than the others."""
+    if not warm or not samples:
+        return ""
+    first = statistics.median(s["wall_s"] for s in warm)  # of every life its own
+    usual = statistics.median(s["wall_s"] for s in samples)
+    if first <= FIRST_EPOCH_TIMES * usual or first - usual <= FIRST_EPOCH_SLACK_S:
+        return ""
+    return (
+        f"a warm-up epoch took {first:.3g} s, {first / usual:.0f} times a measured one: work may"
+        " have moved there"
+    )
+
+
+def after_doubt(cell: Cell, samples: Sequence[Record]) -> str:
+    """Whether a worker is long busy after an epoch or in its audit: more than in the epoch.
+
+    What our audit does is known: it counts where a stage that is not ours might work in it.
+    """
+    known_audit = _spans_are_ours(cell)
+    known = [s for s in samples if s.get("outer_s")]
+    if not known:
+        return ""
+    after = statistics.median(
+        s["block_s"] - s["outer_s"] + (0.0 if known_audit else s.get("audit_s", 0.0)) for s in known
+    )
+    wall = statistics.median(s["wall_s"] for s in known)
+    if after <= wall or after <= AFTER_SLACK_S:
+        return ""
+    return (
+        f"it worked for {after:.3g} s after each epoch of {wall:.3g} s: work may have moved there"
+    )

@@ -1,0 +1,141 @@
+"""Check the training of a comparison's last trial, with retrainings of the reference if needed."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gnnbench.config.experiment import Measure
+from gnnbench.core.cell import Cell
+from gnnbench.harness.environment import store
+from gnnbench.harness.journal import Ledger, Record
+from gnnbench.harness.plan import Pair
+from gnnbench.harness.process import WorkerFailed
+from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.training_check import (
+    RETRAININGS,
+    Excess,
+    Trial,
+    find_excess,
+    structural_fault,
+)
+from gnnbench.statistics.work_class import drawn_class, same_updates
+
+EPOCHS = 2**30  # numbers that an epoch may have
+TIME_LIMIT_S = 120.0  # of one estimate of the spread; the retrainings finished by then are used
+KEPT = (
+    "epoch", "loss", "param_moved", "param_norm", "unique_nodes", "sampled_edges",
+)  # fmt: skip
+
+
+@dataclass
+class TrainingCheck:
+    """Compares the training of both sides of ``pair`` after a trial.
+
+    The reference is trained again only where a difference is beyond the fixed tolerances: for
+    equivalent work from the same weights over other epochs, once a run; for identical work over
+    the trial's own epochs, from weights that differ by rounding.
+    """
+
+    pair: Pair
+    ledger: Ledger
+    measure: Measure
+    keeper: Keeper
+    step: Callable[[Cell, str, float], None]
+
+    def fault(self, number: int) -> str:
+        """What is wrong with the trial ``number`` beyond any random difference, or ""."""
+        reference, system = self._trial(number)
+        return structural_fault(reference, system, self._work) if self._trains_alike else ""
+
+    def excess(self, number: int) -> Excess | None:
+        """What differs in the trial ``number``, or over the trials since the last excess, by more
+        than correct systems do."""
+        since = max(self.ledger.excesses(self.pair), default=-1)
+        counted = [r["life"] for r in self.ledger.lives(self.pair) if r["life"] > since]
+        trials = [self._trial(n) for n in (*counted, number)]
+        if self._find(trials, []) is None:
+            return None
+        return self._find(trials, self._spread(trials[-1]))
+
+    def _find(self, trials: Sequence[Trial], spread: Sequence[list[Record]]) -> Excess | None:
+        return find_excess(trials, spread, self._work, self._reordered, self._trains_alike)
+
+    @property
+    def _checks(self) -> list[Record]:
+        assert self.pair.reference is not None
+        cells = (self.pair.reference, self.pair.system)
+        return [self.ledger.reports[c.id]["check"] for c in cells]
+
+    @property
+    def _work(self) -> str:
+        return drawn_class(*self._checks)
+
+    @property
+    def _trains_alike(self) -> bool:
+        """Whether both sides make the same updates; others lead to other weights."""
+        return same_updates(*self._checks)
+
+    @property
+    def _reordered(self) -> bool:
+        return any(check["details"].get("order_window", 1) > 1 for check in self._checks)
+
+    def _trial(self, number: int) -> Trial:
+        assert self.pair.reference is not None
+        return (
+            self.ledger.life(self.pair, self.pair.reference, number),
+            self.ledger.life(self.pair, self.pair.system, number),
+        )
+
+    def _spread(self, trial: Trial) -> list[list[Record]]:
+        """Trainings of the reference that differ from it as a correct system may."""
+        cell = self.pair.reference
+        assert cell is not None
+        reference, length = trial[0], len(trial[0])
+        epochs = [record["epoch"] for record in reference]
+        if self._work == "identical" and not self._reordered:
+            return self._retrain(cell, [(epochs, nth) for nth in range(1, RETRAININGS + 1)])
+        known = self.ledger.trainings(cell, length)
+        known = [t for t in known if [r["epoch"] for r in t] != epochs]
+        missing = max(RETRAININGS - len(known), 0)
+        fresh = [[secrets.randbelow(EPOCHS) for _ in epochs] for _ in range(missing)]
+        found = self._retrain(cell, [(numbers, 0) for numbers in fresh])
+        if found:
+            self.ledger.record("retrained", cell=cell.id, trainings=found)
+        return [*known, *found]
+
+    def _retrain(self, cell: Cell, plan: Sequence[tuple[list[int], int]]) -> list[list[Record]]:
+        """Train ``cell`` anew over each list of epochs, from weights of each jitter, untimed.
+
+        What was trained when a worker fails, or when the time is over, is returned.
+        """
+        if not plan:
+            return []
+        began, found = time.monotonic(), []
+        worker = self.keeper.worker(cell, self.measure.memory_limit_gib)
+        features = store(cell)
+        try:
+            for nth, (epochs, jitter) in enumerate(plan):
+                self.step(cell, f"training {nth + 1} of {len(plan)} for its spread", 0.99)
+                worker.cell = replace(cell, jitter=jitter)
+                worker.open(self.keeper.graph(cell))
+                worker.call("setup")
+                records = []
+                for epoch in epochs:
+                    if features is not None and features.foresees:
+                        worker.call("foresee", epoch=epoch)
+                    worker.timed("epoch", epoch=epoch)
+                    report: dict[str, Any] = worker.call("audit", epoch=epoch)
+                    records.append({key: report[key] for key in KEPT})
+                found.append(records)
+                if time.monotonic() - began > TIME_LIMIT_S:
+                    break
+            worker.close()
+        except WorkerFailed:
+            pass  # the tolerances and what was trained so far decide
+        finally:
+            worker.kill()
+        return found

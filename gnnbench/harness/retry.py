@@ -1,0 +1,75 @@
+"""What ``--only-failed`` measures again, and what stands.
+
+A ratio compares two lives that ran beside one another, so a comparison of which one side failed is
+measured again with both sides, the reference too. What a cell measured in other comparisons, or
+alone, stands; its lives alone are left out once the comparison has succeeded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.plan import Pair, Plan
+from gnnbench.schema import CELLS
+from gnnbench.schema.reader import read_csv
+
+
+@dataclass(frozen=True)
+class Again:
+    """The comparisons of a run to measure again.
+
+    ``failed``: ids of their cells that were anything but ``ok``; ``note`` says it to a user.
+    """
+
+    run: str
+    pairs: list[Pair]
+    failed: frozenset[str]
+    note: str
+
+    def forget(self, ledger: Ledger) -> None:
+        """Make them unmeasured; of cells that failed whatever they did alone, too."""
+        for pair in self.pairs:
+            bad = _ids(pair) & self.failed
+            ledger.retry(bad, {pair.id, *bad})
+
+    def of(self, plan: Plan) -> Plan:
+        """The plan with these comparisons and their cells alone."""
+        ids = {one for pair in self.pairs for one in _ids(pair)}
+        cells = [cell for cell in plan.cells if cell.id in ids]
+        return replace(plan, cells=cells, pairs=self.pairs, notes=[*plan.notes, self.note])
+
+    def settle(self, pair: Pair, ledger: Ledger) -> None:
+        """Leave out what cells of a comparison that has succeeded measured alone."""
+        alone = {one for one in _ids(pair) - {pair.id} if one in ledger.done}
+        if alone and pair.id in ledger.done:
+            ledger.retry((), alone)
+
+
+def again(run: Path, plan: Plan) -> Again:
+    """Of a run's folder, as its ``cells.csv`` tells."""
+    table = run / "cells.csv"
+    rows = read_csv(table, CELLS) if table.exists() else []
+    bad = {r["id"]: r for r in rows if r["status"] != "ok"}
+    pairs = [pair for pair in plan.pairs if _ids(pair) & bad.keys()]
+    if not pairs:
+        return Again(run.name, [], frozenset(), f"nothing to run again in {run.name}")
+    hit = [bad[one] for one in bad if any(one in _ids(pair) for pair in pairs)]
+    return Again(run.name, pairs, frozenset(bad), _note(run.name, plan, pairs, hit))
+
+
+def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[dict[str, Any]]) -> str:
+    told = ", ".join(dict.fromkeys(f"{r['system']} ({r['status']})" for r in failed))
+    ids = {r["id"] for r in failed}
+    beside = [c for p in pairs for c in (p.reference, p.system) if c and c.id not in ids]
+    words = f"again of {run}: {told}, {len(pairs)} of {len(plan.pairs)} comparisons"
+    if beside:
+        names = ", ".join(dict.fromkeys(c.who for c in beside))
+        words += f", with {names} beside, measured anew there: a ratio is of lives run together"
+    return f"{words}; all else stands"
+
+
+def _ids(pair: Pair) -> set[str]:
+    return {cell.id for cell in (pair.reference, pair.system) if cell is not None}

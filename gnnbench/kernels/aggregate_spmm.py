@@ -1,0 +1,63 @@
+"""Aggregation by torch's product of a sparse CSR matrix and a dense one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels.aggregate_values import mode_values
+from gnnbench.kernels.transpose import edge_dst
+
+
+class _Product(torch.autograd.Function):
+    """Torch's own gradient sums the values of parallel edges, so it is written out here."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, x: Tensor, block: Block, dst: Tensor) -> Tensor:
+        ctx.block = block
+        ctx.save_for_backward(values, x if ctx.needs_input_grad[0] else None, dst)
+        return _matrix(block, values) @ x
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        values, x, dst = ctx.saved_tensors
+        grad_values = grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_values = (grad[dst] * x[ctx.block.indices]).sum(1)
+        if ctx.needs_input_grad[1]:
+            grad_x = _matrix(ctx.block, values).t() @ grad.contiguous()
+        return grad_values, grad_x, None, None
+
+
+def _matrix(block: Block, values: Tensor) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            block.indptr, block.indices, values, size=(block.num_dst, block.num_src),
+            check_invariants=False,
+        )  # fmt: skip
+
+
+def aggregate_spmm(block: Block, x: Tensor, mode: str, edge_weight: Tensor | None = None) -> Tensor:
+    """As :class:`gnnbench.models.native.Aggregate` says, by torch's sparse product (MKL, cuSPARSE).
+
+    ``x`` ``[num_src, dim]`` float32 or float64, on a GPU float16 and bfloat16, too. The gradient of
+    ``x`` is torch's product with the matrix's transpose. Whether it is deterministic is the
+    library's affair. Raises ``UnsupportedError`` for a dtype that torch's product does not take,
+    ``UsageError`` as :func:`gnnbench.kernels.aggregate_values.mode_values` does.
+    """
+    if x.device.type == "cpu" and x.dtype not in (torch.float32, torch.float64):
+        raise UnsupportedError(
+            f"torch's sparse product takes no {str(x.dtype).removeprefix('torch.')} on the CPU;"
+            " use float32, or another aggregation"
+        )
+    dst = edge_dst(block)
+    values, own = mode_values(block, dst, mode, edge_weight, x.dtype)
+    out: Tensor = _Product.apply(values, x.contiguous(), block, dst)
+    return out if own is None else out + own.unsqueeze(1) * x[: block.num_dst]

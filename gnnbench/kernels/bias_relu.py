@@ -1,0 +1,40 @@
+"""A bias and ReLU between two layers, in one pass either way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gnnbench.kernels.library import load_native, native_errors
+
+
+class _BiasRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor) -> Tensor:
+        torch.ops.gnnbench.bias_relu_(x, bias)
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(x)
+        return x
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        (y,) = ctx.saved_tensors
+        grad_x, grad_bias = torch.ops.gnnbench.bias_relu_backward(grad.contiguous(), y)
+        return grad_x, grad_bias
+
+
+def bias_relu(x: Tensor, bias: Tensor) -> Tensor:
+    """``max(x + bias, 0)``, written in the place of ``x``; differentiable in both.
+
+    ``x`` float32 or float64 ``[rows, dim]``, contiguous, the result of something whose gradient
+    does not need it; ``bias`` ``[dim]`` in its dtype. Returns ``x``. NaN stays NaN. The gradient
+    of ``bias`` is added up in an order that the shape decides, for any number of threads. Raises
+    ``UsageError`` for a wrong dtype or shape.
+    """
+    load_native()
+    with native_errors():
+        out: Tensor = _BiasRelu.apply(x, bias)
+    return out

@@ -1,0 +1,153 @@
+"""Gather of feature rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.access import (
+    ACCESSES,
+    ALIGNED,
+    DEPTH,
+    NAIVE,
+    PAGE_BYTES,
+    PAGE_ORDERED,
+    READERS,
+)
+from gnnbench.kernels.library import load_native, native_errors
+
+
+def gather(table: Tensor, ids: Tensor, out: Tensor | None = None) -> Tensor:
+    """Rows of a table: ``table[ids]``, all cores, bit for bit.
+
+    ``table`` ``[n, ...]`` of any dtype, contiguous; ``ids`` int32 or int64 ``[m]``, repeats
+    allowed. Returns ``[m, ...]``; ``out``, of that shape and the table's dtype, is filled
+    and returned where given (a pinned staging buffer, say; after an error its content is
+    undefined). Raises ``UsageError`` for a wrong argument or an id that is not a row.
+    """
+    load_native()
+    with native_errors():
+        if out is None:
+            rows: Tensor = torch.ops.gnnbench.gather(table, ids)
+            return rows
+        torch.ops.gnnbench.gather_out(table, ids, out)
+    return out
+
+
+def gather_over_out(
+    table: Tensor,
+    kept: Tensor,
+    slots: Tensor,
+    generations: Tensor,
+    generation: int,
+    ids: Tensor,
+    out: Tensor,
+    remember: bool = False,
+) -> int:
+    """Rows out of those that are kept, the others out of the table; all in the host's memory.
+
+    ``table``, ``ids`` and ``out`` as in :func:`gather`, ``out`` apart from ``kept`` ``[k, ...]``;
+    the rest as in :func:`gather_over`. Returns the number of rows that were kept. Raises
+    ``UsageError`` as :func:`gather`; what is remembered is then undefined, as ``out`` is.
+    """
+    load_native()
+    with native_errors():
+        hits: int = torch.ops.gnnbench.gather_over_out(
+            table, kept, slots, generations, generation, remember, ids, out
+        )
+    return hits
+
+
+def gather_zero_copy(
+    table: Tensor,
+    ids: Tensor,
+    access: str = NAIVE,
+    page_bytes: int = PAGE_BYTES,
+    blocks: int = READERS,
+    depth: int = DEPTH,
+) -> Tensor:
+    """Rows of a table in locked host memory, read by a kernel on the device of ``ids``.
+
+    ``table`` ``[n, ...]`` on the CPU, contiguous, wholly inside memory locked for CUDA (pinned by
+    torch, or ``cudaHostRegister``); ``ids`` int32 or int64 ``[m]`` on a CUDA device. Returns
+    ``[m, ...]`` on that device, bit for bit. ``access``: ``naive``, rows in the order of the ids;
+    ``aligned``, the same by whole lines of 128 bytes (PyTorch-Direct, section 3.2.1: circular
+    shift); ``page-ordered``, rows of ``page_bytes`` of the table together, by ``blocks`` blocks,
+    ``depth`` rows at once by the lanes of each.
+    Raises ``UsageError`` for a wrong argument, memory that is not locked among them; an id that is
+    not a row fails a device assert.
+    """
+    if not ids.is_cuda:
+        raise UsageError("ids must be on a CUDA device, which reads the table")
+    if access not in ACCESSES:
+        raise UsageError(f"access must be one of {', '.join(ACCESSES)}, it is {access!r}")
+    load_native()
+    ops = torch.ops.gnnbench
+    rows: Tensor
+    with native_errors():
+        if access == PAGE_ORDERED:
+            rows = ops.gather_page_ordered(table, ids, page_bytes, blocks, depth)
+        else:
+            rows = ops.gather_zero_copy(table, ids, access == ALIGNED)
+    return rows
+
+
+def gather_once(
+    table: Tensor,
+    batches: Sequence[Tensor],
+    distinct: Tensor,
+    out: Tensor,
+    blocks: int = READERS,
+    depth: int = DEPTH,
+) -> Tensor:
+    """Rows of several batches out of locked host memory, each row of the table read once.
+
+    ``table`` as in :func:`gather_zero_copy`; ``batches``: at least one, ids as there, any of them
+    in several batches or more than once in one. Fills and returns ``out`` ``[m, ...]`` on the
+    device, in the table's dtype: the rows of all, one batch behind the other, bit for bit. Rows are
+    read in the order of their ids and written wherever they are wanted. ``distinct`` int64 ``[1]``
+    there grows by the number of rows read. The host waits for nothing. Raises ``UsageError`` as
+    :func:`gather_zero_copy`.
+    """
+    if not batches or not all(ids.is_cuda for ids in batches):
+        raise UsageError("batches must be at least one, on a CUDA device, which reads the table")
+    load_native()
+    with native_errors():
+        torch.ops.gnnbench.gather_once(table, list(batches), distinct, out, blocks, depth)
+    return out
+
+
+def gather_over(
+    table: Tensor,
+    kept: Tensor,
+    slots: Tensor,
+    generations: Tensor,
+    generation: int,
+    ids: Tensor,
+    hits: Tensor,
+    remember: bool = False,
+    page_bytes: int = PAGE_BYTES,
+    blocks: int = READERS,
+    depth: int = DEPTH,
+) -> Tensor:
+    """Rows out of those that are kept on the device, the others page by page from the host.
+
+    ``table`` and ``ids`` as in :func:`gather_zero_copy`; ``kept`` ``[k, ...]`` on the device of the
+    ids. Row ``slots[id]`` of it is that of ``id`` where ``generations[id] == generation``, both
+    int32 ``[n]`` there. ``hits`` int64 ``[1]`` there grows by the number of rows that were kept.
+    ``remember`` (the ids are distinct): leaves each id its place in ``ids`` as its slot, under the
+    next generation. The host waits for nothing. Returns ``[m, ...]``, bit for bit. Raises
+    ``UsageError`` as :func:`gather_zero_copy`.
+    """
+    if not ids.is_cuda:
+        raise UsageError("ids must be on a CUDA device, which reads the table")
+    load_native()
+    with native_errors():
+        rows: Tensor = torch.ops.gnnbench.gather_over(
+            table, kept, slots, generations, generation, remember, ids, hits, page_bytes, blocks,
+            depth,
+        )  # fmt: skip
+    return rows

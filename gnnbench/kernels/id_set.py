@@ -1,0 +1,66 @@
+"""Sets of ids as bits: the union of batches in ascending order, and each id's place in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.library import load_native, native_errors
+
+
+@dataclass(frozen=True)
+class IdSet:
+    """Ids of a graph.
+
+    ``ids`` ``[n]``, ascending. ``words`` int32 ``[ceil(num_nodes / 32), 2]`` beside them: the bits
+    of 32 ids, and how many of ``ids`` come before; a quarter of a byte a node.
+    """
+
+    ids: Tensor
+    words: Tensor
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of both."""
+        return self.ids.nbytes + self.words.nbytes
+
+    def gather(self, rows: Tensor, ids: Tensor) -> Tensor:
+        """Rows of ``ids`` out of those of the set, bit for bit.
+
+        ``rows`` ``[n, ...]``, one of each of the set's ids in their order; ``ids`` int32 or int64
+        ``[m]``, repeats allowed, all on the device of the set. Returns ``[m, ...]``. Raises
+        ``UsageError`` for a wrong argument or, on a CPU, an id that is not in the set; on a GPU
+        that fails a device assert.
+        """
+        with native_errors():
+            found: Tensor = torch.ops.gnnbench.gather_of_set(rows, self.words, ids)
+        return found
+
+    def ones(self, batches: Sequence[Tensor], first: int, out: Tensor) -> Tensor:
+        """Write a one wherever a batch has an id of the set; zeros are left as they are.
+
+        ``out`` float16 ``[pieces, batches, width]``: columns of all pieces, one after the other,
+        are the set's ids from the ``first`` on. Raises ``UsageError`` for a wrong argument.
+        """
+        with native_errors():
+            torch.ops.gnnbench.ones_of_set(list(batches), self.words, first, out)
+        return out
+
+
+def union_ids(batches: Sequence[Tensor], num_nodes: int, shared: bool = False) -> IdSet:
+    """The ids that are in one of ``batches``; ``shared``: those that are there at least twice.
+
+    ``batches``: at least one, ids int32 or int64 of one dtype and device, in any order, below
+    ``num_nodes``. On a GPU the host waits once, for their number. Raises ``UsageError`` for a wrong
+    argument or, on a CPU, an id out of range; on a GPU that fails a device assert.
+    """
+    if not batches:
+        raise UsageError("batches is empty; give at least one")
+    load_native()
+    with native_errors():
+        ids, words = torch.ops.gnnbench.union_ids(list(batches), num_nodes, shared)
+    return IdSet(ids, words)

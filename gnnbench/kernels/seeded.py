@@ -1,0 +1,23 @@
+"""Native generator of stand-in features, those of ``gnnbench.datasets.generators.seeded``: the same
+bits, at the rate at which memory is written."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from gnnbench.kernels.library import load_native, native_errors
+
+
+def fill_features(key: int, labels: Tensor, centres: Tensor, first: int, out: Tensor) -> None:
+    """Rows ``first`` to ``first + rows`` of the table into ``out`` float32 ``[rows, width]``.
+
+    ``key`` is that of numpy's Philox, 128 bits; ``labels`` int64 ``[num_nodes]``; ``centres`` int16
+    ``[classes + 1, width]`` in 1/256, the last row for label -1. Runs on torch's threads. Raises
+    ``UsageError``, and ``DataError`` for a label beyond the classes.
+    """
+    words = [(key >> shift) % (1 << 64) for shift in (0, 64)]
+    signed = [word - (word >> 63 << 64) for word in words]
+    load_native()
+    with native_errors():
+        torch.ops.gnnbench.seeded_features(signed, labels, centres, first, out)

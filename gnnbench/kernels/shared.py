@@ -1,0 +1,76 @@
+"""Tensors over memory that another process holds (``gnnbench.datasets.shared_memory``), shared by
+all."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gnnbench.core import pages
+
+
+@dataclass
+class Region:
+    """One mapping of this process, ``whole`` as bytes; ``locks`` counts who locked it for GPUs."""
+
+    whole: Tensor
+    locks: int = 0
+
+    @contextmanager
+    def writable(self) -> Iterator[None]:
+        """Lift the protection: the CUDA driver locks only memory that may be written."""
+        self._protect(mmap.PROT_READ | mmap.PROT_WRITE)
+        try:
+            yield
+        finally:
+            self._protect(mmap.PROT_READ)
+
+    def _protect(self, how: int) -> None:
+        pages.protect(self.whole.data_ptr(), self.whole.numel(), how)
+
+
+# A mapping lasts as long as the process, so that an address never comes to mean another one.
+_REGIONS: list[Region] = []
+
+
+def map_shared(address: str, dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """The tensor at an address that ``gnnbench.datasets.shared_memory`` gave, read-only: a write
+    to it ends
+    the process by SIGSEGV, for it would change the data of every other life.
+
+    Raises ``OSError`` where nothing is held there any more, ``ValueError`` where the size differs.
+    """
+    size = torch.empty(0, dtype=dtype).element_size() * torch.Size(shape).numel()
+    descriptor = os.open(address, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        held = os.fstat(descriptor).st_size
+        if held != size:
+            raise ValueError(f"{address} holds {held} bytes where {size} are expected")
+        if size == 0:
+            return torch.empty(shape, dtype=dtype)
+        memory = (ctypes.c_ubyte * size).from_address(pages.map_file(descriptor, size))
+    finally:
+        os.close(descriptor)
+    region = Region(torch.frombuffer(memory, dtype=torch.uint8))
+    with region.writable():  # and read-only from here on
+        _REGIONS.append(region)
+    return region.whole.view(dtype).view(shape)
+
+
+def region_of(tensor: Tensor) -> Region | None:
+    """The shared memory in which a tensor lies, if it does."""
+    if tensor.device.type != "cpu":
+        return None
+    begin = tensor.data_ptr()
+    for region in _REGIONS:
+        start = region.whole.data_ptr()
+        if start <= begin < start + region.whole.numel():
+            return region
+    return None

@@ -1,0 +1,38 @@
+"""A share of a GPU's multiprocessors for one stream."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+
+from gnnbench.core.errors import UnsupportedError
+from gnnbench.kernels.library import load_native, native_errors
+
+
+class Limited(NamedTuple):
+    """A stream, and on how many multiprocessors its kernels run."""
+
+    stream: torch.cuda.Stream
+    sms: int
+
+
+@cache  # contexts last as long as the process
+def limited_stream(device: torch.device, sms: int) -> Limited:
+    """A stream of ``device`` whose kernels run on ``sms`` of its multiprocessors (a green context).
+
+    The driver rounds up, to a multiple of 8 on compute capability 9.0; other streams still run on
+    all of them. Raises ``UsageError`` for less than 1 or more than the device has,
+    ``UnsupportedError`` where the driver has no green contexts (before CUDA 12.5) or makes none.
+    """
+    load_native()
+    with native_errors():
+        told = torch.ops.gnnbench.limited_stream(torch.empty(0, device=device), sms)
+    error, stream, given = told.tolist()
+    if error:
+        raise UnsupportedError(
+            f"the driver cannot give a stream {sms} multiprocessors (CUDA error {error}); take"
+            " schedule.sms=0, or a driver of CUDA 12.5 or later"
+        )
+    return Limited(torch.cuda.ExternalStream(stream, device), given)

@@ -1,0 +1,47 @@
+"""Times of the stages inside a native whole-batch sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from gnnbench.kernels.library import load_native, native_errors
+
+T = TypeVar("T")
+
+# As numbered in native/include/gnnbench/stage.h.
+STAGES = ("prepare", "pick", "id_map", "block")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One stretch between two marks, in seconds; ``hop`` from 0, -1 where it serves all hops.
+
+    ``device_s`` is the time between events on the stream, 0 on a CPU.
+    """
+
+    stage: str
+    hop: int
+    host_s: float
+    device_s: float
+
+
+def traced(call: Callable[[], T], device: torch.device | str = "cpu") -> tuple[T, list[Mark]]:
+    """What ``call`` returns and the marks of the native samplers that it ran on this thread.
+
+    On a GPU it waits for the device at the end; the events cost about 2 us a mark.
+    """
+    load_native()
+    like = torch.empty(0, device=device)
+    trace: Any = torch.ops.gnnbench.trace
+    with native_errors():
+        trace(like, True)
+    try:
+        found = call()
+    finally:
+        with native_errors():
+            rows = trace(like, False).tolist()
+    return found, [Mark(STAGES[int(stage)], int(hop), *times) for stage, hop, *times in rows]

@@ -1,0 +1,235 @@
+"""A model's values and gradients on a fixed block, held against the float64 reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.fanouts import at_most
+from gnnbench.core.fault import Fault
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels import rng
+from gnnbench.kernels.reference import sampler
+from gnnbench.models import reference
+from gnnbench.models.error_bounds import UNIT_ROUNDOFF
+from gnnbench.models.generic_point import Point, generic_point
+from gnnbench.models.kinds import MODELS
+from gnnbench.models.weights import LayerWeights, layer_dims, make_weights
+
+SEEDS = 32
+# The most neighbours of a destination; a very wide model may need fewer for a generic point.
+# Attention over a single one has no gradient: there it would not be looked at.
+FANOUTS = (5, 2, 1)
+VISITS = 4  # the most of a walk's
+# float32 sums in another order than the float64 reference's, through three layers, are off by some
+# 1e-6; rounding once to float16 is off by 2e-4.
+TOLERANCE = 5e-5
+# A float32 computation rounds many times, each operand of a half-precision one 2^13 times as much.
+MARGIN = 64.0
+ROUNDINGS = 3
+
+Rounding = Callable[[Tensor], Tensor]
+Gradients = tuple[Tensor | None, list[tuple[Tensor, Tensor | None]]]
+
+
+@dataclass(frozen=True)
+class FixedBlock:
+    """A batch of the graph's, the weights that a model starts with, and a generic point of both.
+
+    ``weights`` in float64.
+    """
+
+    model: str
+    batch: MiniBatch
+    weights: list[LayerWeights]
+    point: Point
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        model: str,
+        hidden: int,
+        fanouts: Sequence[int],
+        seed: int,
+        seeds: Tensor,
+        visits: bool = False,
+    ) -> FixedBlock:
+        """The batch of the first ``seeds``, sampled by the reference; all else from ``seed``.
+
+        ``visits``: every second block has visits of walks. Raises ``Fault`` where every seed
+        depends on a pre-activation in doubt.
+        """
+        kind = MODELS[model]
+        dims = layer_dims(graph.feature_dim, hidden, graph.num_classes, len(fanouts))
+        weights = [w.mapped(Tensor.double) for w in make_weights(dims, kind, seed)]
+        for most in FANOUTS[:-1] if kind.form == "attention" else FANOUTS:
+            batch = sampler.sample(
+                graph.indptr,
+                graph.indices,
+                seeds[:SEEDS].to(graph.indices.dtype),
+                [int(at_most(f, most)) for f in fanouts],
+                pick="floyd",
+                frontier="cumulative",
+                key=seed,
+                batch=0,
+            )
+            if visits:
+                batch = _with_visits(batch, seed)
+            point = generic_point(model, weights, batch, seed)
+            if 2 * point.seeds >= batch.seeds.numel():
+                return cls(model, batch, weights, point)
+        if point.seeds:
+            return cls(model, batch, weights, point)
+        raise Fault(
+            f"gradients cannot be checked in float32 at hidden={hidden}: every point drawn has"
+            " values too near a ReLU's kink; choose a narrower model"
+        )
+
+
+def _with_visits(batch: MiniBatch, seed: int) -> MiniBatch:
+    """Visits on every second block, the input's first: equal weights are looked at as well."""
+    generator = torch.Generator().manual_seed(rng.key(seed, 0, "visits"))
+    blocks = list(batch.blocks)
+    for at in range(0, len(blocks), 2):
+        visits = torch.randint(1, VISITS + 1, (blocks[at].num_edges,), generator=generator)
+        blocks[at] = replace(blocks[at], weights=visits.float())
+    return replace(batch, blocks=blocks)
+
+
+def check_forward(
+    graph: Graph, fixed: FixedBlock, forward: Callable[[MiniBatch, Tensor], Tensor]
+) -> float:
+    """Raise ``Fault`` unless the framework's model gives the reference's values.
+
+    On the graph's own rows, and on generic ones: rows of zeros tell nothing of a layer.
+
+    ``forward`` takes a mini-batch of ours and its input rows float32, both on the CPU. Returns the
+    larger of the two relative errors in the Frobenius norm.
+    """
+    graphs_own = graph.features[fixed.batch.input_nodes.long()]
+    return max(_forward_error(fixed, x, forward) for x in (graphs_own, fixed.point.x))
+
+
+def _forward_error(
+    fixed: FixedBlock, x: Tensor, forward: Callable[[MiniBatch, Tensor], Tensor]
+) -> float:
+    def right(rounded: Rounding) -> list[Tensor]:
+        weights = [w.mapped(rounded) for w in fixed.weights]
+        return [reference.forward(fixed.model, weights, fixed.batch.blocks, rounded(x.double()))]
+
+    return _judge(["forward values"], [forward(fixed.batch, x)], right)
+
+
+def check_backward(
+    fixed: FixedBlock, gradients: Callable[[MiniBatch, Tensor, Tensor], Gradients]
+) -> tuple[float, int]:
+    """Raise ``Fault`` unless the framework's model gives the reference's gradients.
+
+    They are compared whole, at a generic point (:mod:`gnnbench.models.generic_point`), with those
+    that
+    autograd finds of the float64 reference: of the input rows, of all matrices, of all biases.
+    Where the model's are all 0 whatever the rows (a hidden layer that no row opens) so must be
+    the framework's.
+
+    ``gradients`` takes a mini-batch of ours, its input rows and ``back`` float32
+    ``[num_seeds, classes]``, all on the CPU; it returns the gradient of ``(values * back).sum()``
+    with regard to the rows, and the model's parameters in the order of its layers, each with its
+    gradient; None is a gradient of 0. A parameter is known by its values, in whatever shape: what a
+    framework keeps in a form of its own (joined, transposed) is not compared. Returns the largest
+    relative error in the Frobenius norm and the number of weights that were compared.
+    """
+    point, leaves = fixed.point, [t for w in fixed.weights for t in w.tensors()]
+    our_rows, parameters = gradients(fixed.batch, point.x, point.back)
+    found = _found(leaves, parameters)
+    # A bias of one value may be a sum that cancels: all biases together are not.
+    groups = {
+        f"gradients of the {what}": [at for at in found if leaves[at].dim() == dims]
+        for what, dims in (("weights", 2), ("biases", 1))
+    }
+
+    def joined(of_rows: Tensor, of_leaf: Callable[[int], Tensor]) -> list[Tensor]:
+        return [of_rows, *(_flat([of_leaf(at) for at in group]) for group in groups.values())]
+
+    def right(rounded: Rounding) -> list[Tensor]:
+        rows = rounded(point.x.double()).requires_grad_()
+        weights = [w.mapped(lambda t: rounded(t).requires_grad_()) for w in fixed.weights]
+        values = reference.forward(fixed.model, weights, fixed.batch.blocks, rows)
+        wanted = [rows, *(t for w in weights for t in w.tensors())]
+        of_rows, *rest = torch.autograd.grad((values * rounded(point.back)).sum(), wanted)
+        return joined(of_rows, rest.__getitem__)
+
+    if our_rows is None:
+        our_rows = torch.zeros_like(point.x)
+    names = ["gradients of the input rows", *groups]
+    return _judge(names, joined(our_rows, found.__getitem__), right), len(found)
+
+
+def _found(
+    leaves: Sequence[Tensor], parameters: Sequence[tuple[Tensor, Tensor | None]]
+) -> dict[int, Tensor]:
+    """Gradients of the parameters that have a leaf's values, by the leaf's number.
+
+    Biases are all 0; the first left is the next layer's.
+    """
+    left = [(p.detach().cpu().double(), g) for p, g in parameters]
+    found = {}
+    for number, leaf in enumerate(leaves):
+        for at, (values, gradient) in enumerate(left):
+            if torch.equal(values.flatten(), leaf.flatten()):
+                found[number] = torch.zeros_like(leaf) if gradient is None else gradient.cpu()
+                del left[at]
+                break
+    return found
+
+
+def _flat(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.flatten().double() for t in tensors]) if tensors else torch.zeros(0)
+
+
+def _judge(
+    names: Sequence[str], ours: Sequence[Tensor], right: Callable[[Rounding], list[Tensor]]
+) -> float:
+    """The largest relative error in the Frobenius norm; raises ``Fault`` where one is too large.
+
+    ``right`` gives what is right of operands that went through a rounding. Where a sum cancels, a
+    right system's error is large beside what is left of it: what lies above ``TOLERANCE`` is held
+    against what one rounding of each operand does to the reference itself (a random one, after
+    Parker, Monte Carlo arithmetic, 1997), times ``MARGIN``.
+    """
+    worst = 0.0
+    exact = right(torch.clone)
+    for number, (name, mine, should) in enumerate(zip(names, ours, exact, strict=True)):
+        if mine.shape != should.shape:
+            raise Fault(
+                f"{name} on the fixed block have the shape {list(mine.shape)}"
+                f" where {list(should.shape)} is right"
+            )
+        off, size = float((mine.cpu().double() - should).norm()), float(should.norm())
+        allowed = TOLERANCE * size
+        if not off <= allowed:
+            others = [right(_rounding(seed))[number] for seed in range(ROUNDINGS)]
+            allowed = max(allowed, MARGIN * max(float((o - should).norm()) for o in others))
+        if not off <= allowed:
+            error, limit = (off / size, allowed / size) if size else (float("inf"), TOLERANCE)
+            raise Fault(
+                f"{name} on the fixed block are off by {error:.1e} (relative, Frobenius norm)"
+                f" where {limit:.0e} is allowed"
+            )
+        worst = max(worst, off / size if size else 0.0)
+    return worst
+
+
+def _rounding(seed: int) -> Rounding:
+    """Moves each value by float32's unit roundoff, up or down."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def rounded(t: Tensor) -> Tensor:
+        up = torch.randint(0, 2, t.shape, generator=generator)
+        return t.double() * (1 + UNIT_ROUNDOFF * (2 * up - 1))
+
+    return rounded

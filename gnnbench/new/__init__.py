@@ -1,1 +1,0 @@
-"""Packages of others, begun: what ``gnnbench new`` writes."""

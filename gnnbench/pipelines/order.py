@@ -1,0 +1,92 @@
+"""Order stage: which seeds each batch of an epoch trains on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from gnnbench.core.stage import Spec
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from gnnbench.core.job import Job
+    from gnnbench.core.minibatch import Batch
+
+
+class Order(ABC):
+    """Splits an epoch's training nodes into batches of seeds.
+
+    ``window`` batches are drawn before the first of them is run; above 1 they are arranged.
+    """
+
+    window: int = 1
+
+    @abstractmethod
+    def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
+        """Seeds of every batch, int64 global ids on ``device``, the last batch possibly short."""
+
+    def arrange(self, batches: Sequence[Batch], last: Batch | None) -> list[int]:
+        """Places of a window's drawn batches in the order in which they are to be run, after
+        ``last`` (None at an epoch's begin): a permutation."""
+        return list(range(len(batches)))
+
+
+@dataclass(frozen=True)
+class OrderSpec(Spec):
+    """An order as a recipe names it."""
+
+    kind: ClassVar[str] = "order"
+
+    @abstractmethod
+    def build(self, job: Job) -> Order:
+        """The order of a cell's epochs."""
+
+
+@dataclass(frozen=True)
+class AsDrawn(OrderSpec):
+    """Training nodes in the epoch's random permutation, the same for every system."""
+
+    name: ClassVar[str] = "as-drawn"
+    summary: ClassVar[str] = "batches of the epoch's random permutation, one after the other"
+
+    def build(self, job: Job) -> Permuted:
+        """The order of a cell's epochs."""
+        cell = job.cell
+        return Permuted(job.graph.train_idx, cell.batch_size, cell.seed, cell.max_batches)
+
+
+class Permuted(Order):
+    """Batches of a permutation that the seed and the epoch decide.
+
+    ``max_batches`` keeps the first batches only; 0 keeps the whole epoch. A batch size above the
+    training set gives one batch.
+    """
+
+    def __init__(self, train_idx: Tensor, batch_size: int, seed: int, max_batches: int = 0) -> None:
+        self._train = {"cpu": train_idx}  # by device, each copied once
+        self._batch_size = batch_size
+        self._seed = seed
+        self._max_batches = max_batches
+
+    def batches(self, epoch: int, device: torch.device | str = "cpu") -> list[Tensor]:
+        """Seeds of every batch of ``epoch``, shuffled on the device."""
+        from gnnbench.kernels import rng
+
+        shuffled = rng.permutation(
+            self._train["cpu"].numel(),
+            rng.key(self._seed, epoch, "batch-order"),
+            device,
+            self._max_batches * self._batch_size or None,
+        )
+        if str(device) not in self._train:
+            self._train[str(device)] = self._train["cpu"].to(device)
+        return list(self._train[str(device)][shuffled].split(self._batch_size))
+
+    @property
+    def epoch_batches(self) -> int:
+        """Number of batches of a whole epoch, whatever ``max_batches`` is."""
+        return -(-self._train["cpu"].numel() // self._batch_size)

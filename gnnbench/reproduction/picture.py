@@ -1,0 +1,68 @@
+"""A claim as a small picture: intervals that were measured over the band that the paper allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from gnnbench.core.text import html as escape
+from gnnbench.reproduction.judge import HOLDS, REFUTED, SHAPE, UNCLEAR, Finding, Judged
+from gnnbench.reproduction.text import number
+
+COLOURS = {HOLDS: "#009E73", SHAPE: "#56B4E9", UNCLEAR: "#999999", REFUTED: "#D55E00"}
+WIDTH, ROW, EDGE, AXIS = 520, 16, 12, 18
+MOST = 30  # numbers that are drawn; the table has all
+
+
+def svg(judged: Judged) -> str:
+    """Inline SVG; "" where nothing was measured that can be drawn."""
+    shown = [f for f in judged.findings if math.isfinite(f.estimate.value)][:MOST]
+    if not any(math.isfinite(f.estimate.low) for f in shown):
+        return ""
+    ends = [v for f in shown for v in (*f.expected, *_interval(f)) if math.isfinite(v)]
+    low, high = min(ends), max(ends)
+    room = (high - low) * 0.05 or abs(high) * 0.05 or 1.0
+    low, high = low - room, high + room
+
+    def x(value: float) -> float:
+        clipped = min(max(value, low), high)
+        return EDGE + (WIDTH - 2 * EDGE) * (clipped - low) / (high - low)
+
+    parts = [part for n, f in enumerate(shown) for part in _row(f, n, x)]
+    bottom = ROW * len(shown)
+    unit = judged.claim.unit
+    for value, anchor in ((low + room, "start"), (high - room, "end")):
+        parts.append(
+            f'<text x="{x(value):.1f}" y="{bottom + 13}" text-anchor="{anchor}">'
+            f"{escape(number(value, unit))}</text>"
+        )
+    title = escape(f"{judged.claim.id}: measured intervals over what is allowed")
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {bottom + AXIS}" width="{WIDTH}" height="{bottom + AXIS}"'
+        f' role="img" aria-label="{title}">{"".join(parts)}</svg>'
+    )
+
+
+def _interval(finding: Finding) -> tuple[float, float]:
+    found = finding.estimate
+    return (found.value,) * 2 if math.isnan(found.low) else (found.low, found.high)
+
+
+def _row(finding: Finding, place: int, x: Callable[[float], float]) -> list[str]:
+    top, middle = ROW * place, ROW * place + ROW / 2
+    colour = COLOURS[finding.verdict]
+    parts = []
+    if any(map(math.isfinite, finding.expected)):
+        left, right = (x(v) for v in finding.expected)
+        parts.append(
+            f'<rect x="{left:.1f}" y="{top + 2}" width="{max(right - left, 1):.1f}"'
+            f' height="{ROW - 4}" fill="#F0E442" fill-opacity="0.5"/>'
+        )
+    left, right = (x(v) for v in _interval(finding))
+    parts.append(
+        f'<line x1="{left:.1f}" y1="{middle}" x2="{right:.1f}" y2="{middle}"'
+        f' stroke="{colour}" stroke-width="3"/>'
+    )
+    value = x(finding.estimate.value)
+    parts.append(f'<circle cx="{value:.1f}" cy="{middle}" r="4" fill="{colour}"/>')
+    return parts

@@ -1,0 +1,167 @@
+"""DGL's GraphBolt as a stage: its graph, its neighbour sampler, its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gnnbench.core.job import Job
+from gnnbench.core.minibatch import Batch, Block, Hop, Sizes, host_ids
+from gnnbench.core.missing import Missing
+from gnnbench.core.stage import option
+from gnnbench.kernels.dgl_import import graphbolt_missing, require_graphbolt
+from gnnbench.sampling.base import TOPOLOGIES
+from gnnbench.sampling.stage import DEFAULT, SamplerSpec, SamplerStage
+
+if TYPE_CHECKING:
+    from typing import Self  # of Python 3.11: workers run on 3.10 too
+
+
+@dataclass(frozen=True)
+class BoltSampler(SamplerSpec):
+    """GraphBolt's uniform neighbour sampling, hop by hop, and its compaction of ids.
+
+    Its ``NeighborSampler`` does the same in a chain of data pipes, which its own loader overlaps
+    with other work. Here the recipe's schedule decides what lies beside one another.
+    """
+
+    name: ClassVar[str] = "graphbolt"
+    summary: ClassVar[str] = "DGL's GraphBolt: its neighbour sampling, hop by hop"
+    mini_batches: ClassVar[bool] = False
+    devices: ClassVar[tuple[str, ...]] = ("cpu", "cuda")
+    topology: str = option(
+        DEFAULT,
+        "gpu: the graph is copied there (default on a GPU); uva: read out of locked host memory;"
+        " cpu: the default there",
+        (DEFAULT, *TOPOLOGIES),
+    )
+
+    @classmethod
+    def missing(cls, device: str) -> Missing | None:
+        """GraphBolt must be installed, for a GPU in a DGL with CUDA."""
+        return graphbolt_missing(device)
+
+    def resolved(self, device: str) -> Self:
+        """The same with every default put in."""
+        known = ("cpu",) if device == "cpu" else ("gpu", "uva")
+        return replace(super().resolved(device), topology=self._chosen("topology", known))
+
+    def picks_on(self, device: str) -> tuple[str, ...]:
+        """GraphBolt does not let one choose."""
+        return ("graphbolt",)
+
+    def build(self, job: Job) -> BoltStage:
+        """The graph, where it is sampled."""
+        return BoltStage(self, job)
+
+
+class BoltStage(SamplerStage):
+    """A ``FusedCSCSamplingGraph`` over the same CSC."""
+
+    def __init__(self, spec: BoltSampler, job: Job) -> None:
+        super().__init__(spec, job)
+        self._bolt = require_graphbolt(job.device.type)
+        self._topology = spec.topology
+        graph = job.graph
+        # What is locked must be memory of its own, not a mapped file.
+        own = spec.topology == "uva"
+        csc = [t.clone() if own else t for t in (graph.indptr, graph.indices)]
+        made = self._bolt.fused_csc_sampling_graph(*csc)
+        if spec.topology == "gpu":
+            made = made.to(job.device)
+        elif own:
+            made.pin_memory_()
+        self._graph = made
+        self._fanouts = [torch.tensor([fanout]) for fanout in job.cell.fanouts]
+
+    def sample(self, seeds: Tensor, epoch: int, number: int) -> BoltBatch:
+        """As ``NeighborSampler`` does: a hop's edges, then their ids made local, seeds first."""
+        seeds = nodes = seeds.to(self.job.device, self.job.graph.indices.dtype)
+        layers: list[Any] = []
+        for fanout in self._fanouts:
+            drawn = self._graph.sample_neighbors(nodes, fanout)
+            unique, csc, _ = self._bolt.unique_and_compact_csc_formats(drawn.sampled_csc, nodes)
+            layers.insert(
+                0,
+                self._bolt.SampledSubgraphImpl(
+                    sampled_csc=csc,
+                    original_column_node_ids=nodes,
+                    original_row_node_ids=unique,
+                    original_edge_ids=drawn.original_edge_ids,
+                ),
+            )
+            nodes = unique
+        batch = self._bolt.MiniBatch(seeds=seeds, sampled_subgraphs=layers, input_nodes=nodes)
+        return BoltBatch(number, batch)
+
+    def graph_bytes(self) -> int:
+        """The topology, where it is in device memory."""
+        if self._topology != "gpu":
+            return 0
+        graph = self.job.graph
+        return sum(t.numel() * t.element_size() for t in (graph.indptr, graph.indices))
+
+    def close(self) -> None:
+        """Let go of the graph, which unlocks what it has locked."""
+        del self._graph
+
+
+class BoltBatch(Batch):
+    """A ``MiniBatch`` of GraphBolt's; ``dgl_blocks`` are what DGL's layers take."""
+
+    def __init__(self, number: int, batch: Any) -> None:
+        self.number, self.seeds = number, batch.seeds
+        self._nodes: Tensor = batch.input_nodes
+        self._layers: list[Any] = batch.sampled_subgraphs
+        self.dgl_blocks = batch.blocks
+
+    @property
+    def input_nodes(self) -> Tensor:
+        """Global ids of the input layer's sources."""
+        return self._nodes
+
+    @cached_property
+    def blocks(self) -> list[Block]:  # type: ignore[override]
+        """As blocks of ours; GraphBolt's have the destinations first as well."""
+        return [
+            Block(
+                layer.sampled_csc.indptr.int(),
+                layer.sampled_csc.indices.int(),
+                layer.original_row_node_ids,
+                layer.original_column_node_ids.numel(),
+            )
+            for layer in self._layers
+        ]
+
+    def sizes(self) -> Sizes:
+        """Its frontier is cumulative: a layer's destinations are the hop's."""
+        layers = [
+            (nodes, nodes.numel(), layer.sampled_csc.indices.numel())
+            for layer in reversed(self._layers)
+            for nodes in (layer.original_column_node_ids,)
+        ]
+        return Sizes(self.seeds, layers, self._nodes.numel())
+
+    def hops(self) -> list[Hop]:
+        """Edges in neutral form; the edge ids of a graph without others are its positions."""
+        found = []
+        for layer in reversed(self._layers):
+            csc, dst = layer.sampled_csc, layer.original_column_node_ids
+            edges = torch.repeat_interleave(dst, csc.indptr.diff().long())
+            found.append(
+                Hop(
+                    dst=host_ids(dst),
+                    edge_dst=host_ids(edges),
+                    edge_src=host_ids(layer.original_row_node_ids[csc.indices.long()]),
+                    positions=host_ids(layer.original_edge_ids),
+                )
+            )
+        return found
+
+    def tensors(self) -> list[Tensor]:
+        """DGL does not tell which tensors its blocks hold."""
+        return []

@@ -1,0 +1,47 @@
+"""``machines.csv``."""
+
+from __future__ import annotations
+
+from gnnbench.schema.column import Column
+
+MACHINES: tuple[Column, ...] = (
+    Column("dataset", "str", "", "graph"),
+    Column("system", "str", "", "vanilla, hybrid, hybrid-fused (FastSample's Fig. 6) or distdgl"),
+    Column("partition", "str", "", "dgl: DGL's METIS, of all alike; else gnnbench's method"),
+    Column("machines", "int", "", "emulated machines, one rank each"),
+    Column("rate_gbit_s", "float", "Gbit/s", "of each machine's link, each way"),
+    Column("delay_s", "float", "s", "added by each link, each way"),
+    Column("fanouts", "str", "", "from the seeds outwards"),
+    Column("hops", "int", "", "how many fanouts"),
+    Column("batch_size", "int", "", "seeds of a rank's batch"),
+    Column("hidden", "int", "", "width of hidden layers"),
+    Column("life", "int", "", "which set of fresh processes, from 0"),
+    Column("order", "int", "", "place of the epoch in its life; of a life's two programs the same"),
+    Column("first", "bool", "", "whether this program ran before the other one of its life"),
+    Column("warmup", "bool", "", "not in any time"),
+    Column("epoch", "int", "", "number of the epoch, which decides gnnbench's draws"),
+    Column("rank", "int", "", "which machine, from 0"),
+    Column("copy_gbit_s", "float", "Gbit/s", "a copy from machine 1 to 2 right before"),
+    Column("others_cores", "float", "cores", "CPU time of others over the life's time"),
+    Column("wall_s", "float", "s", "epoch, from a barrier of all ranks to this rank's end"),
+    Column("sample_s", "float", "s", "in the sampler, waiting for other ranks included"),
+    Column("features_s", "float", "s", "fetching rows (distdgl: and labels), waiting included"),
+    Column("steps", "int", "", "batches"),
+    Column("seeds", "int", "", "seeds of all batches"),
+    Column("sampled_edges", "int", "", "edges of all batches"),
+    Column("input_nodes", "int", "", "input nodes of all batches"),
+    Column("rounds", "int", "", "all-to-alls; of distdgl twice the requests to other machines"),
+    Column("size_calls", "int", "", "small all-to-alls ahead of those"),
+    Column("reduces", "int", "", "all-reduces"),
+    Column("sample_bytes", "int", "B", "sent to other ranks for sampling, as the program counts"),
+    Column("features_bytes", "int", "B", "sent to other ranks for features, likewise"),
+    Column("size_bytes", "int", "B", "sent to other ranks by the small all-to-alls, likewise"),
+    Column("reduced_bytes", "int", "B", "handed to all-reduces"),
+    Column("link_sent_bytes", "int", "B", "sent on the machine's link, as the kernel counts"),
+    Column("link_received_bytes", "int", "B", "received on it"),
+    Column("first_loss", "float", "", "of the epoch's first step, mean over all ranks' seeds"),
+    Column("last_loss", "float", "", "of its last step"),
+    Column("loss_gap", "float", "", "largest |loss - vanilla's| of the epoch's steps"),
+    Column("status", "str", "", "ok, or how the life failed, which has a row for each system"),
+    Column("reason", "str", "", "why it failed; then nothing that is measured is filled"),
+)

@@ -1,0 +1,33 @@
+"""Write a table: typed values as text, the file replaced atomically."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gnnbench.core.files import atomic_path
+from gnnbench.schema import Column
+
+
+def write_csv(path: Path, columns: tuple[Column, ...], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace a CSV atomically. Rows must hold only columns of the schema."""
+    names = [c.name for c in columns]
+    known = set(names)
+    with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            if extra := set(row) - known:
+                raise KeyError(f"columns {sorted(extra)} are not in the schema")
+            writer.writerow([_field(row.get(name)) for name in names])
+
+
+def _field(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return repr(value) if isinstance(value, float) else str(value)

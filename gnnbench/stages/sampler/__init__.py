@@ -1,1 +1,0 @@
-"""Sampler stage: seeds of a batch in, the batch out."""

@@ -1,0 +1,1 @@
+"""Statistics of comparisons: estimates with intervals, stopping rule, noise of the machine."""

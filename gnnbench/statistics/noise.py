@@ -1,0 +1,215 @@
+"""What this machine calls a difference between equals: fresh A/A pairs, and where they are kept.
+
+Both lives of a pair are of one cell, measured as two systems would be, so every ratio should be 1.
+How far single rounds stray is one spread (``s_round``), how far lives do another (``s_life``): more
+rounds help against the first alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gnnbench.core.errors import DataError
+from gnnbench.datasets.paths import data_root
+from gnnbench.statistics.estimates import exponential, mean_interval, median_interval
+from gnnbench.statistics.stopping_rule import MIN_PAIRS, Floats, Rule
+
+# Of a cell never calibrated: as measured on two loaded cores, epochs of 50 ms.
+USUAL_ROUND, USUAL_LIFE = 0.14, 0.026
+# Variance of a median of so many normal values over that of their mean; pi / 2 of very many.
+MEDIAN_VARIANCE = {1: 1.0, 2: 1.0, 4: 1.193, 6: 1.288, 8: 1.346, 10: 1.383, 12: 1.410}
+RESAMPLES = 200
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Standard deviations of a time's logarithm: of one epoch, and of a life's true level."""
+
+    s_round: float
+    s_life: float
+
+    def of_pair(self, rounds: int) -> float:
+        """Standard deviation of d of a pair with so many rounds."""
+        return math.sqrt(2 * (self.s_life**2 + median_variance(rounds) * self.s_round**2))
+
+
+def median_variance(n: int) -> float:
+    """Variance of the median of ``n`` normal values of variance 1."""
+    return MEDIAN_VARIANCE.get(n, math.pi / 2) / n
+
+
+def spread(pairs: Sequence[Sequence[float]]) -> Spread:
+    """From the rounds' logarithms of ratios of A/A pairs; at least two of two rounds each."""
+    within = float(np.mean([np.var(p, ddof=1) for p in pairs]))
+    rounds = round(float(np.mean([len(p) for p in pairs])))
+    between = float(np.var([np.median(p) for p in pairs], ddof=1))
+    life = max(between - median_variance(rounds) * within, 0.0)
+    return Spread(math.sqrt(within / 2), math.sqrt(life / 2))
+
+
+@dataclass(frozen=True)
+class Verified:
+    """How often a rule calls equals different, from real lives regrouped.
+
+    ``comparisons`` of ``lives`` lives drawn at random, with random signs; ``rate`` of them called;
+    ``bound``: the rate is at most this with 95 % confidence, by bootstrap over lives.
+    ``detectable``: smallest difference called in 80 % of comparisons. ``one_pair_rate``: share of
+    single pairs that the rule of version 1 calls (a percentile bootstrap over one pair's rounds).
+    Random signs would hide that one side is always the slower, so ``bias`` is the ratio over all
+    pairs as they were measured, with its 95 % interval, and ``in_order`` of ``groups`` of pairs
+    that followed one another are called as they stand.
+    """
+
+    lives: int
+    comparisons: int
+    rate: float
+    bound: float
+    detectable: float
+    one_pair_rate: float
+    bias: float
+    bias_ci_low: float
+    bias_ci_high: float
+    groups: int
+    in_order: int
+
+
+def verify(
+    pairs: Sequence[Sequence[float]], rule: Rule, comparisons: int = DRAWS, seed: int = 0
+) -> Verified:
+    """Regroup A/A pairs into comparisons; ``pairs`` hold each pair's rounds' log ratios.
+
+    Raises ``ValueError`` where there are fewer pairs than two comparisons need.
+    """
+    most = rule.looks[-1]
+    if len(pairs) < 2 * most or most < MIN_PAIRS:
+        raise ValueError(f"{len(pairs)} pairs are too few to verify comparisons of {most}")
+    generator = np.random.default_rng(seed)
+    d = np.array([np.median(p) for p in pairs])
+
+    def rate(among: Floats, draws: int) -> float:
+        return float(rule.called(_regrouped(among, draws, most, generator)).mean())
+
+    resampled = [rate(generator.choice(d, d.size), 500) for _ in range(RESAMPLES)]
+    bias = exponential(mean_interval(d.tolist()))
+    groups = d[: d.size // most * most].reshape(-1, most)
+    one = [median_interval(np.exp(p).tolist(), nth) for nth, p in enumerate(pairs)]
+    return Verified(
+        2 * len(pairs), comparisons, rate(d, comparisons), float(np.quantile(resampled, 0.95)),
+        _detectable(d, rule, generator), float(np.mean([e.low > 1 or e.high < 1 for e in one])),
+        bias.value, bias.low, bias.high, len(groups), int(rule.called(groups).sum()),
+    )  # fmt: skip
+
+
+def _regrouped(d: Floats, draws: int, pairs: int, generator: np.random.Generator) -> Floats:
+    """Comparisons [draws, pairs], each of pairs drawn without replacement, with random signs.
+
+    Which life of a pair is called the reference is nobody's but chance's.
+    """
+    order = np.argsort(generator.random((draws, d.size)), axis=1)[:, :pairs]
+    signs = generator.choice([-1.0, 1.0], (draws, pairs))
+    return np.asarray(d[order] * signs, dtype=np.float64)
+
+
+def _detectable(d: Floats, rule: Rule, generator: np.random.Generator) -> float:
+    for percent in [*range(1, 21), *range(25, 105, 5)]:
+        shifted = _regrouped(d, 500, rule.looks[-1], generator) + math.log1p(percent / 100)
+        if rule.called(shifted).mean() >= 0.8:
+            return percent / 100
+    return math.inf
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A/A pairs of one cell on one machine; ``spreads`` by the times of a sample (``wall_s`` ...).
+
+    ``start_s``: from starting a pair to its first measured round; ``epoch_s``: a measured epoch,
+    median. ``version``: gnnbench's.
+    """
+
+    machine_id: str
+    device: str
+    threads: int
+    system: str
+    dataset: str
+    until: str
+    version: str
+    lives: int
+    rounds: int
+    start_s: float
+    epoch_s: float
+    at: str
+    spreads: dict[str, Spread]
+
+    @property
+    def name(self) -> str:
+        """What was calibrated, in words."""
+        return f"{self.system} on {self.dataset} until {self.until}, {self.device}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Calibration:
+        """Inverse of ``to_json``."""
+        spreads = {k: Spread(**v) for k, v in values["spreads"].items()}
+        return cls(**{**values, "spreads": spreads})
+
+
+def best(known: Sequence[Calibration], cell: Any, threads: int) -> Calibration | None:
+    """The calibration nearest to a cell: of its device and threads, then as much alike as any.
+
+    A calibration of another device or number of threads says nothing of it.
+    """
+    fit = [c for c in known if (c.device, c.threads) == (cell.device, threads)]
+    alike = ("until", "dataset", "system")
+    return max(fit, key=lambda c: [getattr(c, k) == getattr(cell, k) for k in alike], default=None)
+
+
+def exact(known: Sequence[Calibration], cell: Any, threads: int) -> Calibration | None:
+    """The calibration of a cell's own system, dataset, ``until``, device and threads, if any."""
+    keys = ("device", "until", "dataset", "system")
+    fit = [c for c in known if all(getattr(c, k) == getattr(cell, k) for k in keys)]
+    return next((c for c in fit if c.threads == threads), None)
+
+
+def store_path() -> Path:
+    """The file beside the prepared graphs."""
+    return data_root() / "calibration.json"
+
+
+def load(machine_id: str) -> list[Calibration]:
+    """Calibrations of a machine. Raises ``DataError`` for a damaged file."""
+    path = store_path()
+    try:
+        text = path.read_text()
+    except OSError:  # a store that cannot be read is told of where it is needed
+        return []
+    try:
+        stored = json.loads(text).get(machine_id, [])
+        if isinstance(stored, dict):  # of version 1: floors of another rule
+            return []
+        return [Calibration.from_json(v) for v in stored]
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"'{path}' is damaged ({error}); remove it and calibrate again") from None
+
+
+def store(found: Calibration) -> Path:
+    """Keep a calibration, in place of the one of the same machine and cell."""
+    from gnnbench.core.files import ensure_folder, write_json
+
+    path = store_path()
+    ensure_folder(path.parent)
+    everything = json.loads(path.read_text()) if path.exists() else {}
+    kept = [c for c in load(found.machine_id) if (c.name, c.threads) != (found.name, found.threads)]
+    everything[found.machine_id] = [c.to_json() for c in [*kept, found]]
+    write_json(path, everything)
+    return path

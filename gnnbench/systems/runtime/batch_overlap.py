@@ -1,0 +1,53 @@
+"""How far an epoch's batches overlap, apart from timing: a fact of the graph and the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from gnnbench.core import counters
+from gnnbench.core.minibatch import Batch
+from gnnbench.kernels.match import match_degrees, overlaps, pairs
+from gnnbench.pipelines.schedule import Stages
+
+BATCHES = 64  # of an epoch: 2,016 pairs
+Fact = tuple[str, str, float]
+
+
+def look_at_overlap(stages: Stages, batches: Sequence[Tensor], epoch: int) -> list[Fact]:
+    """Stage, measure and value of each fact about the first batches of ``epoch``; of one: none.
+
+    Match degrees of all pairs, after FastGL's Table 4, and of neighbours, as drawn and as run.
+    """
+    drawn = [
+        stages.sampler.sample(seeds, epoch, number)
+        for number, seeds in enumerate(batches[:BATCHES])
+    ]
+    if len(drawn) < 2:
+        return []
+    degrees = match_degrees(overlaps([batch.input_nodes for batch in drawn]))
+    run: list[Batch] = []
+    for first in range(0, len(drawn), stages.ahead):
+        run += stages.arranged(drawn[first : first + stages.ahead], run[-1] if run else None)
+    place = {id(batch): nth for nth, batch in enumerate(drawn)}
+    every = pairs(degrees)
+    quarters = torch.quantile(every, torch.tensor([0.25, 0.5, 0.75], dtype=every.dtype)).tolist()
+    found = {
+        counters.MATCH_DEGREE: float(every.mean()),
+        counters.MATCH_LEAST: float(every.min()),
+        counters.MATCH_LOWER: quarters[0],
+        counters.MATCH_MEDIAN: quarters[1],
+        counters.MATCH_UPPER: quarters[2],
+        counters.MATCH_MOST: float(every.max()),
+        counters.MATCH_DRAWN: _neighbours(degrees, list(range(len(drawn)))),
+        counters.MATCH_RUN: _neighbours(degrees, [place[id(batch)] for batch in run]),
+    }
+    return [("order", measure.name, value) for measure, value in found.items()]
+
+
+def _neighbours(degrees: Tensor, order: list[int]) -> float:
+    """Mean match degree of a batch and the one before it."""
+    return float(torch.stack([degrees[one, other] for one, other in pairwise(order)]).mean())

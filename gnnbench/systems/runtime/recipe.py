@@ -1,0 +1,273 @@
+"""A recipe: what a system is, complete and typed, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gnnbench.core import names, registry
+from gnnbench.core.cell import Until
+from gnnbench.core.errors import UnsupportedError, UsageError, setting
+from gnnbench.core.missing import Missing
+from gnnbench.core.option import Option
+from gnnbench.core.stage import Spec
+from gnnbench.features.spec import Host, StoreSpec
+from gnnbench.models.aggregation import AggregateSpec, Csr
+from gnnbench.pipelines import find
+from gnnbench.pipelines.order import AsDrawn, OrderSpec
+from gnnbench.pipelines.schedule import ScheduleSpec
+from gnnbench.pipelines.serial import Serial
+from gnnbench.sampling.stage import SamplerSpec
+
+# How far an epoch must go for a stage to matter.
+NEEDED = {
+    registry.SAMPLER: Until.SAMPLE,
+    registry.FEATURES: Until.MEMORY_IO,
+    registry.ORDER: Until.SAMPLE,
+    registry.AGGREGATE: Until.COMPUTE,
+    registry.SCHEDULE: Until.SAMPLE,
+}
+# What a system does that has none of a stage, and how far its epoch goes.
+_ENDS = {
+    registry.FEATURES: ("samples", Until.SAMPLE.word),
+    registry.AGGREGATE: ("samples and loads", Until.MEMORY_IO.word),
+}
+BASES: dict[str, type[Spec]] = {
+    registry.SAMPLER: SamplerSpec,
+    registry.FEATURES: StoreSpec,
+    registry.ORDER: OrderSpec,
+    registry.AGGREGATE: AggregateSpec,
+    registry.SCHEDULE: ScheduleSpec,
+}
+DTYPE = Option("dtype", "float32", "of features, weights and activations", ("float32",))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A system as a composition of stages; ``paper`` says where it was published.
+
+    ``features`` and ``aggregate`` are None where the system only samples. ``stand_in`` names the
+    system to run instead where this one is missing and was not named. ``on_cpu`` are the stages of
+    a cell on a CPU in place of those of their kinds, which need a GPU or are meant for one; each
+    gives way to any change of its kind.
+    """
+
+    name: str
+    summary: str
+    sampler: SamplerSpec
+    features: StoreSpec | None = Host()
+    order: OrderSpec = AsDrawn()
+    aggregate: AggregateSpec | None = Csr()
+    schedule: ScheduleSpec = Serial()
+    dtype: str = DTYPE.default
+    paper: str = ""
+    stand_in: str = ""
+    on_cpu: tuple[Spec, ...] = ()
+
+    def __post_init__(self) -> None:
+        for kind, base in BASES.items():
+            spec = getattr(self, kind)
+            optional = kind in (registry.FEATURES, registry.AGGREGATE)
+            if not (isinstance(spec, base) or (spec is None and optional)):
+                self._refuse(kind, base, spec)
+        if not isinstance(self.on_cpu, tuple):
+            raise UsageError(
+                f"recipe '{self.name}': on_cpu must be a tuple of stages, it is {self.on_cpu!r}"
+            )
+        for spec in self.on_cpu:
+            if not isinstance(spec, Spec):
+                self._refuse("on_cpu", Spec, spec)
+
+    def _refuse(self, what: str, base: type[Spec], found: Any) -> None:
+        told = repr(found)
+        if isinstance(found, type):
+            told = f"the class {found.__name__}: write {found.__name__}()"
+        raise UsageError(f"recipe '{self.name}': {what} must be of {base.__name__}, it is {told}")
+
+    def stages(self, until: Until = Until.COMPUTE) -> dict[str, Spec]:
+        """The stages that an epoch needs, by kind. Raises ``UnsupportedError`` where one is not
+        there."""
+        found: dict[str, Spec] = {}
+        for kind, needed in NEEDED.items():
+            if until < needed:
+                continue
+            spec = getattr(self, kind)
+            if spec is None:
+                does, reach = _ENDS[kind]
+                raise UnsupportedError(
+                    f"system '{self.name}' only {does}; give -o until={reach}, or another system"
+                )
+            found[kind] = spec
+        return found
+
+    def changed(self, settings: Mapping[str, Any]) -> Recipe:
+        """The same with other stages (``sampler=NAME``) or other fields (``sampler.FIELD=VALUE``).
+
+        Stages are changed first: a new stage begins with its defaults. Raises ``SettingError``.
+        """
+        recipe = self
+        for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
+            with setting(path):
+                recipe = recipe._with(path, value)
+        return replace(recipe, on_cpu=tuple(self._changed_on_cpu(settings)))
+
+    def _with(self, path: str, value: Any) -> Recipe:
+        """The same with one setting."""
+        kind, dot, name = path.partition(".")
+        if kind == DTYPE.name and not dot:
+            return replace(self, dtype=DTYPE.check(f"system '{self.name}'", value))
+        if kind not in NEEDED:
+            raise UsageError(
+                f"system '{self.name}' has no setting '{path}';"
+                f" {names.suggestion(path, self.options())}"
+            )
+        if not dot:
+            new: dict[str, Any] = {kind: find.stage(kind, value)()}
+            return replace(self, **new)
+        spec = getattr(self, kind)
+        if spec is None:
+            raise UsageError(f"system '{self.name}' has no {kind}; name one: {kind}=...")
+        changed: dict[str, Any] = {kind: spec.changed(name, value)}
+        return replace(self, **changed)
+
+    def _changed_on_cpu(self, settings: Mapping[str, Any]) -> Iterator[Spec]:
+        """What is left of the stages of a CPU: those that nothing was set of, and, with what was
+        set, those that are the stage of other devices with other fields."""
+        for spec in self.on_cpu:
+            fields = {
+                path.partition(".")[2]: value
+                for path, value in settings.items()
+                if path.partition(".")[0] == spec.kind
+            }
+            if "" not in fields and (not fields or getattr(self, spec.kind).name == spec.name):
+                for name, value in fields.items():
+                    spec = spec.changed(name, value)
+                yield spec
+
+    def on(self, device: str) -> Recipe:
+        """The same with the stages that it has on a device."""
+        if device != "cpu":
+            return self
+        made: dict[str, Any] = {spec.kind: spec for spec in self.on_cpu}
+        return replace(self, **made, on_cpu=())
+
+    def staged(self, settings: Mapping[str, Any]) -> Recipe:
+        """The same with those of ``settings`` that name a stage of it, and no other.
+
+        Raises ``UsageError`` for an unknown stage.
+        """
+        recipe = self
+        for path, value in sorted(settings.items(), key=lambda s: s[0].count(".")):
+            known = recipe.options().get(path)
+            if path in NEEDED or (known is not None and known.stages is not None):
+                recipe = recipe.changed({path: value})
+        return recipe
+
+    def options(self) -> dict[str, Option]:
+        """Every path that ``-o SYSTEM.PATH=VALUE`` may set, as the recipe stands."""
+        found = {DTYPE.name: DTYPE}
+        for kind in NEEDED:
+            spec = getattr(self, kind)
+            default = None if spec is None else spec.name
+            found[kind] = Option(kind, default, f"the {kind} stage", registry.known(kind))
+            if spec is not None:
+                found |= {f"{kind}.{name}": s for name, s in spec.settings().items()}
+        return found
+
+    def resolved(self, device: str, until: Until = Until.COMPUTE) -> Recipe:
+        """The same with every default put in for a device. Raises ``UnsupportedError``."""
+        here = self.on(device)
+        made: dict[str, Any] = {k: s.resolved(device) for k, s in here.stages(until).items()}
+        recipe: Recipe = replace(here, **made)
+        recipe = replace(recipe, schedule=recipe.schedule.beside(recipe.features))
+        recipe.schedule.check_split(
+            recipe.sampler, recipe.features if until > Until.SAMPLE else None, recipe.order, device
+        )
+        if until > Until.SAMPLE:
+            recipe.schedule.check(recipe.sampler, recipe.features)
+            if until is Until.COMPUTE and recipe.aggregate is not None:
+                recipe.schedule.check_step(recipe.aggregate)
+            recipe._check_foresight(list(made.values()))
+        return recipe
+
+    def _check_foresight(self, stages: Iterable[Spec]) -> None:
+        """An epoch that is drawn before it is timed must be the same again, and nobody's chance to
+        work ahead. Raises ``UnsupportedError``."""
+        if self.features is None or not self.features.foresees:
+            return
+        what = f"features '{self.features.name}' as asked draws each epoch before it is timed"
+        if not self.sampler.repeats:
+            raise UnsupportedError(
+                f"{what}, and sampler '{self.sampler.name}' draws another one each time; take one"
+                " of gnnbench's own samplers, or another policy"
+            )
+        for spec in stages:
+            if spec.name not in registry.OURS[spec.kind]:
+                raise UnsupportedError(
+                    f"{what}, which only gnnbench's own stages may; {spec.kind} '{spec.name}' is"
+                    " none: take another policy"
+                )
+
+    def plain(self, until: Until = Until.COMPUTE) -> dict[str, Any]:
+        """The stages that matter until there, as plain values; what a cell's id hashes."""
+        found: dict[str, Any] = {
+            kind: spec.plain()
+            for kind, needed in NEEDED.items()
+            if until >= needed and (spec := getattr(self, kind)) is not None
+        }
+        if until > Until.SAMPLE:
+            found[DTYPE.name] = self.dtype
+        return found
+
+    def missing(self, device: str, until: Until = Until.COMPUTE) -> Missing | None:
+        """What is not there of its stages on this machine's ``device``."""
+        here = self.on(device)
+        specs = (getattr(here, kind) for kind, needed in NEEDED.items() if until >= needed)
+        return next((m for s in specs if s is not None and (m := s.missing(device))), None)
+
+    def shared(self, device: str) -> tuple[str, ...]:
+        """Arrays of the graph that its stages ask a run to hold for all lives on ``device``."""
+        here = self.on(device)
+        specs: list[Spec | None] = [getattr(here, kind) for kind in NEEDED]
+        specs.append(here.of_rank(0).sampler)  # what is leaner is read out of the host's memory
+        asked = (name for spec in specs if spec is not None for name in spec.shared(device))
+        return tuple(dict.fromkeys(asked))
+
+    def of_rank(self, rank: int) -> Recipe:
+        """The same with the stages that a rank is built with, of a schedule of several."""
+        sampler, features = self.schedule.stages_of(rank, self.sampler, self.features)
+        return replace(self, sampler=sampler, features=features)
+
+    def leaner(self, rank: int) -> list[str]:
+        """Phases that a rank by itself runs by leaner stages than the recipe's."""
+        lean = self.of_rank(rank)
+        found = ["sample"] * (lean.sampler != self.sampler)
+        return found + ["memory_io"] * (lean.features != self.features)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Devices that all stages run on."""
+        return tuple(
+            device
+            for device in ("cpu", "cuda")
+            if all(
+                device in spec.devices
+                for kind in NEEDED
+                if (spec := getattr(self.on(device), kind)) is not None
+            )
+        )
+
+
+def from_plain(name: str, values: Mapping[str, Any], own: Recipe | None = None) -> Recipe:
+    """The recipe of a cell; stages that it leaves out are None.
+
+    ``own`` is the system as it is registered: its stages need not be registered by themselves.
+    """
+    made: dict[str, Any] = {registry.FEATURES: None, registry.AGGREGATE: None}
+    for kind, value in values.items():
+        if kind == DTYPE.name:
+            made[kind] = value
+            continue
+        made[kind] = find.from_plain(kind, value, own)
+    return Recipe(name, "", **made)

@@ -1,0 +1,216 @@
+"""The figure of gather bandwidth: what is drawn of rows written out."""
+
+import json
+
+import matplotlib.pyplot as plt
+import pytest
+
+from gnnbench.analysis.plots import bandwidth, draw
+from gnnbench.schema import VERSION
+
+
+def cell(number, store="host", **values):
+    return {
+        "experiment": "bandwidth", "reference": "baseline", "dataset": "rows@1Mx256",
+        "until": "memory_io", "device": "cpu", "threads": 2, "batch_size": 125_000, "fanouts": "",
+        "status": "ok", "batches": 4, "judged": "memory_io_time_s", "schema_version": VERSION,
+        "nodes": 1_000_000, "feature_dim": 256, "id": str(number), "system": "baseline",
+        "recipe": json.dumps({"features": {"name": store}}), **values,
+    }  # fmt: skip
+
+
+def metric(number, name, value, where="", low=None, high=None):
+    return {
+        "id": str(number), "stage": "features", "name": name, "where": where, "value": value,
+        "low": low, "high": high,
+    }  # fmt: skip
+
+
+def told(number, rate, copied, where="host", requests=(8.0, 8.0, 8.0)):
+    ways = zip(("naive", "aligned", "lines"), requests, strict=True)
+    return [
+        metric(number, "row_rate", rate * 1e9, low=0.9e9 * rate, high=1.1e9 * rate),
+        metric(number, "of_copy", rate / copied),
+        metric(number, "copy_rate", copied * 1e9, where),
+        *(metric(number, "requests_per_row", value, way) for way, value in ways),
+    ]
+
+
+def lines(ax):
+    """x and y of every line by its label."""
+    return {
+        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
+        for line in ax.lines
+        if line.get_label()[0] != "_"
+    }
+
+
+WIDER = {"dataset": "rows@996kx257", "nodes": 996_000, "feature_dim": 257, "batch_size": 124_500}
+
+
+def test_rates_and_requests_by_the_width_of_rows(run):
+    """Fig. 8: tables of a size, another width; copies stand as a line of their own."""
+    cells = [cell(1), cell(2, "dgl"), cell(3, **WIDER), cell(4, "dgl", **WIDER)]
+    metrics = [
+        *told(1, 4.0, 5.0), *told(2, 3.0, 5.0), *told(3, 3.5, 5.2, requests=(16.8, 10.4, 9.0)),
+        *told(4, 2.5, 5.4, requests=(16.8, 10.4, 9.0)),
+    ]  # fmt: skip
+    rates, requests = bandwidth.figure(run(cells, metrics)).axes
+    assert rates.get_title() == "cpu, table of 1 GB, 1/8 a gather"
+    assert lines(rates) == {
+        "baseline features=host": ([1024, 1028], [4.0, 3.5]),
+        "baseline features=dgl": ([1024, 1028], [3.0, 2.5]),
+        "copy, host": ([1024, 1028], [5.0, pytest.approx(5.3)]),
+    }
+    assert lines(requests) == {
+        "naive": ([1024, 1028], [8.0, 16.8]),
+        "aligned (shifted)": ([1024, 1028], [8.0, 10.4]),
+        "lines that it lies in": ([1024, 1028], [8.0, 9.0]),
+    }
+    assert rates.get_ylim()[1] < 7 and rates.get_xscale() == "linear"
+
+
+def test_rates_by_the_number_of_rows_and_by_the_size_of_the_table(run):
+    larger = {"dataset": "rows@8Mx256", "nodes": 8_000_000}
+    cells = [cell(1), cell(2, batch_size=1000), cell(3, **larger)]
+    metrics = [*told(1, 4.0, 5.0), *told(2, 2.0, 5.0), *told(3, 3.0, 5.0)]
+    by_rows, by_table = bandwidth.figure(run(cells, metrics)).axes
+    assert by_rows.get_title() == "cpu, rows of 1024 B, table of 1 GB"
+    assert lines(by_rows)["baseline"] == ([1000, 125_000], [2.0, 4.0])
+    assert by_rows.get_xscale() == "log"
+    assert by_table.get_title() == "cpu, rows of 1024 B, 125,000 a gather"
+    assert lines(by_table)["baseline"] == ([1.0, 8.2], [4.0, 3.0])
+
+
+def test_what_stands_alone_has_bars(run):
+    cells = [cell(n, store, device="cuda") for n, store in enumerate(["host", "uva", "gpu"])]
+    metrics = [
+        *told(0, 20.0, 55.0, "host_copy"), *told(1, 50.0, 55.2, "zero_copy"),
+        *told(2, 1500.0, 2000.0, "device"),
+    ]  # fmt: skip
+    link, memory = bandwidth.figure(run(cells, metrics)).axes
+    what = "rows of 1024 B, table of 1 GB, 125,000 a gather"
+    titles = [f"cuda, host memory, {what}", f"cuda, its memory, {what}"]
+    assert [ax.get_title() for ax in (link, memory)] == titles
+    assert [p.get_height() for p in link.patches] == pytest.approx([20.0, 50.0])
+    assert [t.get_text() for t in link.texts] == ["20", "50"]
+    assert [p.get_height() for p in memory.patches] == pytest.approx([1500.0])
+    copies = {label: ys[0] for ax in (link, memory) for label, (_, ys) in lines(ax).items()}
+    assert copies == {"copy over the link": pytest.approx(55.1), "copy, device": 2000.0}
+
+
+def test_a_rate_in_doubt_is_marked(run):
+    cells = [cell(0, "host"), cell(1, "dgl", doubtful="busy")]
+    figure = bandwidth.figure(run(cells, [*told(0, 20.0, 55.0), *told(1, 50.0, 55.0)]))
+    assert [t.get_text() for t in figure.axes[0].texts] == ["20", "50 (?)"]
+    assert figure.legends[0].get_texts()[0].get_text().startswith("(?)")
+
+
+def test_rates_by_the_share_of_the_multiprocessors(run):
+    """Fig. 10: all of them are a level line beside those of so many."""
+    cells = [
+        cell(n, device="cuda", recipe=json.dumps({
+            "features": {"name": "uva"}, "schedule": {"name": "prefetch", "sms": sms},
+        }))
+        for n, sms in enumerate([0, 16, 8])
+    ]  # fmt: skip
+    metrics = [m for n, r in enumerate([50.0, 48.0, 30.0]) for m in told(n, r, 55.0, "zero_copy")]
+    (ax,) = bandwidth.figure(run(cells, metrics)).axes
+    assert ax.get_xlabel() == "multiprocessors of a green context"
+    assert lines(ax) == {
+        "baseline": ([8, 16], [30.0, 48.0]),
+        "baseline, on all": ([0, 1], [50.0, 50.0]),
+        "copy over the link": ([8, 16], [55.0, 55.0]),
+    }
+
+
+def budgeted(number, access="page-ordered", blocks=16, sms=None):
+    """A cell of both budgets' sweep, as it is planned."""
+    uva = {"name": "uva", "access": access, "memory": "registered"}
+    if access == "page-ordered":
+        uva["blocks"] = blocks
+    schedule = {"name": "serial"} if sms is None else {"name": "prefetch", "sms": sms}
+    recipe = json.dumps({"features": uva, "schedule": schedule})
+    return cell(number, device="cuda", recipe=recipe)
+
+
+def test_rates_by_either_budget_of_multiprocessors(run):
+    """A green context's and a capped grid's have a panel each; one panel tells nothing of what the
+    other varies, and no cell is drawn alone."""
+    cells = [
+        budgeted(0, sms=0), budgeted(1, sms=8), budgeted(2, "naive", sms=0),
+        budgeted(3, "naive", sms=8), budgeted(4), budgeted(5, blocks=1), budgeted(6, blocks=64),
+    ]  # fmt: skip
+    rates = [53.0, 40.0, 50.0, 20.0, 52.0, 7.0, 51.0]
+    metrics = [m for n, rate in enumerate(rates) for m in told(n, rate, 55.0, "zero_copy")]
+    context, grid = bandwidth.figure(run(cells, metrics)).axes
+    assert context.get_xlabel() == "multiprocessors of a green context"
+    assert lines(context) == {
+        "baseline features.access=page-ordered": ([8], [40.0]),
+        "baseline features.access=page-ordered, on all": ([0, 1], [53.0, 53.0]),
+        "baseline features.access=naive": ([8], [20.0]),
+        "baseline features.access=naive, on all": ([0, 1], [50.0, 50.0]),
+        "copy over the link": ([8], [55.0]),
+    }
+    assert grid.get_xlabel() == "blocks that read: a capped grid"
+    assert lines(grid) == {
+        "baseline": ([1, 16, 64], [7.0, 52.0, 51.0]),
+        "copy over the link": ([1, 16, 64], [55.0, 55.0, 55.0]),
+    }
+
+
+def test_a_grid_below_other_stores_beside_stores_without_one(run):
+    """The setting is found at its depth; what is not swept has bars."""
+    cells = [
+        cell(n, device="cuda", recipe=json.dumps({
+            "features": {"name": "match", "table": {"name": "uva", "blocks": blocks}},
+        }))
+        for n, blocks in enumerate([2, 4])
+    ]  # fmt: skip
+    cells.append(cell(2, "dgl", device="cuda"))
+    metrics = [m for n, r in enumerate([20.0, 40.0, 48.0]) for m in told(n, r, 55.0, "zero_copy")]
+    grid, bars = bandwidth.figure(run(cells, metrics)).axes
+    assert lines(grid)["baseline"] == ([2, 4], [20.0, 40.0])
+    assert [p.get_height() for p in bars.patches] == pytest.approx([48.0])
+
+
+def test_both_budgets_at_once_are_lines_of_one_another(run):
+    cells = [
+        budgeted(2 * n + m, blocks=blocks, sms=sms)
+        for n, blocks in enumerate([4, 16])
+        for m, sms in enumerate([8, 16])
+    ]
+    metrics = [m for n in range(4) for m in told(n, 30.0 + n, 55.0, "zero_copy")]
+    context, grid = bandwidth.figure(run(cells, metrics)).axes
+    assert lines(context).keys() == {
+        "baseline features.blocks=4", "baseline features.blocks=16", "copy over the link",
+    }  # fmt: skip
+    assert lines(grid)["baseline schedule.sms=16"] == ([4, 16], [31.0, 33.0])
+
+
+def test_devices_have_panels_of_their_own(run):
+    cells = [cell(1), cell(2, device="cuda")]
+    figure = bandwidth.figure(run(cells, [*told(1, 4.0, 5.0), *told(2, 20.0, 55.0, "host_copy")]))
+    assert [ax.get_title().partition(",")[0] for ax in figure.axes] == ["cpu", "cuda"]
+
+
+def test_incorrect_rates_and_rates_without_a_copy_are_not_drawn(run, tmp_path):
+    cells = [cell(1, status="incorrect"), cell(2, "dgl")]
+    found = run(cells, [*told(1, 9.0, 5.0), metric(2, "row_rate", 3e9)])
+    assert bandwidth.figure(found) is None
+    assert draw(tmp_path, ["bandwidth"]) == []
+
+
+def test_it_is_drawn_as_files(run, tmp_path):
+    run([cell(1), cell(2, **WIDER)], [*told(1, 4.0, 5.0), *told(2, 3.0, 5.0)])
+    assert [p.name for p in draw(tmp_path, ["bandwidth"])] == ["bandwidth.png", "bandwidth.svg"]
+
+
+def test_labels_that_would_lie_upon_one_another_are_left_out():
+    """Rows of 1024 to 1044 bytes beside one of 480: the axis has room for two of them."""
+    figure, ax = plt.subplots()
+    bandwidth._scale(ax, [480, 1024, 1028, 1032, 1044])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["480", "1,024", "", "", ""]
+    bandwidth._scale(ax, [64, 128, 512, 1024])
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["64", "128", "512", "1,024"]
+    plt.close(figure)

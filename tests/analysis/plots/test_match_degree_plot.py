@@ -1,0 +1,76 @@
+"""The figure of overlap: what is drawn of rows written out."""
+
+import errno
+import json
+
+import pytest
+from matplotlib.figure import Figure
+
+from gnnbench.analysis.plots import draw, match_degree
+from gnnbench.core.errors import UsageError
+from gnnbench.schema import VERSION
+
+DEGREES = {
+    "match_degree": 0.7, "match_degree_least": 0.6, "match_degree_lower": 0.65,
+    "match_degree_median": 0.71, "match_degree_upper": 0.75, "match_degree_most": 0.8,
+    "match_degree_drawn": 0.69, "match_degree_run": 0.77,
+}  # fmt: skip
+
+
+def cell(number, store, **values):
+    recipe = json.dumps({"features": {"name": store}})
+    return {
+        "experiment": "match-degree", "reference": "baseline", "dataset": "d", "until": "memory_io",
+        "device": "cpu", "threads": 2, "batch_size": 80, "fanouts": "15/10/5", "status": "ok",
+        "batches": 10, "judged": "memory_io_time_s", "schema_version": VERSION,
+        "id": str(number), "system": "baseline", "recipe": recipe, **values,
+    }  # fmt: skip
+
+
+def metric(number, stage, name, value, where=""):
+    return {"id": str(number), "stage": stage, "name": name, "where": where, "value": value}
+
+
+METRIC_ROWS = [
+    metric(1, "features", "feature_bytes", 4000, "host"),
+    metric(2, "features", "feature_bytes", 1000, "host"),
+    metric(2, "features", "feature_bytes", 3000, "reused"),
+    *(metric(2, "order", name, value) for name, value in DEGREES.items()),
+]
+
+
+def test_bars_are_shares_of_the_rows_that_are_needed(run):
+    (ax,) = match_degree.figure(run([cell(1, "host"), cell(2, "match")], METRIC_ROWS)).axes
+    assert [p.get_height() for p in ax.patches] == pytest.approx([1.0, 0.25])
+    texts = [t.get_text() for t in ax.texts]
+    assert texts == ["70.0%", "100.0%", "25.0%"]
+    marks = {
+        (line.get_marker(), *line.get_ydata()) for line in ax.lines if len(line.get_ydata()) == 1
+    }
+    assert {("o", 0.69), ("D", 0.77)} <= marks
+    labels = [t.get_text() for t in ax.get_xticklabels()]
+    assert labels == ["all pairs", "baseline\nfeatures=host", "baseline\nfeatures=match"]
+
+
+def test_a_panel_per_dataset(run):
+    rows = [cell(1, "host"), cell(2, "match", dataset="e")]
+    titles = [ax.get_title() for ax in match_degree.figure(run(rows, METRIC_ROWS)).axes]
+    assert titles == ["d, 15/10/5, batch 80", "e, 15/10/5, batch 80"]
+
+
+def test_without_a_match_degree_nothing_is_drawn(run, tmp_path):
+    found = run([cell(1, "host")], METRIC_ROWS[:1])
+    assert match_degree.figure(found) is None
+    assert draw(tmp_path, ["match_degree"]) == []
+
+
+def test_a_full_disk_is_told_in_a_sentence(run, tmp_path, monkeypatch):
+    run([cell(1, "host"), cell(2, "match")], METRIC_ROWS)
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    words = r"cannot write the figures .*no space left.*gnnbench plot"
+    with pytest.raises(UsageError, match=words):
+        draw(tmp_path, ["match_degree"])

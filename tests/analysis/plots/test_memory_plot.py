@@ -1,0 +1,77 @@
+"""The figure of memory: what is drawn of rows written out."""
+
+import json
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.plots import draw, memory
+from gnnbench.core.counters import MEMORY_BYTES
+from gnnbench.schema import VERSION
+
+MIB = 1 << 20
+
+
+def cell(name, store="uva", device="cuda", **values):
+    return {
+        "experiment": "memory", "reference": "baseline", "dataset": "d", "until": "compute",
+        "device": device, "threads": 2, "batch_size": 100, "fanouts": "15/10/5", "status": "ok",
+        "judged": "epoch_wall_s", "schema_version": VERSION, "id": name, "system": "baseline",
+        "recipe": json.dumps({"features": {"name": store}}), **values,
+    }  # fmt: skip
+
+
+def held(name, on_host=0, **mebibytes):
+    rows = [m.metric(name, c, MEMORY_BYTES, size * MIB) for c, size in mebibytes.items()]
+    rows.append(m.metric(name, m.EPOCH, MEMORY_BYTES, sum(mebibytes.values()) * MIB))
+    return rows + [m.metric(name, "features", MEMORY_BYTES, on_host * MIB, where="held")] * bool(
+        on_host
+    )
+
+
+def bars(ax):
+    """Begin and height of what is drawn, by place."""
+    drawn = {}
+    for p in ax.patches:
+        if p.get_height():
+            drawn.setdefault(round(p.get_x() + p.get_width() / 2), []).append(
+                (p.get_y(), p.get_height())
+            )
+    return drawn
+
+
+def test_components_are_stacked_up_to_the_peak(run):
+    cells = [cell("a"), cell("b", "match"), cell("c", "gpu", status="oom_gpu")]
+    rows = [
+        *held("a", topology=3, rows=2, blocks=1, other=4, on_host=2048),
+        *held("b", topology=3, rows=2, features=5, unheard_of=1, other=1),
+    ]
+    figure = memory.figure(run(cells, rows))
+    (ax,) = figure.axes
+    assert ax.get_title() == "d, cuda" and ax.get_ylabel() == "memory [MiB]"
+    assert bars(ax) == {
+        0: [(0, 3), (3, 1), (4, 2), (6, 4)], 1: [(0, 3), (3, 5), (8, 2), (10, 2)],
+    }  # fmt: skip
+    assert [t.get_text() for t in ax.texts] == [
+        "10 MiB\n+ 2 GiB on the host", "12 MiB", "no result: oom_gpu",
+    ]  # fmt: skip
+    told = [t.get_text() for t in figure.legends[0].get_texts()]
+    assert [t.split(":")[0] for t in told] == [
+        "topology", "features", "blocks of the batch", "feature rows of the batch", "other",
+    ]  # fmt: skip
+
+
+def test_what_a_process_has_from_the_start_is_written(run):
+    figure = memory.figure(run([cell("a", device="cpu")], held("a", process=300, rows=2, other=1)))
+    (ax,) = figure.axes
+    assert bars(ax) == {0: [(0, 2), (2, 1)]}
+    assert [t.get_text() for t in ax.texts] == ["3 MiB\n+ 300 MiB process"]
+
+
+def test_a_cell_in_doubt_is_marked(run):
+    figure = memory.figure(run([cell("a", doubtful="busy")], held("a", rows=2)))
+    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == ["baseline (?)"]
+    assert figure.legends[0].get_texts()[-1].get_text().startswith("(?)")
+
+
+def test_without_a_look_at_memory_nothing_is_drawn(run, tmp_path):
+    assert memory.figure(run([cell("a")], [m.metric("a", m.EPOCH, m.WALL, 1.0)])) is None
+    assert draw(tmp_path, ["memory"]) == []

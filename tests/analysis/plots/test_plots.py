@@ -1,0 +1,281 @@
+"""Figures are judged by what stands in the SVG's text and by the artists, not by pixels."""
+
+import pytest
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.plots import FIGURES, breakdown, draw, loss, style
+from gnnbench.core.errors import UsageError
+from gnnbench.schema import CELLS, METRICS, SAMPLES, VERSION, reader, writer
+
+BASE = {
+    "experiment": "breakdown", "reference": "baseline", "dataset": "d", "until": "compute",
+    "model": "gcn", "device": "cpu", "threads": 2, "batch_size": 1024, "fanouts": "15/10/5",
+    "status": "ok", "n": 3, "batches": 4, "epoch_batches": 9, "schema_version": VERSION,
+    "recipe": "{}", "seed": 0, "hidden": 64, "judged": "epoch_wall_s",
+}  # fmt: skip
+TIMES = {"overlap_s": 0.5, "idle_s": 0.25, "epoch_wall_s": 3.75, "judged_s": 3.75}
+ALONE = {"sample": 1.0, "memory_io": 0.25, "compute": 1.75}
+WALL = {"value": 3.75, "low": 3.5, "high": 4.5}
+
+
+def cell(system, **values):
+    return {**BASE, "id": system, "system": system, **values}
+
+
+def alone(row):
+    found = [m.metric(row["id"], phase, m.ALONE, time) for phase, time in ALONE.items()]
+    return [*found, m.metric(row["id"], m.EPOCH, m.WALL, 0.0) | WALL]
+
+
+ROWS = [
+    cell("baseline", **TIMES, verdict="reference"),
+    cell("dgl", **TIMES, ratio=0.81, work_class="equivalent", doubtful="spun"),
+    cell("pyg", status="missing_dep", reason="gone"),
+    cell("pyg-native-sampler", **TIMES, stand_in_for="pyg", work_class="different"),
+    cell("wrong", **TIMES, status="incorrect", reason="lost edges"),
+    cell("big", status="oom_host"),
+    cell("baseline", id="x", dataset="elsewhere", status="missing_dep"),
+]
+LOSSES = [("baseline", 1, [3.0, 2.0]), ("baseline", 2, [3.2, 2.1]), ("dgl", 3, [3.1, 2.2]),
+          ("wrong", 4, [9.0]), ("cut-off", 5, [9.0])]  # fmt: skip
+
+
+def write(folder, rows, losses):
+    writer.write_csv(folder / "cells.csv", CELLS, rows)
+    numbers = [x for r in rows if r.get("epoch_wall_s") for x in alone(r)]
+    writer.write_csv(folder / "metrics.csv", METRICS, numbers)
+    samples = [
+        {"id": s, "system": s, "dataset": "d", "model": "gcn", "worker": w, "loss": v}
+        for s, w, values in losses
+        for v in values
+    ]
+    writer.write_csv(folder / "samples.csv", SAMPLES, samples)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write(tmp_path, ROWS, LOSSES)
+
+
+def test_breakdown_shows_bars_failures_and_marks(folder):
+    figure = breakdown.figure(reader.read(folder))
+    (ax,) = figure.axes
+    bars = ax.patches
+    assert len(bars) == 3 * 5  # each phase alone, what overlaps, what is idle; none of a failure
+    assert [b.get_width() for b in bars[:5]] == [1.0, 0.25, 1.75, 0.5, 0.25]
+    assert [b.get_x() for b in bars[:5]] == [0.0, 1.0, 1.25, 3.0, 3.5]
+    texts = [t.get_text() for t in ax.texts]
+    assert {f"no result: {s}" for s in ("missing_dep", "incorrect", "oom_host")} <= set(texts)
+    assert "0.81x, equivalent" in texts
+    assert any("different work" in t for t in texts)
+    assert ax.get_xlabel() == "time per epoch [s], first 4 batches"
+    assert ax.yaxis_inverted()  # the first row on top
+    assert "2 threads" in figure.get_suptitle() and "batch 1024" in figure.get_suptitle()
+    (legend,) = figure.legends
+    assert legend.get_title().get_text() == "not here: elsewhere, gcn"
+    assert figure.get_supxlabel() == ""  # the place where the legend is
+
+
+def test_an_interval_that_tells_nothing_is_cut_off_with_an_arrow(tmp_path):
+    rows = [cell("baseline", **TIMES), cell("dgl", **TIMES, verdict="unclear")]
+    folder = write(tmp_path, rows, [])
+    metrics = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text(metrics.replace("4.5", "37.5", 1))
+    figure = breakdown.figure(reader.read(folder))
+    (ax,) = figure.axes
+    ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ends == [7.5] and 7.5 < ax.get_xlim()[1] < 37.5  # two bars, and an arrow
+    assert figure.legends[0].get_texts()[-1].get_text() == "the interval goes on"
+
+
+def drawn_as(tmp_path, walls):
+    """The panel of bars of these times, and its legend's words."""
+    rows = [
+        cell(f"s{n}", **{**TIMES, "id": f"s{n}", "epoch_wall_s": w}) for n, w in enumerate(walls)
+    ]
+    folder = write(tmp_path, rows, [])
+    (folder / "metrics.csv").unlink()  # plain bars
+    figure = breakdown.figure(reader.read(folder))
+    return figure.axes[0], legend_of(figure)
+
+
+@pytest.mark.parametrize("walls,longest", [([1.0, 0.5, 20.0], 1.0), ([30.0, 1.0, 0.5, 20.0], 1.0)])
+def test_a_bar_that_would_hide_the_others_is_cut_off_and_its_time_told(tmp_path, walls, longest):
+    ax, words = drawn_as(tmp_path, walls)
+    assert [b.get_width() for b in ax.patches] == [min(w, longest) for w in walls]
+    cut = [w for w in walls if w > longest]
+    arrows = [line for line in ax.lines if line.get_gid() == "bar"]
+    assert [line.get_xdata()[0] for line in arrows] == [longest] * len(cut)
+    assert [t.get_text().split(",")[0] for t in ax.texts if " s" in t.get_text()] == [
+        f"{w:.3g} s" for w in cut
+    ]
+    assert words[-1].startswith("the bar goes on")
+
+
+@pytest.mark.parametrize("walls", [[1.0, 20.0], [1.0, 3.0, 9.0], [20.0], [1.0, 20.0, 20.0]])
+def test_half_of_the_bars_at_least_and_those_not_far_apart_are_drawn_whole(tmp_path, walls):
+    ax, words = drawn_as(tmp_path, walls)
+    cut = walls == [1.0, 20.0]
+    assert [b.get_width() for b in ax.patches] == ([1.0, 1.0] if cut else walls)
+    assert ("the bar goes on" in words[-1]) == cut
+
+
+@pytest.mark.parametrize(("told", "room"), [({"ratio": None}, 1.05), ({"ratio": 2.0}, 1.7)])
+def test_bars_have_the_room_where_nothing_is_said_of_any(tmp_path, told, room):
+    rows = [cell(name, **{**TIMES, **told}) for name in ("baseline", "dgl")]
+    (ax,) = breakdown.figure(reader.read(write(tmp_path, rows, []))).axes
+    assert any(t.get_text() for t in ax.texts) == (told["ratio"] is not None)
+    assert ax.get_xlim()[1] == pytest.approx(4.5 * room)
+
+
+def test_a_doubtful_interval_stretches_no_axis(tmp_path):
+    rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, "status": "unstable"})]
+    folder = write(tmp_path, rows, [])
+    metrics = (folder / "metrics.csv").read_text()
+    (folder / "metrics.csv").write_text("7.0".join(metrics.rsplit("4.5", 1)))
+    (ax,) = breakdown.figure(reader.read(folder)).axes
+    assert ax.get_xlim()[1] == pytest.approx(4.5 * 1.7)  # of the first row, which is in no doubt
+    ends = [line.get_xdata()[0] for line in ax.lines if line.get_gid() == "cut off"]
+    assert ends == [4.5]
+
+
+def test_loss_has_a_curve_per_system_and_leaves_wrong_ones_out(folder):
+    (ax,) = loss.figure(reader.read(folder)).axes
+    curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert curves == {"baseline": pytest.approx([3.1, 2.05]), "dgl (?)": [3.1, 2.2]}
+    assert len(ax.collections) == 1  # one band: only baseline ran in two workers
+
+
+@pytest.mark.parametrize(
+    "axis,other,words",
+    [("fanouts", "5/5", "fanouts 5/5"), ("seed", 1, "seed 1"), ("hidden", 128, "hidden 128")],
+)
+def test_cells_that_differ_have_bars_and_curves_of_their_own(tmp_path, axis, other, words):
+    rows = [cell("s", **TIMES), cell("s", **{**TIMES, "id": "t", axis: other})]
+    run = reader.read(write(tmp_path, rows, [("s", 1, [3.0, 2.0]), ("t", 2, [5.0, 4.0])]))
+    (ax,) = loss.figure(run).axes
+    curves = {line.get_label(): list(line.get_ydata()) for line in ax.lines}
+    assert list(curves.values()) == [[3.0, 2.0], [5.0, 4.0]]
+    assert list(curves)[1] == f"s, {words}" and not ax.collections
+    (ax,) = breakdown.figure(run).axes
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels[1] == f"s\n{words}" and labels[0] != labels[1]
+
+
+def test_files_are_png_and_svg_and_the_same_every_time(folder):
+    paths = draw(folder)
+    assert [p.name for p in paths] == [f"{n}{s}" for n in FIGURES[:2] for s in (".png", ".svg")]
+    first = [p.read_bytes() for p in paths]
+    assert first[0].startswith(b"\x89PNG")
+    assert b"oom_host" in first[1]
+    assert [p.read_bytes() for p in draw(folder)] == first
+
+
+def test_without_any_row_there_is_no_figure(tmp_path):
+    writer.write_csv(tmp_path / "cells.csv", CELLS, [])
+    assert draw(tmp_path) == []
+
+
+def test_when_nothing_could_run_the_failures_are_drawn(tmp_path):
+    writer.write_csv(tmp_path / "cells.csv", CELLS, [ROWS[2]])
+    assert [p.name for p in draw(tmp_path)] == ["breakdown.png", "breakdown.svg"]
+
+
+def test_unknown_figure(folder):
+    with pytest.raises(UsageError, match="did you mean 'breakdown'"):
+        draw(folder, ["brakdown"])
+
+
+@pytest.mark.parametrize("file", ["cells.csv", "samples.csv", "run.json"])
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"{", b"a,b\n1,2\n", b"[]"])
+def test_a_damaged_file_is_a_sentence(folder, file, content):
+    (folder / file).write_bytes(content)
+    with pytest.raises(UsageError, match=file):
+        reader.read(folder)
+
+
+def legend_of(figure):
+    return [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def test_a_row_in_doubt_is_marked_as_in_the_table(folder):
+    figure = breakdown.figure(reader.read(folder))
+    labels = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert [name for name in labels if "(?)" in name] == ["dgl (?)"]
+    assert legend_of(figure)[-1].startswith("(?), pale: in doubt")
+
+
+@pytest.mark.parametrize("values", [{"status": "unstable"}, {"doubtful": "spun"}])
+def test_bars_of_a_time_in_doubt_are_pale_and_others_are_not(tmp_path, values):
+    rows = [cell("baseline", **TIMES), cell("dgl", **{**TIMES, **values})]
+    figure = breakdown.figure(reader.read(write(tmp_path, rows, [])))
+    (ax,) = figure.axes
+    assert [b.get_alpha() for b in ax.patches] == [None] * 5 + [style.PALE] * 5
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["baseline", "dgl (?)"]
+    assert "(?), pale: in doubt; the table says why" in legend_of(figure)
+
+
+def test_without_a_time_there_are_no_bars_no_scale_and_no_legend(tmp_path):
+    figure = breakdown.figure(reader.read(write(tmp_path, [ROWS[2], ROWS[5]], [])))
+    (ax,) = figure.axes
+    assert not ax.patches and not ax.lines and not ax.get_xticks().size and not ax.get_xlabel()
+    assert [t.get_text() for t in ax.texts] == ["no result: missing_dep", "no result: oom_host"]
+    assert legend_of(figure) == []
+
+
+def test_a_time_whose_phases_nobody_told_has_a_bar_below_its_marker(tmp_path):
+    folder = write(tmp_path, [cell("baseline", **TIMES)], [])
+    (folder / "metrics.csv").unlink()
+    figure = breakdown.figure(reader.read(folder))
+    (bar,) = figure.axes[0].patches
+    assert bar.get_width() == 3.75 and legend_of(figure)[0] == "phases not told apart"
+
+
+def test_the_legend_has_only_the_phases_that_are_drawn(tmp_path):
+    row = cell("baseline", **{**TIMES, "overlap_s": 0.0, "idle_s": 0.0}, until="sample")
+    folder = write(tmp_path, [row], [])
+    numbers = [m.metric("baseline", "sample", m.ALONE, 1.0)]
+    writer.write_csv(folder / "metrics.csv", METRICS, numbers)
+    assert legend_of(breakdown.figure(reader.read(folder)))[:2] == [
+        "sample", "measured wall time, 95 % interval",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "paths,short",
+    [
+        (["/home/somebody/graphs/mine.npz"], ["mine.npz"]),
+        (["/home/a/g.npz", "/home/b/g.npz"], ["a/g.npz", "b/g.npz"]),
+        (["products~twin@0.02"], ["products~twin@0.02"]),
+    ],
+)
+def test_a_graph_that_is_a_file_is_told_by_its_name(tmp_path, paths, short):
+    rows = [cell("baseline", **{**TIMES, "id": path, "dataset": path}) for path in paths]
+    run = style.short_names(reader.read(write(tmp_path, rows, [])))
+    figure = breakdown.figure(run)
+    assert [ax.get_title() for ax in figure.axes] == [f"{name}, gcn" for name in short]
+
+
+def test_a_title_is_no_wider_than_its_figure(folder):
+    figure = breakdown.figure(reader.read(folder))
+    figure.canvas.draw()
+    assert figure._suptitle.get_window_extent().width <= figure.bbox.width
+
+
+def test_epochs_are_counted_in_whole_numbers(tmp_path):
+    row = cell("baseline", **TIMES)
+    figure = loss.figure(reader.read(write(tmp_path, [row], [("baseline", 1, [3.0, 2.0, 1.0])])))
+    ticks = figure.axes[0].get_xticks()
+    assert all(tick == int(tick) for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    "count,width,most,columns",
+    [(5, 4.0, 3, 3), (2, 4.0, 3, 2), (5, 20.0, 3, 2), (5, 40.0, 3, 1), (5, 90.0, 3, 1)],
+)
+def test_panels_are_no_wider_together_than_can_be_looked_at(count, width, most, columns):
+    figure, axes = style.panels(count, width, most)
+    assert len(axes) == count
+    assert axes[0].get_subplotspec().get_gridspec().ncols == columns
+    assert figure.get_size_inches()[0] == pytest.approx(min(width, 42.0) * columns)

@@ -1,0 +1,108 @@
+"""The figure of schedules: what is drawn of rows written out."""
+
+import json
+
+import pytest
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.plots import draw, schedules
+from gnnbench.schema import VERSION
+
+
+def cell(name, schedule, wall=3.0, features="uva", **values):
+    recipe = {"features": {"name": features}, "schedule": schedule}
+    return {
+        "experiment": "schedules", "reference": "baseline", "dataset": "d", "until": "compute",
+        "device": "cuda", "threads": 2, "batch_size": 100, "fanouts": "15/10/5", "status": "ok",
+        "batches": 4, "seeds": 350, "judged": "epoch_wall_s", "schema_version": VERSION, "id": name,
+        "system": "baseline", "recipe": json.dumps(recipe), "epoch_wall_s": wall, **values,
+    }  # fmt: skip
+
+
+def told(name, bound, of_bound, alone=(0.2, 0.5, 0.4), interval=(2.5, 3.5)):
+    wall = m.metric(name, m.EPOCH, m.WALL, 3.0)
+    return [
+        wall | dict(zip(("low", "high"), interval, strict=True)),
+        m.metric(name, m.EPOCH, m.BOUND, bound),
+        m.metric(name, m.EPOCH, m.OF_BOUND, of_bound),
+        *(
+            m.metric(name, p, m.PROBED, s)
+            for p, s in zip(("sample", "memory_io", "compute"), alone, strict=True)
+        ),
+    ]
+
+
+SERIAL, PREFETCH = {"name": "serial"}, {"name": "prefetch", "depth": 1, "sms": 0}
+
+
+def ticks(ax):
+    return [t.get_text() for t in ax.get_xticklabels()]
+
+
+ARROW = "the interval goes on"
+
+
+def legend(figure):
+    return [t.get_text() for t in figure.legends[0].get_texts()]
+
+
+def levels(ax):
+    """Where lines across bars are, by x."""
+    return [(*line.get_xdata(), *line.get_ydata()) for line in ax.lines if line.get_lw() == 2]
+
+
+def test_phases_alone_stand_before_the_schedules_and_bounds_across_them(run):
+    cells = [cell("a", SERIAL), cell("b", PREFETCH, 2.31)]
+    found = [*told("a", 2.1, 1.43), *told("b", 2.1, 1.1, interval=(None, None))]
+    figure = schedules.figure(run(cells, found))
+    (ax,) = figure.axes
+    assert ARROW not in legend(figure)
+    assert ticks(ax) == ["sample", "memory IO", "compute", "serial", "prefetch"]
+    # 3.5 whole batches of each phase, then the measured wall times.
+    heights = [p.get_height() for p in ax.patches]
+    assert heights == pytest.approx([0.7, 1.75, 1.4, 3.0, 2.31])
+    assert levels(ax) == [
+        pytest.approx((2.6, 3.4, 2.1, 2.1)),
+        pytest.approx((3.6, 4.4, 2.1, 2.1)),
+    ]
+    assert [t.get_text() for t in ax.texts] == ["1.43x", "1.10x"]
+
+
+def test_an_interval_that_tells_nothing_leaves_the_bars_their_height(run):
+    vast = told("a", 2.1, 1.43, interval=(0.01, 900.0))
+    figure = schedules.figure(run([cell("a", SERIAL)], vast))
+    (ax,) = figure.axes
+    assert 3.0 < ax.get_ylim()[1] < 6.0
+    assert ARROW in legend(figure)
+    assert [3.0 < t.xy[1] < ax.get_ylim()[1] for t in ax.texts] == [True]
+
+
+def test_what_differs_by_more_than_its_schedule_has_a_panel(run):
+    cells = [
+        cell(f"{store}{sms}", {**PREFETCH, "sms": sms}, features=store)
+        for store in ("uva", "match")
+        for sms in (0, 8)
+    ]
+    found = [row for c in cells for row in told(c["id"], 2.1, 1.1)]
+    axes = schedules.figure(run(cells, found)).axes
+    assert [ax.get_title() for ax in axes] == ["baseline features=uva", "baseline features=match"]
+    assert [ticks(ax)[3:] for ax in axes] == [["prefetch\nsms=0", "prefetch\nsms=8"]] * 2
+
+
+def test_a_cell_without_a_bound_has_a_bar_alone(run):
+    cells = [cell("a", SERIAL), cell("b", PREFETCH), cell("c", PREFETCH, None, status="crash")]
+    cells.append(cell("d", PREFETCH, 9.0, status="incorrect"))
+    (ax,) = schedules.figure(run(cells, told("b", 2.1, 1.1))).axes
+    assert ticks(ax)[3:] == ["serial", "prefetch"]
+    assert len(levels(ax)) == 1 and [t.get_text() for t in ax.texts] == ["1.10x"]
+
+
+def test_a_schedule_in_doubt_is_marked(run):
+    cells = [cell("a", SERIAL), cell("b", PREFETCH, doubtful="busy")]
+    (ax,) = schedules.figure(run(cells, told("b", 2.1, 1.1))).axes
+    assert ticks(ax)[3:] == ["serial", "prefetch (?)"]
+
+
+def test_without_a_bound_nothing_is_drawn(run, tmp_path):
+    assert schedules.figure(run([cell("a", SERIAL)], [])) is None
+    assert draw(tmp_path, ["schedules"]) == []

@@ -1,0 +1,136 @@
+"""One axis at a time around a centre, and the definitions that are told by it or beside it."""
+
+import pytest
+from definitions import SMALL, load, resolve, write
+
+from gnnbench.config import experiment as ex
+from gnnbench.config.grid import expand
+
+SWEPT = (
+    SMALL
+    + "batch_size = [8]\nfanouts = [[15, 10]]\n"
+    + "[sweeps.batch]\nbatch_size = [4, 8, 16]\n"
+    + "[sweeps.size]\ndataset = ['e', 'f']\nbatch_size = [2, 1]\n"
+)
+
+
+def test_sweeps_leave_the_centre_one_at_a_time(tmp_path):
+    found = load(tmp_path, SWEPT)
+    grid = expand(found, resolve)
+    assert [(c.system, c.dataset, c.batch_size) for c in grid.cells] == [
+        ("a", "d", 8), ("b", "d", 8),
+        ("a", "d", 4), ("b", "d", 4), ("a", "d", 16), ("b", "d", 16),
+        ("a", "e", 2), ("b", "e", 2), ("a", "f", 1), ("b", "f", 1),
+    ]  # fmt: skip
+    assert len(grid.asked) == 2 + 6 + 4  # the centre is a point of the first
+    ids = [c.id for c in grid.cells]
+    assert grid.sweeps == {
+        "batch": [
+            {"values": {"batch_size": 4}, "cells": ids[2:4]},
+            {"values": {"batch_size": 8}, "cells": ids[:2]},
+            {"values": {"batch_size": 16}, "cells": ids[4:6]},
+        ],
+        "size": [
+            {"values": {"dataset": "e", "batch_size": 2}, "cells": ids[6:8]},
+            {"values": {"dataset": "f", "batch_size": 1}, "cells": ids[8:]},
+        ],
+    }
+    assert found.axis("batch_size") == [8, 4, 16, 2, 1]
+    again = ex.resolve(ex.load(write(tmp_path, found.to_toml(), "again.toml")))
+    assert (again, again.hash) == (found, found.hash)
+
+
+def test_a_profile_has_sweeps_of_its_own_and_an_option_moves_the_centre(tmp_path):
+    text = SMALL + "batch_size = [8]\n[profiles.p]\nsweeps.depth.fanouts = [[5], [5, 5]]\n"
+    text += "sweeps.sampler.'a.sampler.ratio' = [0.1, 0.2]\n"
+    found = load(tmp_path, text, "p", {"axes": {"batch_size": [64]}})
+    cells = expand(found, resolve).cells
+    assert {c.batch_size for c in cells} == {64}
+    assert [c.fanouts for c in cells if c.system == "b"] == [(15, 10, 5), (5,), (5, 5)]
+    ratios = [c.recipe.get("sampler.ratio") for c in cells if c.system == "a"]
+    assert ratios == [None, None, None, 0.1, 0.2]
+    assert found.paths() == ["a.sampler.ratio"]
+    assert load(tmp_path, text).sweeps == {}
+
+
+def test_a_sweep_of_a_name_replaces_the_one_of_that_name(tmp_path):
+    """Its axes move together: half of another's lists beside its own would have other lengths."""
+    text = SMALL + "batch_size = [8]\nfanouts = [[15, 10]]\n"
+    text += "[sweeps.size]\nbatch_size = [2, 4]\n"
+    text += "[profiles.p.sweeps.size]\nfanouts = [[5], [4], [3]]\n"
+    assert load(tmp_path, text, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
+    write(tmp_path, text, "base.toml")
+    heir = "schema_version = 2\nextends = 'base'\n[sweeps.size]\nthreads = [1, 2, 3, 4]\n"
+    found = ex.load(write(tmp_path, heir, "heir.toml"))
+    assert ex.resolve(found).sweeps == {"size": {"threads": [1, 2, 3, 4]}}
+    assert ex.resolve(found, "p").sweeps == {"size": {"fanouts": [[5], [4], [3]]}}
+
+
+def test_several_gpus_are_an_axis_and_refused(tmp_path):
+    grid = expand(load(tmp_path, SMALL + "gpus = [1, 2]\n"), resolve)
+    one, two = ([c for c in grid.cells if c.gpus == n] for n in (1, 2))
+    assert [grid.unsupported.get(c.id, "") for c in one] == ["", ""]
+    for cell in two:
+        assert grid.unsupported[cell.id].endswith(f"-o {cell.system}.schedule.ranks=2")
+    plain = expand(load(tmp_path, SMALL), resolve).cells
+    assert [c.id for c in one] == [c.id for c in plain]
+
+
+AROUND = ["batch_size", "feature_width", "fanouts", "layers", "graph_size", "threads"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "systems", "points"), [("smoke", 2, 7), ("laptop", 3, 15), ("gpu", 4, 17)]
+)
+def test_the_scalability_definition(profile, systems, points):
+    """Every sweep holds the centre, so that it is on every line, and no other axis moves."""
+    resolved = ex.resolve(ex.load("scalability"), profile)
+    grid = expand(resolved, resolve)
+    assert len(grid.cells) == systems * points and list(grid.sweeps) == AROUND
+    centre = grid.asked[:systems]
+    for name, told in grid.sweeps.items():
+        assert centre in [point["cells"] for point in told], name
+        assert len({tuple(point["values"]) for point in told}) == 1
+    if profile in ("laptop", "gpu"):
+        assert resolved.sweeps["batch_size"] == {"batch_size": [8, 64, 512, 4000, 16000]}
+
+
+@pytest.mark.parametrize(
+    ("profile", "swept"), [("ranks", ["fastsample"]), ("ranks-gpus", ["best", "fastgl"])]
+)
+def test_strong_scaling_of_the_definition_is_a_sweep_of_ranks_alone(profile, swept):
+    grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
+    told = [point["values"] for point in grid.sweeps["ranks"]]
+    assert told == [{f"{system}.schedule.ranks": n for system in swept} for n in (1, 2, 4)]
+    assert not grid.unsupported
+
+
+@pytest.mark.parametrize(
+    ("profile", "swept", "seeds"),
+    [("ranks", ["fastsample"], 512), ("weak-gpus", ["best", "fastgl"], 8000)],
+)
+def test_weak_scaling_of_the_definition_stands_beside_one_process_of_the_same_batch(
+    profile, swept, seeds
+):
+    grid = expand(ex.resolve(ex.load("scalability"), profile), resolve)
+    told = [point["values"] for point in grid.sweeps["weak_scaling"]]
+    assert told == [
+        {**{f"{system}.schedule.ranks": n for system in swept}, "batch_size": n * seeds}
+        for n in (1, 2, 4)
+    ]
+    ranks = {(c.system, c.batch_size, c.recipe.get("schedule.ranks")) for c in grid.cells}
+    for n in (1, 2, 4):
+        for system in swept:
+            assert (system, n * seeds, n) in ranks
+            alone = (
+                (system, n * seeds, 1) if profile == "weak-gpus" else ("baseline", n * seeds, None)
+            )
+            assert alone in ranks
+    assert not grid.unsupported
+
+
+@pytest.mark.parametrize(("profile", "cells"), [("smoke", 4), ("laptop", 16), ("gpu", 38)])
+def test_the_memory_definition(profile, cells):
+    resolved = ex.resolve(ex.load("memory"), profile)
+    assert resolved.measure.memory
+    assert len(expand(resolved, resolve).cells) == cells

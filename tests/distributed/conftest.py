@@ -1,0 +1,3 @@
+"""Groups of ranks."""
+
+from rank_fixtures import group, own_group  # noqa: F401

@@ -1,0 +1,215 @@
+"""Where ranks meet: those that differ are refused, one that does not come ends the others."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from gnnbench.core.errors import CellsFailedError, UsageError
+from gnnbench.datasets.importers.imported import import_source
+from gnnbench.datasets.prepare import prepared_folder
+from gnnbench.datasets.store.reader import open_graph
+from gnnbench.distributed.partition import rendezvous
+from gnnbench.distributed.partition.assignment import Partition
+from gnnbench.distributed.partition.stored import save
+
+TRAIN = [sys.executable, "-m", "gnnbench.distributed.partition.example", "ogbn_arxiv~twin@0.01"]
+TRAIN += ["--methods", "random", "--fanouts", "3,2", "--batch-size", "64", "--hidden", "8"]
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path_factory):
+    """Variables of rank 0 of a group of two, at a port that is free."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    told = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    told["GNNBENCH_DATA"] = str(tmp_path_factory.getbasetemp() / "commands")
+    told["OMP_NUM_THREADS"] = "1"
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_ranks_that_differ_are_refused_with_a_sentence(place):
+    told = "rank 1 differs from rank 0 in epochs: 2 instead of 1; start all ranks with the same"
+    ranks = [
+        subprocess.Popen(
+            [*TRAIN, *(("--epochs", "2") if rank else ())], stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    for rank in ranks:
+        _, error = rank.communicate(timeout=120)
+        assert rank.returncode == UsageError.exit_code
+        assert error.endswith(f"gnnbench: {told}\n")
+
+
+def test_who_does_not_come_is_not_waited_for_longer_than_said(place):
+    told = re.escape("rank 0 of 2 lost the others (they meet at 127.0.0.1:")
+    with (
+        pytest.raises(CellsFailedError, match=told + r"\d+\): .* did not answer for 1 s"),
+        rendezvous.meeting({}, timeout=1.0),
+    ):
+        pass
+    assert not dist.is_initialized()
+
+
+# Meets at one port after the other, one thing changed in rank 1 each time, and prints what is said.
+CHANGED = """
+import os, platform, sys
+import torch
+from gnnbench.core.errors import UsageError
+from gnnbench.distributed.partition import rendezvous
+
+def changed(what):
+    if what == "gnnbench": rendezvous.__version__ = "0.0"
+    if what == "torch": torch.__version__ = "0.0"
+    if what == "Python": platform.python_version_tuple = lambda: ("0", "0", "1")
+    if what == "gnnbench's Python sources": rendezvous.source_digest = lambda native: "0.0"
+
+rank = os.environ["RANK"]
+for port, what in zip(sys.argv[1].split(), sys.argv[2:], strict=True):
+    os.environ["MASTER_PORT"] = port
+    before = dict(vars(rendezvous)), torch.__version__, platform.python_version_tuple
+    if rank == "1":
+        changed(what)
+    try:
+        with rendezvous.meeting({"graph": "a", "known": None if rank == "0" else 1}):
+            print("met")
+    except UsageError as error:
+        print(error)
+    vars(rendezvous).update(before[0])
+    torch.__version__, platform.python_version_tuple = before[1:]
+"""
+
+
+def free_ports(number):
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [str(server.getsockname()[1]) for server in servers]
+    for server in servers:
+        server.close()
+    return ports
+
+
+def run_two(words, own=({}, {})):
+    """Both ranks' programs with variables of their own; their exit codes and what they say."""
+    ranks = [
+        subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "RANK": str(rank), **own[rank]},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    told = [rank.communicate(timeout=120) for rank in ranks]
+    return [(rank.returncode, *said) for rank, said in zip(ranks, told, strict=True)]
+
+
+def test_another_version_or_source_is_refused(place):
+    kinds = ["gnnbench", "torch", "Python", "gnnbench's Python sources", "nothing"]
+    words = [sys.executable, "-c", CHANGED, " ".join(free_ports(len(kinds))), *kinds]
+    for code, out, error in run_two(words):
+        assert code == 0, error
+        *refused, met = out.splitlines()
+        assert met == "met"
+        for what, line in zip(kinds, refused, strict=False):
+            assert line.startswith(f"rank 1 differs from rank 0 in {what}: 0.0 instead of ")
+            assert line.endswith("; start all ranks with the same")
+
+
+@pytest.fixture
+def stores(tmp_path):
+    """Folders of two hosts, each with a graph of the same name; edges of the second's differ."""
+    found = []
+    for host, last in enumerate(("4 0", "4 1")):
+        root = tmp_path / str(host)
+        root.mkdir()
+        edges = root / "edges.txt"
+        edges.write_text(f"0 1\n1 2\n2 3\n3 4\n{last}\n")
+        import_source(edges, "mine", seed=0, root=root)
+        found.append(root)
+    return found
+
+
+def test_graphs_and_partitions_of_one_name_that_differ_are_named(place, stores, tmp_path):
+    words = [*TRAIN, "--fanouts", "2"]
+    words[words.index("ogbn_arxiv~twin@0.01")] = "mine"
+    own = [{"GNNBENCH_DATA": str(root)} for root in stores]
+    for code, _, error in run_two(words, own):
+        assert code == UsageError.exit_code
+        assert "rank 1 differs from rank 0 in the graph's checksum: '" in error, error
+    same = tmp_path / "same"
+    shutil.copytree(stores[0], same)
+    for root, owners in ((stores[0], [0, 0, 0, 1, 1]), (same, [1, 0, 0, 1, 0])):
+        graph = open_graph(prepared_folder("mine", root=root))
+        save(graph, Partition.of_owners(torch.tensor(owners), 2, "random", 0))
+    own[1]["GNNBENCH_DATA"] = str(same)
+    for code, _, error in run_two(words, own):
+        assert code == UsageError.exit_code
+        assert "rank 1 differs from rank 0 in the partition by random: '" in error, error
+
+
+def test_those_who_agree_go_on(place, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with rendezvous.meeting({"graph": "a"}) as found:
+        assert found == (0, 1) and dist.is_initialized()
+    assert not dist.is_initialized()
+
+
+def test_a_process_alone_needs_no_variables_and_leaves_none(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with rendezvous.meeting({"graph": "a"}) as found:
+        assert found == (0, 1) and dict(os.environ) == before
+    assert dict(os.environ) == before
+
+
+def test_what_nccl_waits_for_is_waited_for_by_the_host(place, monkeypatch):
+    """Torch ends a process whose collective of NCCL hangs, unless the host waits. No GPU is here:
+    this is about what torch is told, and what its error becomes."""
+    seen = []
+
+    def hangs(backend, **how):
+        seen.append((backend, os.environ["TORCH_NCCL_BLOCKING_WAIT"], how["timeout"].seconds))
+        raise dist.DistBackendError("Watchdog caught collective operation timeout: WorkNCCL")
+
+    monkeypatch.setattr(dist, "init_process_group", hangs)
+    with (
+        pytest.raises(CellsFailedError, match="did not answer for 7 s"),
+        rendezvous.meeting({}, backend="nccl", timeout=7),
+    ):
+        pass
+    assert seen == [("nccl", "1", 7)] and "TORCH_NCCL_BLOCKING_WAIT" not in os.environ
+
+
+def test_an_error_of_the_block_is_its_own(place, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    with pytest.raises(RuntimeError, match=r"^mine$"), rendezvous.meeting({}):
+        raise RuntimeError("mine")
+    assert not dist.is_initialized()
+
+
+def test_a_killed_rank_ends_the_other_with_a_sentence(place):
+    ranks = [
+        subprocess.Popen(
+            [*TRAIN, "--epochs", "100000"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "RANK": str(rank)},
+        )
+        for rank in range(2)
+    ]
+    time.sleep(8)  # they train by now, or are on the way to it
+    ranks[1].kill()
+    ranks[1].wait()
+    _, error = ranks[0].communicate(timeout=60)
+    assert ranks[0].returncode == CellsFailedError.exit_code, error
+    assert "gnnbench: rank 0 of 2 lost the others (they meet at 127.0.0.1:" in error

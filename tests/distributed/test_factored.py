@@ -1,0 +1,447 @@
+"""Samplers and trainers apart: one process's edges and updates, each batch once; nothing stays."""
+
+import copy
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import counted, make, run
+from factored_ranks import SMALL, factored_systems
+from rank_pool import ranks_from
+from torch import nn
+
+from gnnbench.core.cell import Until
+from gnnbench.distributed import dispatcher
+from gnnbench.distributed.dispatcher import Dispatcher, unite
+from gnnbench.distributed.executor import Executor, Roles, Trained, Worked
+from gnnbench.distributed.ranks import Measured
+from gnnbench.measure.timeline import Timeline
+from gnnbench.models.adam import Adam
+from gnnbench.sampling.native import native
+from gnnbench.systems.gnnlab import GNNLAB
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import from_plain
+from gnnbench.systems.runtime.worker_rank import Follower
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture
+def factored(small_graph, rank_pool):
+    with ranks_from(rank_pool), factored_systems(small_graph) as build:
+        yield build
+
+
+def trained(system, epochs=3):
+    """By epoch: the mean loss, what was drawn, and the parameters."""
+    found = []
+    for epoch in range(epochs):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        weights = torch.cat([p.detach().flatten() for p in system.trainer.model.parameters()])
+        facts = (report.batches, report.seeds, report.sampled_edges, report.unique_nodes)
+        found.append((report.loss, facts, weights))
+    return found
+
+
+def by_steps(system, epoch, steps, model, optimizer):
+    """One process that trains on the batches of each step by its own loop: one update a step, of
+    the mean over the step's seeds. Losses of the batches."""
+    seeds, losses = system.order.batches(epoch), {}
+    for step in steps:
+        optimizer.zero_grad()
+        whole = sum(seeds[n].numel() for n in step)
+        for n in step:
+            batch = system.stages.sampler.sample(seeds[n], epoch, n)
+            rows = system.graph.features[batch.input_nodes.long()]
+            values = model(system.trainer.framework.blocks(batch), rows)
+            labels = system.graph.labels[batch.seeds.long()]
+            loss = nn.functional.cross_entropy(values, labels)
+            losses[n] = float(loss.detach())
+            (loss * (seeds[n].numel() / whole)).backward()
+        optimizer.step()
+    return losses
+
+
+def looked_at(plain, system):
+    """Whether all batches' edges, together, are one process's; the model is as before."""
+    before = system.trainer.kept()
+    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
+    assert one.ok and other.ok, other.reason
+    assert other.digest == one.digest != ""
+    for own, kept in zip(system.trainer.kept(), before, strict=True):
+        assert torch.equal(own, kept)  # and the next epoch gives these weights to all who train
+    assert run(system, 6).ok
+
+
+@pytest.mark.parametrize(("samplers", "depth"), [(1, 1), (3, 0)])
+def test_one_trainer_draws_and_learns_as_one_process_does(factored, small_graph, samplers, depth):
+    plain = make(small_graph, **SMALL)
+    system = factored(samplers, 1, {"schedule.depth": depth})
+    for (loss, facts, weights), (other, drawn, moved) in zip(
+        trained(plain), trained(system), strict=True
+    ):
+        assert drawn == facts
+        assert other == pytest.approx(loss, rel=1e-5)
+        torch.testing.assert_close(moved, weights, rtol=1e-4, atol=1e-6)
+    looked_at(plain, system)
+
+
+@pytest.mark.parametrize(("samplers", "trainers"), [(1, 3), (2, 2)])
+def test_several_trainers_learn_as_one_process_that_adds_up_their_gradients(
+    factored, small_graph, samplers, trainers
+):
+    system = factored(samplers, trainers)
+    plain = make(small_graph, **SMALL)
+    model = copy.deepcopy(system.trainer.model)
+    optimizer = Adam(model.parameters(), lr=system.cell.learning_rate)
+    for epoch in range(3):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        assert report.batches == 7 and report.seeds == 200
+        assert counted(report)["schedule", "updates", ""] == -(-7 // trainers)
+        steps = [list(range(b, min(b + trainers, 7))) for b in range(0, 7, trainers)]
+        assert [list(s.batches) for s in system._schedule.steps] == steps
+        losses = by_steps(plain, epoch, steps, model, optimizer)
+        assert report.loss == pytest.approx(sum(losses.values()) / 7, rel=1e-4)
+        for ours, theirs in zip(system.trainer.model.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    looked_at(plain, system)
+
+
+def test_who_learns_otherwise_is_found_when_looked_at(factored):
+    system = factored(1, 2)
+    model = system.trainer.model
+    report = system.verify(5, Timeline.on("cpu"))
+    assert report.ok, report.reason
+    assert counted(report)["schedule", "rank_trained", "0"] >= 3  # the steps again count nothing
+    looked, steps = system._schedule._looked, system._schedule.steps
+    losses = system._united.losses
+    assert sum(losses) / 7 == pytest.approx(report.loss)
+    assert looked.fault(5, steps, losses) == ""
+    little = losses[3] * (1 + 3e-4)
+    assert "batch 4 has a loss of" in looked.fault(5, steps, [*losses[:3], little, *losses[4:]])
+    half = [step for step in steps if step.number % 2]
+    assert "batches, and tells losses of 7" in looked.fault(5, half, losses)
+    first = torch.cat([p.flatten() for p in looked.before[: len(list(model.parameters()))]])
+    looked.after = looked.after + 0.02 * (looked.after - first)
+    assert "weights 2.0% of their way off" in looked.fault(5, steps, losses)
+
+
+@pytest.mark.parametrize(
+    ("system", "shared"),
+    [("gnnlab", {"features.ratio": 0.2}), ("baseline", {"sampler.frontier": "new"})],
+)
+def test_native_systems_and_caches(factored, small_graph, system, shared):
+    plain = make(small_graph, system, {**shared, "schedule": "serial"}, **SMALL)
+    ranks = factored(1, 1, shared, system=system)
+    assert ranks.check().ok
+    for (loss, facts, _), (other, drawn, _) in zip(trained(plain), trained(ranks), strict=True):
+        assert drawn == facts and other == pytest.approx(loss, rel=1e-5)
+    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, ranks))
+    assert other.digest == one.digest != "" and other.ok
+
+
+def test_fewer_batches_than_trainers_and_samplers_are_valid(factored):
+    system = factored(2, 2, batch_size=500)
+    for epoch in range(2):
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        assert report.batches == 1 and report.loss > 0
+
+
+def test_without_a_model_they_draw_and_fetch(factored, small_graph):
+    plain = run(make(small_graph, until="memory_io", **SMALL))
+    report = run(factored(1, 2, until="memory_io"))
+    assert report.ok, report.reason
+    assert report.sampled_edges == plain.sampled_edges
+    assert report.unique_nodes == plain.unique_nodes
+    of_rows = ("features", "feature_bytes", "host")
+    assert counted(report)[of_rows] == counted(plain)[of_rows]
+
+
+def test_a_full_queue_holds_the_sampler_back(factored):
+    system = factored(2, 1, {"schedule.queue": 1, "schedule.depth": 0})
+    step, begun = system.trainer.step, []
+
+    def slow(batch, rows):
+        time.sleep(0.05)
+        begun.append(time.perf_counter())
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    report = system.audit(0)
+    assert report.ok, report.reason
+    found = counted(report)
+    assert found["schedule", "queue_most", ""] == 1
+    # Batch b is in its place only once batch b - 1 has left it, after b - 2 was trained on.
+    ends = {s.batch: s.end for s in timeline.spans() if s.phase == "sample"}
+    assert all(ends[b] > begun[b - 2] for b in range(2, 7))
+    assert sum(found["schedule", "rank_wait_s", rank] for rank in "12") > 0
+    room = run(system, 1)
+    assert room.ok and counted(room)["schedule", "queue_most", ""] == 1
+
+
+def test_a_long_queue_lets_the_sampler_run_ahead(factored):
+    system = factored(1, 1, {"schedule.queue": 7, "schedule.depth": 0})
+    step = system.trainer.step
+
+    def slow(batch, rows):
+        if batch.number == 0:
+            deadline = time.monotonic() + 20
+            while system._schedule._desk._tasks.most_waiting < 6 and time.monotonic() < deadline:
+                time.sleep(0.01)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    assert counted(run(system))["schedule", "queue_most", ""] == 6
+
+
+@pytest.mark.parametrize("depth", [0, 2])
+def test_a_stalled_trainer_delays_and_repeats_nothing(factored, small_graph, depth):
+    """Rank 1 is stopped for a while in the middle of an epoch, and goes on."""
+    system = factored(1, 2, {"schedule.depth": depth})
+    plain = make(small_graph, **SMALL)
+    assert run(system).ok
+    pid, step = system._schedule.pids[0], system.trainer.step
+
+    def go_on():
+        time.sleep(1.0)
+        os.kill(pid, signal.SIGCONT)
+
+    wakes = threading.Thread(target=go_on)
+
+    def stop(batch, rows):
+        if wakes.ident is None:
+            os.kill(pid, signal.SIGSTOP)
+            wakes.start()
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = stop
+    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
+    wakes.join()
+    assert other.ok, other.reason
+    assert other.digest == one.digest
+    found = counted(other)
+    assert found["schedule", "rank_trained", "0"] + found["schedule", "rank_trained", "1"] == 7
+
+
+def test_a_sampler_stands_by_and_switches_back(factored, small_graph):
+    """The trainer waits in its first step until all is drawn: then the sampler has profit."""
+    standby = {"schedule.standby": True, "schedule.queue": 7, "schedule.depth": 0}
+    system, plain = factored(1, 1, standby), make(small_graph, **SMALL)
+    model = copy.deepcopy(system.trainer.model)
+    optimizer = Adam(model.parameters(), lr=system.cell.learning_rate)
+    step = system.trainer.step
+
+    def slow(batch, rows):
+        if batch.number == 0:
+            tasks, deadline = system._schedule._desk._tasks, time.monotonic() + 20
+            while time.monotonic() < deadline:
+                if 1 in tasks._wanting or 1 in tasks.steps[0].members:
+                    break
+                time.sleep(0.01)
+            tasks.pace.note(False, 1e6)  # who trains is slow: it always pays
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    for epoch in range(2):  # the second one begins with a sampler again
+        report = run(system, epoch)
+        assert report.ok, report.reason
+        found = counted(report)
+        assert found["schedule", "switches", ""] == 1
+        assert found["schedule", "rank_drawn", "1"] == 7
+        assert (
+            found["schedule", "rank_trained", "0"], found["schedule", "rank_trained", "1"]
+        ) == (4, 3)  # fmt: skip
+        steps = [list(s.batches) for s in system._schedule.steps]
+        # Where the trainer was late, all was drawn before it asked for its first batch.
+        late = [[0, 1], [2, 3], [4, 5], [6]]
+        assert steps in ([[0], [1, 2], [3, 4], [5, 6]], late)
+        losses = by_steps(plain, epoch, steps, model, optimizer)
+        assert report.loss == pytest.approx(sum(losses.values()) / 7, rel=1e-4)
+        for ours, theirs in zip(system.trainer.model.parameters(), model.parameters(), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
+    one, other = (s.verify(5, Timeline.on("cpu")) for s in (plain, system))
+    assert other.ok and other.digest == one.digest
+
+
+@pytest.mark.parametrize(
+    ("took", "samplers", "trainers"),
+    [
+        (Measured(1.0, 3.0, 0.5), 1, 2),  # memory IO is the longer: K = 3, 3 / 4
+        (Measured(9.0, 0.1, 0.1), 2, 1),  # no trainer would be left: rank 0 is one
+    ],
+)
+def test_auto_goes_by_the_formula(factored, monkeypatch, took, samplers, trainers):
+    right = Dispatcher._answers
+
+    def answers(self):
+        return [took if isinstance(a, Measured) else a for a in right(self)]
+
+    monkeypatch.setattr(Dispatcher, "_answers", answers)
+    system = factored(1, 2, {"schedule.allocation": "auto"})
+    found = counted(run(system))
+    assert (found["schedule", "samplers", ""], found["schedule", "trainers", ""]) == (
+        samplers, trainers,
+    )  # fmt: skip
+    assert found["schedule", "measured_sample_s", ""] == took.sample_s
+
+
+def test_auto_measures_an_epoch_and_leaves_the_model_as_it_was(factored, small_graph):
+    system, plain = factored(1, 1, {"schedule.allocation": "auto"}), make(small_graph, **SMALL)
+    (loss, facts, _), (other, drawn, _) = trained(plain, 1)[0], trained(system, 1)[0]
+    assert drawn == facts and other == pytest.approx(loss, rel=1e-5)
+    found = counted(run(system, 1))
+    assert all(found["schedule", f"measured_{p}_s", ""] > 0 for p in ("sample", "compute"))
+
+
+def test_phases_idle_and_waiting_are_told_by_rank(factored):
+    system = factored(1, 2)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    spans = timeline.spans()
+    assert {s.lane for s in spans if s.phase == "sample"} == {"rank 2"}
+    assert {s.lane.split()[1] for s in spans if s.phase == "compute"} == {"0", "1"}
+    fetched = sorted(s.batch for s in spans if s.phase == "memory_io")
+    assert fetched == [0, 1, 2, 3, 4, 5, 6]
+    assert all(timeline.begin <= s.begin <= s.end <= timeline.end for s in spans)
+    report = system.audit(0)
+    found = counted(report)
+    assert found["schedule", "rank_sample_s", "2"] > 0
+    for rank in "01":
+        assert found["schedule", "rank_memory_io_s", rank] > 0
+        assert found["schedule", "rank_compute_s", rank] > 0
+        assert ("schedule", "rank_sample_s", rank) not in found
+    for rank in "012":
+        assert 0 < found["schedule", "rank_idle_s", rank] < timeline.wall_s
+        assert found["schedule", "rank_held_bytes", rank] > 1 << 20
+    # How uneven ranks are is told of each role: one sampler is as fast as itself.
+    assert found["schedule", "rank_imbalance", "samplers"] == 1.0
+    assert 1.0 <= found["schedule", "rank_imbalance", "trainers"] <= 2.0
+    assert ("schedule", "rank_imbalance", "") not in found
+    assert found["schedule", "rank_drawn", "2"] == 7
+    assert found["schedule", "samplers", ""] == 1 and found["schedule", "trainers", ""] == 2
+    assert found["schedule", "handed_bytes", ""] > 0
+    parameters = sum(p.numel() for p in system.trainer.model.parameters())
+    assert found["schedule", "reduce_bytes", ""] == 2 * 4 * 4 * (parameters + 2)
+    assert found["features", "feature_bytes", "host"] == report.unique_nodes * 24 * 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "lean"),
+    [
+        ({"schedule.trainers": 1}, ["uva", "gpu"]),
+        ({"schedule.trainers": 2}, ["uva", "uva", "gpu"]),
+        ({"schedule.trainers": 2, "schedule.standby": True}, ["uva", "uva", "gpu"]),
+        ({"schedule.samplers": 2, "schedule.allocation": "auto"}, ["uva", "uva", "gpu"]),
+    ],
+)
+def test_trainers_hold_no_topology_on_their_gpus(settings, lean):
+    """The worker, too, gates by the host's. Which ranks train ``auto`` finds out by the last one;
+    who is told then that it samples is given the topology."""
+    recipe = GNNLAB.changed({"schedule": "factored", **settings}).resolved("cuda")
+    assert recipe.sampler.topology == "gpu"
+    assert [recipe.of_rank(rank).sampler.topology for rank in range(len(lean))] == lean
+    assert {"indptr", "indices"} <= set(recipe.shared("cuda"))
+    assert all(recipe.of_rank(r).features == recipe.features for r in range(len(lean)))
+    alone = from_plain("gnnlab", recipe.plain(Until.SAMPLE), GNNLAB)
+    assert alone.of_rank(0) == alone  # where nobody trains one process draws
+
+
+def test_on_a_cpu_every_rank_maps_the_one_topology():
+    recipe = GNNLAB.changed({"schedule": "factored", "schedule.trainers": 2})
+    recipe = recipe.resolved("cpu")
+    assert recipe.of_rank(1) == recipe.of_rank(0) == recipe
+
+
+def test_a_rank_that_is_told_to_sample_draws_by_the_recipes_sampler(small_graph):
+    asked, built = (native(name).resolved("cpu") for name in ("fastsample", "hop-by-hop"))
+    rank = Executor(1, 4)
+    rank.roles = Roles(trainers=2)
+    assert rank.draws_by(asked, built) == built
+    rank.rank = 2
+    assert rank.draws_by(asked, built) == asked
+    follower = Follower.__new__(Follower)
+    follower._system = make(small_graph, **SMALL)
+    follower._equip(asked)
+    assert follower._system.stages.sampler.name == "fastsample"
+    assert run(follower._system).ok
+
+
+def test_what_cannot_be_factored_is_refused():
+    def refused(system="baseline", until="compute", **settings):
+        asked = {"schedule": "factored", **settings}
+        return find(system).resolved(asked, "cpu", Until.of(until)).unsupported
+
+    assert not refused()
+    assert not refused("gnnlab") and not refused("tsota")
+    assert not refused(**{"sampler.frontier": "new"})
+    assert "draws that know no rank" in refused("dgl")
+    assert "order=as-drawn" in refused(order="greedy")
+    assert "features 'match'" in refused(features="match")
+    assert "no oracle" in refused("gnnlab", **{"features.policy": "optimal"})
+    assert "does not derive a cache's ratio" in refused(
+        "gnnlab", **{"features.ratio": "auto", "features.memory_gib": 1.0}
+    )
+    assert "step=eager" in refused(**{"schedule.step": "padded"})
+
+
+def test_each_batch_must_be_trained_on_once():
+    def one(*numbers, weights="w", reason="", seen=()):
+        ran = [Trained(n, 2, 5, 6, 0.5 + n) for n in numbers]
+        return Worked(ran, reason, weights, list(seen))
+
+    found = unite([one(1, seen=[b"b"]), one(0, 2, seen=[b"a", b"c"]), one(weights="")], 3)
+    assert found.reason == "" and found.losses == [0.5, 1.5, 2.5]
+    assert (found.batches, found.seeds, found.edges, found.nodes) == (3, 6, 15, 18)
+    assert sorted(found.seen) == [b"a", b"b", b"c"]
+    assert unite([one(0, 1), one(1, 2)], 3).reason == (
+        "batch 2 was trained on 2 times in the epoch"
+    )
+    assert "batch 3 was trained on 0 times" in unite([one(0), one(1)], 3).reason
+    assert "batch 4 is none of the epoch's 3" in unite([one(0, 1), one(2, 3)], 3).reason
+    assert "different weights" in unite([one(0), one(1, weights="v")], 2).reason
+    assert unite([one(0), one(reason="a fault")], 1).reason == "rank 1: a fault"
+
+
+class Amplifying:
+    """A trainer whose losses amplify a difference of its only weight."""
+
+    def __init__(self, factor):
+        self.factor, self.model = factor, torch.nn.Linear(1, 1, bias=False)
+
+    def restore(self, before):
+        torch.nn.init.ones_(self.model.weight)
+
+    def jitter(self, seed):
+        with torch.no_grad():
+            self.model.weight.mul_(1 + seed * 2.0**-22)
+
+    def learn_in_one(self, batches):
+        moved = self.factor * (float(self.model.weight.detach()) - 1)
+        with torch.no_grad():
+            self.model.weight.add_(1 + moved)
+        return [1 + moved for _ in batches]
+
+
+@pytest.mark.parametrize("factor,fault", [(1e5, ""), (1.0, "batch 1 has a loss of 1.02 where")])
+def test_only_what_rounding_does_not_explain_is_a_fault(factor, fault):
+    job = SimpleNamespace(device=torch.device("cpu"))
+    sampler = SimpleNamespace(job=job, sample=lambda seeds, epoch, number: seeds)
+    store = SimpleNamespace(forget=lambda: None, load=lambda batch: batch)
+    stages = SimpleNamespace(trainer=Amplifying(factor), sampler=sampler, store=store)
+    looked = dispatcher._Looked([torch.arange(2)], stages, [], torch.tensor([2.02]))
+    found = looked.fault(0, [SimpleNamespace(batches=[0])], [1.02])
+    assert found.startswith(fault) and bool(found) == bool(fault)
+    assert "took steps of 1 batches" in looked.fault(0, [SimpleNamespace(batches=[0])], [1.0, 1.0])

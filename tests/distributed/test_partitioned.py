@@ -1,0 +1,250 @@
+"""Ranks that have a part of the graph each: one process' draws and losses; rounds and bytes."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+from collectives import collectives
+from compose import counted, make, run
+from rank_groups import SMALL, trained
+from two_processes import alive
+
+from gnnbench.core.cell import Until
+from gnnbench.distributed.launcher import RankDiedError
+from gnnbench.distributed.partition.methods import partition
+from gnnbench.measure.timeline import Timeline
+from gnnbench.sampling.native import native
+from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.find import find
+from gnnbench.systems.runtime.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+METHOD = {"schedule.method": "random"}  # METIS leaves these 400 nodes without much to exchange
+MODES = ["seeds", "vanilla", "hybrid"]
+BATCHES = 4
+
+
+def split(group, ranks, mode, until="compute", **changes):
+    return group(ranks, {"schedule.partition": mode, **METHOD}, until=until, **changes)
+
+
+def placed(graph, ranks):
+    return partition(graph, ranks, "random", 3)  # 3: the cells' seed
+
+
+def sent(found, stage, ranks):
+    return [found[stage, "sent_bytes", str(rank)] for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("fanouts", [(3,), (3, 2), (3, 2, 2)])
+def test_vanilla_takes_2_rounds_a_hop_and_hybrid_2(group, fanouts):
+    hops = len(fanouts)
+    found = counted(run(split(group, 2, "vanilla", fanouts=fanouts)))
+    assert found.get(("sampler", "exchange_rounds", ""), 0) == BATCHES * 2 * (hops - 1)
+    assert found["features", "exchange_rounds", ""] == BATCHES * 2
+    found = counted(run(split(group, 2, "hybrid", fanouts=fanouts)))
+    assert not any(key[:2] == ("sampler", "exchange_rounds") for key in found)
+    assert found["features", "exchange_rounds", ""] == BATCHES * 2
+    found = counted(run(split(group, 2, "seeds", fanouts=fanouts)))
+    assert not any(name in ("exchange_rounds", "sent_bytes") for _, name, _ in found)
+
+
+def test_bytes_sent_are_those_of_the_ids_and_rows_of_others(group, small_graph):
+    system, ranks = split(group, 4, "hybrid"), 4
+    report = run(system)
+    found = counted(report)
+    made = placed(small_graph, ranks)
+    wanted = torch.zeros(ranks, ranks, dtype=torch.int64)  # by who wants and who has
+    sampler = make(small_graph, **SMALL).stages.sampler
+    for number, batch in enumerate(system.order.batches(0)):
+        for rank in range(ranks):
+            seeds = made.own(rank, batch)
+            if seeds.numel():
+                nodes = sampler.sample(seeds, 0, number).input_nodes
+                wanted[rank] += torch.bincount(made.owners[nodes.long()], minlength=ranks)
+    row, others = 24 * 4, wanted - wanted.diag().diag()
+    ids, rows = others.sum(1) * 4, others.sum(0) * row  # asked for; given
+    assert sent(found, "features", ranks) == (ids + rows).tolist()
+    assert found["features", "feature_bytes", "network"] == int(others.sum()) * row
+    assert found["features", "feature_bytes", "host"] == int(wanted.diag().sum()) * row
+    again = found["schedule", "again_nodes", ""]
+    assert int(wanted.sum()) == report.unique_nodes + again
+    assert all(found["features", "exchange_time_s", str(rank)] > 0 for rank in range(ranks))
+
+
+def test_vanilla_sends_ids_counts_and_neighbours_besides(group, small_graph):
+    """Of two hops the second asks for nodes of the other rank: ids there; counts, neighbours back,
+    4 bytes each."""
+    found = counted(run(split(group, 2, "vanilla")))
+    made, expected = placed(small_graph, 2), [0, 0]
+    system = make(small_graph, **SMALL)
+    for number, batch in enumerate(system.order.batches(0)):
+        for rank in (0, 1):
+            seeds = made.own(rank, batch)
+            drawn = system.stages.sampler.sample(seeds, 0, number)
+            block = drawn.blocks[0]
+            away = made.owners[block.dst_nodes.long()] != rank
+            expected[rank] += 4 * int(away.sum())
+            edges = int(block.indptr.diff()[away].sum())
+            expected[1 - rank] += 4 * (int(away.sum()) + edges)
+    assert sent(found, "sampler", 2) == expected
+    assert expected[0] > 0 < expected[1]
+
+
+@pytest.mark.parametrize("mode", ["vanilla", "hybrid"])
+def test_an_epoch_is_all_to_alls_and_all_reduces_alone(group, mode):
+    """Weights are broadcast where rank 0 has others than its followers: at first, and after it was
+    looked at, which leaves the model as it was before."""
+    system, swaps = split(group, 2, mode), BATCHES * (4 + 3 if mode == "vanilla" else 2 + 1)
+    names = {"all_to_all_single": swaps, "all_reduce": BATCHES}
+
+    def called(epoch):
+        with collectives() as found:
+            assert run(system, epoch).ok
+        return dict(found)
+
+    assert called(0) == {**names, "broadcast": 1}
+    assert called(1) == called(2) == names
+    assert system.verify(3, Timeline.on("cpu")).ok and system.probe([4])[1] == ""
+    assert called(5) == {**names, "broadcast": 1}
+    assert called(6) == names
+
+
+def three_nodes(graph):
+    """A ring of three nodes: of four ranges of ids the first is empty."""
+    return replace(
+        graph,
+        indptr=torch.tensor([0, 1, 2, 3]),
+        indices=torch.tensor([1, 2, 0], dtype=torch.int32),
+        features=graph.features[:3].clone(),
+        labels=torch.tensor([0, 1, 0]),
+        train_idx=torch.arange(3),
+    )
+
+
+def few_trained(graph):
+    """Training nodes at low ids alone: the last range of ids has nodes, and none of these."""
+    return replace(graph, train_idx=torch.arange(130))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("made_of", "ranks"), [(three_nodes, 4), (few_trained, 2)])
+def test_an_empty_part_and_one_without_training_nodes_are_valid(
+    group, small_graph, made_of, ranks, mode
+):
+    graph = made_of(small_graph)
+    parts = {"schedule.partition": mode, "schedule.method": "contiguous"}
+    plain, system = make(graph, **SMALL), group(ranks, parts, of=graph)
+    for (one, facts, _), (other, united, _) in zip(
+        trained(plain, 2), trained(system, 2), strict=True
+    ):
+        assert united == facts
+        torch.testing.assert_close(other, one, rtol=1e-4, atol=1e-5)
+    assert system._schedule.compared(0, [graph.train_idx]) == ""
+
+
+@pytest.mark.parametrize("until", ["sample", "memory_io"])
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_model_parts_draw_and_fetch(group, small_graph, mode, until):
+    plain = run(make(small_graph, until=until, **SMALL))
+    report = run(split(group, 2, mode, until))
+    assert report.ok, report.reason
+    assert report.sampled_edges == plain.sampled_edges
+    assert report.unique_nodes == plain.unique_nodes
+
+
+def test_what_the_partition_took_and_is_stands_before_the_first_epoch(group, small_graph):
+    system = split(group, 2, "vanilla")
+    found = {(stage, name, where): n for stage, name, where, n in system.setup_counts}
+    owners = placed(small_graph, 2).owners
+    dst = torch.repeat_interleave(torch.arange(400), small_graph.indptr.diff())
+    cut = int((owners[dst] != owners[small_graph.indices.long()]).sum())
+    assert found["partition", "edges_cut", ""] == cut
+    assert found["partition", "cut_share", ""] == cut / small_graph.num_edges
+    assert found["partition", "part_training_imbalance", ""] == 1.0
+    assert found["partition", "part_nodes_imbalance", ""] == 1.0
+    edges = torch.bincount(owners[dst], minlength=2)
+    assert found["partition", "part_edges_imbalance", ""] == int(edges.max()) * 2 / int(edges.sum())
+    assert [found["sampler", "part_bytes", r] for r in "01"] == (4 * edges).tolist()
+    assert [found["features", "part_bytes", r] for r in "01"] == [200 * 24 * 4] * 2
+    assert found["partition", "part_time_s", ""] > 0
+
+
+def test_a_part_that_is_wrong_does_not_pass_the_gate(group, small_graph):
+    system = split(group, 2, "vanilla")
+    system._schedule.held._sampler._seed += 1  # it draws, and answers, by other numbers
+    report = system.check()
+    assert not report.ok and "draws otherwise than the whole graph" in report.reason
+    system = split(group, 2, "hybrid")
+    system._schedule.held._rows._own += 1
+    report = system.check()
+    assert not report.ok and "are not the table's" in report.reason
+
+
+def test_a_killed_rank_ends_the_epoch_of_parts(own_group):
+    system = split(own_group, 3, "vanilla")
+    assert run(system).ok
+    first, *others = system._schedule.pids
+    os.kill(first, signal.SIGKILL)
+    with pytest.raises(RankDiedError, match="rank 1 died by SIGKILL"):
+        run(system, 1)
+    assert not any(map(alive, others))
+
+
+def test_what_parts_cannot_run_is_refused():
+    def refused(device="cpu", **settings):
+        asked = {"schedule": "data-parallel", "schedule.partition": "vanilla", **settings}
+        return find("baseline").resolved(asked, device, until).unsupported
+
+    until = Until.COMPUTE
+    assert not refused()
+    assert "take sampler=hop-by-hop" in refused(sampler="fastsample")
+    assert not refused(sampler="fastsample", **{"schedule.partition": "hybrid"})
+    assert "random walk" in refused(**{"sampler.pick": "random_walk"})
+    assert "splits nothing" in refused(
+        **{"schedule.partition": "none", "schedule.method": "random"}
+    )
+    assert "copy its own rows" in refused("cuda", features="uva")
+    assert "sampler.topology=uva" in refused("cuda", **{"sampler.topology": "uva"})
+
+
+@pytest.mark.parametrize(
+    ("mode", "topology", "features"),
+    [("none", "gpu", "gpu"), ("seeds", "gpu", "gpu"), ("hybrid", "gpu", "host"),
+     ("vanilla", "uva", "host")],
+)  # fmt: skip
+def test_no_gpu_holds_more_than_its_part_of_what_is_split(mode, topology, features):
+    """Gate and audit look at the whole graph in the host's memory; the part is beside it."""
+    asked = {
+        "schedule": "data-parallel", "schedule.partition": mode, "features": "gpu",
+        "schedule.method": "default" if mode == "none" else "random",
+    }  # fmt: skip
+    recipe = BASELINE.changed(asked).resolved("cuda")
+    assert (recipe.sampler.topology, recipe.features.name) == ("gpu", "gpu")
+    for rank in (0, 1, 7):
+        built = recipe.of_rank(rank)
+        assert (built.sampler.topology, built.features.name) == (topology, features)
+        assert (built.sampler.name, built.order) == (recipe.sampler.name, recipe.order)
+    assert (recipe.shared("cuda") == ("indptr", "indices")) == (mode == "vanilla")
+
+
+def test_phases_of_leaner_stages_are_not_probed(small_graph, monkeypatch):
+    """They may take longer than what an epoch goes by, which is held against them."""
+    system = make(small_graph, **SMALL)
+    assert set(system.probe([7])[0]) == {"sample", "memory_io", "compute"}
+    leaner = replace(system.recipe, sampler=native("fastsample").resolved("cpu"))
+    monkeypatch.setattr(Recipe, "of_rank", lambda recipe, rank: leaner)
+    assert set(system.probe([7])[0]) == {"memory_io", "compute"}
+
+
+def test_recipes_without_partitions_are_those_that_knew_none():
+    plain = find("baseline").resolved({"schedule": "data-parallel"}, "cpu", Until.COMPUTE)
+    assert plain.recipe["schedule"] == {"name": "data-parallel", "ranks": 2}
+    asked = {"schedule": "data-parallel", "schedule.partition": "hybrid"}
+    named = find("baseline").resolved(asked, "cpu", Until.COMPUTE).recipe["schedule"]
+    assert named == {
+        "name": "data-parallel", "ranks": 2, "partition": "hybrid", "method": "metis",
+    }  # fmt: skip

@@ -1,0 +1,221 @@
+"""A rank that is stopped or stuck at any time ends all ranks soon, and no port stays open."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import planted_ranks
+import psutil
+import pytest
+from compose import make, run, timed
+from rank_groups import SMALL
+from torch.distributed.distributed_c10d import _world
+from two_processes import alive
+
+from gnnbench.core import heartbeat, process_activity, registry
+from gnnbench.distributed import watch
+from gnnbench.distributed.dispatcher import Dispatcher
+from gnnbench.distributed.launcher import Leader, RankDiedError
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+PARTS = {"schedule.partition": "vanilla", "schedule.method": "random"}
+
+
+def listening(*pids):
+    """Addresses and ports at which processes wait for connections."""
+    processes = [psutil.Process(), *map(psutil.Process, pids)]
+    found = [c for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"]
+    return {(c.laddr.ip, c.laddr.port) for c in found}
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Has ranks taken for hung after a second, once it is called; looks at what they leave."""
+    before = listening()
+    yield lambda: monkeypatch.setattr(process_activity, "SILENCE_S", 1.0)
+    assert listening() <= before
+    _world.group_count = 0  # a group that was never met counts for torch, in this process alone
+
+
+@pytest.fixture
+def faulty(small_graph, monkeypatch):
+    """Makes systems whose rank 1 errs at one of its draws, which is not set up yet."""
+    monkeypatch.setenv(registry.extra_variable("sampler"), planted_ranks.SAMPLER)
+    registry.entries.cache_clear()
+    made = []
+
+    def build(draw, what, settings=None, **changes):
+        monkeypatch.setenv(planted_ranks.FAULT, f"1 {draw} {what}")
+        asked = {"schedule": "data-parallel", "sampler": "faulty", **(settings or {})}
+        made.append(make(small_graph, settings=asked, setup=False, **{**SMALL, **changes}))
+        return made[-1]
+
+    yield build
+    for system in made:
+        system._schedule.close()
+    monkeypatch.undo()
+    registry.entries.cache_clear()
+
+
+def lost(system, does, match):
+    """What ``does`` raises, within the time that is promised; nobody is left."""
+    began = time.monotonic()
+    with pytest.raises(RankDiedError, match=match):
+        does()
+    assert time.monotonic() - began < 60
+    assert not any(map(alive, system._schedule.pids))
+
+
+def stop(system):
+    os.kill(system._schedule.pids[-1], signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("at", "of"), [("ready", Leader), ("_join", Leader), ("_allocated", Dispatcher)]
+)
+def test_a_rank_that_is_stopped_before_the_first_epoch(faulty, hurried, monkeypatch, at, of):
+    """While it is built, before it has met the others, before it has measured an epoch."""
+    settings = {"schedule": "factored", "schedule.allocation": "auto"} if of is Dispatcher else {}
+    system, right = faulty(-1, "nothing", settings), getattr(of, at)
+
+    def stopped(self):
+        stop(system)
+        hurried()
+        return right(self)
+
+    monkeypatch.setattr(of, at, stopped)
+    lost(system, system.setup, "hangs")
+
+
+@pytest.mark.parametrize(
+    ("until", "schedule"), [("memory_io", "data-parallel"), ("compute", "factored")]
+)
+def test_a_rank_that_is_stopped_between_the_parts_of_an_epoch(faulty, hurried, until, schedule):
+    system = faulty(-1, "nothing", {"schedule": schedule}, until=until)
+    system.setup()
+    assert run(system).ok
+    stop(system)
+    hurried()
+    lost(system, lambda: run(system, 1), "rank 1 was stopped for 1 s: it hangs")
+
+
+def test_a_rank_that_is_stopped_between_its_epoch_and_the_audit(group, hurried):
+    system = group(2)
+    timed(system, 1)
+    stop(system)
+    hurried()
+    lost(system, lambda: system.audit(1), "rank 1 was stopped for 1 s: it hangs")
+
+
+def test_a_rank_that_is_stopped_while_parts_are_compared(group, hurried):
+    system = group(2, PARTS)
+    stop(system)
+    hurried()
+    lost(system, system.check, "hangs")
+
+
+@pytest.mark.parametrize(
+    ("draw", "settings", "until"),
+    [
+        (0, {}, "compute"),  # while it is built
+        (1, {"schedule": "factored", "schedule.allocation": "auto"}, "compute"),
+        (2, {}, "memory_io"),
+        (2, {}, "compute"),
+        (2, {"schedule": "factored", "schedule.samplers": 1}, "compute"),
+    ],
+)
+def test_a_rank_that_waits_for_nothing_that_ever_comes(faulty, hurried, draw, settings, until):
+    """Its process lives, and its socket is open: it is known by what it does not do."""
+    system = faulty(draw, "sleeps", settings, until=until)
+
+    def goes():
+        if draw > 1:
+            system.setup()
+        hurried()
+        if draw <= 1:
+            system.setup()
+        for epoch in range(3):
+            run(system, epoch)
+
+    lost(system, goes, "(rank 1 did nothing for|did not come to the others within) 1 s: it hangs")
+
+
+def test_a_sampler_that_hangs_is_seen_while_another_fills_the_queue(faulty, hurried):
+    """Of two samplers one is stopped; others who ask the desk meanwhile are no sign of it."""
+    settings = {"schedule": "factored", "schedule.samplers": 2, "schedule.queue": 64}
+    system = faulty(-1, "nothing", settings, batch_size=4)
+    system.setup()
+    step, trained = system.trainer.step, []
+
+    def slow(batch, rows):
+        trained.append(batch.number)
+        if len(trained) == 2:
+            stop(system)
+            hurried()
+        time.sleep(0.2)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = slow
+    lost(system, lambda: run(system), "rank 2 was stopped for 1 s: it hangs")
+    assert len(trained) < 50  # of as many batches: not when all that could be was done
+
+
+def test_a_rank_lost_while_nobody_asks_is_told_at_the_next_word(group):
+    system = group(3)
+    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    time.sleep(0.5)
+    lost(system, lambda: run(system, 1), "rank 1 died by SIGKILL")
+
+
+def test_memory_that_a_rank_lacks_is_what_is_raised(faulty):
+    system = faulty(2, "memory")
+    system.setup()
+    with pytest.raises(MemoryError, match="planted"):
+        run(system)
+    assert not any(map(alive, system._schedule.pids))
+
+
+def test_where_rank_0_does_not_come_somebody_else_is_told(faulty, hurried, monkeypatch):
+    monkeypatch.setattr(watch, "GRACE_S", 0.5)
+    system, told = faulty(-1, "nothing"), []
+    system.stuck = told.append
+    system.setup()
+    hurried()
+    step = system.trainer.step
+
+    def sleeps(batch, rows):
+        until = time.monotonic() + 30
+        while not told and time.monotonic() < until:
+            time.sleep(0.1)
+        step(batch, rows)
+
+    system.trainer.step = system.stages.trainer.step = sleeps
+    lost(system, lambda: run(system), "rank 0 did nothing for 1 s: it hangs")
+    assert [str(e) for e in told] == ["rank 0 did nothing for 1 s: it hangs; run again"]
+
+
+@pytest.mark.parametrize("settings", [{"schedule": "factored"}, {"features": "sharded"}])
+def test_ranks_listen_on_the_loopback_interface_alone_and_not_after(faulty, settings):
+    before = listening()
+    system = faulty(-1, "nothing", {**settings, "sampler": "hop-by-hop"})
+    system.setup()
+    assert run(system).ok
+    found = listening(*system._schedule.pids) - before
+    assert {address for address, _ in found} == {"127.0.0.1"}
+    system.close()
+    assert listening() <= before
+
+
+def test_ports_threads_and_memory_go_with_what_fails(group):
+    before = listening()
+    system = group(2)
+    os.kill(system._schedule.pids[0], signal.SIGKILL)
+    with pytest.raises(RankDiedError) as told:
+        run(system)
+    del told
+    assert listening() <= before
+    assert not any(thread.name == watch.NAME for thread in threading.enumerate())
+    assert heartbeat.NAME not in Path("/proc/self/maps").read_text()

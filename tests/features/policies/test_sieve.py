@@ -1,0 +1,107 @@
+"""SIEVE's queue against the paper's own loop, one request after the other."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gnnbench.core.errors import UsageError
+from gnnbench.features.policies.sieve import Sieve, in_order, sieve_hits
+from gnnbench.kernels.reference import sieve as reference
+from gnnbench.kernels.sieve import sieve_insert
+
+
+def ids(batch):
+    return torch.tensor(batch, dtype=torch.int64)
+
+
+def hits(batches, num_nodes, capacity):
+    return sieve_hits([ids(batch) for batch in batches], num_nodes, capacity)
+
+
+def queue_of(sieve):
+    """Nodes from the oldest to the newest, as the links have them."""
+    slot, found = int(sieve.state[1]), []
+    while slot >= 0:
+        found.append(int(sieve.nodes[slot]))
+        slot = int(sieve.newer[slot])
+    return found
+
+
+def test_a_run_by_hand():
+    assert hits([[0, 1]], 4, 2) == [0]
+    assert hits([[0, 1], [0, 2]], 4, 2) == [0, 1]
+    # 0 was visited, so 1 went; a first-in first-out queue would have lost 0 here.
+    assert hits([[0, 1], [0, 2], [0, 2]], 4, 2) == [0, 1, 2]
+    assert hits([[0, 1], [0, 2], [1]], 4, 2) == [0, 1, 0]
+
+
+def test_slots_by_hand():
+    cache = Sieve(3)
+    slots, evicted = cache.insert(ids([7, 5]))
+    assert slots.dtype is torch.int32 and evicted.dtype is torch.int64
+    assert (slots.tolist(), evicted.tolist(), queue_of(cache)) == ([0, 1], [], [7, 5])
+    cache.mark(torch.tensor([0], dtype=torch.int32))
+    # 9 takes the slot that is free, 8 that of 5, for 7 was visited; then 9's and so on.
+    slots, evicted = cache.insert(ids([9, 8]))
+    assert (slots.tolist(), evicted.tolist(), queue_of(cache)) == ([2, 1], [5], [7, 9, 8])
+    slots, evicted = cache.insert(ids([1, 2, 3]))
+    assert evicted.tolist() == [9, 8, 1]  # 1 came with 3, for which it had to go
+    assert (slots.tolist(), queue_of(cache)) == ([-1, 1, 2], [7, 2, 3])
+    assert cache.nodes.tolist() == [7, 2, 3] and not cache.visited.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_ids_are_inserted_in_ascending_order_each_once(dtype):
+    found = in_order(torch.tensor([7, 2, 7, 9, 2], dtype=dtype))
+    assert found.dtype is dtype and found.tolist() == [2, 7, 9]
+    assert in_order(torch.empty(0, dtype=dtype)).tolist() == []
+
+
+def test_no_room_hits_nothing_and_room_for_all_misses_once():
+    batches = [[0, 1, 2], [2, 0], [1]]
+    assert hits(batches, 3, 0) == [0, 0, 0]
+    assert hits(batches, 3, 3) == [0, 2, 1]
+
+
+@given(
+    batches=st.lists(st.lists(st.integers(0, 11), unique=True, max_size=9), max_size=25),
+    capacity=st.integers(0, 12),
+)
+def test_a_cache_is_the_loop_as_printed(batches, capacity):
+    """Hits of every batch, and the queue after it, in its order."""
+    assert hits(batches, 12, capacity) == reference.sieve_hits(batches, capacity)
+    printed, cache, where = reference.Sieve(capacity), Sieve(capacity), {}
+    for batch in batches:
+        missed = [node for node in batch if node not in where]
+        cache.mark(torch.tensor([where[n] for n in batch if n in where], dtype=torch.int32))
+        slots, evicted = cache.insert(ids(missed))
+        where = {n: s for n, s in where.items() if n not in evicted.tolist()}
+        where |= {n: s for n, s in zip(missed, slots.tolist(), strict=True) if s >= 0}
+        assert printed.batch(batch) == len(batch) - len(missed)
+        assert queue_of(cache) == printed.queue
+        assert where == {int(cache.nodes[s]): s for s in sorted(where.values())}
+        assert set(where) == set(printed.queue)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"ids": torch.tensor([1], dtype=torch.int32)}, "ids must be int64, it is int32"),
+        ({"newer": torch.zeros(2, dtype=torch.int32)}, "must have one entry a slot each"),
+        ({"state": torch.zeros(4, dtype=torch.int64)}, "state must have 5 entries, it has 4"),
+        ({"state": torch.tensor([0, 3, -1, -1, -1])}, "state is none of a queue of 3 slots"),
+        ({"state": torch.tensor([3, 0, 2, 0, -1])}, "newer links no queue of 3 slots"),
+        ({"visited": torch.zeros(3)}, "visited must be uint8, it is float32"),
+    ],
+)
+def test_what_is_no_queue_is_refused(changed, words):
+    cache = Sieve(3)
+    cache.newer[:] = 9
+    cache.visited[:] = 1
+    given = {
+        "nodes": cache.nodes, "newer": cache.newer, "visited": cache.visited,
+        "state": cache.state, "ids": ids([1]), **changed,
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=words):
+        sieve_insert(**given)

@@ -1,0 +1,199 @@
+"""The cache before another store: bits, what is counted by path, and what may be asked for."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import Counts
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.core.job import Job
+from gnnbench.features.policies.policy import PRESAMPLED
+from gnnbench.features.ranking import ranked_for
+from gnnbench.features.spec import Cache, Uva
+from gnnbench.kernels.access import READERS
+
+
+def footprint(epoch):
+    """Batches of ids that tell the epoch: the timed ones read 7 and 9, pre-sampling 3, 5 and 8."""
+    epochs = {1: [[7, 9], [7]], 2: [[9]], PRESAMPLED: [[3, 5], [5]], PRESAMPLED + 1: [[8]]}
+    return [torch.tensor(ids, dtype=torch.int32) for ids in epochs[epoch]]
+
+
+def store(graph, **options):
+    return Cache(**options).resolved("cpu").build(Job(Cell("e", "s", "g", ""), graph, Counts()))
+
+
+def batch(ids, dtype=torch.int32):
+    return SimpleNamespace(input_nodes=torch.tensor(ids, dtype=dtype))
+
+
+def counted(made):
+    return {(name, where): value for _, name, where, value in made.job.counts.rows()}
+
+
+def held(made):
+    """The nodes in the cache, in the order of their slots."""
+    slots = made._lookup.find(torch.arange(400))
+    nodes = torch.nonzero(slots >= 0).squeeze(1)
+    return nodes[slots[nodes].argsort()].tolist()
+
+
+def test_hits_come_from_the_cache_and_misses_from_the_host(small_graph):
+    made = store(small_graph, policy="presc#1", ratio=2 / 400)  # rows 5 and 3
+    spent = made.prepare(footprint)
+    assert {m.name for m in spent} == {"hotness_time_s", "rank_time_s", "fill_time_s", "cache_rows"}
+    assert {m.name: v for m, v in spent.items()}["cache_rows"] == 2
+    assert held(made) == [5, 3]
+    for ids in ([3, 8, 5, 399], [], [5], [0, 1]):
+        rows = made.load(batch(ids))
+        assert torch.equal(rows, small_graph.features[torch.tensor(ids, dtype=torch.int64)])
+    assert counted(made) == {
+        ("feature_bytes", "cache"): 3 * 96, ("feature_bytes", "host"): 4 * 96,
+        ("calls", "cache"): 4, ("calls", "host"): 4,
+    }  # fmt: skip
+    made.close()
+
+
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "random"])
+def test_nodes_are_ranked_before_the_cache_takes_its_memory(monkeypatch, small_graph, policy):
+    made = store(small_graph, policy=policy, ratio=0.5)
+    sizes = []
+
+    def spied(*given):
+        sizes.append(made._cache.shape[0])
+        return ranked_for(*given)
+
+    monkeypatch.setattr("gnnbench.features.cache.ranked_for", spied)
+    made.prepare(footprint)
+    assert sizes == [0] and made._cache.shape == (200, 24)
+
+
+@pytest.mark.parametrize("policy", ["degree", "presc#1", "random", "optimal"])
+def test_a_cache_of_all_rows_ranks_nothing(monkeypatch, small_graph, policy):
+    made = store(small_graph, policy=policy, ratio=1)
+
+    def unasked(*given):
+        raise AssertionError("nodes are ranked")
+
+    monkeypatch.setattr("gnnbench.features.cache.ranked_for", unasked)
+    made.prepare(unasked)
+    made.foresee(unasked, 1)
+    assert held(made) == list(range(400))
+    assert torch.equal(made.load(batch([399, 0, 7])), small_graph.features[[399, 0, 7]])
+    assert counted(made)["feature_bytes", "host"] == 0
+
+
+def test_two_epochs_of_pre_sampling_count_both(small_graph):
+    made = store(small_graph, policy="presc#2", ratio=4 / 400)
+    made.prepare(footprint)
+    assert held(made) == [5, 3, 8, 0]
+
+
+def test_a_cached_row_is_a_copy_in_the_cache(small_graph):
+    """Rows are read where they are counted: a changed table shows in the misses alone."""
+    own = replace(small_graph, features=small_graph.features.clone())
+    made = store(own, policy="presc#1", ratio=1 / 400)
+    made.prepare(footprint)
+    own.features.zero_()
+    rows = made.load(batch([5, 6]))
+    assert torch.equal(rows[0], small_graph.features[5]) and not rows[1].any()
+
+
+def test_the_optimum_knows_the_epoch_that_it_is_told_and_no_other(small_graph):
+    made = store(small_graph, policy="optimal", ratio=1 / 400)
+    assert [v for m, v in made.prepare(footprint).items()] == [1]
+    assert torch.equal(made.load(batch([7, 9])), small_graph.features[[7, 9]])
+    assert counted(made)["feature_bytes", "cache"] == 0  # nothing is cached yet
+    for epoch, node in ((1, 7), (2, 9)):
+        made.foresee(footprint, epoch)
+        made.job.counts.clear()
+        for ids in footprint(epoch):
+            assert torch.equal(made.load(batch(ids.tolist())), small_graph.features[ids.long()])
+        assert held(made) == [node]
+        hits = sum((ids == node).sum().item() for ids in footprint(epoch))
+        assert counted(made)["feature_bytes", "cache"] == hits * 96
+
+
+def test_only_the_optimum_is_told(small_graph):
+    made = store(small_graph, policy="presc#1", ratio=0.1)
+    made.prepare(footprint)
+    before = held(made)
+
+    def unasked(epoch):
+        raise AssertionError(epoch)
+
+    made.foresee(unasked, 1)
+    assert held(made) == before and len(before) == 40
+    assert [Cache(policy=p).foresees for p in ("optimal", "presc#1", "degree")] == [
+        True, False, False,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [1, 3, 24, 120])
+@pytest.mark.parametrize("policy", ["degree", "random"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=15)
+@given(
+    batches=st.lists(st.lists(st.integers(0, 399), unique=True), min_size=1, max_size=5),
+    ratio=st.floats(0, 1),
+    ids=st.sampled_from([torch.int32, torch.int64]),
+)
+def test_rows_are_the_tables_bit_by_bit(small_graph, dtype, width, policy, batches, ratio, ids):
+    table = torch.randn(400, width, generator=torch.Generator().manual_seed(1)).to(dtype)
+    table[::7] = float("nan")
+    table[1::7] = -0.0
+    made = store(replace(small_graph, features=table), policy=policy, ratio=ratio)
+    made.prepare(footprint)
+    for few in batches:
+        rows, right = made.load(batch(few, ids)), table[torch.tensor(few, dtype=torch.int64)]
+        assert rows.dtype == dtype and rows.shape == right.shape
+        assert torch.equal(rows.contiguous().view(torch.uint8), right.view(torch.uint8))
+    got = counted(made)
+    assert (
+        got["feature_bytes", "cache"] + got["feature_bytes", "host"]
+        == sum(map(len, batches)) * width * table.element_size()
+    )
+
+
+def test_rows_stay_right_for_hundreds_of_batches_in_any_order(small_graph):
+    """Small after large, repeats, an oracle refilled in between: no row of an earlier batch."""
+    draw = torch.Generator().manual_seed(3)
+    made = store(small_graph, policy="optimal", ratio=0.2)
+    made.prepare(footprint)
+    for step in range(300):
+        if step % 50 == 25:
+            made.foresee(footprint, 1 + step // 50 % 2)
+        n = int(torch.randint(0, 400, (), generator=draw))
+        ids = torch.randperm(400, generator=draw)[:n].int()
+        rows = made.load(SimpleNamespace(input_nodes=ids))
+        assert torch.equal(rows, small_graph.features[ids.long()]), step
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.01, float("nan"), "0.1", True, None])
+def test_a_ratio_outside_0_to_1_is_refused(ratio):
+    with pytest.raises(UsageError, match=r"ratio cannot be .*; it is a number from 0 to 1"):
+        Cache(ratio=ratio)
+
+
+def test_a_ratio_of_1_is_one_value_however_it_is_typed():
+    assert Cache(ratio=1).plain() == Cache(ratio=1.0).plain()
+    assert type(Cache(ratio=1).ratio) is float
+
+
+def test_unknown_policies_and_a_gpus_table_on_a_cpu_are_refused():
+    with pytest.raises(UsageError, match="there is no cache policy 'presc'"):
+        Cache(policy="presc")
+    with pytest.raises(UnsupportedError, match=r"features.table=uva needs a GPU"):
+        Cache(table="uva").resolved("cpu")
+
+
+def test_the_table_is_held_for_all_lives_where_a_gpu_reads_it():
+    assert Cache().resolved("cpu").shared("cpu") == ()
+    for table in ("host", "uva"):
+        assert Cache(table=table).resolved("cuda").shared("cuda") == ("features",)
+    assert Cache().resolved("cuda").table == Uva(blocks=READERS)

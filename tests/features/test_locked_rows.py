@@ -1,0 +1,109 @@
+"""Stores over a locked table, whosever kernel reads it: the kernels and the driver are faked here;
+tests/gpu has the real ones."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from locking import fake_driver, held_table
+
+from gnnbench.core.counters import LOCK_TIME, MAPPING_SHARE, Counts
+from gnnbench.core.errors import HostMemoryError, MissingError
+from gnnbench.features import BoltGather, DglGather, Uva, foreign, uva
+from gnnbench.kernels import locked
+
+SPECS = {"uva": Uva(), "dgl": DglGather().resolved("cuda"), "graphbolt": BoltGather()}
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    return fake_driver(monkeypatch)
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The tables that a kernel was given to read."""
+    tables = []
+
+    def rows(table, ids, access="page-ordered", blocks=0):
+        assert access == "page-ordered"
+        tables.append(table)
+        return table[ids.long()]
+
+    utils = SimpleNamespace(gather_pinned_tensor_rows=rows)
+    monkeypatch.setattr(uva, "gather_zero_copy", rows)
+    monkeypatch.setattr(foreign, "require_dgl", lambda: SimpleNamespace(utils=utils))
+    monkeypatch.setattr(foreign, "require_graphbolt", lambda: SimpleNamespace(index_select=rows))
+    return tables
+
+
+def build(spec, table):
+    """A store of a cell on a GPU."""
+    job = SimpleNamespace(
+        graph=SimpleNamespace(features=table), device=torch.device("cuda"), counts=Counts()
+    )
+    return spec.build(job)
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_held_table_is_read_where_it_lies(driver, read, name):
+    table = held_table()
+    store = build(SPECS[name], table)
+    assert driver == {table.data_ptr(): 240}
+    found = store.prepare(None)
+    assert list(found) == [LOCK_TIME, MAPPING_SHARE] and found[MAPPING_SHARE] == 0.5
+    for ids in ([3, 14, 3], [0]):
+        found = store.load(SimpleNamespace(input_nodes=torch.tensor(ids, dtype=torch.int32)))
+        assert torch.equal(found, table[ids])
+    assert {one.data_ptr() for one in read} == {table.data_ptr()}
+    assert store.job.counts.rows() == [
+        ["features", "feature_bytes", "zero_copy", 4 * 16], ["features", "calls", "zero_copy", 2],
+    ]  # fmt: skip
+    store.close()
+    store.close()
+    assert driver == {}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_mapped_file_is_locked_in_a_copy(driver, read, name, tmp_path):
+    right = torch.arange(60, dtype=torch.int16).view(15, 4)
+    (tmp_path / "rows").write_bytes(right.numpy().tobytes())
+    table = torch.from_file(str(tmp_path / "rows"), size=60, dtype=torch.int16).view(15, 4)
+    store = build(SPECS[name], table)
+    assert list(driver.values()) == [120] and table.data_ptr() not in driver
+    found = store.load(SimpleNamespace(input_nodes=torch.tensor([14, 0])))
+    assert torch.equal(found, right[[14, 0]])
+    store.close()
+    assert driver == {}
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_refusal_of_the_driver_is_told_alike(driver, read, name, monkeypatch):
+    monkeypatch.setattr(locked, "lock", lambda memory: 2)
+    with pytest.raises(HostMemoryError, match="240 bytes of features cannot be locked for the GPU"):
+        build(SPECS[name], held_table())
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_the_table_is_held_for_all_lives(name):
+    assert SPECS[name].shared("cuda") == ("features",)
+
+
+def test_dgls_other_tables():
+    tables = {
+        name: DglGather(table=name).resolved("cuda").shared("cuda") for name in ("host", "gpu")
+    }
+    assert tables == {"host": ("features",), "gpu": ()}
+    assert DglGather().resolved("cpu").shared("cpu") == ()
+
+
+@pytest.mark.parametrize("name", ["dgl", "graphbolt"])
+def test_what_is_missing_is_told_before_anything_is_locked(driver, name, monkeypatch):
+    def require():
+        raise MissingError("it is not installed; install it")
+
+    monkeypatch.setattr(foreign, "require_dgl", require)
+    monkeypatch.setattr(foreign, "require_graphbolt", require)
+    with pytest.raises(MissingError):
+        build(SPECS[name], held_table())
+    assert driver == {}

@@ -1,0 +1,97 @@
+"""What the runner holds an epoch's answer against, on answers written out."""
+
+from dataclasses import replace
+
+import pytest
+
+from gnnbench.core.cell import Cell
+from gnnbench.harness import report_audit
+
+TIMES = {"wall_s": 1.0, "sample_time_s": 0.5, "memory_io_time_s": 0.2, "compute_time_s": 0.1}
+
+
+def cell(until="compute", **changes):
+    model = "gcn" if until == "compute" else ""
+    return Cell("e", "s", "d", model, until=until, **{"composed": False, **changes})
+
+
+def test_a_loss_of_a_model_and_none_without():
+    without = {"epoch": 0, "loss": None, **TIMES}
+    with_one = {**without, "loss": 0.5}
+    assert report_audit.sample_fault(cell("sample"), {}, 0, without) == ""
+    assert "epoch 0 has no loss" in report_audit.sample_fault(cell(), {}, 0, without)
+    assert report_audit.sample_fault(cell(), {}, 0, with_one) == ""
+    assert (
+        report_audit.sample_fault(cell(composed=True), {}, 0, without) == ""
+    )  # no seed has a label
+    assert "no model" in report_audit.sample_fault(cell("memory_io"), {}, 0, with_one)
+    same = [{"epoch": e, "loss": None} for e in range(5)]
+    assert report_audit.loss_fault(same) == ""
+
+
+def test_seeds_may_be_drawn_in_no_time():
+    answer = {"epoch": 3, "loss": None, **TIMES, "sample_time_s": 0.0}
+    gathers = replace(cell("memory_io"), fanouts=())
+    assert report_audit.sample_fault(gathers, {}, 3, answer) == ""
+    assert "phase sample" in report_audit.sample_fault(cell("memory_io"), {}, 3, answer)
+    assert "phase memory_io" in report_audit.sample_fault(
+        gathers, {}, 3, {**answer, "memory_io_time_s": 0.0}
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, 0.0])
+def test_every_phase_has_a_span_within_the_epoch(nothing):
+    answer = {"epoch": 3, "loss": 0.5, **TIMES, "memory_io_time_s": nothing}
+    assert (
+        report_audit.sample_fault(cell(), {}, 3, answer)
+        == "epoch 3 has no span of the phase memory_io"
+    )
+    answer["loss"] = None
+    assert report_audit.sample_fault(cell("sample"), {}, 3, answer) == ""
+
+
+def test_no_other_phase_has_one():
+    assert report_audit.phase_fault(cell("memory_io"), 1, ["sample", "memory_io"]) == ""
+    assert report_audit.phase_fault(cell("memory_io"), 1, ["sample", "compute"]) == (
+        "epoch 1 has spans of 'compute' where its phases are: sample, memory_io"
+    )
+    assert "'copying'" in report_audit.phase_fault(cell(), 1, {"copying": 0.1})
+
+
+def epochs(**values):
+    return [{**TIMES, "outer_s": 1.0, "block_s": 1.02, "idle_s": 0.0, **values}] * 4
+
+
+def test_idle_time_is_a_doubt_where_a_system_opens_its_own_spans():
+    idle = epochs(idle_s=0.5)
+    assert "0.5 s of its epochs of 1 s are in no phase" in report_audit.idle_doubt(
+        cell("sample"), idle
+    )
+    assert report_audit.idle_doubt(cell("sample"), epochs(idle_s=0.05)) == ""
+    assert report_audit.idle_doubt(cell(), idle) == ""  # judged by the wall time, which holds it
+    ours = {"order": {"name": "as-drawn"}, "schedule": {"name": "serial"}}
+    assert report_audit.idle_doubt(cell("sample", composed=True, recipe=ours), idle) == ""
+    for kind in ours:  # a stranger's may do its work before the spans, or between them
+        recipe = {**ours, kind: {"name": "strange"}}
+        doubt = report_audit.idle_doubt(cell("sample", composed=True, recipe=recipe), idle)
+        assert "work may be left out of its sampling time" in doubt
+
+
+def test_a_long_audit_is_a_doubt():
+    own = cell("sample")
+    assert report_audit.after_doubt(own, epochs(audit_s=0.9)) == ""
+    long = epochs(audit_s=1.5)
+    assert "it worked for 1.52 s after each epoch of 1 s" in report_audit.after_doubt(own, long)
+    short = epochs(wall_s=0.01, outer_s=0.01, block_s=0.03, audit_s=0.4)
+    assert report_audit.after_doubt(own, short) == ""  # counting has its price
+
+
+def test_of_stages_of_ours_only_what_comes_before_the_audit_is_a_doubt():
+    ours = {"order": {"name": "as-drawn"}, "features": {"name": "host"}}
+    known = cell("memory_io", composed=True, recipe=ours)
+    assert report_audit.after_doubt(known, epochs(audit_s=9.0)) == ""
+    assert "it worked for 2 s after each epoch" in report_audit.after_doubt(
+        known, epochs(block_s=3.0)
+    )
+    strange = cell("memory_io", composed=True, recipe={**ours, "features": {"name": "strange"}})
+    assert "it worked for" in report_audit.after_doubt(strange, epochs(audit_s=9.0))

@@ -1,0 +1,131 @@
+"""The experiment bandwidth through the runner: rates, ceilings and requests of real epochs."""
+
+import pytest
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.metrics import Metrics
+from gnnbench.analysis.plots.bandwidth import figure
+from gnnbench.analysis.table import parts
+from gnnbench.config.overrides import Overrides
+from gnnbench.core.counters import COPY_TIME, FEATURE_BYTES
+from gnnbench.core.errors import UsageError
+from gnnbench.harness import campaign
+from gnnbench.harness.launch import make_request
+from gnnbench.schema import reader
+
+
+def request(folder, *options, profile="smoke", **more):
+    over = Overrides(profile=profile, options=options, **more)
+    return make_request("bandwidth", over, folder, False)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("systems", [("baseline",), ("baseline", "pyg")], ids="+".join)
+def test_rows_and_copies_are_told_of_every_cell(systems, tmp_path, observer):
+    """Ours, torch's and PyG's gather do identical work, whoever would have sampled."""
+    asked = request(tmp_path, "pairs=[1]", systems=systems)
+    if missing := [f.reason for f in asked.plan.failures.values() if f.status == "missing_dep"]:
+        pytest.skip(missing[0])
+    run = reader.read(campaign.run(asked, observer).folder)
+    cells = 4 + 2 * (systems[1:] == ("pyg",))
+    assert [r["status"] for r in run.cells] == ["ok"] * cells, [r["reason"] for r in run.cells]
+    known = Metrics(run.metrics)
+    for row in run.cells:
+        rows = row["batch_size"] * 4
+        assert (row["seeds"], row["unique_nodes"], row["sampled_edges"]) == (rows, rows, 0)
+        assert (row["pick"], row["frontier"], row["law"]) == ("", "", "")
+        size = known.value(row["id"], "features", FEATURE_BYTES, "host")
+        assert size == rows * row["feature_dim"] * 4
+        seconds = known.value(row["id"], "features", COPY_TIME, "host")
+        rate, copied, share = (
+            known.value(row["id"], "features", what, where)
+            for what, where in ((m.ROW_RATE, ""), (m.COPY_RATE, "host"), (m.OF_COPY, ""))
+        )
+        assert min(seconds, rate, copied, share) > 0
+        assert known.by_where(row["id"], "features", m.REQUESTS).keys() == {
+            "naive", "aligned", "lines",
+        }  # fmt: skip
+        assert known.value(row["id"], "sample", m.SPEEDUP) is None
+    assert {r["work_class"] for r in run.cells if r["verdict"] != "reference"} == {"identical"}
+    (part,) = parts(run.cells, run.metrics)
+    assert {"GB/s", "of copy"} <= set(part.heads) and "sample speed-up" not in part.heads
+    assert all(line["of copy"].endswith("%") for line in part.lines)
+    assert len(figure(run).axes) == 2
+
+
+def test_every_profile_can_be_planned(tmp_path):
+    """Fields of stores that only some have, datasets' names, sizes of gathers and tables."""
+    for profile in ("laptop", "alignment", "gather", "gpu", "gpu-alignment", "gpu-width",
+                    "gpu-gather", "gpu-table", "gpu-share"):  # fmt: skip
+        plan = request(tmp_path, profile=profile).plan
+        assert plan.cells and all(c.gathers and c.until == "memory_io" for c in plan.cells)
+        reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
+        assert not reasons, (profile, reasons)
+
+
+def test_stores_on_a_gpu_have_each_way_once(tmp_path):
+    cells = request(tmp_path, profile="gpu").plan.cells
+    ways = [
+        (c.system, *(f.get(key, "") for key in ("name", "access", "memory", "table")))
+        for c in cells
+        for f in [c.recipe["features"]]
+    ]
+    assert len(ways) == len(set(ways))
+    assert {w[1:] for w in ways if w[0] == "baseline"} == {
+        ("host", "", "", ""), ("gpu", "", "", ""), ("uva", "naive", "registered", ""),
+        ("uva", "aligned", "registered", ""), ("uva", "page-ordered", "registered", ""),
+        ("uva", "page-ordered", "vmm", ""), ("dgl", "", "", "host"), ("dgl", "", "", "uva"),
+        ("dgl", "", "", "gpu"), ("graphbolt", "", "", ""),
+    }  # fmt: skip
+
+
+def test_multiprocessors_are_shared_out_by_a_green_context_and_by_a_capped_grid(tmp_path):
+    """One budget at a time, each cell once."""
+    cells = request(tmp_path, profile="gpu-share").plan.cells
+    found = [
+        (f["access"], f.get("blocks"), s["name"], s.get("sms"))
+        for c in cells
+        for f, s in [(c.recipe["features"], c.recipe["schedule"])]
+    ]
+    contexts, grids = [0, 8, 16, 24, 32, 48, 64], [1, 2, 4, 8, 16, 32, 64, 132]
+    right = {("naive", None, "prefetch", sms) for sms in contexts}
+    right |= {("page-ordered", blocks, "serial", None) for blocks in grids}
+    assert len(found) == len(right) and set(found) == right
+
+
+def test_a_grid_that_nobody_caps_cannot_run(tmp_path):
+    """Told of the cell, as of a share of the multiprocessors of a CPU."""
+    options = ("device=cuda", "baseline.features=uva", "baseline.features.access=naive")
+    plan = request(tmp_path, *options, "baseline.features.blocks=4").plan
+    assert {(f.status, f.reason) for f in plan.failures.values()} == {(
+        "unsupported",
+        "features 'uva': blocks=4 caps the grid of access=page-ordered alone, not of naive; give"
+        " access=page-ordered, or blocks=0",
+    )}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("baseline.features=uva", "baseline.features.blocks=65536"), "it is 0 to 65535"),
+        (("baseline.features=host", "baseline.features.blocks=4"), "has no setting 'features.bl"),
+        (("until=compute",), "fanouts=\\[\\] has nothing to do until compute"),
+        (("until=sample",), "nothing to do until sample"),
+        (("baseline.features.acess=naive",), "has no setting 'features.acess'"),
+        (("baseline.features=uwa",), "unknown features 'uwa'"),
+        (("batchsize=3",), "unknown option 'batchsize'"),
+    ],
+)
+def test_mistyped_options_are_named(tmp_path, options, words):
+    with pytest.raises(UsageError, match=words):
+        request(tmp_path, *options)
+
+
+def test_a_table_without_edges_is_not_sampled(tmp_path):
+    with pytest.raises(UsageError, match="'rows@2kx8' has no edges to sample; give -o fanouts"):
+        request(tmp_path, "fanouts=[5,3]", datasets=("rows@2kx8",))
+
+
+def test_mistyped_tables_are_named(tmp_path):
+    with pytest.raises(UsageError, match="as in rows@2Mx128"):
+        request(tmp_path, datasets=("rows@2Gx128",))

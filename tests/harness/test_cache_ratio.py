@@ -1,0 +1,51 @@
+"""The experiment end to end: what worker processes measure is what the trace says."""
+
+import pytest
+
+from gnnbench.analysis.labels import paths_of
+from gnnbench.analysis.plots.cache import figure
+from gnnbench.config.overrides import Overrides
+from gnnbench.harness import campaign
+from gnnbench.harness.launch import make_request
+from gnnbench.schema import reader
+
+POINT = 0.01
+
+
+@pytest.fixture
+def outcome(tmp_path, observer):
+    options = ("rounds=2", "batch_size=64")
+    datasets = ("products~twin@0.005",)  # epochs of fewer seeds differ by more than a point
+    over = Overrides(profile="smoke", repeats=1, options=options, datasets=datasets)
+    return campaign.run(make_request("cache-ratio", over, tmp_path, False), observer)
+
+
+def test_measured_hits_agree_with_the_curve_within_a_point(outcome):
+    run = reader.read(outcome.folder)
+    assert [r["status"] for r in run.cells] == ["ok"] * 6, [r["reason"] for r in run.cells]
+    known = {(r["id"], r["name"], r["where"]): r["value"] for r in run.metrics}
+    measured = {}
+    caches = [(r, p) for r in run.cells if "cache" in (p := paths_of(r)).values()]
+    assert len(caches) == 4
+    for row, paths in caches:
+        policy = paths.get("features.policy") or paths["features.table.policy"]
+        (exact,) = (
+            c["hit_ratio"]
+            for c in run.curves
+            if (c["id"], c["policy"], c["ratio"]) == (row["id"], policy, 0.1)
+        )
+        found = known[row["id"], "hit_ratio", ""]
+        assert abs(found - exact) < POINT
+        measured[paths["features"], policy] = found
+        assert known[row["id"], "cache_rows", ""] == round(0.1 * row["nodes"])
+        where = ["cache", "host", *(["reused"] if paths["features"] == "match" else [])]
+        rows = [known[row["id"], "feature_bytes", w] for w in where]
+        assert sum(rows) == pytest.approx(row["unique_nodes"] * row["feature_dim"] * 4, rel=1e-3)
+    plain = measured["cache", "presc#1"]
+    assert 0.1 < plain < measured["cache", "optimal"]  # it was told each epoch that it ran
+    assert 0 < measured["match", "presc#1"] < plain  # what is reused is not asked for
+    assert measured["cache", "sieve"] > 0.1
+    assert len(figure(run).axes) == 3
+    (id_of,) = (r["id"] for r, p in caches if p.get("features.policy") == "presc#1")
+    known = {r["name"]: r["value"] for r in run.metrics if r["id"] == id_of}
+    assert all(known[f"{part}_time_s"] > 0 for part in ("hotness", "rank", "fill"))

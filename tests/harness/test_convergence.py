@@ -1,0 +1,282 @@
+"""How models learn, from ledgers written by hand; then by the definition, with real workers."""
+
+import csv
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from gnnbench.analysis import metrics as m
+from gnnbench.analysis.metrics import Metrics
+from gnnbench.analysis.plots import convergence as figures
+from gnnbench.analysis.table import parts
+from gnnbench.config import experiment as ex
+from gnnbench.config.grid import expand
+from gnnbench.config.overrides import Overrides
+from gnnbench.core.cell import Cell
+from gnnbench.core.errors import UsageError
+from gnnbench.harness import campaign
+from gnnbench.harness.convergence import Point, convergence_rows, curve, learning_rows, reached
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.launch import make_request
+from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.shared_cache import Keeper
+from gnnbench.harness.trial import Life
+from gnnbench.schema import reader
+from gnnbench.systems.runtime.find import find
+
+A = Cell("e", "a", "d", "m", evaluate="sampled", recipe={"sampler": {"name": "hop-by-hop"}})
+B = replace(A, system="b", recipe={"sampler": {"name": "fused-map"}})
+PLAN = Plan([A, B], [Pair(B, A)], references={A.id: A, B.id: A}, names={A.id: ["a"], B.id: ["b"]})
+
+
+class Told:
+    """A ledger of lives that are told epoch by epoch: (seconds, validation accuracy)."""
+
+    def __init__(self, folder):
+        self.folder, self.pair = folder, Pair(B, A)
+        self.samples, self.events = [], []
+
+    def life(self, number, a, b, void=False):
+        for cell, epochs in ((A, a), (B, b)):
+            for nth, (seconds, accuracy) in enumerate(epochs):
+                self.samples.append(
+                    {
+                        "id": cell.id, "pair": self.pair.id, "life": number,
+                        "round": max(nth - 1, 0), "warmup": nth == 0, "wall_s": seconds,
+                        "loss": 1 / (nth + 1), "val_nodes": 50, "test_nodes": 40,
+                        "val_accuracy": accuracy, "test_accuracy": accuracy - 0.1,
+                    }
+                )  # fmt: skip
+        event = {"event": "life", "pair": self.pair.id, "life": number, "doubt": "", "void": void}
+        self.events.append({**event, "seconds": 1.0, "start_s": 0.5})
+        return self
+
+    @property
+    def ledger(self):
+        for name, lines in (("events", self.events), ("samples", self.samples)):
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (self.folder / f"{name}.jsonl").write_text(text)
+        return Ledger(self.folder)
+
+
+SLOW = [(4.0, 0.2), (1.0, 0.6), (1.0, 0.5), (1.0, 0.9)]
+FAST = [(2.0, 0.3), (0.5, 0.4), (0.5, 0.7), (0.5, 0.8)]
+
+
+def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
+    ledger = Told(tmp_path).life(0, SLOW, FAST).ledger
+    points = curve(ledger.life(Pair(B, A), A, 0))
+    assert points == [
+        Point(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
+        Point(2, 5.0, 0.5, 0.6, 0.5),
+        Point(3, 6.0, pytest.approx(1 / 3), 0.5, 0.4),
+        Point(4, 7.0, 0.25, 0.9, 0.8),
+    ]
+    assert reached(points, 0.6) == points[1]  # once there it may fall back
+    assert reached(points, 0.61) == points[3] and reached(points, 0.91) is None
+    assert curve([{"wall_s": 1.0, "loss": 1.0, "val_accuracy": None}]) == []
+
+
+def test_the_time_to_an_accuracy_and_its_ratio_over_pairs(tmp_path):
+    twice = [(2 * s, accuracy) for s, accuracy in FAST]
+    told = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, twice)
+    known = Metrics(learning_rows(PLAN, told.life(2, FAST, SLOW, void=True).ledger, {"d": 0.55}))
+
+    def row(cell, what, where="0.55"):
+        return known.row(cell.id, m.LEARNING, what, where)
+
+    assert row(A, m.TIME_TO)["value"] == pytest.approx(5.0)
+    # 2 + 0.5 + 0.5, and twice as long.
+    assert row(B, m.TIME_TO)["value"] == pytest.approx(math.sqrt(3.0 * 6.0))
+    assert [row(c, m.EPOCHS_TO)["value"] for c in (A, B)] == pytest.approx([2, 3])
+    assert row(A, m.REACHED)["value"] == 1.0 and row(A, m.TO_SPEEDUP) is None
+    found = row(B, m.TO_SPEEDUP)
+    assert (found["value"], found["n"]) == (pytest.approx(5 / math.sqrt(18)), 2)
+    # d = log 5/3 and log 5/6; Student's t for one degree of freedom at 95 %.
+    half = 12.7062047 * math.log(2) / 2
+    assert math.log(found["high"] / found["value"]) == pytest.approx(half)
+    last = known.row(B.id, m.LEARNING, m.VAL_ACCURACY)
+    assert (last["value"], last["low"], last["n"]) == (pytest.approx(0.8), pytest.approx(0.8), 2)
+    assert known.value(A.id, m.LEARNING, m.TEST_ACCURACY) == pytest.approx(0.8)
+    assert known.value(A.id, m.LEARNING, m.VAL_NODES) == 50
+
+
+def test_a_reference_beside_two_systems_is_one_training(tmp_path):
+    """Its lives of one number see the same epochs: for an interval they are one."""
+    other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
+    cells = [A, B, other]
+    plan = Plan(
+        cells,
+        [Pair(B, A), Pair(other, A)],
+        references={c.id: A for c in cells},
+        names={c.id: [c.system] for c in cells},
+    )
+    told = Told(tmp_path).life(0, SLOW, FAST).life(1, FAST, FAST)
+    for sample in list(told.samples):
+        told.samples.append({**sample, "pair": f"{A.id}-{other.id}"})
+        if sample["id"] == B.id:
+            told.samples[-1]["id"] = other.id
+    told.events += [{**e, "pair": f"{A.id}-{other.id}"} for e in list(told.events)]
+    known = Metrics(learning_rows(plan, told.ledger, {}))
+    found = known.row(A.id, m.LEARNING, m.VAL_ACCURACY)
+    assert (found["value"], found["n"]) == (pytest.approx((0.9 + 0.8) / 2), 2)
+
+
+def test_a_life_that_does_not_come_there_leaves_no_time_and_no_ratio(tmp_path):
+    never = [(1.0, 0.1)] * 4
+    ledger = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, never).ledger
+    known = Metrics(learning_rows(PLAN, ledger, {"d": 0.55}))
+    assert known.value(A.id, m.LEARNING, m.TIME_TO, "0.55") == pytest.approx(5.0)
+    assert known.value(B.id, m.LEARNING, m.REACHED, "0.55") == 0.5
+    for what in (m.TIME_TO, m.EPOCHS_TO, m.TO_SPEEDUP):
+        assert known.row(B.id, m.LEARNING, what, "0.55") is None
+    one_sided = Told(tmp_path).life(0, never, FAST).ledger
+    known = Metrics(learning_rows(PLAN, one_sided, {"d": 0.55}))
+    assert known.row(B.id, m.LEARNING, m.TIME_TO, "0.55") is not None
+    assert known.row(B.id, m.LEARNING, m.TO_SPEEDUP, "0.55") is None
+
+
+def test_nothing_is_told_of_an_accuracy_that_nobody_stated(tmp_path):
+    ledger = Told(tmp_path).life(0, SLOW, FAST).ledger
+    names = {r["name"] for r in learning_rows(PLAN, ledger, {"other": 0.5})}
+    assert names == {"val_accuracy", "test_accuracy", "val_nodes", "test_nodes"}
+
+
+def test_every_point_of_lives_that_count_has_a_row(tmp_path):
+    ledger = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, SLOW, void=True).ledger
+    rows = convergence_rows(PLAN, ledger)
+    assert [(r["id"], r["life"], r["epoch"]) for r in rows] == [
+        (cell.id, 0, epoch) for cell in (A, B) for epoch in (1, 2, 3, 4)
+    ]
+    assert [r["elapsed_s"] for r in rows[4:]] == [2.0, 2.5, 3.0, 3.5]
+    assert {r["cell"] for r in rows} == {"a", "b"}
+
+
+def epochs(ledger, cell, life, count=5):
+    it = object.__new__(Life)
+    it.pair, it.ledger, it.number = Pair(cell, A), ledger, life
+    return [it._epoch(nth, warmup) for warmup in (True, False) for nth in range(count)]
+
+
+def test_epochs_are_shared_by_all_comparisons_of_a_run_and_by_no_other(tmp_path):
+    """All systems have the same orders; lives, rounds and runs do not; resumed it is the same."""
+    ledger = Ledger(tmp_path)
+    first = epochs(ledger, B, 0)
+    other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
+    assert epochs(ledger, other, 0) == first and len(set(first)) == 10
+    assert not set(epochs(ledger, B, 1)) & set(first)
+    ledger.close()
+    assert epochs(Ledger(tmp_path), B, 0) == first
+    (tmp_path / "again").mkdir()
+    assert not set(epochs(Ledger(tmp_path / "again"), B, 0)) & set(first)
+
+
+def grid(tmp_path, text, over):
+    path = tmp_path / "mine.toml"
+    head = "schema_version = 2\n[axes]\nsystem = ['baseline']\ndataset = ['d']\n"
+    path.write_text(head + text)
+    return expand(
+        ex.resolve(ex.load(str(path)), "", over),
+        lambda system, settings, device, until: find(system).resolved(settings, device, until),
+    )
+
+
+def test_cells_that_are_evaluated(tmp_path):
+    text = "model = ['gcn']\nevaluate = ['sampled', 'all']\n"
+    rounds = {"measure": {"rounds": 4}}
+    cells = grid(tmp_path, text, rounds).cells
+    assert [c.evaluate for c in cells] == ["sampled", "all"] and cells[0].id != cells[1].id
+    with pytest.raises(UsageError, match="say for how many epochs, -o rounds=10"):
+        grid(tmp_path, text, None)
+    (cell,) = grid(tmp_path, text + "until = ['memory_io']\n", rounds).cells
+    assert cell.evaluate == ""
+    walks = "'baseline.sampler.pick' = ['random_walk']\n"
+    found = grid(tmp_path, text + walks, rounds)
+    assert [(c.evaluate, c.id in found.unsupported) for c in found.cells] == [
+        ("sampled", False),
+        ("all", True),
+    ]
+    assert "cannot take all neighbours" in found.unsupported[found.cells[1].id]
+
+
+def test_who_has_an_epoch_loop_of_its_own_is_not_evaluated(fakes, tmp_path):
+    text = "model = ['gcn']\nevaluate = ['all']\n"
+    found = grid(tmp_path, text, {"axes": {"system": ["fake"]}, "measure": {"rounds": 4}})
+    assert "nobody else sees its model; leave evaluate out" in found.unsupported[found.cells[0].id]
+
+
+def request(folder, *options, profile="smoke", systems=()):
+    over = Overrides(profile=profile, options=options, systems=systems)
+    return make_request("convergence", over, folder, False)
+
+
+@pytest.mark.timeout(300)
+def test_a_run_of_the_definition(tmp_path, observer):
+    """Both samplers' trainings, epoch by epoch: accuracies, times, table and figure agree."""
+    varied = 'baseline.sampler=["hop-by-hop","fused-map"]'
+    asked = request(tmp_path, "pairs=[1]", varied, systems=("baseline",))
+    run = reader.read(campaign.run(asked, observer).folder)
+    assert [r["status"] for r in run.cells] == ["ok"] * 2, [r["reason"] for r in run.cells]
+    assert {r["evaluate"] for r in run.cells} == {"sampled"}
+    known = Metrics(run.metrics)
+    curves = []
+    for row in run.cells:
+        points = [p for p in run.convergence if p["id"] == row["id"]]
+        own = [s for s in run.samples if s["id"] == row["id"]]
+        assert [p["epoch"] for p in points] == [1, 2, 3]  # a warm-up and two rounds
+        assert [p["val_accuracy"] for p in points] == [s["val_accuracy"] for s in own]
+        assert points[-1]["elapsed_s"] == pytest.approx(sum(s["wall_s"] for s in own))
+        assert all(s["evaluate_s"] > 0 for s in own)
+        last = known.value(row["id"], m.LEARNING, m.TEST_ACCURACY)
+        assert last == pytest.approx(points[-1]["test_accuracy"])
+        curves.append([(p["loss"], p["val_accuracy"], p["test_accuracy"]) for p in points])
+    # The same draws of the same epochs: they learn the same to rounding.
+    assert curves[0] == [pytest.approx(point, abs=2e-3) for point in curves[1]]
+    (part,) = parts(run.cells, run.metrics)
+    assert {"validation", "test", "to accuracy"} <= set(part.heads)
+    assert len(figures.figure(run).axes) == 2
+    with (run.path / "convergence.csv").open() as file:
+        assert next(csv.reader(file))[-4:] == ["elapsed_s", "loss", "val_accuracy", "test_accuracy"]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "producer-consumer"])
+def test_a_graph_without_nodes_to_validate_on_is_split_in_every_process(schedule, tmp_path):
+    """The producer's process, too, trains on what is left of the nodes."""
+    options = ("batch_size=64", "fanouts=[3,2]", f"baseline.schedule={schedule}")
+    over = Overrides(
+        profile="smoke", systems=("baseline",), datasets=("rmat@9",), options=options
+    )  # fmt: skip
+    (cell,) = make_request("convergence", over, tmp_path).plan.cells
+    keeper = Keeper(tmp_path, 60.0)
+    assert keeper.prepare(cell) is None
+    with keeper.worker(cell, 0.0) as worker:
+        facts = worker.open(keeper.graph(cell))["facts"]
+        assert facts["train_nodes"] == facts["nodes"] * 3 // 5 == 307
+        worker.call("setup")
+        assert worker.call("check")["ok"]
+        worker.timed("epoch", epoch=5)
+        report = worker.call("audit", epoch=5)
+        assert report["ok"], report["reason"]
+        found = worker.call("evaluate")
+        assert (found["val_nodes"], found["test_nodes"]) == (102, 103)
+        assert 0 < found["val_accuracy"] < 1 and found["evaluate_s"] > 0
+    keeper.close()
+
+
+def test_every_profile_can_be_planned(tmp_path):
+    cells = {}
+    for profile in ("smoke", "laptop", "real", "gpu"):
+        plan = request(tmp_path, profile=profile).plan
+        cells[profile] = Counter(c.system for c in plan.cells)
+        reasons = {f.reason for f in plan.failures.values() if f.status == "unsupported"}
+        assert not reasons, (profile, reasons)
+    # By graphs, ways to evaluate, models; the baseline with PyG's frontier as well, where PyG runs.
+    assert {p: found["dgl"] for p, found in cells.items()} == {
+        "smoke": 1, "laptop": 2, "real": 2, "gpu": 6,
+    }  # fmt: skip
+    assert all(found["baseline"] >= found["dgl"] for found in cells.values())
+    # PyG, or where an extension of it is missing what stands in for it.
+    assert all(found["pyg"] or found["pyg-native-sampler"] for found in cells.values())

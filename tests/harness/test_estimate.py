@@ -1,0 +1,86 @@
+from dataclasses import replace
+
+import pytest
+
+from gnnbench.config.experiment import Measure
+from gnnbench.core.cell import Cell
+from gnnbench.harness.estimate import ROOFLINE_S, describe, estimate
+from gnnbench.harness.failures import Failure
+from gnnbench.harness.plan import Pair, Plan
+
+CELL = Cell("e", "s", "products~twin@0.02", "gcn", max_batches=4)
+MEASURE = Measure(pairs=[5], rounds=2, time_budget_s=1.0)
+
+
+def test_more_work_takes_longer_and_more_memory():
+    small = estimate(Pair(CELL), MEASURE)
+    assert small.seconds < estimate(Pair(CELL, replace(CELL, system="r")), MEASURE).seconds
+    big = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE)
+    assert small.bytes < big.bytes
+    # The graph alone: 124 M edges of 4 bytes, 2.4 M rows of 100 floats.
+    assert big.bytes > 123_718_152 * 4 + 2_449_029 * 400
+
+
+def test_the_graph_is_counted_once_for_both_workers():
+    alone = estimate(Pair(replace(CELL, dataset="products~twin")), MEASURE).bytes
+    both = Pair(replace(CELL, dataset="products~twin"), replace(CELL, dataset="products~twin"))
+    assert estimate(both, MEASURE).bytes < 1.9 * alone
+
+
+def test_cells_that_cannot_run_cost_nothing():
+    gone = replace(CELL, system="gone", composed=False)
+    plan = Plan([CELL, gone], [Pair(CELL)], failures={gone.id: Failure("missing_dep", "why")})
+    found = describe(plan, MEASURE)
+    assert [c["status"] for c in found["cells"]] == ["planned", "missing_dep"]
+    assert found["cells"][1]["estimated_time_s"] is None
+    (made,) = found["preparations"]
+    alone = found["cells"][0]["estimated_time_s"]
+    assert found["estimated_time_s"] == alone + made["estimated_time_s"]
+
+
+def test_a_plan_of_which_nothing_can_run_has_no_estimate():
+    gone = replace(CELL, system="gone", composed=False)
+    plan = Plan([gone], [], failures={gone.id: Failure("missing_dep", "why")})
+    found = describe(plan, MEASURE)
+    assert found["estimated_time_s"] is found["estimated_peak_bytes"] is None
+
+
+@pytest.mark.parametrize("dataset", ["rmat@18", "ogbn_arxiv~twin+sym", "rmat@12x8x64+sym"])
+def test_graphs_not_made_yet_have_an_estimate(dataset):
+    cell = replace(CELL, dataset=dataset, system="baseline")
+    found = describe(Plan([cell], [Pair(cell)]), MEASURE)
+    assert found["pairs_of_unknown_size"] == 0
+    (made,) = found["preparations"]
+    assert made["dataset"] == dataset and made["estimated_disk_bytes"] > 1e5
+    alone = found["cells"][0]["estimated_time_s"]
+    assert alone > 0 and found["estimated_time_s"] == alone + made["estimated_time_s"]
+
+
+def test_what_may_not_fit_is_said(monkeypatch):
+    plan = Plan([CELL], [Pair(CELL)])
+    assert describe(plan, MEASURE)["notes"] == []
+    monkeypatch.setattr("gnnbench.measure.machine.memory_limit_bytes", lambda: 2**20)
+    assert "may not fit" in describe(plan, MEASURE)["notes"][0]
+
+
+def test_rounds_that_do_not_fit_the_budget_are_not_counted():
+    """Rounds of 5 s: a pair of six would take 43 s, of five that fit into 20 s each has two."""
+    one = replace(CELL, dataset="products~twin", max_batches=2)
+    pair = Pair(one, replace(one, system="r"))
+    found = [estimate(pair, Measure(time_budget_s=20.0, rounds=n)).seconds for n in (0, 2, 6)]
+    assert found[0] == found[1] < found[2]
+
+
+def test_a_table_without_edges_is_known_to_gathers():
+    gather = replace(CELL, dataset="rows@1Mx128", model="", until="memory_io", fanouts=())
+    assert estimate(Pair(gather), MEASURE).bytes > 512_000_000
+    assert estimate(Pair(replace(gather, fanouts=(5,))), MEASURE).bytes is None
+
+
+def test_kernels_that_follow_an_epoch_are_counted():
+    """Two rounds of two cells."""
+    plain, looked = (
+        estimate(Pair(CELL, replace(CELL, system="r")), MEASURE.model_copy(update={"roofline": on}))
+        for on in (False, True)
+    )
+    assert looked.seconds == plain.seconds + 2 * 2 * ROOFLINE_S

@@ -1,0 +1,71 @@
+"""Rates of gathers and of copies, and the requests of the model, from samples written out."""
+
+from dataclasses import replace
+
+import pytest
+
+from gnnbench.core.cell import Cell
+from gnnbench.harness.gather_rates import rate_rows, request_rows, requests_per_row, served
+
+GATHER = Cell("e", "a", "d", "", until="memory_io", fanouts=())
+
+
+def sample(seconds, host=0, zero_copy=0, reused=0, copies=()):
+    counts = [
+        ["features", "feature_bytes", where, size]
+        for where, size in (("host", host), ("zero_copy", zero_copy), ("reused", reused))
+        if size
+    ]
+    counts += [["features", "copy_time_s", where, s] for where, s in copies]
+    return {"memory_io_time_s": seconds, "counts": [*counts, ["features", "calls", "host", 3]]}
+
+
+def found(lives, cell=GATHER):
+    return {(r["name"], r["where"]): r["value"] for r in rate_rows(cell, lives)}
+
+
+def test_what_was_kept_is_not_read():
+    assert served(sample(1.0, host=40, zero_copy=8, reused=100)) == {"host": 40, "zero_copy": 8}
+    assert served({"memory_io_time_s": 1.0}) == {}
+
+
+def test_rates_are_bytes_over_memory_io_time():
+    one = sample(2.0, host=400, zero_copy=100, copies=[("host", 0.5), ("zero_copy", 0.25)])
+    rates = found([[one, one], [one]])
+    assert rates == pytest.approx({
+        ("row_rate", ""): 250.0, ("of_copy", ""): 0.375,
+        ("copy_rate", "host"): 800.0, ("copy_rate", "zero_copy"): 400.0,
+    })  # fmt: skip
+
+
+def test_an_interval_is_over_lives():
+    lives = [[sample(s, host=100, copies=[("host", 1.0)])] for s in (1.0, 2.0, 4.0)]
+    (rate,) = (r for r in rate_rows(GATHER, lives) if r["name"] == "row_rate")
+    assert rate["value"] == pytest.approx(50.0) and rate["n"] == 3
+    assert rate["low"] < 50.0 < rate["high"] and rate["unit"] == "B/s"
+
+
+def test_without_copies_or_bytes_nothing_is_told_of_them():
+    assert found([[sample(2.0, host=100)]]) == pytest.approx({("row_rate", ""): 50.0})
+    assert found([[sample(2.0)]]) == found([[sample(None, host=100)]]) == {}
+
+
+def test_requests_are_the_published_model_s():
+    """PyTorch-Direct's listings by hand: whole lines alike, 1028 bytes twice as many, shifted."""
+    assert requests_per_row(256) == {"naive": 8.0, "aligned": 8.0, "lines": 8.0}
+    assert requests_per_row(16) == {"naive": 1.0, "aligned": 1.0, "lines": 1.0}
+    odd = requests_per_row(257)
+    assert odd["naive"] == pytest.approx(16.8, abs=0.1)
+    assert odd["aligned"] == pytest.approx(10.4, abs=0.1)
+    assert odd["lines"] == pytest.approx(9.0, abs=0.05)
+    assert requests_per_row(120)["lines"] == 4.5
+    assert requests_per_row(65536)["naive"] == 2048.0
+
+
+def test_requests_are_told_of_gathers_alone():
+    rows = request_rows(GATHER, {"feature_dim": 256})
+    assert [(r["where"], r["value"]) for r in rows] == [
+        ("naive", 8.0), ("aligned", 8.0), ("lines", 8.0),
+    ]  # fmt: skip
+    assert request_rows(replace(GATHER, fanouts=(5,)), {"feature_dim": 256}) == []
+    assert request_rows(GATHER, {}) == []

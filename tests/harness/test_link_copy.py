@@ -1,0 +1,87 @@
+"""How fast the link is, looked at once epochs are measured: what is asked of whom."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from gnnbench.core.cell import Cell
+from gnnbench.harness import probe_run
+from gnnbench.harness.failures import Failure
+from gnnbench.harness.process import WorkerFailed
+from gnnbench.harness.trial import CellFailed, Life
+
+CELL = Cell(
+    "e", "baseline", "d", "gcn", device="cuda", composed=True,
+    recipe={"schedule": {"name": "prefetch"}},
+)  # fmt: skip
+
+
+class Asked:
+    """A worker that notes what it is asked and answers with so many seconds, or fails."""
+
+    def __init__(self, seconds=0.5, failure=None):
+        self.seconds, self.failure, self.calls = seconds, failure, []
+
+    def call(self, op, **arguments):
+        self.calls.append((op, arguments))
+        if self.failure is not None:
+            raise WorkerFailed(self.failure)
+        counts = [["features", "copy_time_s", "host_copy", self.seconds]]
+        return {"counts": counts if self.seconds else []}
+
+
+def epoch(batches=10, **bytes_by_place):
+    counts = [["features", "feature_bytes", where, n] for where, n in bytes_by_place.items()]
+    return {"batches": batches, "counts": counts}
+
+
+@pytest.fixture
+def copied():
+    """What a life finds of a worker, and the failures that it noted."""
+    noted = []
+    fail = SimpleNamespace(fail=lambda cell, failure: noted.append(failure))
+    made = SimpleNamespace(ledger=fail, failures=noted)
+    made._fail = Life._fail.__get__(made)
+    made.of = lambda *given: Life._copied(made, *given)
+    return made
+
+
+def test_as_much_is_copied_as_crosses_the_link(copied):
+    worker = Asked()
+    samples = [epoch(zero_copy=600, host_copy=400, cache=5000), epoch(zero_copy=1000)]
+    assert copied.of(CELL, worker, samples) == {"bytes": 1000, "seconds": 0.5}
+    assert worker.calls == [("copies", {"served": {"host_copy": 1000}, "batches": 10})]
+
+
+def test_of_a_long_epoch_a_part_in_as_large_pieces(copied, monkeypatch):
+    monkeypatch.setattr(probe_run, "COPIED_BYTES", 300)
+    worker = Asked()
+    assert copied.of(CELL, worker, [epoch(zero_copy=1000)])["bytes"] == 300
+    assert worker.calls[0][1] == {"served": {"host_copy": 300}, "batches": 3}
+
+
+@pytest.mark.parametrize(
+    ("cell", "counts"),
+    [
+        (CELL, {"cache": 9, "device": 9, "peer": 9}),
+        (replace(CELL, composed=False), {"zero_copy": 9}),
+        (replace(CELL, fanouts=(), until="memory_io"), {"zero_copy": 9}),  # copies after each epoch
+        (replace(CELL, recipe={"schedule": {"name": "data-parallel"}}), {"zero_copy": 9}),
+    ],
+    ids=["no rows", "unverified", "gathers", "ranks"],
+)
+def test_nobody_is_asked_where_there_is_nothing_to_tell(copied, cell, counts):
+    worker = Asked()
+    assert copied.of(cell, worker, [epoch(**counts)]) is None
+    assert worker.calls == []
+
+
+def test_a_gpu_without_room_has_no_floor_and_no_fault(copied):
+    full = Asked(failure=Failure("oom_gpu", "the GPU's memory is exhausted"))
+    assert copied.of(CELL, full, [epoch(zero_copy=9)]) is None
+    assert copied.failures == []
+    with pytest.raises(CellFailed):
+        copied.of(CELL, Asked(failure=Failure("crash", "it died")), [epoch(zero_copy=9)])
+    assert [failure.status for failure in copied.failures] == ["crash"]
+    assert copied.of(CELL, Asked(seconds=0), [epoch(zero_copy=9)]) is None

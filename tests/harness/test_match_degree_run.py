@@ -1,0 +1,80 @@
+"""The experiment match-degree through the runner."""
+
+import pytest
+
+from gnnbench.analysis.metrics import Metrics
+from gnnbench.config.overrides import Overrides
+from gnnbench.core import counters
+from gnnbench.core.cell import Cell, Until
+from gnnbench.harness import campaign
+from gnnbench.harness.launch import make_request
+from gnnbench.harness.pairing import _has_inside
+from gnnbench.schema import reader
+from gnnbench.systems.runtime.find import find
+
+DEFINITION = """
+schema_version = 2
+extends = "match-degree"
+default_profile = ""
+[axes]
+dataset = ["rmat@10"]
+batch_size = [32]
+until = ["memory_io", "compute"]
+model = ["gcn"]
+hidden = [16]
+learning_rate = [0.003]
+"baseline.features" = ["host", "match"]
+[[constraints]]
+exclude = { "baseline.features" = "match", "baseline.order" = "as-drawn" }
+[measure]
+pairs = [1]
+rounds = 2
+unstable_half_width = 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    "until,features,right",
+    [
+        ("sample", "host", True), ("memory_io", "match", True), ("memory_io", "window", True),
+        ("memory_io", "cache", True), ("memory_io", "host", False), ("compute", "match", False),
+    ],
+)  # fmt: skip
+def test_which_cells_are_has_inside(until, features, right):
+    recipe = find("baseline").what.changed({"features": features})
+    far = Until.of(until)
+    cell = Cell(
+        "e", "baseline", "d", "", until=until, recipe=recipe.resolved("cpu", far).plain(far)
+    )
+    assert _has_inside(cell) is right
+
+
+@pytest.mark.timeout(300)
+def test_reordered_epochs_are_identical_work(tmp_path, observer):
+    """Digests, audits, probes and losses of an order of its own pass through the runner; match
+    degrees are told where overlap is made use of."""
+    (tmp_path / "small.toml").write_text(DEFINITION)
+    request = make_request(str(tmp_path / "small.toml"), Overrides(), tmp_path / "results", False)
+    outcome = campaign.run(request, observer)
+    run = reader.read(outcome.folder)
+    rows = {(r["until"], "greedy" in r["recipe"]): r for r in run.cells}
+    assert len(rows) == 4
+    assert {r["status"] for r in rows.values()} == {"ok"}, [r["reason"] for r in rows.values()]
+    known = Metrics(run.metrics)
+    for until in ("memory_io", "compute"):
+        plain, greedy = rows[until, False]["id"], rows[until, True]["id"]
+        assert rows[until, True]["work_class"] == "identical"
+        host, less = (
+            known.value(c, "features", counters.FEATURE_BYTES, "host") for c in (plain, greedy)
+        )
+        reused = known.value(greedy, "features", counters.FEATURE_BYTES, "reused")
+        assert less < host and less + reused == pytest.approx(
+            host, rel=0.05
+        )  # medians of several epochs
+        assert known.value(greedy, "order", counters.REORDERED) > 0
+    looked = rows["memory_io", True]["id"]
+    drawn, run_as = (
+        known.value(looked, "order", w) for w in (counters.MATCH_DRAWN, counters.MATCH_RUN)
+    )
+    assert 0 < drawn < run_as < 1
+    assert known.value(rows["compute", True]["id"], "order", counters.MATCH_DEGREE) is None

@@ -1,0 +1,79 @@
+"""How many rounds a pair has: by costs, known noise and the budget, once for all its lives."""
+
+from dataclasses import replace
+
+import pytest
+
+from gnnbench.config.experiment import Measure
+from gnnbench.core.cell import Cell
+from gnnbench.harness import pairing as pairings
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.pairing import Pairing
+from gnnbench.harness.plan import Pair
+
+PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
+
+
+@pytest.mark.parametrize("measure,rounds", [
+    ({}, 12),  # 300 s for 5 pairs of 4 s and rounds of 0.5 s
+    ({"time_budget_s": 40.0}, 6),  # 8 s a pair less 4, and the verification epoch
+    ({"time_budget_s": 40.0, "pairs": [4]}, 10),
+    ({"time_budget_s": 1.0}, 2),
+    ({"time_budget_s": 1.0, "rounds": 8}, 8),  # as asked
+])  # fmt: skip
+def test_the_first_look_is_to_fit_the_budget(tmp_path, observer, measure, rounds):
+    ledger = Ledger(tmp_path)
+    pairing = Pairing(ledger, Measure(**measure), observer, None)
+    assert pairing._rounds(PAIR, 4.0, 0.5) == rounds
+    assert pairing._rounds(PAIR, 400.0, 50.0) == rounds  # decided in the first life
+    assert Ledger(tmp_path).rounds_of == {PAIR.id: rounds}
+
+
+@pytest.mark.parametrize("pairs", [[5], [5, 10], [5, 10, 20], [10, 20]])
+@pytest.mark.parametrize("replica", [0, 1])
+def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
+    tmp_path, observer, monkeypatch, pairs, replica
+):
+    """A calibration in doubt ends at once; a long one leaves a pair out."""
+    ledger, begun = Ledger(tmp_path), []
+
+    class Doubted:
+        def __init__(self, pair, number, *_):
+            self.pair, self.number = pair, number
+
+        def run(self, rounds):
+            begun.append(self.number)
+            ledger.record(
+                "life", pair=self.pair.id, life=self.number, seconds=1.0,
+                doubt="noise" if self.number in (2, 3) else "", void=self.number == 2,
+            )  # fmt: skip
+
+    monkeypatch.setattr(pairings, "Life", Doubted)
+    monkeypatch.setattr(pairings, "logs", lambda ledger, pair: [0.1, -0.1] * 30)
+    monkeypatch.setattr(Pairing, "_profile", lambda self, pair: None)
+    system = replace(PAIR.system, replica=replica)
+
+    def stop(*_, **__):
+        return "enough" if len(begun) > pairs[-1] else ""
+
+    monkeypatch.setattr("gnnbench.statistics.stopping_rule.Rule.stop", stop)
+    Pairing(ledger, Measure(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
+    (done,) = ledger.done.values()
+    if not replica:
+        ends = "enough" if pairs[0] == pairs[-1] else "doubt"
+        assert (done["why"], len(begun)) == (ends, pairs[0] + 1)  # and one that was void
+    elif pairs[-1] < 20:
+        assert (done["why"], len(begun)) == ("doubt", 4)
+    else:
+        assert (done["why"], len(begun)) == ("enough", pairs[-1] + 1)
+
+
+def test_what_was_measured_before_a_retry_is_not_repeated_by_it(tmp_path):
+    ledger = Ledger(tmp_path)
+    fields = {"doubt": "x", "seconds": 1.0, "suspects": {"c": "clock"}}
+    ledger.record("life", pair=PAIR.id, life=0, void=True, **fields)
+    assert ledger.void_lives(PAIR) == 1 and ledger.last_life(PAIR)["life"] == 0
+    ledger.retry((), [PAIR.id])
+    for again in (ledger, Ledger(tmp_path)):
+        assert again.void_lives(PAIR) == 0 and again.last_life(PAIR) is None
+        assert again.next_life(PAIR) == 1

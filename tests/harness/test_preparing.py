@@ -1,0 +1,101 @@
+"""Datasets of a run are looked at before it begins: what cannot fit is a row, or ends the run."""
+
+import shutil
+
+import pytest
+from fakes import by_system
+
+from gnnbench.config.overrides import Overrides
+from gnnbench.core import host_memory
+from gnnbench.core.errors import EXIT_CELLS_FAILED, EXIT_MISSING, HostMemoryError, UsageError
+from gnnbench.datasets import paths
+from gnnbench.datasets.prepare import check_room
+from gnnbench.harness import campaign, environment
+from gnnbench.harness.launch import make_request
+from gnnbench.harness.worker import Worker
+
+BIG = "products~twin@2"
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    monkeypatch.setattr("gnnbench.datasets.prepare.check_room", check_room)
+    environment.dataset_state.cache_clear()
+    yield
+    environment.dataset_state.cache_clear()
+
+
+def short_of(monkeypatch, what, free):
+    if what == "memory":
+        monkeypatch.setattr(host_memory, "free_memory_bytes", lambda: free)
+    else:
+        usage = shutil.disk_usage("/")
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=free))
+
+
+@pytest.mark.parametrize(
+    ("what", "status", "code"),
+    [("memory", "oom_host", EXIT_CELLS_FAILED), ("disk", "missing_data", EXIT_MISSING)],
+)
+def test_a_dataset_that_cannot_fit_is_a_row(launch, fresh, monkeypatch, what, status, code):
+    short_of(monkeypatch, what, 1 << 30)
+    monkeypatch.setattr("gnnbench.harness.shared_cache.Keeper.prepare", None)  # nothing is begun
+    outcome = launch("fake", datasets=(BIG,))
+    row = by_system(outcome)["fake"]
+    assert (row["status"], outcome.exit_code) == (status, code)
+    assert row["reason"].startswith(f"preparing '{BIG}' takes about ")
+
+
+def test_datasets_that_do_not_fit_together_end_the_run_at_once(
+    fakes, fresh, monkeypatch, tmp_path, observer
+):
+    """Of 1.5 GB each there is room for one."""
+    monkeypatch.setattr("gnnbench.harness.shared_cache.Keeper.prepare", None)
+    short_of(monkeypatch, "disk", 2 << 30)
+    both = ("products~twin", "products~twin@0.99")
+    over = Overrides(profile="smoke", systems=("baseline",), datasets=both)
+    request = make_request("breakdown", over, tmp_path / "results")
+    assert request.plan.failures == {}
+    with pytest.raises(UsageError, match=r"products~twin, products~twin@0\.99 takes about 2\.8 "):
+        campaign.run(request, observer)
+    assert any(n.startswith("products~twin is to be prepared first: about") for n in observer.notes)
+
+
+def test_memory_that_is_short_while_preparing_is_not_missing_data(monkeypatch):
+    def prepare_verified(name):
+        raise HostMemoryError("too large; take a smaller one")
+
+    monkeypatch.setattr("gnnbench.datasets.prepare.prepare_verified", prepare_verified)
+    with pytest.raises(HostMemoryError):
+        Worker(lambda: None, lambda _: None).prepare({"dataset": BIG})
+
+
+def test_a_package_that_does_not_import_for_lack_of_memory_is_not_missing(fakes, monkeypatch):
+    from gnnbench.harness import available
+
+    def find(name):
+        raise ImportError("libx.so: failed to map segment from shared object")
+
+    monkeypatch.setattr(available, "find", find)
+    assert available.system("fake").status == "oom_host"
+
+
+def test_the_command_tells_what_it_takes_and_refuses(fresh, monkeypatch, tmp_path, capsys):
+    from gnnbench import cli
+
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["gnnbench", "data", "prepare", *words])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return ended.value.code, *capsys.readouterr()
+
+    code, out, err = call("rmat@6")
+    assert code == 0 and out.strip() == str(paths.data_root() / "rmat@6")
+    assert err.startswith("rmat@6 is to be prepared: about ") and "of disk" in err
+    assert call("rmat@6")[2] == ""  # it is there
+    short_of(monkeypatch, "memory", 64 << 20)
+    code, out, err = call("-q", BIG)
+    assert (code, out, err.count("\n")) == (EXIT_CELLS_FAILED, "", 1)

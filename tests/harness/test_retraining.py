@@ -1,0 +1,89 @@
+"""Trainings of the reference that show its spread, and the trial that is repeated."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from compose import make
+from fakes import Quiet
+
+from gnnbench.core.cell import Cell
+from gnnbench.core.files import read_journal
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.training_check import RETRAININGS
+
+
+def test_jitter_changes_weights_by_rounding_alone(small_graph):
+    plain, other, again = (
+        make(small_graph, jitter=jitter).trainer.model.state_dict() for jitter in (0, 1, 1)
+    )
+    for name, weights in plain.items():
+        assert torch.equal(other[name], again[name])
+        assert torch.allclose(weights, other[name], rtol=1e-6, atol=0)
+    assert any(not torch.equal(plain[name], other[name]) for name in plain)
+
+
+def test_jitter_is_no_part_of_a_cell_without_one():
+    cell = Cell("e", "baseline", "g", "gcn")
+    assert replace(cell, jitter=0).id == cell.id != replace(cell, jitter=1).id
+
+
+def test_a_ledger_collects_the_trainings_of_a_cell(tmp_path):
+    """Finished trials, void ones too, and retrainings; each list of epochs once."""
+
+    def epoch(number, **more):
+        return {"epoch": number, "loss": 1.0, **more}
+
+    cell = Cell("e", "baseline", "g", "gcn")
+    samples = [
+        epoch(10 * life + nth, id=cell.id, pair="p", life=life) for life in (0, 1) for nth in (0, 1)
+    ]
+    events = [
+        {"event": "life", "pair": "p", "life": 0, "void": True, "excess": "loss+"},
+        {"event": "retrained", "cell": cell.id,
+         "trainings": [[epoch(5), epoch(6)], [epoch(7)], [epoch(0), epoch(1)]]},
+    ]  # fmt: skip
+    for name, records in (("samples", samples), ("events", events)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    ledger = Ledger(tmp_path)
+    found = ledger.trainings(cell, 2)
+    assert [[r["epoch"] for r in training] for training in found] == [[0, 1], [5, 6]]
+    assert [[r["epoch"] for r in t] for t in ledger.trainings(cell, 1)] == [[0], [5], [7]]
+    ledger.close()
+
+
+@pytest.fixture
+def intolerant(monkeypatch):
+    """Every difference is beyond the fixed tolerances."""
+    from gnnbench.harness import training_check
+
+    strict = training_check.Tolerance(loss=0.0, step=0.0, layer=0.0, norm=0.0)
+    for name in ("EQUIVALENT", "IDENTICAL", "IDENTICAL_FIRST"):
+        monkeypatch.setattr(training_check, name, strict)
+
+
+@pytest.mark.parametrize("system,work", [("dgl", "equivalent"), ("gnnadvisor", "identical")])
+def test_the_reference_is_trained_again_and_a_correct_system_passes(
+    system, work, intolerant, monkeypatch, tmp_path
+):
+    from gnnbench.config.overrides import Overrides
+    from gnnbench.harness import campaign
+    from gnnbench.harness.launch import make_request
+    from gnnbench.measure import machine
+
+    monkeypatch.setattr(machine, "busy_seconds", lambda: 0.0)  # whatever else runs here
+    options = ("reference=baseline", "rounds=2", "fanouts=[3, 2]", "hidden=8", "threads=1")
+    wanted = Overrides("smoke", ("baseline", system), options=options, repeats=1)
+    outcome = campaign.run(make_request("breakdown", wanted, tmp_path), Quiet())
+    rows = {r["system"]: r for r in outcome.rows}
+    if rows[system]["status"] == "missing_dep":
+        pytest.skip(rows[system]["reason"])
+    assert [(r["status"], r["reason"]) for r in rows.values()] == [("ok", "")] * 2
+    assert rows[system]["work_class"] == work
+    (events,) = tmp_path.glob("*/*/events.jsonl")
+    kept = [e for e in read_journal(events) if e["event"] == "retrained"]
+    if work == "equivalent":  # once for the run, kept for other comparisons
+        assert [len(e["trainings"]) for e in kept] == [RETRAININGS]
+    else:  # of this trial's own epochs
+        assert kept == []

@@ -1,0 +1,221 @@
+"""Rows of rooflines from ledgers written by hand: every number expected is worked out here."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gnnbench import schema
+from gnnbench.analysis import roofline_table
+from gnnbench.core.cell import Cell
+from gnnbench.harness.journal import Ledger
+from gnnbench.harness.plan import Pair, Plan
+from gnnbench.harness.roofline import roofline_rows
+from gnnbench.schema import writer
+
+CELL = Cell("e", "baseline", "d", "gcn", threads=2, recipe={"aggregate": {"name": "csr"}})
+
+
+def ceiling(name, level, rate, row_bytes=0, unit="B/s", remark=""):
+    return {
+        "kind": "ceiling", "name": name, "level": level, "row_bytes": row_bytes,
+        "level_bytes": 9 << 20, "unit": unit,
+        "remark": remark, "amount": rate * 2.0, "seconds": 2.0, "spread": 0.1,
+    }  # fmt: skip
+
+
+# 100 flop/s, 40 and 50 B/s of memory, 20 single words a second.
+CEILINGS = [
+    ceiling("fma", "", 100.0, unit="flop/s"), ceiling("copy", "memory", 40.0),
+    ceiling("read", "memory", 50.0, remark="small"), ceiling("read", "L2", 400.0),
+    ceiling("rows", "memory", 80.0, row_bytes=4), ceiling("rows", "memory", 45.0, row_bytes=64),
+]  # fmt: skip
+
+
+def kernel(name="aggregate", seconds=2.0, flops=60, least=120, reads=0, direction="forward"):
+    unit = "flop/s" if flops else "read/s" if reads else "B/s"
+    layer = 1 if flops else 0
+    return {
+        "kind": "kernel", "name": name, "direction": direction, "layer": layer, "mode": "gcn",
+        "width": 16, "heads": 0, "unit": unit, "amount": float(flops or reads or least),
+        "seconds": seconds,
+        "spread": 0.2, "flops": flops, "bytes": least, "asked": 2 * least, "reads": reads,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def rows_of(tmp_path):
+    """Rows of cells, each with its lives: a list of records by life and round; with profiles."""
+
+    def made(*cells, profiles=(), failed=()):
+        samples, events = [], []
+        for cell, lives in cells:
+            pair = Pair(cell).id
+            for life, rounds in enumerate(lives):
+                events.append({"event": "life", "pair": pair, "life": life, "doubt": "",
+                               "void": False, "seconds": 1.0, "start_s": 0.1})  # fmt: skip
+                samples += [
+                    {"id": cell.id, "pair": pair, "life": life, "round": n, "warmup": False,
+                     "roofline": records}
+                    for n, records in enumerate(rounds)
+                ]  # fmt: skip
+        events += [{"event": "profile", "cell": c.id, "profile": p} for c, p in profiles]
+        events += [{"event": "failed", "cell": c.id, "status": "incorrect", "reason": "r"}
+                   for c in failed]  # fmt: skip
+        for name, lines in (("samples", samples), ("events", events)):
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (tmp_path / f"{name}.jsonl").write_text(text)
+        own = [cell for cell, _ in cells]
+        plan = Plan(own, [Pair(c) for c in own], {c.id: c for c in own})
+        found = roofline_rows(plan, Ledger(tmp_path))
+        writer.write_csv(tmp_path / "roofline.csv", schema.ROOFLINE, found)
+        return found
+
+    return made
+
+
+def kernels(rows):
+    return [r for r in rows if r["kind"] == "kernel"]
+
+
+def test_a_kernel_stands_below_the_memory_at_its_intensity(rows_of):
+    """30 flop/s at half a flop a byte, where reads of 50 B/s allow 25, and 24 of the other life."""
+    slower = [
+        {**c, "seconds": 2.5} if c["name"] == "read" and c["level"] == "memory" else c
+        for c in CEILINGS
+    ]
+    fast = [*CEILINGS, kernel(seconds=3.0)]
+    (row,) = kernels(rows_of((CELL, [[fast, fast], [[*slower, kernel(seconds=3.0)]]])))
+    assert (row["value"], row["n"], row["spread"], row["time_s"]) == (
+        pytest.approx(20.0), 2, 0.2, 3.0
+    )  # fmt: skip
+    assert (row["flops"], row["least_bytes"], row["asked_bytes"]) == (60, 120, 240)
+    assert (row["intensity"], row["asked_intensity"]) == (0.5, 0.25)
+    assert row["bound"] == "memory"
+    # By life: 20 / 25, and 20 / 20, for copies are then as fast as reads; their geometric mean.
+    assert row["of_ceiling"] == pytest.approx((0.8 * 1.0) ** 0.5)
+    assert row["ceiling"] == 25.0 and row["doubtful"] == ""
+    assert row["counters"] == "none: nobody looked"
+
+
+def test_an_intense_kernel_stands_below_the_multiply_adds(rows_of):
+    (row,) = kernels(rows_of((CELL, [[[*CEILINGS, kernel(flops=600, least=120, seconds=8.0)]]])))
+    assert (row["bound"], row["ceiling"], row["of_ceiling"]) == ("fma", 100.0, 0.75)
+    assert row["of_ceiling_low"] is None
+
+
+def test_what_has_no_operations_is_held_against_bytes_or_reads(rows_of):
+    records = [
+        *CEILINGS, kernel("gather", flops=0, least=80, direction=""),
+        kernel("sample", flops=0, reads=30, direction=""),
+    ]  # fmt: skip
+    gather, sample = kernels(rows_of((CELL, [[records]])))
+    assert (gather["bound"], gather["unit"], gather["value"]) == ("memory", "B/s", 40.0)
+    assert (gather["of_ceiling"], gather["intensity"]) == (0.8, None)
+    assert (sample["bound"], sample["unit"], sample["value"]) == ("rows", "read/s", 15.0)
+    assert (sample["ceiling"], sample["of_ceiling"]) == (20.0, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("times", "doubtful"),
+    [
+        ([1.0, 1.0, 1.0], True),  # 60 flop/s, always, where memory allows 25
+        ([2.2, 2.22, 2.18], True),
+        ([2.3, 4.0, 1.8], False),  # above it, but not by more than the interval
+        ([1.0], False),  # a single life has none
+        ([3.0, 3.0, 3.0], False),
+    ],
+)
+def test_a_kernel_above_its_ceiling_is_doubtful(rows_of, times, doubtful):
+    lives = [[[*CEILINGS, kernel(seconds=s)]] for s in times]
+    (row,) = kernels(rows_of((CELL, lives)))
+    assert bool(row["doubtful"]) == doubtful
+    if doubtful:
+        assert row["doubtful"].startswith("above its ceiling (memory) by more than the interval")
+        assert roofline_table.remarks([row])[0].startswith(
+            f"{row['cell']}: aggregate forward, layer 1: above its ceiling"
+        )
+
+
+def test_reads_that_share_a_line_are_no_doubt(rows_of):
+    fast = kernel("sample", flops=0, reads=300, direction="")
+    (row,) = kernels(rows_of((CELL, [[[*CEILINGS, fast]]] * 3)))
+    assert row["of_ceiling_low"] > 1 and row["doubtful"] == ""
+
+
+def test_ceilings_belong_to_all_cells_of_a_device_and_its_threads(rows_of):
+    other = replace(CELL, hidden=128)
+    alone = replace(CELL, threads=1)
+    twice = [{**c, "amount": 4 * c["amount"]} for c in CEILINGS]
+    rows = rows_of(
+        (CELL, [[[*CEILINGS, kernel()]]]), (other, [[[*twice, kernel()]]]),
+        (alone, [[[*CEILINGS, kernel()]]]),
+    )  # fmt: skip
+    told = [(r["name"], r["level"], r["row_bytes"], r["threads"], r["n"]) for r in rows[:12]]
+    names = [("fma", "", 0), ("copy", "memory", 0), ("read", "memory", 0), ("read", "L2", 0),
+             ("rows", "memory", 4), ("rows", "memory", 64)]  # fmt: skip
+    assert told == [(*n, threads, lives) for threads, lives in ((2, 2), (1, 1)) for n in names]
+    assert rows[0]["value"] == pytest.approx(200.0)  # geometric mean of 100 and 400
+    assert [r["remark"] for r in rows[:3]] == ["", "", "small"]
+    assert [r["id"] for r in rows[12:]] == [CELL.id, other.id, alone.id]
+    assert all(r.get("id") is None for r in rows[:12])
+
+
+def test_counters_stand_beside_what_was_counted(rows_of):
+    seen = {"name": "aggregate", "direction": "forward", "layer": 1, "mode": "gcn", "width": 16,
+            "heads": 0,
+            "counters": "ncu", "l1_hit": 0.05, "l2_hit": 0.2, "memory_bytes": 240,
+            "flops_run": 64}  # fmt: skip
+    records = [*CEILINGS, kernel(), kernel(direction="backward")]
+    forward, backward = kernels(
+        rows_of((CELL, [[records]]), profiles=[(CELL, {"counters": [seen]})])
+    )
+    assert (forward["counters"], forward["l1_hit"], forward["l2_hit"]) == ("ncu", 0.05, 0.2)
+    assert (forward["memory_bytes"], forward["memory_intensity"]) == (240, 0.25)
+    assert backward["counters"] == "none: nobody looked" and backward["l1_hit"] is None
+
+
+def test_why_there_are_no_counters_is_told(rows_of):
+    failed = {"error": "the worker died"}
+    (row,) = kernels(rows_of((CELL, [[[*CEILINGS, kernel()]]]), profiles=[(CELL, failed)]))
+    assert row["counters"] == "none: the worker died"
+    assert roofline_table.remarks([row]) == ["no hardware counters: the worker died"]
+
+
+def test_failed_cells_and_runs_without_kernels_have_no_rows(rows_of):
+    assert rows_of((CELL, [[[*CEILINGS, kernel()]]]), failed=[CELL]) == []
+    assert rows_of((CELL, [[[]]])) == []
+    plain = replace(CELL, seed=1)
+    assert {r.get("id") for r in kernels(rows_of((CELL, [[[kernel()]]]), (plain, [[None]])))} == {
+        CELL.id
+    }
+
+
+def test_a_kernel_without_ceilings_is_held_against_none(rows_of):
+    (row,) = kernels(rows_of((CELL, [[[kernel()]]])))
+    assert (row["bound"], row["doubtful"], round(row["value"])) == ("", "", 30)
+
+
+def test_tables_for_people(rows_of):
+    rows = rows_of((CELL, [[[*CEILINGS, kernel(), kernel("gather", flops=0, direction="")]]] * 2))
+    rows = [{c.name: r.get(c.name) for c in schema.ROOFLINE} for r in rows]
+    above, below = roofline_table.roofline_tables(rows)
+    assert [line["name"] for line in above.lines] == [
+        "fma", "copy", "read", "read", "rows of 4 B", "rows of 64 B",
+    ]  # fmt: skip
+    assert above.lines[4]["rate"] == "0.0000200 M reads/s"
+    assert above.lines[3]["holds"] == "9 MiB"
+    assert (
+        above.lines[3]["rate"] == "0.000000400 GB/s" and above.lines[3]["turn to turn"] == "10.0%"
+    )
+    first, second = below.lines
+    assert (first["kernel"], first["layer"], first["width"]) == ("aggregate forward", "1", "16")
+    assert (first["rate"], first["flop/B"], first["bound"]) == (
+        "0.0000000300 GFLOP/s",
+        "0.5",
+        "memory",
+    )
+    assert (first["of bound"], first["time"], first["+-"]) == ("120.0%", "2.00 s", "0.0%")
+    assert (second["kernel"], second["layer"], second["flop/B"]) == ("gather", "", "")
+    assert "L1 hits" not in below.heads
+    assert roofline_table.roofline_tables([]) == []

@@ -1,0 +1,117 @@
+"""Features that have no file: made where they are held, the same bytes as those of the disk."""
+
+import os
+import pickle
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from test_shared_cache import cell_of, users, wait_until
+
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.datasets import shared_memory
+from gnnbench.datasets.prepare import load_dataset, prepare
+from gnnbench.datasets.store import layout
+from gnnbench.datasets.store.reader import open_graph, verify
+from gnnbench.datasets.store.seal import stamp
+from gnnbench.harness.process import WorkerProcess
+from gnnbench.harness.shared_cache import Keeper
+
+TWIN = "products~twin@0.001"
+
+
+@pytest.fixture
+def in_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("GNNBENCH_DATA", str(tmp_path / "store"))
+    monkeypatch.setenv("GNNBENCH_FEATURES", "memory")
+    return tmp_path
+
+
+def on_disk(tmp_path, name=TWIN):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GNNBENCH_FEATURES", "disk")
+        return load_dataset(name, root=tmp_path / "disk")
+
+
+@pytest.mark.parametrize(
+    "name", [TWIN, f"{TWIN}+sym", "rmat@9x3x7", "rmat@9x3x128+sym", "rows@500x33"]
+)
+def test_a_graph_without_a_file_of_features_has_the_same(in_memory, name):
+    right, made = on_disk(in_memory, name), load_dataset(name)
+    assert not layout.file_of(made.path, "features").exists()
+    assert layout.file_of(right.path, "features").exists()
+    assert torch.equal(made.features, right.features)
+    assert torch.equal(made.indices, right.indices)
+    assert verify(made.path).ok
+    assert "features.bin" not in stamp(made.path)
+    assert torch.equal(open_graph(made.path).features, right.features)
+    assert prepare(name) == made.path  # it is complete
+
+
+def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
+    made = prepare(TWIN)
+    monkeypatch.setenv("GNNBENCH_FEATURES", "disk")
+    assert prepare(TWIN) == made
+    monkeypatch.setenv("GNNBENCH_FEATURES", "tape")
+    with pytest.raises(UsageError, match="it is disk or memory"):
+        prepare(f"{TWIN.partition('@')[0]}@0.002")
+
+
+@pytest.mark.parametrize("name", [TWIN, "rmat@12x2x7", "rows@3kx17"])
+def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch, name):
+    right, folder = on_disk(in_memory, name), prepare(name)
+    monkeypatch.setattr(shared_memory, "PIECE_BYTES", 1 << 16)
+    threads = torch.get_num_threads()
+    descriptor = shared_memory.array_holder(folder, "features")()
+    torch.set_num_threads(threads)
+    held = os.pread(descriptor, right.features.numel() * 4 + 1, 0)
+    assert held == right.features.numpy().tobytes()
+    graph = open_graph(folder, stamp(folder), {"features": shared_memory.address_of(descriptor)})
+    again = pickle.loads(pickle.dumps(graph))  # another process maps what is held, too
+    assert again.held == graph.held
+    os.close(descriptor)
+    for one in (graph, again):
+        assert torch.equal(one.features, right.features)
+
+
+def test_what_nobody_here_makes_is_refused(in_memory):
+    folder = prepare(TWIN)
+    meta = layout.read_meta(folder)
+    meta["arrays"]["features"]["made"] = "hand"
+    (folder / layout.META).write_text(layout.meta_text(meta))
+    with pytest.raises(DataError, match="made by 'hand', which this gnnbench has not"):
+        shared_memory.array_holder(folder, "features")()
+
+
+def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):
+    """The keeper and a worker are killed while they hold them."""
+    cell = cell_of(in_memory)
+    kept = Keeper(in_memory, 60.0)
+    assert kept.prepare(cell) is None
+    took = kept.prepared[cell.dataset]
+    assert 0 < took["seconds"] < 60 and took["peak_rss_bytes"] > 1 << 26
+    assert "peak_gpu_bytes" not in took  # none was touched
+    worker = WorkerProcess(cell, in_memory / "log", 60.0)
+    try:
+        graph = kept.graph(cell)
+        assert set(graph["held"]) == {"features"}
+        facts = kept.facts[cell.dataset]["features"]
+        assert facts["bytes"] == on_disk(in_memory).features.numel() * 4
+        assert facts["seconds"] > 0
+        inode = Path(graph["held"]["features"]).stat().st_ino
+        worker.open(graph)
+        worker.call("setup")
+        assert users(inode) == {worker.pid, kept._holder.pid}
+        os.kill(kept._holder.pid, signal.SIGKILL)
+        assert wait_until(lambda: users(inode) == {worker.pid})
+        check = worker.call("check")
+        assert check["ok"], check["reason"]
+        os.kill(worker.pid, signal.SIGKILL)
+        assert wait_until(lambda: users(inode) == set())
+        again = Path(kept.graph(cell)["held"]["features"]).stat().st_ino
+        assert again != inode
+    finally:
+        kept.close()
+        worker.kill()
+    assert wait_until(lambda: users(again) == set())

@@ -1,0 +1,67 @@
+"""References of a system's own: the cell that a label makes of another, and shipped definitions."""
+
+import pytest
+
+from gnnbench.config.overrides import Overrides
+from gnnbench.core.cell import Until, flat
+from gnnbench.core.errors import UsageError
+from gnnbench.harness import available, environment
+from gnnbench.harness.launch import make_request
+from gnnbench.harness.ratios import apart
+
+SMOKE = Overrides("smoke", systems=("baseline", "pyg", "pyg-native-sampler"))
+
+
+def baseline(**settings):
+    from gnnbench.core.cell import Cell
+
+    found = available.resolve("baseline", settings, "cpu", Until.SAMPLE)
+    return Cell("e", "baseline", "rmat@10", "", until="sample", recipe=found.recipe)
+
+
+def test_what_the_label_leaves_open_is_the_cells():
+    cell = baseline(**{"sampler": "fused-map", "sampler.pick": "reservoir"})
+    made, failure = environment.variant(cell, "baseline sampler.frontier=new")
+    assert failure is None
+    changed = {k: v for k, v in flat(made.recipe).items() if flat(cell.recipe)[k] != v}
+    assert changed == {"sampler.frontier": "new"}
+    other, _ = environment.variant(cell, "baseline sampler=hop-by-hop")
+    assert flat(other.recipe) == flat(baseline(sampler="hop-by-hop").recipe)
+    same, _ = environment.variant(cell, "baseline sampler=fused-map sampler.frontier=new")
+    assert same == made
+
+
+def test_labels_that_cannot_be():
+    with pytest.raises(UsageError, match="sets 'threads'; a system's own reference"):
+        environment.variant(baseline(), "baseline threads=1")
+    _, failure = environment.variant(baseline(), "baseline sampler.frontier=old")
+    assert failure.status == "unsupported" and "has no frontier 'old'" in failure.reason
+
+
+@pytest.mark.parametrize("experiment", ["breakdown", "sampling"])
+def test_pygs_are_compared_at_their_own_frontier(experiment, tmp_path):
+    plan = make_request(experiment, SMOKE, tmp_path).plan
+    for name in ("pyg", "pyg-native-sampler"):
+        (cell,) = [c for c in plan.cells if c.system == name]
+        if cell.id in plan.failures:
+            pytest.skip(plan.failures[cell.id].reason)
+        own = plan.references[cell.id]
+        assert own.system == "baseline" and flat(own.recipe)["sampler.frontier"] == "new"
+        usual = plan.references[own.id]
+        assert flat(usual.recipe) == {**flat(own.recipe), "sampler.frontier": "cumulative"}
+        beside = {p.reference.id: p.direct for p in plan.pairs if p.system.id == cell.id}
+        assert beside == {own.id: False, usual.id: True}
+
+
+def test_a_couples_label_says_what_sets_cells_apart_that_it_fits(tmp_path):
+    over = Overrides("laptop", systems=("baseline", "pyg"))
+    plan = make_request("sampling", over, tmp_path).plan
+    cells = [c for c in plan.cells if c.system == "pyg"]
+    if cells[0].id in plan.failures:
+        pytest.skip(plan.failures[cells[0].id].reason)
+    assert [apart(plan, c, "pyg") for c in cells] == [
+        "pyg sampler.workers=0", "pyg sampler.workers=2",
+    ]  # fmt: skip
+    assert apart(plan, cells[0], "pyg sampler.workers=0") == "pyg sampler.workers=0"
+    new = plan.references[cells[0].id]
+    assert apart(plan, new, "baseline sampler.frontier=new") == "baseline sampler.frontier=new"

@@ -1,0 +1,252 @@
+"""Aggregation: hand-made values, the reference, gradients, determinism, bad arguments."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_blocks import assert_sums, block_of, random_block
+
+from gnnbench.core.errors import UsageError
+from gnnbench.core.minibatch import Block
+from gnnbench.kernels import aggregate as ops
+from gnnbench.kernels.reference import aggregate as reference
+
+MODES = ("sum", "mean", "gcn")
+
+
+# destination 0 <- 2 3, 1 isolated, 2 <- 2 (itself) 0 0 (parallel)
+SMALL = block_of([[2, 3], [], [2, 0, 0]], 4)
+X = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, 40.0]])
+EXPECTED = {
+    "sum": [[7.0, 70.0], [0.0, 0.0], [5.0, 50.0]],
+    "mean": [[3.5, 35.0], [0.0, 0.0], [5 / 3, 50 / 3]],
+    "gcn": [[8 / 3, 80 / 3], [2.0, 20.0], [2.0, 20.0]],
+}
+# of out.sum(): what each source is weighted with
+EXPECTED_GRAD = {
+    "sum": [2.0, 0.0, 2.0, 1.0],
+    "mean": [2 / 3, 0.0, 1 / 2 + 1 / 3, 1 / 2],
+    "gcn": [1 / 3 + 2 / 4, 1.0, 1 / 3 + 2 / 4, 1 / 3],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_hand_made(mode: str, dtype: torch.dtype) -> None:
+    x = X.clone().to(dtype).requires_grad_()
+    expected = torch.tensor(EXPECTED[mode], dtype=dtype)
+    out = ops.aggregate(SMALL, x, mode)
+    assert out.dtype == dtype
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(reference.aggregate(SMALL, X, mode).to(dtype), expected)
+    out.sum().backward()
+    grad = torch.tensor(EXPECTED_GRAD[mode], dtype=dtype)[:, None].expand(4, 2)
+    torch.testing.assert_close(x.grad, grad)
+
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+# Every path: less than a pack, packs that overlap at the end, several at once, several passes.
+WIDTHS = [0, 1, 3, 7, 8, 9, 15, 16, 17, 31, 32, 47, 64, 100, 127, 128, 173, 256, 300, 602, 1025]
+
+
+def compare(block: Block, dim: int, dtype: torch.dtype, mode: str, weighted: bool) -> None:
+    """Values and gradients of rows against the dense matrix in float64, within bounds."""
+    x = torch.randn(block.num_src, dim).to(dtype)
+    grad = torch.randn(block.num_dst, dim).to(dtype)
+    weights = torch.rand(block.num_edges).add(0.5).to(ops.sum_dtype(x)) if weighted else None
+    matrix = reference.matrix(block, mode, weights)
+    ours = x.clone().requires_grad_()
+    out = ops.aggregate(block, ours, mode, weights)
+    out.backward(grad)
+    assert out.dtype == dtype and ours.grad is not None and ours.grad.dtype == dtype
+    most = int(block.indptr.diff().max()) if block.num_dst else 0
+    # terms, own row, weight, the weights' sum, division and product
+    assert_sums(out, matrix @ x.double(), matrix @ x.double().abs(), 2 * most + 8)
+    uses = int(torch.bincount(block.indices, minlength=1).max()) if block.num_edges else 0
+    exact, sizes = matrix.t() @ grad.double(), matrix.t() @ grad.double().abs()
+    assert_sums(ours.grad, exact, sizes, uses + most + 8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=80)
+@given(
+    num_dst=st.integers(0, 30),
+    more=st.integers(0, 40),
+    edges=st.integers(0, 200),
+    dim=st.sampled_from(WIDTHS),
+    dtype=st.sampled_from(DTYPES),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_equals_the_reference(
+    mode: str, num_dst: int, more: int, edges: int, dim: int, dtype: torch.dtype, weighted: bool,
+    seed: int,
+) -> None:  # fmt: skip
+    torch.manual_seed(seed)
+    block = random_block(num_dst, num_dst + max(more, 1), edges, seed)
+    compare(block, dim, dtype, mode, weighted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", WIDTHS)
+def test_every_width(dim: int, dtype: torch.dtype) -> None:
+    torch.manual_seed(dim)
+    for mode in MODES:
+        for weighted in (False, True):
+            compare(random_block(9, 20, 60, dim), dim, dtype, mode, weighted)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", [1, 40, 256])
+@pytest.mark.parametrize("mode", MODES)
+def test_one_huge_row_among_empty_ones(mode: str, dim: int, dtype: torch.dtype) -> None:
+    """And one huge source: edge 0 to 19,999 of destination 1, most of them from source 2."""
+    torch.manual_seed(dim)
+    sources = torch.randint(0, 50, (20_000,))
+    sources[torch.rand(20_000) < 0.8] = 2
+    block = block_of([[], sources.tolist(), [], [2]], 50)
+    for weighted in (False, True):
+        compare(block, dim, dtype, mode, weighted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [1, 5, 36])
+def test_gradcheck(mode: str, dim: int) -> None:
+    block = random_block(7, 12, 25, 3)
+    x = torch.randn(12, dim, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: ops.aggregate(block, t, mode), (x,))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [1, 5, 36])
+def test_gradcheck_of_weights(mode: str, dim: int) -> None:
+    block = random_block(7, 12, 25, 3)
+    x = torch.randn(12, dim, dtype=torch.float64, requires_grad=True)
+    weights = torch.rand(25, dtype=torch.float64).add(0.5).requires_grad_()
+    assert torch.autograd.gradcheck(lambda t, w: ops.aggregate(block, t, mode, w), (x, weights))
+    assert torch.autograd.gradcheck(lambda w: ops.aggregate(block, x.detach(), mode, w), (weights,))
+
+
+# Of SMALL's edges 2 3 | | 2 0 0 with these weights, and of its gradients 1, 10 and 100:
+WEIGHTS = torch.tensor([2.0, 4.0, 1.0, 3.0, 1.0])
+WEIGHTED = {
+    "sum": [2 * 3.0 + 4 * 4, 0, 3 + 4 * 1],
+    "mean": [22 / 6, 0, 7 / 5],
+    "gcn": [(22 + 1) / 7, 2, (7 + 3) / 6],
+}
+WEIGHTED_GRAD = {
+    "sum": [400, 0, 2 + 100, 4],
+    "mean": [400 / 5, 0, 2 / 6 + 100 / 5, 4 / 6],
+    "gcn": [1 / 7 + 400 / 6, 10, 2 / 7 + 100 / 6 + 100 / 6, 4 / 7],
+}
+# d out_v / d w_uv: x_u; (x_u - out_v) by the sum of weights; that by the sum + 1
+OF_WEIGHTS = {
+    "sum": [3, 4, 300, 100, 100],
+    "mean": [(3 - 22 / 6) / 6, (4 - 22 / 6) / 6, *(100 * (x - 7 / 5) / 5 for x in (3, 1, 1))],
+    "gcn": [(3 - 23 / 7) / 7, (4 - 23 / 7) / 7, *(100 * (x - 10 / 6) / 6 for x in (3, 1, 1))],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_weights_by_hand(mode: str) -> None:
+    x = X[:, :1].clone().requires_grad_()
+    weights = WEIGHTS.clone().requires_grad_()
+    out = ops.aggregate(SMALL, x, mode, weights)
+    torch.testing.assert_close(out[:, 0], torch.tensor(WEIGHTED[mode]).float())
+    out.backward(torch.tensor([[1.0], [10.0], [100.0]]))
+    assert x.grad is not None
+    torch.testing.assert_close(x.grad[:, 0], torch.tensor(WEIGHTED_GRAD[mode]).float())
+    torch.testing.assert_close(weights.grad, torch.tensor(OF_WEIGHTS[mode]).float())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dim", [5, 50, 256])
+def test_threads_do_not_change_a_bit(mode: str, dim: int, weighted: bool) -> None:
+    torch.manual_seed(dim)
+    x, grad = torch.randn(9000, dim), torch.randn(3000, dim)
+    values = torch.rand(60_000) if weighted else None
+    results = []
+    before = torch.get_num_threads()
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        block = random_block(3000, 9000, 60_000, 1)  # its transpose is made anew
+        leaf = x.clone().requires_grad_()
+        weights = None if values is None else values.clone().requires_grad_()
+        out = ops.aggregate(block, leaf, mode, weights)
+        out.backward(grad)
+        results.append([out.detach(), leaf.grad, *([] if weights is None else [weights.grad])])
+    torch.set_num_threads(before)
+    for found in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found, results[0], strict=True))
+
+
+def test_gradient_that_is_not_contiguous() -> None:
+    x = X.clone().requires_grad_()
+    ops.aggregate(SMALL, x, "sum").sum().backward()  # an expanded scalar
+    y = X.t().contiguous().t().clone().requires_grad_()
+    ops.aggregate(SMALL, y, "sum").backward(torch.ones(2, 3).t())
+    assert x.grad is not None
+    assert y.grad is not None
+    assert torch.equal(x.grad, y.grad)
+
+
+@pytest.mark.parametrize(
+    ("block", "x", "mode", "message"),
+    [
+        (SMALL, X, "max", "mode must be 'sum', 'mean' or 'gcn', not 'max'"),
+        (SMALL, X.int(), "sum", "x must be float16, bfloat16, float32 or float64, it is int32"),
+        (SMALL, X[:, 0], "sum", "x must have 2 dimension"),
+        (SMALL, X[:3], "sum", "indices holds 3 at position 1"),
+        (SMALL, X[:2], "sum", "a block of 3 destinations needs as many sources"),
+        (
+            Block(torch.tensor([0, 2, 1]).int(), SMALL.indices[:1], torch.arange(4), 2),
+            X,
+            "sum",
+            "indptr must start at 0, never decrease",
+        ),
+        (
+            Block(torch.tensor([0, 2]).int(), SMALL.indices, torch.arange(4), 1),
+            X,
+            "sum",
+            "end at the number of edges",
+        ),
+        (
+            Block(torch.tensor([0, 2]).int(), SMALL.indices[:2], torch.arange(4), 2),
+            X,
+            "sum",
+            "indptr must hold num_dst \\+ 1 = 3 offsets, it holds 2",
+        ),
+        (
+            Block(torch.tensor([0, 2]), SMALL.indices[:2], torch.arange(4), 1),
+            X,
+            "sum",
+            "indptr must be int32, it is int64",
+        ),
+        (
+            Block(torch.tensor([0, 1]).int(), torch.tensor([-1]).int(), torch.arange(4), 1),
+            X,
+            "mean",
+            "indices holds -1 at position 0",
+        ),
+    ],
+)
+def test_bad_arguments(block: Block, x: torch.Tensor, mode: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ops.aggregate(block, x, mode)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_floats_are_read_and_rounded_as_torch_does(dtype: torch.dtype) -> None:
+    every = torch.arange(-(2**15), 2**15).short().view(dtype)
+    one = block_of([[0]], 1)
+    for width in (2**16, 8):  # by whole packs and by single values
+        x = every.view(-1, width)
+        got = torch.cat([ops.aggregate(one, row[None], "sum") for row in x[:4096]])
+        torch.testing.assert_close(got, x[:4096], rtol=0, atol=0, equal_nan=True)
+    # A sum in float32 rounded once: torch's conversion of the same sum.
+    pairs = torch.randint(-(2**15), 2**15, (2, 200_000)).short().view(dtype)
+    pairs[1, :100_000] *= 2**-8
+    got = ops.aggregate(block_of([[0, 1]], 2), pairs, "sum")
+    expected = (pairs[0].float() + pairs[1].float()).to(dtype)
+    torch.testing.assert_close(got[0], expected, rtol=0, atol=0, equal_nan=True)

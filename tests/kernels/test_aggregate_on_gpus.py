@@ -1,0 +1,29 @@
+"""Aggregations that GPUs alone have, where there is none: they say so."""
+
+import pytest
+import torch
+from ops_blocks import block_of
+
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.aggregate_memory_aware import aggregate_memory_aware, attend_memory_aware
+from gnnbench.kernels.aggregate_tuned import aggregate_tuned
+
+BLOCK = block_of([[1], [0]], 2)
+
+
+@pytest.mark.parametrize(
+    "call, name",
+    [
+        (lambda: aggregate_tuned(BLOCK, torch.ones(2, 3), "sum"), "tuned"),
+        (lambda: aggregate_memory_aware(BLOCK, torch.ones(2, 3), "sum"), "memory-aware"),
+        (
+            lambda: attend_memory_aware(
+                BLOCK, torch.ones(2, 2, 3), torch.ones(2, 2), torch.ones(2, 2), 0.2
+            ),
+            "memory-aware",
+        ),
+    ],
+)
+def test_rows_on_the_host_are_refused(call, name):
+    with pytest.raises(UsageError, match=f"the '{name}' aggregation runs on a GPU; move"):
+        call()

@@ -1,0 +1,133 @@
+"""Aggregation by others' methods: the reference's values and gradients, and what they refuse."""
+
+from functools import partial
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_blocks import block_of, random_block
+
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.kernels.aggregate_groups import aggregate_groups
+from gnnbench.kernels.aggregate_scatter import aggregate_scatter
+from gnnbench.kernels.aggregate_spmm import aggregate_spmm
+from gnnbench.kernels.library import load_native
+from gnnbench.kernels.reference import aggregate as reference
+
+MODES = ("sum", "mean", "gcn")
+PEERS = {
+    "spmm": aggregate_spmm,
+    "scatter": aggregate_scatter,
+    "gnnadvisor": aggregate_groups,
+    "gnnadvisor, groups of 3": partial(aggregate_groups, group=3, dim_workers=8),
+}
+# destination 0 <- 2 3, 1 isolated, 2 <- 2 (itself) 0 0 (parallel)
+BLOCK = block_of([[2, 3], [], [2, 0, 0]], 4)
+X = torch.tensor([[1.0], [2.0], [3.0], [4.0]])
+EXPECTED = {
+    "sum": ([7, 0, 5], [200, 0, 101, 1]),
+    "mean": ([3.5, 0, 5 / 3], [200 / 3, 0, 1 / 2 + 100 / 3, 1 / 2]),
+    "gcn": ([8 / 3, 2, 8 / 4], [1 / 3 + 50, 10, 1 / 3 + 50, 1 / 3]),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("peer", PEERS)
+def test_by_hand(peer, mode):
+    x = X.clone().requires_grad_()
+    out = PEERS[peer](BLOCK, x, mode)
+    values, grads = (torch.tensor(t).float() for t in EXPECTED[mode])
+    torch.testing.assert_close(out[:, 0], values)
+    out.backward(torch.tensor([[1.0], [10.0], [100.0]]))
+    torch.testing.assert_close(x.grad[:, 0], grads)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("peer", PEERS)
+@settings(max_examples=30)
+@given(
+    num_dst=st.integers(1, 30),
+    more=st.integers(0, 40),
+    edges=st.integers(0, 600),
+    dim=st.sampled_from([1, 7, 8, 64, 73, 256]),
+    weighted=st.booleans(),
+    seed=st.integers(0, 2**31),
+)
+def test_equals_the_reference(peer, mode, num_dst, more, edges, dim, weighted, seed):
+    torch.manual_seed(seed)
+    block = random_block(num_dst, num_dst + more, edges, seed)
+    weighted = weighted and "gnnadvisor" not in peer
+    weights = torch.rand(edges, dtype=torch.float64).add(0.5) if weighted else None
+    x = torch.randn(block.num_src, dim, dtype=torch.float64)
+    grad = torch.randn(num_dst, dim, dtype=torch.float64)
+    found = []
+    for call in (PEERS[peer], reference.aggregate):
+        leaves = [t.clone().requires_grad_() for t in (x, weights) if t is not None]
+        out = call(block, leaves[0], mode, *leaves[1:])
+        grads = torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True)
+        found.append((out, *grads))
+    for ours, right in zip(*found, strict=True):
+        torch.testing.assert_close(ours, right, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("peer", PEERS)
+def test_gradcheck(peer, mode):
+    block = random_block(7, 12, 25, 3)
+    x = torch.randn(12, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda t: PEERS[peer](block, t, mode), (x,))
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_a_mode_that_there_is_not(peer):
+    with pytest.raises(UsageError, match="mode must be 'sum', 'mean' or 'gcn', not 'max'"):
+        PEERS[peer](BLOCK, X, "max")
+
+
+@pytest.mark.parametrize("peer", ["spmm", "scatter"])
+def test_weights_of_another_number(peer):
+    with pytest.raises(UsageError, match="weights must have one row for each of the 5 edges"):
+        PEERS[peer](BLOCK, X, "sum", torch.ones(4))
+
+
+def test_what_they_do_not_take():
+    with pytest.raises(UnsupportedError, match="takes no edge weights"):
+        aggregate_groups(BLOCK, X, "sum", torch.ones(5))
+    with pytest.raises(
+        UnsupportedError, match="torch's sparse product takes no float16 on the CPU"
+    ):
+        aggregate_spmm(BLOCK, X.half(), "sum")
+    with pytest.raises(UsageError, match="x must be float32 or float64, it is float16"):
+        aggregate_groups(BLOCK, X.half(), "sum")
+    with pytest.raises(UsageError, match="group must be 1 or more entries, it is 0"):
+        aggregate_groups(BLOCK, X, "sum", group=0)
+    with pytest.raises(UsageError, match="dim_workers must be 1 to 32 threads, it is 33"):
+        aggregate_groups(BLOCK, X, "sum", dim_workers=33)
+
+
+def test_groups_by_hand():
+    load_native()
+    indptr = torch.tensor([0, 5, 5, 7, 9]).int()
+    starts, rows = torch.ops.gnnbench.neighbor_groups(indptr, 2)
+    assert starts.tolist() == [0, 2, 4, 5, 7, 9]
+    assert rows.tolist() == [0, 0, 0, 2, 3]
+    starts, rows = torch.ops.gnnbench.neighbor_groups(indptr, 100)
+    assert (starts.tolist(), rows.tolist()) == ([0, 5, 7, 9], [0, 2, 3])
+
+
+@pytest.mark.parametrize("group", [1, 7, 32])
+def test_a_huge_row_has_the_same_bits_for_any_number_of_threads(group):
+    """Its groups are of many workers' chunks; rows before and after it share some of them."""
+    torch.manual_seed(group)
+    rows = [[1, 2, 3], torch.randint(0, 50, (20_000,)).tolist(), [], [4, 5]]
+    block, x = block_of(rows, 50), torch.randn(50, 70)
+    found, before = [], torch.get_num_threads()
+    for threads in (1, 2, 5):
+        torch.set_num_threads(threads)
+        found.append(aggregate_groups(block, x, "sum", group=group))
+    torch.set_num_threads(before)
+    assert torch.equal(found[0], found[1]) and torch.equal(found[0], found[2])
+    exact = reference.aggregate(block, x, "sum")
+    sizes = reference.aggregate(block, x.abs(), "sum")
+    assert ((found[0] - exact).abs() <= 20_001 * 2**-24 * 1.01 * sizes).all()

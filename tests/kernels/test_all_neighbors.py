@@ -1,0 +1,121 @@
+"""Fanout -1: every neighbour once, by every whole-batch operator and pick without replacement."""
+
+from typing import Any
+
+import hypothesis.strategies as st
+import ops_batches
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_batches import KEY, check_same, options, threads
+from ops_graphs import FRONTIERS, INDICES, INDPTR, csc, graphs
+
+from gnnbench.core.errors import UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels import sampler
+from gnnbench.kernels.fused import DenseMap, fastsample, fused_map
+from gnnbench.kernels.gnnlab import VersionedTable, gnnlab
+from gnnbench.kernels.pgsampler import pgsampler
+from gnnbench.kernels.picks import PICKS, WITHOUT_REPLACEMENT
+from gnnbench.kernels.reference import sampler as reference
+
+
+def _fused(*args: Any, **how: Any) -> MiniBatch:
+    return fused_map(*args, **how)[0]
+
+
+def _fast(*args: Any, **how: Any) -> MiniBatch:
+    return fastsample(*args, **how, dense_map=DenseMap.of(args[0].numel() - 1))[0]
+
+
+def _gnnlab(*args: Any, **how: Any) -> MiniBatch:
+    return gnnlab(*args, **how, table=VersionedTable())
+
+
+def _pgsampler(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
+    return pgsampler(*args, **how)[0]
+
+
+JOINING = {
+    "hop_by_hop": sampler.hop_by_hop, "fused_map": _fused, "fastsample": _fast, "gnnlab": _gnnlab,
+}  # fmt: skip
+FACES = {**JOINING, "pgsampler": _pgsampler}
+SAMPLED = [
+    (name, frontier)
+    for name in FACES
+    for frontier in (FRONTIERS if name in JOINING else ("cumulative",))
+]
+
+
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+@pytest.mark.parametrize("name", JOINING)
+def test_by_hand(name: str, pick: str) -> None:
+    ops_batches.check_by_hand(JOINING[name], pick, (-1, -1), (-1, -1, -1))
+    ops_batches.check_by_hand(JOINING[name], pick, (3, -1), (-1, 3, 9))
+
+
+def test_the_reference_by_hand() -> None:
+    ops_batches.check_by_hand(reference.sample, "reservoir", (-1, -1), (-1, -1, -1))
+
+
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+@pytest.mark.parametrize(("name", "frontier"), SAMPLED)
+@settings(max_examples=10)
+@given(graph=graphs(), hops=st.integers(1, 3), data=st.data())
+def test_the_number_of_edges_is_the_degree(
+    name: str, frontier: str, pick: str, graph: Any, hops: int, data: st.DataObject
+) -> None:
+    """On any graph, whole or mixed with other fanouts, as the reference draws it."""
+    fanouts = data.draw(st.lists(st.sampled_from([-1, -1, 2]), min_size=hops, max_size=hops))
+    n = graph[0].numel() - 1
+    seeds = torch.tensor(data.draw(st.lists(st.integers(0, n - 1), max_size=5, unique=True)))
+    seeds = seeds.to(graph[1].dtype)
+    how = options(graph, pick, frontier=frontier)
+    batch = check_same(FACES[name], graph, seeds, fanouts, reference.sample, **how)
+    batch.frontier = frontier
+    for fanout, hop in zip(fanouts, batch.hops(), strict=True):
+        degrees = graph[0].diff()[torch.from_numpy(hop.dst)]
+        right = degrees if fanout == -1 else degrees.clamp(max=fanout)
+        assert hop.edge_dst.size == int(right.sum())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+@pytest.mark.parametrize("name", FACES)
+def test_hubs_beyond_every_room(name: str, pick: str, count: int) -> None:
+    """Rows of more edges than a thread takes at once: equal to a fanout above every degree."""
+    graph = csc([20_000, 0, 5000, 600, 1, *[3] * 3000], torch.int32, 4)
+    seeds = torch.tensor([0, 2, 1, 3, 4, 3000])
+    with threads(count):
+        how = options(graph, pick)
+        ours = FACES[name](*graph, seeds, [-1, 2], **how)
+        right = sampler.hop_by_hop(*graph, seeds, [20_000, 2], **how)
+    ops_batches.drawn_alike(ours, right, "cumulative")
+    assert ours.blocks[-1].num_edges == 20_000 + 5000 + 600 + 1 + 3
+
+
+def test_one_hop_alone() -> None:
+    dst = torch.tensor([4, 3, 2], dtype=torch.int32)
+    for face in (sampler.sample_hop, reference.sample_hop):
+        indptr, neighbors, positions, weights = face(
+            INDPTR, INDICES, dst, -1, pick="reservoir", key=KEY, hop=0, batch=0
+        )
+        assert indptr.tolist() == [0, 6, 6, 9]
+        assert neighbors.tolist() == [0, 1, 2, 3, 4, 5, 2, 4, 4]
+        assert positions.tolist() == [7, 8, 9, 10, 11, 12, 4, 5, 6]
+        assert weights.numel() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "pick"),
+    [
+        (name, pick)
+        for name in FACES
+        for pick in PICKS[len(WITHOUT_REPLACEMENT) :]
+        if (name, pick) != ("pgsampler", "random_walk")  # which it has not
+    ],
+)
+def test_picks_that_cannot(name: str, pick: str) -> None:
+    graph = INDPTR, INDICES
+    with pytest.raises(UsageError, match="only a pick without replacement does"):
+        FACES[name](*graph, torch.tensor([0]), [2, -1], **options(graph, pick))

@@ -1,0 +1,126 @@
+"""A bias and ReLU in one pass, against torch's two operators; CUDA's kernels on the host."""
+
+import ctypes
+
+import pytest
+import torch
+from ops_on_host import on_host
+
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.bias_relu import bias_relu
+
+SHAPES = [(0, 3), (1, 1), (3, 4), (5, 47), (700, 64), (1025, 7), (130, 200), (2, 1031)]
+DTYPES = [torch.float32, torch.float64]
+
+
+def drawn(rows, dim, dtype, seed=0):
+    made = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, dim, generator=made, dtype=dtype)
+
+
+def expected(x, bias, grad):
+    """Values and gradients, by torch in float64; those of x are exact."""
+    x, bias = x.clone().requires_grad_(), bias.clone().requires_grad_()
+    y = torch.relu(x + bias)
+    y.backward(grad)
+    return y.detach(), x.grad, (grad * (y > 0)).double().sum(0)
+
+
+def close(found, exact, rows):
+    """Within what adding up so many numbers of size 1 may be off by."""
+    tiny = torch.finfo(found.dtype).eps
+    assert bool(((found.double() - exact).abs() <= 4 * tiny * max(rows, 1)).all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows,dim", SHAPES)
+def test_values_and_gradients_are_torch_s(rows, dim, dtype):
+    x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
+    right, of_x, of_bias = expected(x, bias[0], grad)
+    # Written in the place of a result, as of a product.
+    leaf, own = x.clone().requires_grad_(), bias[0].clone().requires_grad_()
+    before = leaf * 1
+    y = bias_relu(before, own)
+    assert y.data_ptr() == before.data_ptr() and torch.equal(y.detach(), right)
+    y.backward(grad)
+    assert torch.equal(leaf.grad, of_x)
+    close(own.grad, of_bias, rows)
+
+
+def test_a_hand_made_row():
+    x = torch.tensor([[1.0, -2.0, 0.5], [-1.0, 3.0, float("nan")]])
+    bias = torch.tensor([0.5, 1.0, -0.5], requires_grad=True)
+    y = bias_relu(x, bias)
+    assert y[0].tolist() == [1.5, 0, 0] and y[1, :2].tolist() == [0, 4] and y[1, 2].isnan()
+    y.backward(torch.tensor([[2.0, 3.0, 5.0], [7.0, 11.0, 13.0]]))
+    assert bias.grad.tolist() == [2, 11, 13]  # where there is NaN, its gradient goes on
+
+
+def test_gradients_are_alike_for_any_number_of_threads():
+    x, grad = drawn(5000, 33, torch.float32), drawn(5000, 33, torch.float32, 1)
+    found, threads = [], torch.get_num_threads()
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            bias = torch.zeros(33, requires_grad=True)
+            bias_relu(x.clone(), bias).backward(grad)
+            found.append(bias.grad)
+    finally:
+        torch.set_num_threads(threads)
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize(
+    "x,bias,words",
+    [
+        (torch.ones(2, 3), torch.ones(2), "bias must have a value for each of the 3 columns"),
+        (torch.ones(2, 3), torch.ones(3, dtype=torch.float64), "bias must be float32"),
+        (torch.ones(2, 3).half(), torch.ones(3).half(), "x must be float32 or float64"),
+        (torch.ones(6), torch.ones(6), "x must"),
+        (torch.ones(3, 2).t(), torch.ones(3), "x must be contiguous"),
+    ],
+)
+def test_what_is_wrong_is_told(x, bias, words):
+    with pytest.raises(UsageError, match=words):
+        bias_relu(x, bias)
+
+
+def test_a_gradient_of_another_shape_is_told():
+    with pytest.raises(RuntimeError, match="grad must have the shape of y"):
+        torch.ops.gnnbench.bias_relu_backward(torch.ones(3, 2), torch.ones(2, 3))
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    return on_host("layers", "layers")
+
+
+def address(t):
+    return ctypes.c_void_p(t.data_ptr())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows,dim", [*SHAPES[1:], (9000, 8)])
+def test_cuda_s_kernels_do_the_same(kernels, rows, dim, dtype):
+    x, bias, grad = (drawn(r, dim, dtype, n) for n, r in enumerate((rows, 1, rows)))
+    right, of_x, of_bias = expected(x, bias[0], grad)
+    size = [ctypes.c_int64(n) for n in (rows, dim)]
+    wide = ctypes.c_int(dtype == torch.float64)
+    kernels.bias_relu_of(wide, address(bias), *size, address(x))
+    assert torch.equal(x, right)
+    found, sums = torch.full_like(x, torch.nan), torch.full_like(bias[0], torch.nan)
+    kernels.bias_relu_backward_of(
+        wide, address(grad), address(x), *size, address(found), address(sums)
+    )
+    assert torch.equal(found, of_x)
+    close(sums, of_bias, rows)
+
+
+def test_cuda_s_kernels_leave_nan(kernels):
+    """And rows that begin between packs."""
+    held = torch.full((31,), torch.nan)
+    x, bias = held[1:].view(5, 6), torch.zeros(6)
+    size = [ctypes.c_int64(n) for n in (5, 6)]
+    x[:4] = -1
+    kernels.bias_relu_of(ctypes.c_int(0), address(bias), *size, address(x))
+    assert not x[:4].any() and bool(x[4].isnan().all())

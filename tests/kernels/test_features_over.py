@@ -1,0 +1,137 @@
+"""Rows out of those that are kept, the others out of the table, on a CPU: whose they are, what is
+counted and what is remembered."""
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given
+
+from gnnbench.core.errors import UsageError
+from gnnbench.kernels.features import gather_over_out
+
+NODES = 900
+SHARED = torch.zeros(3, 2)
+
+
+def entries(nodes=NODES):
+    return [torch.zeros(nodes, dtype=torch.int32) for _ in range(2)]
+
+
+def test_by_hand():
+    """Nodes 2 and 4 are kept, as rows 1 and 0; 3 was, of an earlier generation."""
+    table = torch.arange(6.0)[:, None].repeat(1, 3)
+    kept = torch.tensor([[40.0] * 3, [20.0] * 3])  # others than the table's, to tell them apart
+    slots, generations = entries(6)
+    slots[[2, 4, 3]] = torch.tensor([1, 0, 0], dtype=torch.int32)
+    generations[[2, 4, 3]] = torch.tensor([7, 7, 6], dtype=torch.int32)
+    out = torch.full((4, 3), -1.0)
+    ids = torch.tensor([4, 3, 0, 2])
+    assert gather_over_out(table, kept, slots, generations, 7, ids, out) == 2
+    assert out[:, 0].tolist() == [40, 3, 0, 20]
+    assert generations.tolist() == [0, 0, 7, 6, 7, 0] and slots.tolist() == [0, 0, 1, 0, 0, 0]
+    assert gather_over_out(table, kept, slots, generations, 7, ids, out, remember=True) == 2
+    assert out[:, 0].tolist() == [40, 3, 0, 20]
+    assert generations.tolist() == [8, 0, 8, 8, 8, 0] and slots.tolist() == [2, 0, 3, 1, 0, 0]
+
+
+@pytest.mark.parametrize("width", [1, 7, 100, 128, 261])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("ids_dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_over_the_last_batch_for_many_steps(width, dtype, ids_dtype, threads):
+    """Bits, hits, and what is remembered; kept rows are marked, step by step."""
+    random = torch.Generator().manual_seed(1)
+    table = torch.randint(0, 1000, (NODES, width), generator=random).to(dtype)
+    slots, generations = entries()
+    kept, last, before = table[:0], {}, torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for generation in range(1, 61):
+            n = int(torch.randint(0, NODES, (1,), generator=random))
+            ids = torch.randperm(NODES, generator=random)[:n]
+            out = torch.empty(n, width, dtype=dtype)
+            hits = gather_over_out(
+                table, kept, slots, generations, generation, ids.to(ids_dtype), out, remember=True
+            )
+            right = table[ids].clone()
+            for place, node in enumerate(ids.tolist()):
+                if node in last:
+                    right[place] = kept[last[node]]
+            assert hits == len(last.keys() & set(ids.tolist()))
+            assert torch.equal(out, right)
+            assert torch.equal(slots[ids], torch.arange(n, dtype=torch.int32))
+            assert int((generations == generation + 1).sum()) == n
+            kept, last = out + 1, {node: place for place, node in enumerate(ids.tolist())}
+    finally:
+        torch.set_num_threads(before)
+
+
+@given(st.integers(1, 400), st.integers(0, 70), st.integers(0, 3000), st.integers(0, 400))
+def test_a_cache_s_rows_and_repeated_ids(rows, dim, n, size):
+    random = torch.Generator().manual_seed(rows)
+    table = torch.randn(rows, dim, generator=random)
+    hot = torch.randperm(rows, generator=random)[:size]
+    kept = -table[hot] - 1
+    slots, generations = entries(rows)
+    slots[hot], generations[hot] = torch.arange(hot.numel(), dtype=torch.int32), 1
+    ids, out = torch.randint(0, rows, (n,), generator=random), torch.empty(n, dim)
+    known = generations[ids] == 1
+    assert gather_over_out(table, kept, slots, generations, 1, ids, out) == int(known.sum())
+    assert torch.equal(out[~known], table[ids[~known]])
+    assert torch.equal(out[known], -table[ids[known]] - 1)
+
+
+def test_a_slot_behind_the_rows_that_are_kept_is_none():
+    """The table has the row, too."""
+    table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
+    slots[:], generations[:] = torch.tensor([0, 1, -1, 2**31 - 1]), 1
+    out = torch.empty(4, 2)
+    ids = torch.arange(4)
+    assert gather_over_out(table, table[:1] + 50, slots, generations, 1, ids, out) == 1
+    assert out.tolist() == [[50, 51], [2, 3], [4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"ids": torch.tensor([0, 4])}, "ids holds 4 at position 1, the table has the rows 0 to 3"),
+        ({"ids": torch.tensor([-1, 0])}, "ids holds -1 at position 0"),
+        ({"kept": torch.zeros(1, 3)}, "kept must have rows of the table's shape"),
+        ({"kept": torch.zeros(1, 2).int()}, "kept must be float32"),
+        (
+            {
+                "table": torch.zeros(4, 2, 3),
+                "out": torch.zeros(2, 2, 3),
+                "kept": torch.zeros(1, 3, 2),
+            },
+            "kept must have rows of the table's shape",
+        ),
+        ({"kept": SHARED[1:], "out": SHARED[:2]}, "out must not share memory with kept"),
+        ({"kept": SHARED[:2], "out": SHARED[:2]}, "out must not share memory with kept"),
+        ({"generation": -1}, "generation is -1, it must be at least 0"),
+        ({"generation": 2**31 - 1}, "generation is 2147483647"),
+        ({"generation": 2**32 + 1}, "generation is 4294967297"),
+        ({"slots": torch.zeros(3).int()}, "slots must have one entry for each of the table's rows"),
+        ({"generations": torch.zeros(4)}, "generations must be int32"),
+        ({"out": torch.zeros(1, 2)}, "out must have one row"),
+    ],
+)
+def test_bad_arguments(change, message):
+    slots, generations = entries(4)
+    given_ = {
+        "table": torch.zeros(4, 2), "kept": torch.zeros(1, 2), "slots": slots,
+        "generations": generations, "generation": 1, "ids": torch.tensor([1, 0]),
+        "out": torch.zeros(2, 2), **change,
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=message):
+        gather_over_out(**given_)
+
+
+def test_rows_beside_one_another_in_memory_do_not_overlap():
+    table, (slots, generations) = torch.arange(8.0).view(4, 2), entries(4)
+    both = torch.zeros(4, 2)
+    assert (
+        gather_over_out(table, both[:2], slots, generations, 1, torch.tensor([1, 3]), both[2:]) == 0
+    )
+    assert both[2:].tolist() == [[2, 3], [6, 7]]
+    assert gather_over_out(table, both[1:1], slots, generations, 1, torch.arange(4), both) == 0

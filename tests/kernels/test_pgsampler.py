@@ -1,0 +1,271 @@
+"""PGSampler's queue of tasks on threads: the hop-by-hop sampler's work, and nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import hypothesis.strategies as st
+import ops_batches
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_batches import BAD, KEY, check_bad, check_same, options, pick_of, real_graph, threads
+from ops_graphs import INDICES, INDPTR, csc, graphs
+
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.core.minibatch import MiniBatch
+from gnnbench.kernels import rng, sampler
+from gnnbench.kernels.pgsampler import WORKERS, TaskStats, pgsampler
+from gnnbench.kernels.picks import PICKS
+from gnnbench.kernels.reference import sampler as reference
+from gnnbench.validation.same_work import same_work
+
+GRAPH = (INDPTR, INDICES)
+OWN_PICKS = [pick for pick in PICKS if pick != "random_walk"]
+
+
+def face(*args: Any, frontier: str = "cumulative", **how: Any) -> MiniBatch:
+    """Arguments of ``sampler.hop_by_hop``; nothing may be lost whatever is sampled."""
+    assert frontier == "cumulative"
+    batch, stats = pgsampler(*args, **how)
+    assert_sound(batch, stats)
+    return batch
+
+
+def assert_sound(batch: MiniBatch, stats: TaskStats) -> None:
+    assert (stats.lost, stats.stale) == (0, 0)
+    # One task for each destination of each hop, and no other.
+    assert stats.enqueued == stats.processed == sum(b.num_dst for b in batch.blocks)
+    assert stats.capacity == (stats.enqueued + stats.parts, batch.sampled_edges)
+
+
+@pytest.mark.parametrize("pick", ["reservoir", "floyd", "fisher_yates"])
+@pytest.mark.parametrize("fetch_size", [1, 5, 32])
+def test_by_hand(pick: str, fetch_size: int) -> None:
+    with threads(1):
+        how = {"pick": pick, "fetch_size": fetch_size, "key": KEY, "batch": 0}
+        batch = face(*GRAPH, torch.tensor([2, 0]), [3, 6], **how, with_positions=True)
+    inner, outer = batch.blocks
+    # seeds 2 <- 2 4 4 and 0 <- 1 2 3
+    assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
+    assert outer.indptr.tolist() == [0, 3, 6]
+    assert outer.indices.tolist() == [0, 2, 2, 3, 0, 4]
+    assert outer.positions is not None
+    assert outer.positions.tolist() == [4, 5, 6, 0, 1, 2]
+    # then also 4 <- 0 1 2 3 4 5, 1 <- 0, 3 isolated
+    assert inner.num_dst == 5
+    assert inner.src_nodes.tolist() == [2, 0, 4, 1, 3, 5]
+    assert inner.indptr.tolist() == [0, 3, 6, 12, 13, 13]
+    assert inner.indices.tolist() == [0, 2, 2, 3, 0, 4, 1, 3, 0, 4, 2, 5, 1]
+    assert batch.sampled_edges == 19
+
+
+def test_counts_its_tasks() -> None:
+    # 5 <- 0; 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated: tasks (5, 0); (5, 1), (0, 1);
+    # (5, 2), (0, 2), (1, 2), (2, 2), (3, 2).
+    _, stats = pgsampler(*GRAPH, torch.tensor([5]), [9, 9, 9], key=KEY, batch=0)
+    edges = 1 + (1 + 3) + (1 + 3 + 1 + 3)
+    assert stats == TaskStats((8, edges), 8, 8, 0, 0, 0, 1)
+
+
+@pytest.mark.parametrize("pick", OWN_PICKS)
+@settings(max_examples=60)
+@given(data=st.data())
+def test_same_work_on_random_graphs(pick: str, data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    n = len(graph[0]) - 1
+    seeds = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n))
+    dtype = data.draw(st.sampled_from([torch.int32, torch.int64]))
+    fanouts = data.draw(
+        st.lists(st.sampled_from([1, 2, 4, 5, 15, 100, 700]), min_size=1, max_size=5)
+    )
+    how = options(
+        graph,
+        pick,
+        key=data.draw(st.integers(0, 2**63 - 1)),
+        batch=data.draw(st.integers(0, 2**32 - 1)),
+    )
+    fetch_size = data.draw(st.integers(1, 32))
+    seed_ids = torch.tensor(seeds, dtype=dtype)
+    with threads(data.draw(st.integers(1, 4))):
+        batch, stats = pgsampler(
+            *graph,
+            seed_ids,
+            fanouts,
+            fetch_size=fetch_size,
+            **{k: v for k, v in how.items() if k != "frontier"},
+        )
+    assert_sound(batch, stats)
+    assert same_work(reference.sample(*graph, seed_ids, fanouts, **how), batch) is None
+
+
+@pytest.mark.parametrize("pick", OWN_PICKS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_any_number_of_threads(pick: str, dtype: torch.dtype) -> None:
+    ops_batches.check_threads(face, pick, "cumulative", dtype)
+
+
+def test_threads_that_want_the_same_nodes() -> None:
+    ops_batches.check_contest(face)
+
+
+@pytest.mark.parametrize("pick", OWN_PICKS)
+def test_long_rows(pick: str) -> None:
+    ops_batches.check_long_rows(face, pick)
+
+
+def test_empty_and_isolated_seeds() -> None:
+    ops_batches.check_empty(face, "cumulative")
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3, 7, 8, 15, 16, 31])
+def test_any_number_of_hops(hops: int) -> None:
+    # The bits of a vertex take 2, 4, 8, 16 or 32 of a word.
+    graph = csc([1, 2, 0, 3, 1, 1, 2] * 9, torch.int32, 3)
+    check_same(face, graph, torch.arange(0, 60, 7), [1 + hops % 2] * hops, **options(graph))
+
+
+@pytest.mark.parametrize("degree", [1, 2])
+def test_loses_nothing_under_stress(degree: int) -> None:
+    # Few tasks for many workers: most of the time all wait for the one that samples.
+    graph = csc([degree] * 500, torch.int32, degree)
+    order = rng.permutation(500, KEY)
+    with threads(4):
+        for batch in range(1500):
+            first = batch % 490
+            seeds = order[first : first + 1 + batch % 3]
+            how = options(graph, "reservoir", batch=batch, with_positions=True)
+            fanouts = [1, 1, 1, 1] if batch % 2 else [2, 3, 1]
+            right = sampler.hop_by_hop(*graph, seeds, fanouts, **how)
+            got = face(*graph, seeds, fanouts, **how)
+            assert got.sampled_edges == right.sampled_edges
+            for ours, theirs in zip(got.blocks, right.blocks, strict=True):
+                assert ours.positions is not None
+                assert theirs.positions is not None
+                assert torch.equal(ours.positions.sort()[0], theirs.positions.sort()[0])
+
+
+def test_as_printed_loses_what_it_reads_too_early() -> None:
+    """One worker, so that the loss is the same each time.
+
+    Slot 0 is (5, 0), which enqueues (0, 1) and (5, 1) in slots 1 and 2. The worker takes slots 1 to
+    5 and finds the last three empty; then (0, 1) enqueues (1, 2), (2, 2), (3, 2) there, which
+    nobody takes again, and (0, 2), (5, 2) in slots 6 and 7, the first of the next five.
+    """
+    seeds = torch.tensor([5])
+    how: dict[str, Any] = {"key": KEY, "batch": 0, "with_positions": True}
+    with threads(1):
+        batch, stats = pgsampler(*GRAPH, seeds, [9, 9, 9], variant="as_printed", unsafe=True, **how)
+    assert stats == TaskStats((8, 9), 8, 5, 3, 6, 0, 1)
+    third, second, first = batch.blocks
+    assert first.indptr.tolist() == [0, 1]
+    assert second.indptr.tolist() == [0, 1, 4]
+    assert second.src_nodes.tolist() == [5, 0, 1, 2, 3]
+    assert third.src_nodes.tolist() == [5, 0, 1, 2, 3]
+    assert third.indptr.tolist() == [0, 1, 4, 4, 4, 4]
+    assert third.indices.tolist() == [1, 2, 3, 4]
+    with threads(1):
+        right = face(*GRAPH, seeds, [9, 9, 9], **how)
+        alone, stats = pgsampler(
+            *GRAPH, seeds, [9, 9, 9], variant="as_printed", fetch_size=1, unsafe=True, **how
+        )
+    assert (stats.lost, stats.stale) == (0, 0)
+    assert same_work(right, alone) is None
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_as_printed_counts_what_it_loses(n: int) -> None:
+    graph = csc([1, 3, 0, 40, 2] * 100, torch.int64, 4)
+    with threads(n):
+        for number in range(50):
+            batch, stats = pgsampler(
+                *graph,
+                torch.arange(number, number + 20),
+                [4, 3, 2],
+                key=KEY,
+                batch=number,
+                variant="as_printed",
+                unsafe=True,
+            )
+            assert stats.lost == stats.enqueued - stats.processed >= 0
+            assert same_work(batch, batch) is None, "blocks of what was sampled are well-formed"
+            drawn = [(b.indptr[1:] > b.indptr[:-1]).sum() for b in batch.blocks]
+            assert sum(drawn) <= stats.processed
+
+
+def test_as_printed_must_be_asked_for() -> None:
+    with pytest.raises(UsageError, match=r"variant 'as_printed' loses tasks.* pass unsafe=True"):
+        pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="as_printed")
+
+
+def test_what_it_does_not_support() -> None:
+    walks = pick_of("random_walk", GRAPH)
+    with pytest.raises(UnsupportedError, match="pick 'random_walk' is not one of pgsampler's"):
+        pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, pick=walks)
+    with pytest.raises(UnsupportedError, match=r"variant 'fusion' leaves the scheduling .* GPU"):
+        pgsampler(*GRAPH, torch.tensor([5]), [9], key=KEY, batch=0, variant="fusion")
+
+
+def test_a_worker_is_a_thread_whatever_worker_says() -> None:
+    how = {"key": KEY, "batch": 0}
+    one, other = (
+        pgsampler(*GRAPH, torch.tensor([2, 0]), [3, 6], hubs="whole", worker=worker, **how)[0]
+        for worker in WORKERS
+    )
+    assert same_work(one, other) is None
+
+
+def test_a_row_is_one_workers_whatever_hubs_says() -> None:
+    indptr = torch.tensor([0, 20_000, 20_003])
+    indices = (torch.arange(20_003, dtype=torch.int32) * 7) % 2
+    with threads(2):
+        for seeds in (torch.tensor([0]), torch.tensor([1, 0])):
+            split, whole = (
+                pgsampler(indptr, indices, seeds, [5, 3], key=KEY, batch=1, hubs=hubs)
+                for hubs in ("split", "whole")
+            )
+            assert split[1].parts == whole[1].parts == 0
+            assert same_work(split[0], whole[0]) is None
+
+
+BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"variant": "queue"}, "variant must be one of persistent, fusion, as_printed, not 'queue'"),
+    ({"fetch_size": 0}, "fetch_size must be between 1 and 32, it is 0"),
+    ({"fetch_size": 33}, "fetch_size must be between 1 and 32, it is 33"),
+    ({"hubs": "shared"}, "hubs must be 'split' or 'whole', not 'shared'"),
+    ({"worker": "thread"}, "worker must be 'warp' or 'block', not 'thread'"),
+    ({"worker": "block"}, "worker 'block' draws a row alone; give hubs='whole' with it"),
+    (
+        {"worker": "block", "hubs": "whole", "variant": "as_printed", "unsafe": True},
+        "worker 'block' is of variant 'persistent', not 'as_printed'",
+    ),
+    ({"capacity": [5, 5, 5]}, "capacity must be empty or .tasks, edges., it has 3 items"),
+    ({"capacity": [5, -1]}, "capacity must hold numbers between 0 and 2.31 - 1, it holds -1"),
+    ({"fanouts": [1] * 32}, "fanouts has 32 hops, pgsampler takes at most 31"),
+]
+
+
+@pytest.mark.parametrize("changed, message", BAD_OPTIONS)
+def test_refuses_bad_options(changed: dict[str, Any], message: str) -> None:
+    how = {"fanouts": [3, 2], "key": KEY, "batch": 0, **changed}
+    with pytest.raises(UsageError, match=f"^{message}$"):
+        pgsampler(*GRAPH, torch.tensor([5]), how.pop("fanouts"), **how)
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize(
+    "changed, error, message", [case for case in BAD if "frontier" not in case[0]]
+)
+def test_refuses_what_is_broken(
+    changed: dict[str, Any], error: type[Exception], message: str, n: int
+) -> None:
+    check_bad(face, changed, error, message, n)
+
+
+@pytest.mark.parametrize("pick", ["reservoir", "floyd"])
+def test_real_graph(real_data: Path, pick: str) -> None:
+    graph, order = real_graph(real_data)
+    for n in (1, 2):
+        with threads(n):
+            check_same(face, graph, order[:512], [15, 10, 5], **options(graph, pick))

@@ -1,0 +1,404 @@
+"""The batch sampler: hand-made graphs, equality with the reference, bad arguments."""
+
+from collections.abc import Callable
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from ops_batches import pick_of, threads
+from ops_graphs import FRONTIERS, INDICES, INDPTR, csc, graphs, same
+from torch import Tensor
+
+from gnnbench.core.errors import DataError, UsageError
+from gnnbench.kernels import rng, sampler
+from gnnbench.kernels.picks import PICKS, WITHOUT_REPLACEMENT, PickSpec
+from gnnbench.kernels.reference import sampler as reference
+
+KEY = rng.key(0, 0, "sample")
+
+
+@pytest.fixture(params=["op", "reference"])
+def sample(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    return sampler.hop_by_hop if request.param == "op" else reference.sample
+
+
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+def test_every_neighbour_is_taken_in_stored_order(sample: Callable[..., Any], pick: str) -> None:
+    seeds = torch.tensor([2, 0])
+    batch = sample(
+        INDPTR,
+        INDICES,
+        seeds,
+        [3, 6],
+        pick=pick,
+        frontier="cumulative",
+        key=KEY,
+        batch=0,
+        with_positions=True,
+    )
+    inner, outer = batch.blocks
+    # seeds 2 <- 2 4 4 and 0 <- 1 2 3
+    assert outer.src_nodes.tolist() == [2, 0, 4, 1, 3]
+    assert outer.indptr.tolist() == [0, 3, 6]
+    assert outer.indices.tolist() == [0, 2, 2, 3, 0, 4]
+    assert outer.positions.tolist() == [4, 5, 6, 0, 1, 2]
+    # then also 4 <- 0 1 2 3 4 5, 1 <- 0, 3 isolated
+    assert inner.num_dst == 5
+    assert inner.src_nodes.tolist() == [2, 0, 4, 1, 3, 5]
+    assert inner.indptr.tolist() == [0, 3, 6, 12, 13, 13]
+    assert inner.indices.tolist() == [0, 2, 2, 3, 0, 4, 1, 3, 0, 4, 2, 5, 1]
+    assert inner.positions.tolist() == [4, 5, 6, 0, 1, 2, 7, 8, 9, 10, 11, 12, 3]
+    assert batch.sampled_edges == 19
+    assert batch.input_nodes.tolist() == [2, 0, 4, 1, 3, 5]
+
+
+@pytest.mark.parametrize("pick", WITHOUT_REPLACEMENT)
+def test_new_frontier_gives_prefixes_of_one_csc(sample: Callable[..., Any], pick: str) -> None:
+    seeds = torch.tensor([5])
+    batch = sample(
+        INDPTR,
+        INDICES,
+        seeds,
+        [9, 9, 9],
+        pick=pick,
+        frontier="new",
+        key=KEY,
+        batch=0,
+        with_positions=True,
+    )
+    third, second, first = batch.blocks
+    # 5 <- 0; then 0 <- 1 2 3; then 1 <- 0, 2 <- 2 4 4, 3 isolated
+    assert first.src_nodes.tolist() == [5, 0]
+    assert second.src_nodes.tolist() == [5, 0, 1, 2, 3]
+    assert third.src_nodes.tolist() == [5, 0, 1, 2, 3, 4]
+    assert third.indptr.tolist() == [0, 1, 4, 5, 8, 8]
+    assert third.indices.tolist() == [1, 2, 3, 4, 1, 3, 5, 5]
+    assert third.positions.tolist() == [13, 0, 1, 2, 3, 4, 5, 6]
+    assert (first.num_dst, second.num_dst, third.num_dst) == (1, 2, 5)
+    assert second.indptr.tolist() == [0, 1, 4]
+    assert second.indices.tolist() == [1, 2, 3, 4]
+    assert first.indptr.tolist() == [0, 1]
+    assert batch.sampled_edges == 8
+
+
+# The constants of native/tests/test_headers.cpp.
+PINNED: list[tuple[str, int, int, int, list[int]]] = [
+    ("reservoir", 12, 5, 7, [0, 1, 2, 3, 7]),
+    ("reservoir", 20, 9, 7, [0, 1, 2, 3, 4, 19, 11, 14, 10]),
+    ("reservoir_thinned", 12, 5, 7, [0, 1, 2, 3, 7]),
+    ("reservoir_thinned", 60, 5, 7, [24, 1, 47, 29, 46]),
+    ("reservoir_thinned", 1000, 3, 7, [540, 174, 116]),
+    ("floyd", 12, 5, 7, [7, 6, 5, 8, 11]),
+    ("floyd", 20, 9, 7, [10, 9, 7, 11, 15, 8, 14, 12, 19]),
+    ("fisher_yates", 12, 5, 7, [10, 8, 5, 6, 9]),
+    ("fisher_yates", 7, 6, 7, [6, 4, 2, 5, 3, 1]),
+    ("with_replacement", 12, 5, 7, [10, 9, 6, 8, 8]),
+    ("weighted_alias", 4, 8, 7, [3, 3, 3, 3, 3, 2, 0, 3]),
+    ("weighted_prefix", 4, 8, 7, [3, 3, 3, 3, 3, 2, 2, 3]),
+]
+PINNED_KEY = 0x0123456789ABCDEF
+
+
+@pytest.mark.parametrize(("pick", "degree", "fanout", "vertex", "expected"), PINNED)
+def test_picks_are_pinned(
+    pick: str, degree: int, fanout: int, vertex: int, expected: list[int]
+) -> None:
+    indptr = torch.tensor([0] * (vertex + 1) + [degree])
+    indices = torch.arange(degree, dtype=torch.int32) % (vertex + 1)
+    weighted = pick.startswith("weighted")
+    spec = (
+        PickSpec.weighted(pick, indptr, torch.tensor([1.0, 0.0, 3.0, 4.0]))
+        if weighted
+        else PickSpec.of(pick)
+    )
+    for module in (sampler, reference):
+        out_indptr, neighbors, positions, weights = module.sample_hop(
+            indptr,
+            indices,
+            torch.tensor([vertex], dtype=torch.int32),
+            fanout,
+            pick=spec,
+            key=PINNED_KEY,
+            hop=1,
+            batch=3,
+        )
+        assert out_indptr.tolist() == [0, fanout]
+        assert positions.tolist() == expected
+        assert neighbors.tolist() == [p % (vertex + 1) for p in expected]
+        assert weights.numel() == 0
+
+
+@pytest.mark.parametrize(
+    ("vertex", "fanout", "nodes", "visits"),
+    [
+        (0, 3, [1, 2, 3], [4, 4, 2]),
+        (2, 20, [4, 2, 0, 3, 5], [7, 2, 1, 1, 1]),
+        (4, 3, [0, 1, 2], [5, 2, 2]),
+        (3, 3, [], []),
+    ],
+)
+def test_random_walks_are_pinned(
+    vertex: int, fanout: int, nodes: list[int], visits: list[int]
+) -> None:
+    for module in (sampler, reference):
+        out_indptr, neighbors, positions, weights = module.sample_hop(
+            INDPTR,
+            INDICES,
+            torch.tensor([vertex], dtype=torch.int32),
+            fanout,
+            pick=PickSpec.random_walk(4, 3, 0.5),
+            key=PINNED_KEY,
+            hop=1,
+            batch=3,
+        )
+        assert out_indptr.tolist() == [0, len(nodes)]
+        assert neighbors.tolist() == nodes
+        assert weights.tolist() == visits
+        assert weights.dtype == torch.float32
+        assert positions.numel() == 0
+
+
+def test_batch_of_random_walks_by_hand(sample: Callable[..., Any]) -> None:
+    # A ring: 0 <- 1 <- 2 <- 3 <- 0. Two walks of two steps see the next node and the one after.
+    indptr, indices = torch.arange(5), torch.tensor([1, 2, 3, 0])
+    options: dict[str, Any] = {"pick": PickSpec.random_walk(2, 2, 0.0), "key": KEY, "batch": 0}
+    inner, outer = sample(
+        indptr, indices, torch.tensor([0]), [2, 1], frontier="cumulative", **options
+    ).blocks
+    assert outer.src_nodes.tolist() == [0, 1, 2]
+    assert outer.indptr.tolist() == [0, 2]
+    assert outer.indices.tolist() == [1, 2]
+    assert outer.weights.tolist() == [2.0, 2.0]
+    assert outer.positions is None
+    # Of equals the smaller id is kept: 1 of 1 and 2, 2 of 2 and 3, 0 of 3 and 0.
+    assert inner.src_nodes.tolist() == [0, 1, 2]
+    assert inner.indptr.tolist() == [0, 1, 2, 3]
+    assert inner.indices.tolist() == [1, 2, 0]
+    assert inner.weights.tolist() == [2.0, 2.0, 2.0]
+    second, first = sample(
+        indptr, indices, torch.tensor([0]), [2, 1], frontier="new", **options
+    ).blocks
+    assert first.weights.tolist() == [2.0, 2.0]
+    assert second.indptr.tolist() == [0, 2, 3, 4]
+    assert second.weights.tolist() == [2.0, 2.0, 2.0, 2.0]
+
+
+def test_draws_with_replacement_repeat_positions(sample: Callable[..., Any]) -> None:
+    # One neighbour, drawn as often as the fanout says; an empty row draws nothing.
+    batch = sample(
+        INDPTR,
+        INDICES,
+        torch.tensor([5, 3]),
+        [4],
+        pick="with_replacement",
+        frontier="cumulative",
+        key=KEY,
+        batch=0,
+        with_positions=True,
+    )
+    assert batch.blocks[0].indptr.tolist() == [0, 4, 4]
+    assert batch.blocks[0].positions.tolist() == [13] * 4
+    assert batch.blocks[0].src_nodes.tolist() == [5, 3, 0]
+
+
+@pytest.mark.parametrize("frontier", FRONTIERS)
+@pytest.mark.parametrize("pick", PICKS)
+@settings(max_examples=25)
+@given(graph=graphs(), data=st.data())
+def test_op_equals_the_reference(
+    pick: str, frontier: str, graph: tuple[Tensor, Tensor], data: st.DataObject
+) -> None:
+    indptr, indices = graph
+    n = len(indptr) - 1
+    seeds = data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n))
+    dtype = data.draw(st.sampled_from([torch.int32, torch.int64]))
+    options = {
+        "pick": pick_of(pick, graph),
+        "frontier": frontier,
+        "key": data.draw(st.integers(0, 2**63 - 1)),
+        "batch": data.draw(st.integers(0, 2**32 - 1)),
+        "with_positions": data.draw(st.booleans()),
+    }
+    args = (
+        indptr,
+        indices,
+        torch.tensor(seeds, dtype=dtype),
+        data.draw(st.lists(st.sampled_from([1, 2, 4, 5, 15, 100]), min_size=1, max_size=4)),
+    )
+    with threads(data.draw(st.integers(1, 4))):
+        ours = sampler.hop_by_hop(*args, **options)
+    same(ours, reference.sample(*args, **options))
+
+
+@pytest.mark.parametrize("frontier", FRONTIERS)
+@pytest.mark.parametrize("pick", PICKS)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_threads_do_not_change_a_bit(pick: str, frontier: str, dtype: torch.dtype) -> None:
+    # Large enough for many chunks of rows and of keys.
+    degrees = np.random.default_rng(0).integers(0, 40, 6000).tolist()
+    indptr, indices = csc(degrees, dtype, 1)
+    seeds = rng.permutation(6000, KEY)[:900]
+    options: dict[str, Any] = {
+        "pick": pick_of(pick, (indptr, indices)),
+        "frontier": frontier,
+        "key": KEY,
+        "batch": 5,
+        "with_positions": True,
+    }
+    batches = []
+    for n in (1, 2, 3, 4):
+        with threads(n):
+            batches += [sampler.hop_by_hop(indptr, indices, seeds, [8, 6, 4], **options)]
+    for other in batches[1:]:
+        same(batches[0], other)
+    same(batches[0], reference.sample(indptr, indices, seeds, [8, 6, 4], **options))
+
+
+@pytest.mark.parametrize("pick", PICKS)
+def test_rows_beyond_one_window_of_draws(pick: str) -> None:
+    # Rows that need more draws than are computed together, between rows that do not.
+    indptr, indices = csc([3, 9000, 0, 1500, 1300, 20, 5000], torch.int32, 2)
+    for fanout in (10, 1023, 1025, 4000):
+        args = (indptr, indices, torch.arange(7), [fanout, 3])
+        options: dict[str, Any] = {"frontier": "cumulative", "key": KEY, "batch": 1}
+        options["pick"] = pick_of(pick, (indptr, indices))
+        same(
+            sampler.hop_by_hop(*args, **options, with_positions=True),
+            reference.sample(*args, **options, with_positions=True),
+        )
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_thinned_rows_of_millions(dtype: torch.dtype) -> None:
+    # Cells of up to 2^21 items, whose draws the reference takes from a table of its own.
+    indptr = torch.tensor([0, 1 << 22, (1 << 22) + 3_000_001])
+    indices = (torch.arange(int(indptr[-1])) % 2).to(dtype)
+    for batch in range(20):
+        args = (indptr, indices, torch.tensor([0, 1]), [1 + 7 * (batch % 3)])
+        options: dict[str, Any] = {"frontier": "cumulative", "key": KEY, "batch": batch}
+        options |= {"pick": "reservoir_thinned", "with_positions": True}
+        same(sampler.hop_by_hop(*args, **options), reference.sample(*args, **options))
+
+
+@pytest.mark.parametrize("frontier", FRONTIERS)
+def test_empty_seeds_give_empty_blocks(sample: Callable[..., Any], frontier: str) -> None:
+    batch = sample(
+        INDPTR,
+        INDICES,
+        torch.empty(0, dtype=torch.int64),
+        [2, 2],
+        pick="floyd",
+        frontier=frontier,
+        key=KEY,
+        batch=0,
+    )
+    assert len(batch.blocks) == 2
+    assert batch.sampled_edges == 0
+    for block in batch.blocks:
+        assert block.indptr.tolist() == [0]
+        assert (block.num_src, block.num_dst, block.num_edges) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("pick", PICKS)
+def test_isolated_seeds_have_no_edges(sample: Callable[..., Any], pick: str) -> None:
+    spec = pick_of(pick, (INDPTR, INDICES))
+    batch = sample(
+        INDPTR, INDICES, torch.tensor([3]), [2], pick=spec, frontier="cumulative", key=KEY, batch=0
+    )
+    assert batch.blocks[0].indptr.tolist() == [0, 0]
+    assert batch.blocks[0].src_nodes.tolist() == [3]
+
+
+def test_hops_batches_and_keys_draw_anew() -> None:
+    indptr, indices = csc([50] * 40, torch.int32, 3)
+    options: dict[str, Any] = {"pick": "floyd", "key": KEY, "hop": 0, "batch": 0}
+
+    def positions(**changed: int) -> list[int]:
+        dst = torch.arange(40, dtype=torch.int32)
+        return sampler.sample_hop(indptr, indices, dst, 5, **{**options, **changed})[2].tolist()
+
+    base = positions()
+    assert positions() == base
+    for changed in ({"hop": 1}, {"batch": 1}, {"key": KEY + 1}):
+        other = positions(**changed)
+        assert sum(a == b for a, b in zip(base, other, strict=True)) < 20
+
+
+def test_hop_may_repeat_a_destination() -> None:
+    args = (INDPTR, INDICES, torch.tensor([4, 0, 4], dtype=torch.int32), 2)
+    options: dict[str, Any] = {"pick": "floyd", "key": KEY, "hop": 0, "batch": 0}
+    ours, theirs = (m.sample_hop(*args, **options) for m in (sampler, reference))
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype
+        assert torch.equal(a, b)
+    assert torch.equal(ours[2][:2], ours[2][4:])
+
+
+def test_graph_without_nodes() -> None:
+    args = (torch.tensor([0]), torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
+    batch = sampler.hop_by_hop(*args, [3], pick="floyd", frontier="cumulative", key=KEY, batch=0)
+    assert batch.blocks[0].num_src == 0
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"seeds": torch.tensor([6])}, UsageError, "seeds holds the id 6 at position 0"),
+    ({"seeds": torch.tensor([0, -1])}, UsageError, "seeds holds the id -1 at position 1"),
+    ({"seeds": torch.tensor([1, 0, 1])}, UsageError, "seeds holds an id twice"),
+    ({"seeds": torch.tensor([1.0])}, UsageError, "seeds must be int32 or int64, it is float32"),
+    ({"seeds": torch.tensor([[1]])}, UsageError, "seeds must have 1 dimension"),
+    ({"seeds": torch.arange(6)[::2]}, UsageError, "seeds must be contiguous"),
+    ({"fanouts": []}, UsageError, "fanouts is empty"),
+    ({"fanouts": [3, 0]}, UsageError, "fanout must be at least 1, or -1 .*, it is 0"),
+    ({"fanouts": [-2]}, UsageError, "fanout must be at least 1, or -1 .*, it is -2"),
+    ({"fanouts": [1 << 31]}, UsageError, "fanout must be below 2\\^31"),
+    ({"pick": "fisher"}, UsageError, "pick must be one of reservoir, floyd, .* not 'fisher'"),
+    ({"frontier": "old"}, UsageError, "frontier must be 'cumulative' or 'new', not 'old'"),
+    ({"batch": -1}, UsageError, "batch must be at least 0"),
+    ({"batch": 1 << 32}, UsageError, "batch must be at least 0 and below 4294967296"),
+    ({"indptr": INDPTR.int()}, UsageError, "indptr must be int64, it is int32"),
+    ({"indptr": INDPTR[:0]}, UsageError, "indptr must hold num_nodes \\+ 1 offsets"),
+    ({"indptr": INDPTR.repeat_interleave(2)[::2]}, UsageError, "indptr must be contiguous"),
+    ({"indices": INDICES.short()}, UsageError, "indices must be int32 or int64, it is int16"),
+    ({"indices": INDICES[:2]}, DataError, "indptr is broken at node 0"),
+    ({"indptr": INDPTR.flip(0).contiguous()}, DataError, "indptr is broken at node 0"),
+    ({"indices": INDICES + 4}, DataError, "indices holds an id that is not a node"),
+    ({"indices": INDICES.long() - 9}, DataError, "indices holds an id that is not a node"),
+]
+
+
+@pytest.mark.parametrize(("changed", "error", "message"), BAD, ids=[m for _, _, m in BAD])
+def test_bad_arguments(changed: dict[str, Any], error: type[Exception], message: str) -> None:
+    arguments = {"indptr": INDPTR, "indices": INDICES, "seeds": torch.tensor([0, 1])}
+    arguments |= {"fanouts": [3, 2], "pick": "floyd", "frontier": "cumulative", "batch": 0}
+    arguments |= changed
+    args = [arguments.pop(name) for name in ("indptr", "indices", "seeds", "fanouts")]
+    with pytest.raises(error, match=message) as caught:
+        sampler.hop_by_hop(*args, **arguments, key=KEY)  # type: ignore[arg-type]
+    assert ".cpp" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dst", "message"),
+    [
+        (torch.tensor([9], dtype=torch.int32), "dst holds the id 9"),
+        (torch.tensor([1]), "dst must be int32, it is int64"),
+    ],
+)
+def test_bad_hop_arguments(dst: Tensor, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        sampler.sample_hop(INDPTR, INDICES, dst, 2, pick="floyd", key=KEY, hop=0, batch=0)
+    with pytest.raises(UsageError, match="hop must be at least 0 and below 65536"):
+        sampler.sample_hop(
+            INDPTR,
+            INDICES,
+            torch.tensor([1], dtype=torch.int32),
+            2,
+            pick="floyd",
+            key=KEY,
+            hop=1 << 16,
+            batch=0,
+        )

@@ -1,0 +1,35 @@
+"""Tensors through a ring of buffers: no buffer is written while its copy is under way."""
+
+import pytest
+import torch
+
+from gnnbench.kernels import to_device as module
+from gnnbench.kernels.to_device import send, to_device
+
+
+class Late:
+    """A copy that is done no sooner than somebody waits for it."""
+
+    waiting = 0
+
+    def __init__(self, piece, there):
+        self.piece, self.there = piece, there
+        Late.waiting += 1
+
+    def synchronize(self):
+        self.there.copy_(self.piece)
+        Late.waiting -= 1
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 16, 23, 24, 25, 100])
+@pytest.mark.parametrize("buffers", [1, 3])
+def test_all_of_it_arrives_however_late(size, buffers):
+    here, there = torch.arange(size), torch.full((size,), -1)
+    send(here, there, [torch.zeros(8, dtype=torch.int64) for _ in range(buffers)], Late)
+    assert torch.equal(here, there) and Late.waiting == 0
+
+
+def test_on_a_cpu_it_is_the_tensor_itself(monkeypatch):
+    monkeypatch.setattr(module, "WORTH_IT", 0)
+    tensor = torch.arange(5)
+    assert to_device(tensor, torch.device("cpu")) is tensor

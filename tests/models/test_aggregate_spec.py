@@ -1,0 +1,111 @@
+"""Aggregations as a recipe names them: found without importing anything, told where absent."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+import torch
+from compose import counted, make, timed
+
+from gnnbench.core.errors import MissingError, UnsupportedError, UsageError
+from gnnbench.kernels import missing as native
+from gnnbench.models.aggregation import (
+    Csr,
+    DglLayers,
+    GnnAdvisor,
+    MemoryAware,
+    PygLayers,
+    Scatter,
+    Spmm,
+    Tuned,
+)
+
+SPECS = {
+    "csr": Csr, "dgl": DglLayers, "gnnadvisor": GnnAdvisor, "memory-aware": MemoryAware,
+    "pyg": PygLayers, "scatter": Scatter, "spmm": Spmm, "tuned": Tuned,
+}  # fmt: skip
+ON_GPUS = ("memory-aware", "tuned")  # alone
+NATIVE = ("csr", "gnnadvisor", "scatter", "spmm", *ON_GPUS)
+SETTINGS = {"gnnadvisor": {"group": 32, "dim_workers": 32}, "memory-aware": {"x": 8, "y": 32}}
+PACKAGES = {"dgl": "dgl", "pyg": "torch_geometric"}
+
+
+def test_listing_them_imports_no_framework():
+    code = (
+        "import sys; from gnnbench.models.kinds import MODELS; import gnnbench.models.aggregation;"
+        "print(*MODELS, [m for m in ('torch', 'numpy', 'dgl', 'torch_geometric')"
+        " if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n")[0] == "gcn graphsage gin gat pinsage []"
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_plain_and_devices(name):
+    spec = SPECS[name]()
+    assert spec.plain() == {"name": name, **SETTINGS.get(name, {})}
+    assert spec.kind == "aggregate"
+    assert spec.devices == (("cuda",) if name in ON_GPUS else ("cpu", "cuda"))
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_built_where_nothing_is_missing(name):
+    spec = SPECS[name]()
+    if missing := spec.missing("cpu"):
+        pytest.skip(f"{name}: {missing.reason}")
+    assert spec.build().name == ("native" if name in NATIVE else name)
+
+
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_kernels_of_gpus_alone(name):
+    with pytest.raises(UnsupportedError, match=f"'{name}' does not run on cpu; it does on: cuda"):
+        SPECS[name]().resolved("cpu")
+
+
+@pytest.mark.parametrize("wrong", [{"group": 0}, {"group": 1025}, {"dim_workers": 3}])
+def test_gnnadvisors_settings(wrong):
+    assert GnnAdvisor(group=3, dim_workers=8).plain()["group"] == 3
+    with pytest.raises(UsageError, match=f"'gnnadvisor'.{next(iter(wrong))} cannot be"):
+        GnnAdvisor(**wrong)
+
+
+def test_a_torch_without_mkl(monkeypatch):
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert "without MKL" in Spmm.missing("cpu").reason
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+def test_a_package_that_is_not_there(name, monkeypatch):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda n, *a: None if n == PACKAGES[name] else find(n, *a)
+    )
+    spec = SPECS[name]()
+    missing = spec.missing("cpu")
+    assert missing is not None and "not installed" in missing.reason
+    with pytest.raises(MissingError, match="not installed"):
+        spec.build()
+
+
+def test_a_native_library_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("GNNBENCH_NATIVE_DIR", str(tmp_path))
+    missing = Csr.missing("cpu")
+    assert missing == native.native_missing("cpu") and "not built" in missing.reason
+    code = "from gnnbench.models.aggregation import Csr; Csr().build()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingError" in done.stderr and "not built" in done.stderr
+
+
+def test_making_groups_is_counted_by_epoch_within_computing(small_graph):
+    """Forward and backward of both layers of every batch; what runs apart from epochs is not."""
+    system = make(small_graph, "gnnadvisor")
+    key = ("aggregate", "groups_time_s", "")
+    assert system.check().ok
+    for epoch in (1, 2):
+        swept = timed(system, epoch)
+        counts = counted(system.audit(epoch))
+        assert 0.0 < counts[key] < swept.busy["compute"]
+    other = make(small_graph, "baseline")
+    timed(other, 1)
+    assert key not in counted(other.audit(1))

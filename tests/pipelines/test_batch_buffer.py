@@ -1,0 +1,157 @@
+"""Buffers that two processes share: what lies where, and what is left of what was replaced."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+from gnnbench.core.minibatch import Block, MiniBatch
+from gnnbench.pipelines.batch_buffer import ALIGN, Failed, InBuffer, OutBuffer, Part
+
+CPU = torch.device("cpu")
+
+
+def batch_of(nodes, number=4):
+    """Two hops from the seeds 7 and 9; the nodes of the outer block are the inner one's first."""
+    return MiniBatch(
+        torch.tensor([7, 9]),
+        [
+            Block(
+                torch.tensor([0, 1, 1, 2], dtype=torch.int32),
+                torch.tensor([3, 0], dtype=torch.int32),
+                nodes,
+                3,
+                positions=torch.tensor([40, 41]),
+            ),
+            Block(
+                torch.tensor([0, 0, 1], dtype=torch.int32),
+                torch.tensor([2], dtype=torch.int32),
+                nodes[:3],
+                2,
+                weights=torch.tensor([2.0]),
+            ),
+        ],
+        3,
+        {"edges": torch.tensor([5, 6, 7], dtype=torch.int16)},
+        "new",
+        number,
+    )
+
+
+@pytest.fixture
+def nodes():
+    return torch.tensor([7, 9, 1, 2], dtype=torch.int32)
+
+
+@pytest.fixture
+def rows():
+    return torch.arange(4 * 33, dtype=torch.float32).reshape(4, 33)
+
+
+@pytest.fixture
+def out():
+    """A producer's, which gives up its memory by its end; this process lives on."""
+    buffer = OutBuffer(1, CPU)
+    yield buffer
+    for memory in (buffer._memory, *buffer._given_up):
+        memory.close()
+
+
+def test_every_tensor_has_its_place_and_what_is_known_none_of_its_own(out, nodes, rows):
+    word = out.write(batch_of(nodes), rows)
+    found, int32 = word.batch, torch.int32
+    assert found.seeds == Part(0, torch.int64, (2,))
+    inner, outer = found.blocks
+    assert (inner.indptr, inner.indices) == (Part(256, int32, (4,)), Part(512, int32, (2,)))
+    assert (inner.src_nodes, inner.positions) == (
+        Part(768, int32, (4,)),
+        Part(1024, torch.int64, (2,)),
+    )
+    assert (outer.indptr, outer.indices) == (Part(1280, int32, (3,)), Part(1536, int32, (1,)))
+    assert (outer.src_nodes, outer.weights) == (
+        Part(768, int32, (3,)),
+        Part(1792, torch.float32, (1,)),
+    )
+    assert found.extra == {"edges": Part(2048, torch.int16, (3,))}
+    assert word.rows == Part(2304, torch.float32, (4, 33))
+    assert inner.weights is outer.positions is None
+    assert (found.sampled_edges, found.frontier, found.number) == (3, "new", 4)
+    assert (word.place, word.size, out.grown, out.free) == (1, out.size, 1, False)
+    assert out.written == 2304 + 3 * ALIGN  # of rows of 528 bytes
+
+
+def test_a_batch_comes_out_as_it_went_in(out, nodes, rows):
+    sent = batch_of(nodes)
+    word = pickle.loads(pickle.dumps(out.write(sent, rows)))
+    buffer = InBuffer(CPU)
+    buffer.open(word)
+    batch, read = buffer.batch(word)
+    assert torch.equal(read, rows)
+    for tensor, right in zip(batch.tensors(), sent.tensors(), strict=True):
+        assert tensor.dtype == right.dtype and torch.equal(tensor, right)
+    assert torch.equal(batch.blocks[0].positions, sent.blocks[0].positions)
+    assert torch.equal(batch.blocks[1].weights, sent.blocks[1].weights)
+    assert batch.blocks[0].weights is batch.blocks[1].positions is None
+    assert torch.equal(batch.extra["edges"], sent.extra["edges"])
+    assert [block.num_dst for block in batch.blocks] == [3, 2]
+    assert [(h[0].tolist(), h[1]) for h in batch.sizes().hops] == [([7, 9], 1), ([1], 1)]
+
+
+def test_ids_outlive_the_buffer_and_rows_lie_in_it(out, nodes, rows):
+    """The audit keeps the ids of every batch; rows are as good as the next writing."""
+    buffer = InBuffer(CPU)
+    word = out.write(batch_of(nodes), rows)
+    buffer.open(word)
+    batch, read = buffer.batch(word)
+    out.done(buffer.done(1))
+    again = out.write(batch_of(nodes + 50), rows + 1)
+    assert again.address is None and out.grown == 1
+    assert torch.equal(read, rows + 1)
+    assert batch.seeds.tolist() == [7, 9]
+    assert [b.src_nodes.tolist() for b in batch.blocks] == [[7, 9, 1, 2], [7, 9, 1]]
+    assert batch.blocks[1].src_nodes.data_ptr() == batch.blocks[0].src_nodes.data_ptr()
+
+
+def test_a_larger_batch_gets_larger_memory_and_the_old_is_given_back(out, nodes, rows):
+    buffer = InBuffer(CPU)
+    first = out.write(batch_of(nodes), rows)
+    buffer.open(first)
+    out.done(buffer.done(1))
+    wide = torch.rand(4, 9000)
+    word = out.write(batch_of(nodes), wide)
+    assert out.grown == 2 and word.size >= (2304 + wide.numel() * 4) * 5 // 4
+    assert Path(first.address).exists()  # the consumer may not have heard of it
+    buffer.open(word)
+    assert torch.equal(buffer.batch(word)[1], wide)
+    out.done(buffer.done(1))
+    assert not Path(first.address).exists() and Path(word.address).exists()
+
+
+def test_no_rows_and_no_edges(out):
+    none = torch.empty(0, dtype=torch.int32)
+    empty = MiniBatch(none, [Block(torch.zeros(1, dtype=torch.int32), none, none, 0)], 0)
+    word = out.write(empty, torch.empty(0, 8))
+    buffer = InBuffer(CPU)
+    buffer.open(word)
+    batch, rows = buffer.batch(word)
+    assert rows.shape == (0, 8) and batch.blocks[0].indptr.tolist() == [0]
+    assert batch.input_nodes.dtype == torch.int32 and batch.input_nodes.numel() == 0
+
+
+class Odd(Exception):
+    def __init__(self, one, other):
+        super().__init__(f"{one} {other}")
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "text"),
+    [
+        (MemoryError("no memory"), MemoryError, "no memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), torch.OutOfMemoryError, "CUDA out of"),
+        (Odd("a", "b"), RuntimeError, "Odd: a b"),
+    ],
+)
+def test_an_error_keeps_its_type_and_text(error, kind, text):
+    found = pickle.loads(pickle.dumps(Failed.by(error))).exception()
+    assert type(found) is kind and text in str(found)

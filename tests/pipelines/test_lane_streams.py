@@ -1,0 +1,233 @@
+"""The order of a GPU's streams, played by threads: what is enqueued is done late, and in order.
+
+Memory goes back to whom it was allocated for as torch's allocator has it: when nothing refers to
+it any more on the host, whatever work that reads it is still to be done.
+"""
+
+import random
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+from queue import SimpleQueue
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from gnnbench.core.cell import Cell, Until
+from gnnbench.core.counters import Counts
+from gnnbench.core.job import Job
+from gnnbench.features.ring import RowRing
+from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines import streams as lanes
+from gnnbench.pipelines.order import Order
+from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.schedule import Stages
+from gnnbench.sampling.stage import SamplerStage
+
+NODES, FEW, COUNT = 60, 20, 80
+TABLE = torch.arange(NODES * 4.0).view(NODES, 4)
+HERE = threading.local()
+
+
+class Stream(lanes.Lane):
+    """Work is done by a thread, one after the other, some of it late."""
+
+    def __init__(self, name, late, deaf):
+        super().__init__(name)
+        self._work, self._late, self._deaf = SimpleQueue(), late, deaf
+        self._delays = random.Random(name)
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        while (work := self._work.get()) is not None:
+            work()
+
+    def enqueue(self, work):
+        if self._delays.random() < self._late:
+            self._work.put(lambda: time.sleep(self._delays.random() * 0.003))
+        self._work.put(work)
+
+    @contextmanager
+    def entered(self):
+        HERE.lane = self
+        yield
+
+    def mark(self):
+        event = threading.Event()
+        self._work.put(event.set)
+        return event
+
+    def after(self, mark):
+        if not self._deaf:
+            self._work.put(lambda: mark.wait(30))
+
+    def close(self):
+        self._work.put(None)
+        self._thread.join()
+
+
+class Pool:
+    """Memory of a stream: what nobody refers to is given out again at once."""
+
+    def __init__(self, shape, dtype):
+        self._free, self._how = [], (shape, dtype)
+        self.made = 0
+
+    def take(self):
+        if self._free:
+            return self._free.pop()
+        self.made += 1
+        shape, dtype = self._how
+        return torch.zeros(shape, dtype=dtype)
+
+    def lend(self, memory, owner):
+        weakref.finalize(owner, self._free.append, memory)
+
+
+class Owned:
+    """What the host sees of memory."""
+
+    def __init__(self, pool, **more):
+        self.memory = pool.take()
+        pool.lend(self.memory, self)
+        self.__dict__.update(more)
+
+
+class Sampler(SamplerStage):
+    """Enqueues draws; ``asks``: reads what was told of them later."""
+
+    def __init__(self, asks):
+        self._asks, self.pool = asks, Pool((FEW,), torch.int64)
+
+    @property
+    def asks(self):
+        return self._asks
+
+    def sample(self, seeds, epoch, number):
+        ticket = self.begin(seeds, epoch, number)
+        ticket[1].wait(30)  # sizes: the host waits for its own stream
+        return ticket[0]
+
+    def begin(self, seeds, epoch, number):
+        batch, nodes = Owned(self.pool, number=number), right(number)
+        into = batch.memory
+        HERE.lane.enqueue(lambda: into.copy_(nodes))
+        told = HERE.lane.mark()
+        if not self._asks:
+            told.wait(30)
+            return batch
+        return batch, told
+
+    def end(self, ticket):
+        if not self._asks:
+            return ticket
+        assert ticket[1].wait(30)
+        return ticket[0]
+
+
+class Store:
+    """Enqueues gathers, into a ring or into memory of its own stream."""
+
+    window = 1
+
+    def __init__(self, held, fresh):
+        graph = SimpleNamespace(features=TABLE)
+        self._ring = RowRing(Job(Cell("e", "s", "t", ""), graph, Counts(), held), "cpu")
+        self._fresh, self.pool = fresh, Pool((FEW, 4), torch.float32)
+
+    def load(self, batch):
+        ids = batch.memory
+        if self._fresh:
+            rows = Owned(self.pool)
+            into = rows.memory
+        else:
+            rows = into = self._ring.rows(FEW)
+        HERE.lane.enqueue(lambda: into.copy_(TABLE[ids]))
+        return rows
+
+    def announce(self, batches):
+        pass
+
+
+class Backwards(Order):
+    def __init__(self, window):
+        self.window = window
+
+    def batches(self, epoch, device="cpu"):
+        raise AssertionError
+
+    def arrange(self, batches, last):
+        """Reads the batches on the stream that asks, the last one too, and waits for nothing."""
+        read = [batch.memory for batch in (*batches, *([last] if last is not None else []))]
+        numbers = [b.number for b in (*batches, *([last] if last is not None else []))]
+        HERE.lane.enqueue(lambda: self.looked.extend(map(compared, read, numbers)))
+        return list(range(len(batches)))[::-1]
+
+
+def right(number):
+    return torch.randperm(NODES, generator=torch.Generator().manual_seed(number))[:FEW]
+
+
+def compared(memory, number):
+    return torch.equal(memory, right(number))
+
+
+def played(monkeypatch, depth, order=None, asks=False, fresh=False, late=(0.3, 0.3, 0.3), deaf=()):
+    """An epoch; whether each look at nodes and rows was right, and the stages."""
+    names = ("sample", "memory_io", "")
+    streams = {n: Stream(n, s, n in deaf) for n, s in zip(names, late, strict=True)}
+    own = streams[""]
+    HERE.lane = own
+    monkeypatch.setattr(lanes, "own_lane", lambda device: own)
+    monkeypatch.setattr(lanes, "side_lane", lambda device, name, *how: streams[name])
+    looks = []
+    if order is not None:
+        order.looked = looks
+    schedule = Prefetch(depth=depth)
+    sampler, store = Sampler(asks), Store(schedule.held, fresh)
+
+    def step(batch, rows):
+        ids, number = batch.memory, batch.number
+        values = rows.memory if fresh else rows
+        for _ in range(2):
+            own.enqueue(lambda: looks.append(torch.equal(values, TABLE[right(number)])))
+            own.enqueue(lambda: looks.append(compared(ids, number)))
+
+    stages = Stages(sampler, store, SimpleNamespace(step=step), lambda batch, rows: None, order)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    schedule.epoch(0, [torch.tensor([n]) for n in range(COUNT)], stages, timeline, Until.COMPUTE)
+    assert own.mark().wait(30)  # the caller's stream comes after all others
+    others = [s for s in streams.values() if s is not own]
+    assert deaf or all(s._work.empty() for s in others)
+    for stream in streams.values():
+        stream.close()
+    return looks, stages
+
+
+LATE = [(0.5, 0, 0), (0, 0.5, 0), (0, 0, 0.5), (0.3, 0.3, 0.3), (0, 0, 0)]
+
+
+@pytest.mark.parametrize("late", LATE, ids=str)
+@pytest.mark.parametrize("asks", [False, True], ids=["waits", "asks"])
+@pytest.mark.parametrize("fresh", [False, True], ids=["ring", "fresh"])
+@pytest.mark.parametrize("depth,window", [(1, 1), (2, 1), (1, 3), (4, 2)])
+def test_nothing_is_overwritten_before_its_readers_are_done(
+    monkeypatch, depth, window, fresh, asks, late
+):
+    order = None if window == 1 else Backwards(window)
+    looks, stages = played(monkeypatch, depth, order, asks, fresh, late)
+    assert len(looks) >= 4 * COUNT and all(looks)
+    # Bounded, whoever is late: what is drawn, loaded and trained, and a window beside it.
+    assert stages.sampler.pool.made <= 2 * window + 2 * depth + 4
+    assert stages.store.pool.made <= depth + 2
+
+
+@pytest.mark.parametrize("deaf", ["sample", "memory_io", ""], ids=["sample", "memory_io", "own"])
+def test_a_stream_that_waits_for_nothing_shows(monkeypatch, deaf):
+    late = {"sample": (0, 0.4, 0.4), "memory_io": (0.4, 0, 0.4), "": (0.4, 0.4, 0)}[deaf]
+    looks, _ = played(monkeypatch, 1, asks=True, late=late, deaf=(deaf,))
+    assert not all(looks)

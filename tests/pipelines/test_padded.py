@@ -1,0 +1,378 @@
+"""Batches padded to one shape: what lies where, losses, gradients, larger shapes, counts."""
+
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import counted, make, run
+
+from gnnbench.core.cell import Until
+from gnnbench.core.counters import Counts
+from gnnbench.core.minibatch import Block, MiniBatch
+from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines import padded
+from gnnbench.pipelines.padded import PaddedMemory, PaddedStep, Shape
+from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.serial import Serial
+from gnnbench.systems.runtime import runner
+from gnnbench.systems.runtime.find import find
+
+CPU = torch.device("cpu")
+MODELS = ["gcn", "graphsage", "gin", "gat", "pinsage"]
+PADDING = {
+    "recaptures", "recapture_time_s", "padded_rows", "padded_edges", "row_padding", "edge_padding",
+}  # fmt: skip
+
+
+def int32(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def block(indptr, indices, num_src, weights=None):
+    return Block(
+        int32(*indptr), int32(*indices), torch.arange(num_src), len(indptr) - 1, weights=weights
+    )
+
+
+SMALL = block([0, 2, 3], [2, 3, 1], 4)
+
+
+def batch_of(num_src, edges=0):
+    """One block of two destinations."""
+    one = block([0, edges, edges], [0] * edges, num_src)
+    return MiniBatch(torch.arange(2), [one], edges)
+
+
+def test_a_shape_is_every_layer_s_rows_and_edges():
+    outer = block([0, 1], [1], 2)
+    found = Shape.of([SMALL, outer])
+    assert found == Shape((4, 2, 1), (3, 1))
+    assert Shape.of([replace(outer, weights=torch.ones(1))]) == Shape((2, 1), (1,), True)
+    assert found.with_room() == Shape((5, 3, 2), (4, 2))
+    assert Shape((100, 50), (1000,)).with_room() == Shape((113, 57), (1126,))
+    assert found.over(Shape((1, 9, 1), (7, 0))) == Shape((4, 9, 1), (7, 1))
+
+
+def test_room_is_by_what_batches_of_as_many_seeds_differ_by():
+    """Those of fewer seeds, an epoch's last, do not count; too few tell nothing."""
+    seen = [Shape((n, 20, 4), (3 * n, 9)) for n in (100, 104, 101, 102)]
+    # Of 349 edges 300 at least are a batch's: the others make 4 rows of 15, as a batch's are.
+    assert Shape.for_batches_like(seen) == Shape((104 + 1 + 12, 20 + 4, 5), (312 + 1 + 36, 10))
+    last = Shape((30, 8, 2), (40, 3))
+    assert Shape.for_batches_like([*seen, last]) == Shape.for_batches_like(seen)
+    few = [*seen[:3], last]
+    assert Shape.for_batches_like(few) == Shape((104, 20, 4), (312, 9)).with_room()
+    weighted = [replace(one, weighted=True) for one in seen]
+    assert Shape.for_batches_like(weighted).weighted
+
+
+def test_sources_are_as_many_as_destinations_at_least():
+    """Where the input layer has nearly all nodes, and so differs less than the next one."""
+    seen = [Shape((200, n, 4), (600, 9)) for n in (170, 180, 190, 195)]
+    room = Shape.for_batches_like(seen).nodes
+    assert room == (271, 271, 5)
+
+
+@pytest.mark.parametrize(
+    "shape,held",
+    [
+        (Shape((5, 3), (3,)), True),
+        (Shape((4, 3), (3,)), False),  # no padded row to have padded edges
+        (Shape((5, 2), (3,)), False),
+        (Shape((5, 3), (2,)), False),
+        (Shape((5, 3), (3,), True), False),
+    ],
+)
+def test_a_shape_holds_what_leaves_a_row_of_every_layer(shape, held):
+    assert shape.holds(Shape((4, 2), (3,))) is held
+
+
+def test_where_a_batch_lies_and_what_is_beside_it():
+    memory = PaddedMemory(Shape((6, 4), (8,)), 2, CPU)
+    (first,) = memory.blocks()
+    assert (first.num_src, first.num_dst, first.num_edges) == (6, 4, 8)
+    assert first.indptr.tolist() == [0, 2, 4, 6, 8] and memory.labels.tolist() == [0] * 4
+    assert first.indices.tolist() == [0, 1, 2, 3, 4, 5, 0, 1]
+    rows = torch.arange(8.0).view(4, 2)
+    there = memory.write([SMALL], rows, torch.tensor([7, -1]))
+    (written,) = memory.blocks()
+    assert written.indptr.tolist() == [0, 2, 3, 6, 8]
+    assert written.indices.tolist() == [2, 3, 1, 3, 4, 5, 0, 1]
+    assert written.weights is None and written.transposed is None
+    assert memory.labels.tolist() == [7, -1, -1, -1]
+    assert there.tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    # A smaller batch leaves what the one before it had; another address would break a graph.
+    at = memory.write([block([0, 1], [1], 2)], -rows[:2], torch.tensor([5]))
+    (again,) = memory.blocks()
+    assert again.indptr.tolist() == [0, 1, 4, 7, 8]
+    assert again.indices.tolist() == [1, 3, 1, 3, 4, 5, 0, 1]
+    assert at.tolist() == [[0, -1], [-2, -3], [4, 5], [6, 7], [0, 0], [0, 0]]
+    assert at.data_ptr() == there.data_ptr() == memory.homes[0].data_ptr()
+    assert memory.labels.tolist() == [5, -1, -1, -1]
+    assert again.indptr.data_ptr() == first.indptr.data_ptr()
+    assert again.indices.data_ptr() == first.indices.data_ptr()
+
+
+def test_rows_in_a_buffer_of_the_store_stay_there():
+    """The batch's rows first; what is too small or of another dtype is no place for them."""
+    shape, labels = Shape((6, 4), (8,)), torch.zeros(2, dtype=torch.int64)
+    sizes = [(7, torch.float32), (6, torch.float32), (5, torch.float32), (9, torch.float16)]
+    buffers = [torch.full((n, 2), float(n), dtype=dtype) for n, dtype in sizes]
+    memory = PaddedMemory(shape, 2, CPU, buffers)
+    assert [home.data_ptr() for home in memory.homes] == [b.data_ptr() for b in buffers[:2]]
+    for buffer in buffers[:2]:
+        home = memory.write([SMALL], buffer[:4], labels)
+        assert home.data_ptr() == buffer.data_ptr() and home.shape == (6, 2)
+    assert memory._own is None
+    # Elsewhere, and within a buffer but not at its beginning: copied.
+    for rows in (torch.ones(4, 2), buffers[3][:4], buffers[0][1:5]):
+        home = memory.write([SMALL], rows, labels)
+        assert home.data_ptr() == memory._own.data_ptr()
+        assert torch.equal(home[:4], rows.float()) and not home[4:].any()
+    assert all(bool((b == n).all()) for b, (n, _) in zip(buffers, sizes, strict=True))
+
+
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "alternate", "producer-consumer"])
+@pytest.mark.parametrize("features", ["host", "cache"])
+def test_steps_read_rows_where_the_store_leaves_them(schedule, features, small_graph, monkeypatch):
+    """Not so those that another process fetches."""
+    read, right = [], PaddedMemory.write
+
+    def write(memory, blocks, rows, labels):
+        home = right(memory, blocks, rows, labels)
+        read.append(home.data_ptr() == rows.data_ptr())
+        return home
+
+    monkeypatch.setattr(PaddedMemory, "write", write)
+    settings = {"schedule": schedule, "features": features, "schedule.step": "padded"}
+    system = make(small_graph, settings=settings)
+    assert all(run(system, epoch).ok for epoch in range(3))
+    assert len(read) > 3 and set(read) == {schedule != "producer-consumer"}
+    system.close()
+
+
+def test_without_padded_edges_padded_rows_have_none():
+    memory = PaddedMemory(Shape((5, 4), (3,)), 1, CPU)
+    memory.write([SMALL], torch.ones(4, 1), torch.zeros(2, dtype=torch.int64))
+    assert memory.blocks()[0].indptr.tolist() == [0, 2, 3, 3, 3]
+
+
+def test_weights_lie_with_their_edges():
+    memory = PaddedMemory(Shape((6, 4), (5,), True), 1, CPU)
+    weighted = replace(SMALL, weights=torch.tensor([3.0, 1.0, 2.0]))
+    memory.write([weighted], torch.ones(4, 1), torch.zeros(2, dtype=torch.int64))
+    assert memory.blocks()[0].weights.tolist() == [3, 1, 2, 1, 1]
+
+
+def gradients(system, blocks, rows, labels):
+    """The loss's, of every parameter, and the loss, all in float64."""
+    model = system.trainer.model.double()
+    loss = torch.nn.functional.cross_entropy(model(blocks, rows.double()), labels, ignore_index=-1)
+    found = [loss, *torch.autograd.grad(loss, list(model.parameters()))]
+    model.float()
+    return found
+
+
+@pytest.mark.parametrize(
+    "model,aggregate",
+    [
+        (model, aggregate)
+        for model in MODELS
+        for aggregate in ("csr", "scatter", "spmm", "gnnadvisor")
+        if model != "gat" or aggregate in ("csr", "scatter")
+    ],
+)
+def test_gradients_are_those_without_padding(model, aggregate, small_graph):
+    """After a larger batch, whose rows and ids are still there; walks weigh by visits."""
+    settings = {"aggregate": aggregate}
+    if model == "pinsage" and aggregate != "gnnadvisor":
+        settings["sampler.pick"] = "random_walk"
+    system = make(small_graph, settings=settings, model=model)
+    nodes = small_graph.train_idx
+    batches = [
+        system.stages.sampler.sample(s, 0, n) for n, s in enumerate((nodes[:64], nodes[64:]))
+    ]
+    large, small = sorted(batches, key=lambda b: b.input_nodes.numel(), reverse=True)
+    shape = Shape.of(large.blocks).over(Shape.of(small.blocks)).with_room()
+    memory = PaddedMemory(shape, small_graph.feature_dim, CPU)
+    for batch in (large, small):
+        rows, labels = system.stages.store.load(batch), system.trainer.labels_of(batch)
+        labels[0] = -1
+        there = memory.write(batch.blocks, rows, labels)
+        blocks = memory.blocks()
+        for one in blocks:
+            one.weights = None if one.weights is None else one.weights.double()
+        found = gradients(system, blocks, there, memory.labels)
+        expected = gradients(system, batch.blocks, rows, labels)
+        assert any(bool(e.abs().max() > 1e-3) for e in expected[1:])
+        for own, right in zip(found, expected, strict=True):
+            torch.testing.assert_close(own, right, rtol=1e-10, atol=1e-12)
+    system.close()
+
+
+@pytest.mark.parametrize("sampler", ["hop-by-hop", "fused-map", "fastsample"])
+@pytest.mark.parametrize("schedule", ["serial", "prefetch", "producer-consumer", "alternate"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage", "gin"])
+def test_losses_are_those_of_eager_steps(model, schedule, sampler, small_graph):
+    """Products add up rows in another order; all that is looked at of an epoch is the same."""
+    found = []
+    for step in ("eager", "padded"):
+        settings = {"sampler": sampler, "schedule": schedule, "schedule.step": step}
+        system = make(small_graph, settings=settings, model=model, evaluate="sampled")
+        assert system.check().ok
+        reports = [run(system, epoch) for epoch in range(3)]
+        assert all(r.ok for r in reports), [r.reason for r in reports]
+        before = system.trainer.kept()
+        verified = system.verify(9, Timeline.on("cpu"))
+        assert verified.ok, verified.reason
+        assert all(map(torch.equal, before, system.trainer.kept()))
+        assert system.recheck(11) == ""
+        found.append((reports, verified.digest, system.evaluate()))
+        system.close()
+    (eager, digest, accuracies), (ours, own_digest, own_accuracies) = found
+    assert (digest, accuracies) == (own_digest, own_accuracies)
+    for right, report in zip(eager, ours, strict=True):
+        assert report.loss == pytest.approx(right.loss, rel=1e-5)
+        assert report.param_norm == pytest.approx(right.param_norm, rel=1e-4)
+        assert report.unique_nodes == right.unique_nodes
+        told = counted(report)
+        assert {name for _, name, _ in told} - PADDING == {n for _, n, _ in counted(right)}
+        assert told["schedule", "padded_rows", ""] > 0 and told["schedule", "row_padding", ""] > 0
+
+
+class Learns:
+    """A learner that notes what shapes it is given."""
+
+    def __init__(self):
+        self.shapes, self.losses = [], []
+
+    def labels_of(self, batch):
+        return torch.zeros(batch.seeds.numel(), dtype=torch.int64)
+
+    def learn(self, blocks, rows, labels):
+        assert rows.shape[0] == blocks[0].num_src and labels.numel() == blocks[-1].num_dst
+        self.shapes.append(Shape.of(blocks))
+        return torch.tensor(float(labels.numel()))
+
+
+def steps(learner, width=3):
+    job = SimpleNamespace(device=CPU, counts=Counts(), graph=SimpleNamespace(feature_dim=width))
+    return PaddedStep(job, learner), job.counts
+
+
+def told(counts):
+    found = {name: value for stage, name, _, value in counts.rows() if stage == "schedule"}
+    counts.clear()
+    return found
+
+
+def test_a_batch_that_does_not_fit_makes_a_larger_shape(monkeypatch):
+    moments = iter(range(100))  # every look at the clock a second later
+    monkeypatch.setattr(padded, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    learner = Learns()
+    step, counts = steps(learner)
+    spent = step.prepare(iter([batch_of(40, 80), batch_of(48, 8)]))
+    assert {m.name: v for m, v in spent.items()} == {"capture_time_s": 1}
+    assert learner.shapes == [] and told(counts) == {}
+    first = Shape((55, 3), (91,))
+    for sources, edges in ((48, 80), (54, 91), (3, 0)):
+        step.step(batch_of(sources, edges), torch.ones(sources, 3))
+    assert learner.shapes == [first] * 3
+    assert told(counts) == {
+        "recaptures": 0, "recapture_time_s": 0.0,
+        "padded_rows": 58 * 3 - (50 + 56 + 5), "padded_edges": 91 * 3 - 171,
+        "row_padding": (58 * 3 - 111) / 111, "edge_padding": (91 * 3 - 171) / 171,
+    }  # fmt: skip
+    step.step(batch_of(55, 9), torch.ones(55, 3))  # edges keep the room that they had
+    step.step(batch_of(5, 92), torch.ones(5, 3))
+    step.step(batch_of(48, 80), torch.ones(48, 3))
+    second = Shape((62, 3), (91,))
+    assert learner.shapes[3:] == [second, *[Shape((62, 3), (104,))] * 2]
+    found = told(counts)
+    assert (found["recaptures"], found["recapture_time_s"]) == (2, 2)
+    assert found["padded_rows"] == 65 * 3 - (57 + 7 + 50)
+    assert found["padded_edges"] == 91 + 2 * 104 - (9 + 92 + 80)
+    assert learner.losses == [3.0] * 6
+    assert told(counts) == {}
+
+
+def test_without_batches_to_look_at_the_first_makes_the_shape():
+    learner = Learns()
+    step, counts = steps(learner)
+    assert step.prepare(iter([])) == {}
+    step.step(batch_of(8, 2), torch.ones(8, 3))
+    assert learner.shapes == [Shape((10, 3), (3,))] and told(counts)["recaptures"] == 1
+
+
+def test_epochs_learn_the_same_whatever_room_there_is(small_graph, monkeypatch):
+    right = run(make(small_graph, model="graphsage")).loss
+    monkeypatch.setattr(runner, "FIRST_BATCHES", 0)
+    monkeypatch.setattr(padded, "ROOM", 1.0)
+    system = make(small_graph, settings={"schedule.step": "padded"}, model="graphsage")
+    assert system.setup_counts == []
+    reports = [run(system, epoch) for epoch in range(4)]
+    assert reports[0].loss == pytest.approx(right, rel=1e-5) and all(r.ok for r in reports)
+    assert counted(reports[0])["schedule", "recaptures", ""] >= 1
+    system.close()
+
+
+@pytest.mark.parametrize(
+    "broken,value", [("labels", 0), ("rows", 0.0), ("rows", float("nan")), ("edges", 0)]
+)
+def test_the_gate_holds_timed_steps_against_its_layers(broken, value, small_graph, monkeypatch):
+    system = make(small_graph, settings={"schedule.step": "padded"})
+    before = system.trainer.kept()
+    report = system.check()
+    assert report.ok and 0 <= report.details["step_error"] < 1e-5
+    assert all(map(torch.equal, before, system.trainer.kept())) and not system.trainer.losses
+    right = PaddedMemory.write
+
+    def write(memory, blocks, rows, labels):
+        there = right(memory, blocks, rows, labels).clone()  # the store's are left alone
+        {"labels": memory.labels, "rows": there, "edges": memory._indices[0]}[broken].fill_(value)
+        return there
+
+    monkeypatch.setattr(PaddedMemory, "write", write)
+    report = system.check()
+    assert not report.ok and "step as it is timed is off by" in report.reason
+    system.close()
+
+
+def test_what_the_shape_took_is_told_before_the_first_epoch(small_graph):
+    begin = time.perf_counter()
+    system = make(small_graph, settings={"schedule.step": "padded"})
+    ((stage, name, where, seconds),) = system.setup_counts
+    assert (stage, name, where) == ("schedule", "capture_time_s", "")
+    assert 0 < seconds < time.perf_counter() - begin
+    eager = make(small_graph)
+    assert eager.setup_counts == [] and eager.stages.trainer is eager.trainer
+
+
+@pytest.mark.parametrize(
+    "settings,device,words",
+    [
+        ({"schedule.step": "graph"}, "cpu", "step=graph needs a GPU"),
+        ({"schedule": "prefetch", "schedule.step": "graph"}, "cpu", "step=graph needs a GPU"),
+        ({"schedule.step": "padded", "aggregate": "pyg"}, "cpu", "aggregate 'pyg' take others"),
+        ({"schedule.step": "graph", "aggregate": "dgl"}, "cuda", "aggregate 'dgl' take others"),
+        ({"schedule.step": "graph", "aggregate": "spmm"}, "cuda", "aggregate 'spmm' may wait"),
+        ({"schedule.step": "graph", "aggregate": "gnnadvisor"}, "cuda", "'gnnadvisor' may wait"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_it_is_planned(settings, device, words):
+    refused = find("baseline").resolved(settings, device, Until.COMPUTE).unsupported
+    assert words in refused
+
+
+@pytest.mark.parametrize("aggregate", ["csr", "tuned", "memory-aware"])
+def test_what_a_graph_can_hold(aggregate):
+    settings = {"schedule.step": "graph", "aggregate": aggregate}
+    assert not find("baseline").resolved(settings, "cuda", Until.COMPUTE).unsupported
+
+
+def test_eager_steps_leave_recipes_as_they_were():
+    assert Serial().plain() == {"name": "serial"} and "step" not in Prefetch().plain()
+    assert Serial(step="padded").plain() == {"name": "serial", "step": "padded"}
+    assert Serial(step="graph").resolved("cuda").step == "graph"

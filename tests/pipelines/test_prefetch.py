@@ -1,0 +1,350 @@
+"""The prefetching schedule: how far ahead, order of calls, spans, errors, and rows under delays."""
+
+import random
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import assert_no_thread_is_left
+
+from gnnbench.core.cell import Cell, Until
+from gnnbench.core.counters import Counts
+from gnnbench.core.errors import UnsupportedError, UsageError
+from gnnbench.core.job import Job
+from gnnbench.features.spec import Cache, Host, Match, Window
+from gnnbench.measure.timeline import Timeline
+from gnnbench.pipelines.order import Order
+from gnnbench.pipelines.prefetch import Prefetch
+from gnnbench.pipelines.schedule import Stages
+from gnnbench.pipelines.serial import Serial
+from gnnbench.sampling.stage import SamplerStage
+from gnnbench.systems.runtime.find import find
+
+NODES = 90
+
+
+class Backwards(Order):
+    """Runs each window from its end."""
+
+    def __init__(self, window):
+        self.window = window
+
+    def batches(self, epoch, device="cpu"):
+        raise AssertionError
+
+    def arrange(self, batches, last):
+        return list(range(len(batches)))[::-1]
+
+
+class Draws(SamplerStage):
+    """A sampler stage by a function."""
+
+    def __init__(self, sample):
+        self._sample = sample
+
+    def sample(self, seeds, epoch, number):
+        return self._sample(seeds, epoch, number)
+
+
+class Asked(Draws):
+    """One whose batches are drawn when they are asked for, and told when they are fetched."""
+
+    asks = True
+
+    def __init__(self, sample):
+        super().__init__(sample)
+        self.told, self.open, self.most = [], 0, 0
+
+    def begin(self, seeds, epoch, number):
+        self.open += 1
+        self.most = max(self.most, self.open)
+        return number, self._sample(seeds, epoch, number)
+
+    def end(self, ticket):
+        number, batch = ticket
+        self.open -= 1
+        self.told.append(number)
+        return batch
+
+
+class Noting:
+    """Stages that note when they are called, in one list for all threads."""
+
+    def __init__(self, order=None, window=1, spoil=None, sampler=Draws):
+        self.calls, self._spoil, self.threads = [], spoil, {}
+        store = SimpleNamespace(load=self._noted("load", lambda b: f"rows of {b}"), window=window)
+        store.announce = self._noted("announce", lambda batches: None)
+        self.stages = Stages(
+            sampler(self._noted("sample", lambda s, e, n: f"batch {n}", 2)),
+            store,
+            SimpleNamespace(step=self._noted("step", lambda b, rows: None)),
+            self._noted("keep", lambda b, rows: None),
+            order,
+        )
+
+    def _noted(self, name, answer, of=0):
+        def call(*args):
+            self.threads[name] = threading.current_thread()
+            what = args[of]
+            self.calls.append((name, tuple(what) if isinstance(what, list) else what))
+            if self._spoil is not None and self._spoil[0] == self.calls[-1]:
+                raise self._spoil[1]
+            return answer(*args)
+
+        return call
+
+    def of(self, *names):
+        return [call for call in self.calls if call[0] in names]
+
+
+def epoch(stages, count, schedule, until=Until.COMPUTE):
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    seeds = [torch.tensor([n]) for n in range(count)]
+    schedule.epoch(6, seeds, stages, timeline, until)
+    timeline.stop()
+    assert_no_thread_is_left()
+    return timeline
+
+
+WINDOWS = [(None, 1), (Backwards(3), 1), (Backwards(1), 2), (Backwards(2), 3)]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7, 64])
+@pytest.mark.parametrize("order,window", WINDOWS)
+@pytest.mark.parametrize("count", [1, 2, 11])
+def test_each_stage_is_asked_in_serials_order(count, order, window, depth):
+    serial, ahead = Noting(order, window), Noting(order, window)
+    right = epoch(serial.stages, count, Serial())
+    found = epoch(ahead.stages, count, Prefetch(depth=depth))
+    for names in (["sample"], ["announce", "load"], ["step", "keep"]):
+        assert ahead.of(*names) == serial.of(*names)
+    for phase in ("sample", "memory_io", "compute"):
+        told = [[s.batch for s in line.spans() if s.phase == phase] for line in (right, found)]
+        assert told[0] == told[1]
+    lanes = {(s.phase, s.lane) for s in found.spans()}
+    assert lanes == {("sample", "sample"), ("memory_io", "memory_io"), ("compute", "host")}
+    sweep = found.sweep()
+    assert sweep.wall == pytest.approx(sweep.idle + sweep.overlap + sum(sweep.alone.values()))
+    assert len(set(ahead.threads.values())) == 3
+    assert ahead.threads["step"] is ahead.threads["keep"] is threading.main_thread()
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
+@pytest.mark.parametrize("order,window", WINDOWS)
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_one_that_is_asked_has_a_batch_more_to_draw(count, order, window, depth):
+    serial, ahead = Noting(order, window), Noting(order, window, sampler=Asked)
+    epoch(serial.stages, count, Serial())
+    epoch(ahead.stages, count, Prefetch(depth=depth))
+    for names in (["sample"], ["announce", "load"], ["step", "keep"]):
+        assert ahead.of(*names) == serial.of(*names)
+    sampler = ahead.stages.sampler
+    assert sampler.told == list(range(count)) and sampler.open == 0
+    assert sampler.most == min(2, count)
+
+
+def test_an_epoch_that_ends_with_the_rows():
+    noting = Noting()
+    noting.stages.trainer = None
+    line = epoch(noting.stages, 5, Prefetch(depth=2), Until.MEMORY_IO)
+    assert noting.of("keep") == [("keep", f"batch {n}") for n in range(5)]
+    assert {s.phase for s in line.spans()} == {"sample", "memory_io"}
+
+
+def test_sampling_alone_is_serials():
+    noting = Noting()
+    line = epoch(noting.stages, 3, Prefetch(), Until.SAMPLE)
+    assert [(s.phase, s.batch, s.lane) for s in line.spans()] == [("sample", -1, "host")]
+    assert noting.threads["sample"] is threading.main_thread()
+
+
+@pytest.mark.parametrize("until", list(Until))
+def test_no_batches(until):
+    noting = Noting()
+    epoch(noting.stages, 0, Prefetch(), until)
+    assert noting.calls == []
+
+
+@pytest.mark.parametrize("order,window", WINDOWS)
+@pytest.mark.parametrize("depth", [1, 3])
+def test_how_far_ahead_it_goes_and_no_further(depth, order, window):
+    """Each phase of the first batch waits until the others can get no further without it."""
+    noting, count = Noting(order, window), 40
+    ahead = noting.stages.ahead
+    reached = {"load": depth + 1, "sample": depth + 1 + ahead + depth}
+
+    def settled(name):
+        """Wait until so many are there, then whether there are more a while later."""
+        limit = time.monotonic() + 30
+        while len(noting.of(name)) < reached[name]:
+            assert time.monotonic() < limit, noting.calls
+            time.sleep(0.001)
+        time.sleep(0.02)
+        return len(noting.of(name))
+
+    steps = []
+
+    def step(batch, rows):
+        if not steps:
+            steps.append({name: settled(name) for name in reached})
+
+    noting.stages.trainer = SimpleNamespace(step=step)
+    epoch(noting.stages, count, Prefetch(depth=depth))
+    assert steps == [reached]
+
+
+PLACES = [
+    ("sample", 0), ("sample", 1), ("sample", 9), ("load", "batch 0"), ("load", "batch 7"),
+    ("step", "batch 0"), ("step", "batch 6"), ("keep", "batch 3"), ("announce", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, MemoryError, SystemExit])
+@pytest.mark.parametrize("depth", [1, 4])
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_an_error_anywhere_is_raised_as_it_is(place, depth, kind):
+    error, order, window = kind("mine"), None, 1
+    if place[0] == "announce":
+        order, window, place = Backwards(1), 2, ("announce", ("batch 4", "batch 5"))
+    noting = Noting(order, window, (place, error))
+    with pytest.raises(kind) as raised:
+        epoch(noting.stages, 10, Prefetch(depth=depth))
+    assert raised.value is error
+    assert_no_thread_is_left()
+    assert noting.calls.count(place) == 1
+
+
+def test_an_error_of_the_order_is_raised_as_it_is():
+    class Broken(Backwards):
+        def arrange(self, batches, last):
+            return [0]
+
+    noting = Noting(Broken(4))
+    with pytest.raises(UsageError, match="arranged 4 batches as 1"):
+        epoch(noting.stages, 10, Prefetch())
+    assert_no_thread_is_left()
+
+
+# Rows bit for bit at the time that they are used, whoever is late.
+
+TABLE = torch.randint(
+    0, 256, (NODES, 28), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+).view(torch.float32)
+STORES = [Host(), Cache(policy="degree", ratio=0.3), Match(), Window(window=3)]
+
+
+class Late:
+    """A system's stages over a table, some of which dawdle; rows are checked when trained on."""
+
+    def __init__(self, spec, held, late=(), order=None, store=None):
+        graph = SimpleNamespace(
+            name="t", features=TABLE, num_nodes=NODES, indices=torch.arange(NODES)
+        )
+        job = Job(Cell("e", "s", "t", ""), graph, Counts(), held)
+        made = store(job) if store is not None else spec.build(job)
+        made.prepare(lambda epoch: iter(()))
+        self.store, self._late, self.wrong, self.run = made, late, [], []
+        self._delays = random.Random(f"{spec} {held} {late}")
+        inner = SimpleNamespace(load=self._load, announce=made.announce, window=made.window)
+        self.stages = Stages(
+            Draws(self._sample), inner, SimpleNamespace(step=self._step),
+            self._keep, order,
+        )  # fmt: skip
+
+    def _dawdle(self, who):
+        if who in self._late and self._delays.random() < 0.2:
+            time.sleep(self._delays.random() * 0.002)
+
+    def _sample(self, seeds, epoch, number):
+        self._dawdle("sample")
+        draw = torch.Generator().manual_seed(number)
+        nodes = torch.randperm(NODES, generator=draw)
+        few = int(torch.randint(1, NODES, (), generator=draw))
+        return SimpleNamespace(input_nodes=nodes[:few].int(), number=number)
+
+    def _load(self, batch):
+        self._dawdle("load")
+        return self.store.load(batch)
+
+    def _step(self, batch, rows):
+        self._look(batch, rows)
+        self._dawdle("step")
+
+    def _keep(self, batch, rows):
+        self._look(batch, rows)
+        self.run.append(batch.number)
+
+    def _look(self, batch, rows):
+        right = TABLE[batch.input_nodes.long()]
+        if not torch.equal(rows.view(torch.uint8), right.view(torch.uint8)):
+            self.wrong.append(batch.number)
+
+
+@pytest.mark.parametrize("late", ["sample", "load", "step", ("sample", "load", "step"), ()])
+@pytest.mark.parametrize("depth", [1, 2, 6])
+@pytest.mark.parametrize("order", [None, Backwards(4)], ids=["drawn", "window"])
+@pytest.mark.parametrize("spec", STORES, ids=lambda s: s.name)
+def test_rows_are_right_for_hundreds_of_batches_whoever_is_late(
+    spec, order, depth, late, one_thread
+):
+    if order is None and isinstance(spec, Window):
+        order = Backwards(1)
+    schedule = Prefetch(depth=depth)
+    found = Late(spec.resolved("cpu"), schedule.held, (late,) if isinstance(late, str) else late,
+                 order)  # fmt: skip
+    epoch(found.stages, 200, schedule)
+    assert found.wrong == []
+    assert sorted(found.run) == list(range(200))
+    assert (found.run == sorted(found.run)) == (order is None or order.window == 1)
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_buffer_written_again_too_early_shows(depth, one_thread):
+    """The same look finds a store that has one buffer less than it is to hold."""
+    from gnnbench.features.host import HostGather
+
+    def short(job):
+        store = HostGather(job)
+        store._ring._buffers.pop()
+        return store
+
+    schedule, count = Prefetch(depth=depth), 50
+    found = Late(Host(), schedule.held, store=short)
+    load, step = found.stages.store.load, found.stages.trainer.step
+    loaded, changed = [], threading.Condition()
+
+    def noted(batch):
+        rows = load(batch)
+        with changed:
+            loaded.append(batch.number)
+            changed.notify()
+        return rows
+
+    def late(batch, rows):
+        """Trains once all is loaded that may be."""
+        with changed:
+            assert changed.wait_for(lambda: len(loaded) >= min(batch.number + depth + 1, count), 30)
+        step(batch, rows)
+
+    found.stages.store.load, found.stages.trainer.step = noted, late
+    epoch(found.stages, count, schedule)
+    assert len(set(found.wrong)) > count // 2
+
+
+def test_what_may_be_asked_for():
+    assert Prefetch().held == 2 and Prefetch(depth=5).held == 6 and Serial().held == 1
+    told = {"name": "prefetch", "depth": 1, "sms": 16, "first": "link"}
+    assert Prefetch(sms=16).resolved("cuda").beside(Host()).plain() == told
+    for store, depth in ((None, 1), (Match(), 1), (Window(window=5), 5), (Window(window=99), 64)):
+        assert Prefetch().beside(store).depth == depth
+        assert Prefetch(depth=2).beside(store).depth == 2
+    asked = {"features": "window", "features.window": 3, "schedule": "prefetch"}
+    assert find("baseline").resolved(asked, "cpu", Until.COMPUTE).recipe["schedule"]["depth"] == 3
+    with pytest.raises(UnsupportedError, match=r"schedule.sms=16 shares out a GPU's multiproc"):
+        Prefetch(sms=16).resolved("cpu")
+    for wrong in ({"depth": -1}, {"depth": 65}, {"sms": -1}, {"first": "it"}):
+        with pytest.raises(UsageError, match="schedule 'prefetch'"):
+            Prefetch(**wrong)

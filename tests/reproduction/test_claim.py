@@ -1,0 +1,145 @@
+"""The claims that are shipped: each can be judged, or says why it is not."""
+
+import re
+from functools import cache
+
+import pytest
+from written_runs import claim
+
+from gnnbench.analysis.labels import parse_label
+from gnnbench.config import experiment
+from gnnbench.core.errors import UsageError
+from gnnbench.reproduction.claim import PAPERS, choose, load, papers, sizes
+from gnnbench.reproduction.formulas import FORMULAS
+from gnnbench.reproduction.multi_machine import ACROSS
+from gnnbench.reproduction.report import ROOT
+from gnnbench.schema import CELLS
+
+profiles_of = cache(lambda name: set(experiment.load(name).profiles))
+EVERY = [c for p in papers().values() for c in p.claim]
+MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *ACROSS}]
+
+
+def test_every_paper_has_claims_of_its_own():
+    assert tuple(papers()) == PAPERS
+    assert len({c.id for c in EVERY}) == len(EVERY) > 150
+    assert {c.paper for c in EVERY} == set(PAPERS)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_whatever_a_paper_asserts_has_a_claim_or_a_reason_why_not(paper):
+    """The lists are those of the papers' claims as they were read; a claim may be one of several
+    of an assertion (``table4.a1-mag``), or the suite's own of what a paper contradicts."""
+    found = papers()[paper]
+    there = {c.id.removeprefix(f"{paper}/") for c in found.claim}
+    there |= {re.sub(r"((?:^|\.)a(?:bs)?\d+)-.*", r"\1", ident) for ident in there}
+    assert len(set(found.assertions)) == len(found.assertions) >= 20
+    assert [a for a in found.assertions if a not in there and a not in found.exempt] == []
+    assert [a for a in found.exempt if a in there or a not in found.assertions] == []
+    named = re.findall(r"(?:tests|native|gnnbench)/\S+\.\w+", " ".join(found.exempt.values()))
+    assert [name for name in named if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
+def test_what_a_claim_asks_for_exists(claim):
+    for run in claim.runs:
+        name, _, profile = run.partition(" ")
+        assert profile in profiles_of(name), run
+    columns = {c.name for c in CELLS}
+    for point in claim.numbers():
+        assert set(point.rows) <= columns
+        labels = [parse_label(label)[0] for label in (point.of, point.beside) if label]
+        system, dot, _ = point.along.partition(".")
+        assert not dot or system in labels
+
+
+@pytest.mark.parametrize("size", ["smoke", "laptop", "gpu", "gpus", "paper"])
+def test_every_run_of_a_plan_serves_a_claim(size):
+    served = {run for c in EVERY for run in c.runs}
+    assert set(sizes()) == {"smoke", "laptop", "gpu", "gpus", "paper"}
+    assert len(sizes()[size]) == len(set(sizes()[size]))
+    assert set(sizes()[size]) <= served
+
+
+def test_every_measured_claim_is_in_a_plan():
+    planned = {run for runs in sizes().values() for run in runs}
+    assert [c.id for c in MEASURED if not planned & set(c.runs)] == []
+
+
+def test_a_cause_is_of_a_paper_that_tells_its_rates():
+    assert all(papers()[c.paper].rates for c in EVERY if c.cause)
+
+
+def test_claims_are_chosen_by_paper_figure_or_id():
+    assert {c.paper for c in choose(["gnnlab"])} == {"gnnlab"}
+    assert {c.entry for c in choose(["fastgl/table4"])} == {"fastgl/table4"}
+    assert [c.id for c in choose(["fastgl/eq3-4.a1"])] == ["fastgl/eq3-4.a1"]
+    assert choose() == EVERY
+    with pytest.raises(UsageError, match="unknown claim 'fastgl/tabel4'; did you mean"):
+        choose(["fastgl/tabel4"])
+
+
+def test_bounds_follow_from_what_is_printed():
+    assert claim().numbers()[0].expected("value") == pytest.approx((0.45, 0.55))
+    upto = claim(kind="upto", number=2.0, tolerance=None)
+    assert upto.numbers()[0].expected("upto") == (1.9, float("inf"))
+    ends = claim(kind="range", number=(0.2, 0.4), tolerance=None)
+    assert ends.numbers()[0].expected("range") == (0.2, 0.4)
+    assert claim(number=None, most=0.3).numbers()[0].expected("bound") == (-float("inf"), 0.3)
+
+
+def test_points_take_what_they_do_not_say_from_the_claim():
+    both = claim(
+        rows={"dataset": "x", "batch_size": 8}, points=[{}, {"rows": {"dataset": "y"}, "number": 1}]
+    )
+    first, second = both.numbers()
+    assert first.rows == {"dataset": "x", "batch_size": 8} and first.number == 0.5
+    assert second.rows == {"dataset": "y", "batch_size": 8} and second.number == 1
+    assert first.tolerance == second.tolerance == 0.05
+
+
+GOOD = """
+title = "T"
+[[claim]]
+id = "mine/fig1.a1"
+source = "Fig. 1"
+says = "so"
+measure = "hit_ratio"
+of = "tsota"
+number = 0.5
+runs = ["cache-ratio smoke"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ('"hit_ratio"', '"hit_ration"', "mine/fig1.a1.*nknown measure.*'hit_ratio'"),
+        ('of = "tsota"\n', "", "a measure needs 'of'"),
+        ("number = 0.5\n", "", "neither a number nor a bound"),
+        ('runs = ["cache-ratio smoke"]', "", "names the runs"),
+        ('says = "so"', 'says = "so"\nverdict = "ill-posed"', "belong together"),
+        ('says = "so"', 'says = "so"\nlacks = "it"', "has a measure, or lacks one"),
+        ('says = "so"', 'says = "so"\nbeside = "dgl"', "'by' belongs to"),
+        ('"hit_ratio"', '"time"', "times are judged as ratios"),
+        ("number = 0.5", "numer = 0.5", "numer: "),
+        ("mine/fig1", "other/fig1", "another paper's"),
+        ("[[claim]]", "[[claim]", "is not TOML"),
+    ],
+)
+def test_a_claim_that_cannot_be_judged_is_an_error_of_one_sentence(tmp_path, old, new, match):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD)
+    assert [c.id for c in load(path).claim] == ["mine/fig1.a1"]
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new))
+    with pytest.raises(UsageError, match=match) as told:
+        load(path)
+    assert "\n" not in str(told.value)
+
+
+def test_an_id_stands_once(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(GOOD + GOOD.replace('title = "T"\n', ""))
+    with pytest.raises(UsageError, match=r"'mine/fig1\.a1' twice"):
+        load(path)

@@ -1,0 +1,74 @@
+"""Claims of several machines, judged by rows that are written out."""
+
+import pytest
+from machine_rows import run, write
+
+from gnnbench.reproduction.claim import Claim
+from gnnbench.reproduction.evidence import open_runs
+from gnnbench.reproduction.judge import HOLDS, NOT_MEASURED, REFUTED, SHAPE, UNCLEAR, judge
+
+COMMON = {"id": "fastsample/x.a1", "source": "here", "says": "so"}
+ROUNDS = {"measure": "machines_rounds", "of": "vanilla", "rows": {"hops": 3}}
+EPOCH = {
+    "measure": "machines_epoch", "of": "vanilla", "beside": "hybrid", "by": "ratio", "unit": "x",
+    "port": "S",
+}  # fmt: skip
+GAP = {"measure": "machines_loss_gap", "of": "hybrid", "beside": "vanilla", "by": "difference"}
+
+
+def verdict(tmp_path, told, **claim):
+    write(tmp_path / "run", told, '{"machine_id": "here"}')
+    (found,) = judge([Claim(**COMMON, **claim)], open_runs([tmp_path]))
+    return found
+
+
+@pytest.mark.parametrize(("number", "expected"), [(6, HOLDS), (2, REFUTED)])
+def test_rounds_are_exact(tmp_path, number, expected):
+    found = verdict(tmp_path, run(), **ROUNDS, number=number)
+    assert found.verdict == expected
+    assert [f.what for f in found.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
+
+
+@pytest.mark.parametrize(("faster", "expected"), [(1.6, HOLDS), (1.2, SHAPE), (1.0, UNCLEAR)])
+def test_a_ratio_of_epochs_is_judged_as_times_are(tmp_path, faster, expected):
+    found = verdict(tmp_path, run(faster=faster), **EPOCH, kind="upto", number=1.5)
+    assert found.verdict == expected
+    (one,) = found.findings
+    assert one.estimate.value == pytest.approx(faster) and one.estimate.n == 5
+
+
+def test_machines_that_share_cores_refute_no_time(tmp_path):
+    found = verdict(tmp_path, run(faster=0.8), **EPOCH, kind="order", least=1.0)
+    assert found.verdict == UNCLEAR
+    assert found.reason.endswith(", but emulated machines share their cores")
+
+
+def test_times_beside_others_or_of_few_lives_are_doubted(tmp_path):
+    noisy = verdict(tmp_path / "a", run(others_cores=1.0), **EPOCH, kind="order", least=1.0)
+    assert noisy.verdict == UNCLEAR
+    assert noisy.reason.endswith("other programs used the machine in 100% of the trials")
+    few = verdict(tmp_path / "b", run(lives=4), **EPOCH, kind="order", least=1.0)
+    assert few.verdict == UNCLEAR and "fewer than 5 pairs" in few.reason
+    counts = verdict(tmp_path / "c", run(lives=1, others_cores=1.0), **ROUNDS, number=6)
+    assert counts.verdict == HOLDS
+
+
+@pytest.mark.parametrize(("gap", "expected"), [(1e-5, HOLDS), (1e-3, REFUTED)])
+def test_losses_are_equal_within_rounding(tmp_path, gap, expected):
+    rows = run()
+    rows[4]["loss_gap"] = gap
+    assert rows[4]["system"] == "hybrid"
+    assert verdict(tmp_path, rows, **GAP, most=1e-4).verdict == expected
+
+
+def test_what_nothing_measured_has_the_command(tmp_path):
+    found = verdict(tmp_path, run(), **ROUNDS | {"rows": {"hops": 7}}, number=14)
+    assert found.verdict == NOT_MEASURED
+    assert "run 'python -m gnnbench.contrib.emulated_network compare' as root" in found.reason
+
+
+def test_a_measure_of_two_systems_needs_two():
+    with pytest.raises(ValueError, match="'beside' belongs to a measure of two systems"):
+        Claim(**COMMON, measure="machines_epoch", of="vanilla", number=1)
+    with pytest.raises(ValueError, match="'beside' belongs to a measure of two systems"):
+        Claim(**COMMON, **ROUNDS, beside="hybrid", by="ratio", number=1)

@@ -1,0 +1,92 @@
+"""A paper's figure by its name: what measures it, and what is said where that is not one run."""
+
+from functools import cache
+
+import pytest
+
+from gnnbench.config import experiment
+from gnnbench.core.errors import UsageError
+from gnnbench.reproduction.claim import choose
+from gnnbench.reproduction.figures import figures, find, is_one, run_of
+
+profiles_of = cache(lambda name: set(experiment.load(name).profiles))
+
+
+def test_every_table_and_figure_with_a_run_is_found_by_its_name():
+    assert {c.entry for c in choose()} == set(figures())
+    for figure in figures().values():
+        for profile, run in figure.profiles.items():
+            assert run.profile in profiles_of(run.experiment)
+            assert run_of(figure.name, profile) == run
+    assert sum(bool(f.runs) for f in figures().values()) > 50
+
+
+def test_of_several_runs_a_profile_chooses():
+    with pytest.raises(UsageError, match="by several runs; give as --profile one of smoke, "):
+        run_of("fastgl/fig10b")
+    assert run_of("fastgl/table8", "fastgl-table8").experiment == "sampling"
+    assert run_of("gnnlab/fig13").profile == "gnnlab-fig13"  # the only one
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("gnnlab/fig14b", "gnnlab/fig14a"), ("fastsample/fig2", "fastsample/fig1")]
+)
+def test_a_figure_that_is_told_with_another_is_found(name, other):
+    assert name not in figures() and find(name) == figures()[other]
+
+
+def test_profiles_of_one_name_are_told_by_their_experiments():
+    both = figures()["zero-copy/fig10"].profiles
+    assert both["bandwidth-gpu-fig10"].experiment == "bandwidth"
+    assert both["schedules-gpu-fig10"].profile == "gpu-fig10"
+
+
+@pytest.mark.parametrize(
+    ("name", "profile", "told"),
+    [
+        ("fastgl/tabel8", "", "unknown figure 'fastgl/tabel8'; did you mean 'fastgl/table8'"),
+        ("fastgl/table8", "fastgl-tabel8", "did you mean 'fastgl-table8'"),
+        ("fastgl/eq3-4", "", "'gnnbench verdicts --paper fastgl/eq3-4' says why"),
+        (
+            "fastsample/abs3",
+            "",
+            "'python -m gnnbench.contrib.emulated_network compare' measures it",
+        ),
+    ],
+)
+def test_what_is_no_run_is_one_sentence(name, profile, told):
+    with pytest.raises(UsageError, match=told) as error:
+        run_of(name, profile)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_or_another_name_is_no_figure(tmp_path, monkeypatch):
+    assert is_one("gnnlab/fig11b") and is_one("gnnlab/nothing")
+    for other in ("breakdown", "mine.toml", "gnnlab/mine.toml", "here/fig1", "gnnlab/"):
+        assert not is_one(other)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gnnlab").mkdir()
+    (tmp_path / "gnnlab" / "fig11b").write_text("")
+    assert not is_one("gnnlab/fig11b")
+
+
+def test_the_command_line_takes_figures(said):
+    code, out, _ = said("run", "fastgl/fig10b", "--profile", "smoke", "--dry-run")
+    assert code == 0 and "products~twin@0.01" in out
+    code, _, err = said("run", "fastgl/fig10b", "--dry-run")
+    assert code == 2 and "give as --profile one of smoke" in err
+    code, out, _ = said("list", "figures")
+    assert code == 0 and "gnnlab/fig11b" in out and max(map(len, out.splitlines())) <= 80
+    code, out, _ = said("list", "pgsampler/fig9")
+    assert code == 0 and "pgsampler-paper" in out and "pgsampler/fig9.a2" in out
+    code, out, _ = said("run", "fastgl/table8", "--help")
+    assert code == 0 and "Profiles of fastgl/table8" in out
+    code, _, err = said("list", "figures", "--profile", "x")
+    assert code == 2 and "belongs to an experiment" in err
+
+
+@pytest.mark.parametrize("name", ["fastgl", "best"])
+def test_a_system_is_no_experiment(said, name):
+    code, _, err = said("run", name)
+    assert code == 2 and f"'gnnbench run breakdown --systems {name}' runs it" in err
+    assert ("'gnnbench list figures'" in err) == (name == "fastgl")

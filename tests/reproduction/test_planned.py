@@ -1,0 +1,85 @@
+"""The runs that claims name have the cells that they are of, times in pairs of their own."""
+
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gnnbench.analysis.labels import fits
+from gnnbench.config import experiment
+from gnnbench.config.overrides import Overrides
+from gnnbench.harness import available, environment, launch
+from gnnbench.harness.available import Availability
+from gnnbench.reproduction.claim import papers
+from gnnbench.reproduction.evidence import ALIKE, graph_of
+from gnnbench.reproduction.formulas import FORMULAS
+from gnnbench.reproduction.multi_machine import ACROSS
+from gnnbench.reproduction.times import TIMES
+
+MEASURED = [
+    c
+    for p in papers().values()
+    for c in p.claim
+    if c.measure and c.measure not in {*FORMULAS, *ACROSS}
+]
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """Plans of runs on a machine that has a GPU, every package and every graph."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(available, "state", lambda cell: Availability())
+    patch.setattr(environment, "dataset_state", lambda name: None)
+    patch.setattr(experiment, "_auto_device", lambda: "cuda")
+
+    @cache
+    def plan(run):
+        name, _, profile = run.partition(" ")
+        plan = launch.make_request(name, Overrides(profile=profile), Path("nowhere")).plan
+        return plan, [asdict(cell) | {"id": cell.id} for cell in plan.cells]
+
+    yield plan
+    patch.undo()
+
+
+def cells_of(cells, claim, point, label):
+    """Ids of cells that a label of the claim names; ``rows`` as far as a plan knows them."""
+    graphs = point.rows.get("dataset")
+    graphs = [graphs] if isinstance(graphs, str) else graphs
+    return [
+        cell["id"]
+        for cell in cells
+        if claim.device in ("", cell["device"])
+        and (graphs is None or graph_of(cell["dataset"]) in graphs)
+        and fits(cell, label)
+    ]
+
+
+@pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
+def test_every_number_is_of_cells_that_are_planned(plans, claim):
+    for point in claim.numbers():
+        for label in filter(None, (point.of, point.beside)):
+            assert any(cells_of(plans(run)[1], claim, point, label) for run in claim.runs), label
+
+
+@pytest.mark.parametrize("claim", [c for c in MEASURED if c.measure in TIMES], ids=lambda c: c.id)
+def test_times_are_measured_beside_one_another_by_every_run(plans, claim):
+    for run in claim.runs:
+        for point in claim.numbers():
+            plan, cells = plans(run)
+            first = set(cells_of(cells, claim, point, point.of))
+            second = set(cells_of(cells, claim, point, point.beside))
+            beside = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
+            assert any(b & first and b & second for b in beside), f"{run}: {point.of}"
+
+
+def test_couples_of_definitions_are_there(plans):
+    for run in {r for c in MEASURED for r in c.runs}:
+        assert not [note for note in plans(run)[0].notes if "no such cells" in note], run
+
+
+def test_what_makes_cells_alike_is_a_column_of_the_results():
+    from gnnbench.schema import CELLS
+
+    assert set(ALIKE) - {c.name for c in CELLS} == {"replica", "jitter"}

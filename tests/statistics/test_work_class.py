@@ -1,0 +1,81 @@
+import pytest
+
+from gnnbench.statistics.work_class import drawn_alike, drawn_class, same_updates, work_class
+
+BASE = {
+    "digest": "abc",
+    "frontier": "cumulative",
+    "law": "without-replacement",
+    "edges_per_seed": 100.0,
+    "nodes_per_seed": 50.0,
+}
+
+
+@pytest.mark.parametrize(
+    "change,expected",
+    [
+        ({}, "identical"),
+        ({"edges_per_seed": 500.0}, "identical"),
+        ({"digest": ""}, "equivalent"),
+        ({"digest": "xyz", "edges_per_seed": 100.9, "nodes_per_seed": 49.6}, "equivalent"),
+        ({"digest": "", "edges_per_seed": 101.1}, "different"),
+        ({"digest": "", "nodes_per_seed": 49.4}, "different"),
+        ({"digest": "", "frontier": "new"}, "different"),
+        ({"digest": "", "law": "with-replacement"}, "different"),
+    ],
+)
+def test_classes(change, expected):
+    assert work_class(BASE, {**BASE, **change}) == expected
+
+
+@pytest.mark.parametrize(
+    "seeds,nodes,expected",
+    [
+        (10, 54.9, "equivalent"), (10, 55.1, "different"),  # 10 %, however few
+        (1600, 50.9, "equivalent"), (1600, 51.1, "different"),  # 4 sqrt(2 / 80,000) = 2 %
+        (10**6, 50.4, "equivalent"), (10**6, 50.6, "different"),  # 1 %, however many
+    ],
+)  # fmt: skip
+def test_few_nodes_may_differ_by_chance(seeds, nodes, expected):
+    one = {**BASE, "digest": "", "details": {"seeds": seeds}}
+    assert work_class(one, {**one, "nodes_per_seed": nodes}) == expected
+
+
+def test_equal_draws_in_other_updates_are_equivalent_work_and_the_same_draws():
+    def of(batches):
+        return {**BASE, "details": {"batches_an_update": batches}}
+
+    assert work_class(BASE, of(1)) == "identical" and same_updates(BASE, of(1))
+    assert work_class(of(2), of(2)) == "identical" and same_updates(of(2), of(2))
+    for other in (2, 0):  # 0: not the same in all updates
+        assert work_class(BASE, of(other)) == "equivalent"
+        assert drawn_class(BASE, of(other)) == "identical"
+        assert not same_updates(BASE, of(other))
+    assert not same_updates(of(0), of(0))
+
+
+def test_two_empty_digests_are_not_identical():
+    foreign = {**BASE, "digest": ""}
+    assert work_class(foreign, foreign) == "equivalent"
+
+
+def test_another_dtype_is_different_work():
+    one = BASE
+    assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float16"}) == "different"
+    assert work_class(one | {"dtype": "float32"}, one | {"dtype": "float32"}) == "identical"
+    assert (
+        work_class(one | {"dtype": "float32"}, one | {"dtype": ""}) == "identical"
+    )  # samples only
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "work", "alike"),
+    [
+        (4000, 4000, "identical", True), (4000, 3999, "identical", False),
+        (10**6, 970_000, "equivalent", True), (10**6, 969_000, "equivalent", False),
+        (200, 280, "equivalent", True), (200, 281, "equivalent", False),  # 4 * sqrt(400)
+        (4000, 1, "different", True),
+    ],
+)  # fmt: skip
+def test_numbers_drawn(one, other, work, alike):
+    assert drawn_alike(one, other, work) == alike

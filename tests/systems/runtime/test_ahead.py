@@ -1,0 +1,209 @@
+"""Batches drawn ahead: put in order, fetched together, audited, verified, probed."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import counted, make, run, timed
+
+from gnnbench.harness.training_check import find_excess, structural_fault
+from gnnbench.measure.timeline import Timeline
+from gnnbench.systems.runtime.epoch_audit import as_drawn
+
+GREEDY = {"order": "greedy", "order.window": 3}
+STORES = [
+    {"features": "match"}, {"features": "window", "features.window": 3},
+    {"features": "window", "features.window": 5}, {},
+]  # fmt: skip
+SAMPLERS = ["hop-by-hop", "fused-map", "fastsample", "pgsampler", "dgl"]
+SMALL = {"batch_size": 20, "fanouts": (3, 2)}  # ten batches
+
+
+def verified(system, epoch=2):
+    return system.verify(epoch, Timeline.on("cpu"))
+
+
+def through(system, epoch=2):
+    """An epoch under a timeline that is started, looked at batch by batch."""
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    report = system.verify(epoch, timeline)
+    timeline.stop()
+    return report, timeline
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_the_same_batches_in_another_order_are_the_same_work(sampler, small_graph, one_thread):
+    """Every batch is right when it is run, though others were drawn since; digests are equal."""
+    one = make(small_graph, settings={"sampler": sampler}, **SMALL)
+    settings = {"sampler": sampler, "features": "match", **GREEDY}
+    other = make(small_graph, settings=settings, **SMALL)
+    assert one.check().digest == other.check().digest
+    drawn, reordered = through(one)[0], through(other)[0]
+    assert drawn.ok and reordered.ok, reordered.reason
+    if sampler != "dgl":  # whose draws are its own
+        assert drawn.digest == reordered.digest
+        assert counted(reordered)["order", "reordered", ""] > 0
+    else:
+        epochs = (through(other, epoch)[0] for epoch in range(3, 33))
+        assert any(counted(report)["order", "reordered", ""] > 0 for report in epochs)
+    assert drawn.batches == reordered.batches == 10
+    other.order.window = 2
+    assert "outside its window" in _with_a_wider_window(other).reason
+
+
+def _with_a_wider_window(system):
+    """Audit an epoch whose batches go further than they may."""
+    right = system.order.arrange
+    system.order.arrange = lambda window, last: right(window, last)[::-1]
+    system.order.window = 5
+    timed(system, 4)
+    system.order.window = 2
+    return system.audit(4)
+
+
+@pytest.mark.parametrize("order", [{}, GREEDY], ids=["as-drawn", "greedy"])
+@pytest.mark.parametrize("store", STORES, ids=lambda s: "-".join(map(str, s.values())) or "host")
+def test_rows_are_the_tables_whatever_is_reused(store, order, small_graph, one_thread):
+    system = make(small_graph, settings={**store, **order}, until="memory_io", **SMALL)
+    assert system.check().ok
+    plain = make(small_graph, until="memory_io", **SMALL)
+    for epoch in range(3):
+        report, timeline = through(system, epoch)
+        assert report.ok, report.reason
+        right = through(plain, epoch)[0]
+        assert report.digest == right.digest and report.unique_nodes == right.unique_nodes
+        found = counted(report)
+        row = small_graph.feature_dim * 4
+        served = found["features", "feature_bytes", "host"]
+        served += found.get(("features", "feature_bytes", "reused"), 0)
+        assert served == report.unique_nodes * row
+        assert {s.phase for s in timeline.spans()} == {"sample", "memory_io"}
+        assert timeline.sweep().overlap == 0
+    assert system.recheck(1) == ""
+    alone, fault = system.probe([0, 1])
+    assert (
+        fault == "" and set(alone) == {"sample", "memory_io"} and min(map(min, alone.values())) > 0
+    )
+
+
+def test_an_epoch_begins_with_nothing_to_reuse(small_graph, one_thread):
+    """What an epoch loads does not depend on what was run before it."""
+    system = make(small_graph, settings={"features": "match"}, until="memory_io", **SMALL)
+    first = counted(run(system, 3))
+    run(system, 5)
+    system.recheck(1)
+    assert counted(run(system, 3)) == first
+
+
+def test_reordering_loads_fewer_rows(small_graph, one_thread):
+    loaded = {}
+    for name, settings in (("drawn", {}), ("greedy", {"order": "greedy", "order.window": 10})):
+        system = make(
+            small_graph, settings={"features": "match", **settings}, until="memory_io", **SMALL
+        )
+        found = [counted(run(system, e))["features", "feature_bytes", "host"] for e in range(5)]
+        loaded[name] = sum(found)
+    assert loaded["greedy"] < loaded["drawn"]
+
+
+def test_spans_of_a_window(small_graph, one_thread):
+    """All of a window is drawn before it is put in order, which is memory IO, as loading is."""
+    system = make(small_graph, settings={"features": "match", **GREEDY}, **SMALL)
+    timeline = Timeline.on("cpu")
+    timeline.start()
+    system.run_epoch(0, timeline)
+    timeline.stop()
+    phases = [s.phase for s in timeline.spans()]
+    window = ["sample"] * 3 + ["memory_io"] + ["memory_io", "compute"] * 3
+    assert phases == window * 3 + ["sample", "memory_io", "memory_io", "compute"]
+
+
+def test_training_in_another_order_learns_alike(small_graph, one_thread):
+    """As far apart as equivalent work may be, and a layer that stands still is found."""
+    lives = []
+    for settings in ({}, {"features": "match", **GREEDY}):
+        system = make(small_graph, settings=settings, **SMALL)
+        reports = [run(system, epoch) for epoch in range(4)]
+        lives.append(
+            [
+                {"epoch": r.epoch, "loss": r.loss, "unique_nodes": r.unique_nodes,
+                 "param_moved": r.param_moved, "param_norm": r.param_norm}
+                for r in reports
+            ]
+        )  # fmt: skip
+    one, other = lives
+    assert find_excess([(one, other)], [], "identical", reordered=True) is None
+    still = [{**r, "param_moved": [0.0, *r["param_moved"][1:]]} for r in other]
+    found = find_excess([(one, still)], [], "identical", reordered=True)
+    assert found is not None and "moved layer 1 by 0" in found.text
+    fewer = [{**r, "unique_nodes": r["unique_nodes"] - 1} for r in other]
+    assert "nodes where the reference" in structural_fault(one, fewer, "identical")
+
+
+def test_what_an_audit_says_of_batches_that_were_moved():
+    run = [(1, "b"), (0, "a"), (2, "c")]
+    assert as_drawn(run, 2) == (["a", "b", "c"], "")
+    assert as_drawn(run, 1) == (["b", "a", "c"], "")  # held against the order as they stand
+    assert "ran some of them twice" in as_drawn([(0, "a"), (0, "a")], 2)[1]
+    assert (
+        "batch 3 was run as the epoch's 1., outside its window of 2"
+        in (as_drawn([(2, "c"), (1, "b"), (0, "a")], 2)[1])
+    )
+
+
+def test_an_order_that_runs_a_batch_twice_is_found(small_graph, one_thread):
+    system = make(small_graph, settings=GREEDY, until="memory_io", **SMALL)
+    system.order.arrange = lambda window, last: [0] * len(window)
+    report = run(system)
+    assert not report.ok and "ran some of them twice" in report.reason
+
+
+def test_a_batch_that_lies_about_its_number_is_found(small_graph, one_thread):
+    system = make(small_graph, settings=GREEDY, until="memory_io", **SMALL)
+    right = system.stages.sampler
+
+    def swapped(seeds, epoch, number):
+        return replace(right.sample(seeds, epoch, number), number=number ^ 1)
+
+    names = ("law", "expect", "frontier", "name")
+    sampler = SimpleNamespace(sample=swapped, **{n: getattr(right, n) for n in names})
+    system.stages = replace(system.stages, sampler=sampler)
+    report = run(system)
+    assert not report.ok and torch.is_tensor(system.graph.train_idx)
+    assert "drawn for other seeds" in report.reason or "outside its window" in report.reason
+
+
+@pytest.mark.parametrize("order", [2, 3, 4, 5])
+@pytest.mark.parametrize("store", [1, 2, 3, 4, 6])
+def test_windows_of_any_sizes_go_together(order, store, small_graph, one_thread):
+    """Both keep their own: whole windows of either are drawn ahead."""
+    settings = {
+        "order": "greedy", "order.window": order, "features": "window", "features.window": store,
+    }  # fmt: skip
+    system = make(small_graph, settings=settings, until="memory_io", **SMALL)
+    system.order.arrange = lambda window, last: list(range(len(window)))[::-1]
+    heard = []
+    right = system.stages.store.announce
+    system.stages.store.announce = lambda batches: heard.append(len(batches)) or right(batches)
+    report = run(system, 3)
+    assert report.ok, report.reason
+    groups, rest = divmod(10, store)
+    assert heard == [store] * groups + [rest] * (rest > 0)
+
+
+def test_the_gate_takes_the_stores_own_way(small_graph, one_thread):
+    """Rows of all its batches: those that Match keeps, and those of a window, are looked at."""
+    for spoilt in ("match", "window"):
+        system = make(small_graph, settings={"features": spoilt}, until="memory_io", **SMALL)
+        assert system.check().ok
+        right, calls = system.stages.store.load, []
+
+        def load(batch, right=right, calls=calls):
+            calls.append(batch)
+            rows = right(batch)
+            return rows if len(calls) < 2 else rows.roll(1, 0)
+
+        system.stages.store.load = load
+        assert "feature rows differ" in system.check().reason

@@ -1,0 +1,103 @@
+"""Memory by what holds it: components that are known to the byte, and sums that close."""
+
+import pytest
+import torch
+from compose import make as compose
+from compose import run
+
+from gnnbench.systems.runtime import memory
+from gnnbench.systems.runtime.memory import Account
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+KNOWN = {
+    "process", "topology", "sampler", "blocks", "features", "rows", "model", "activations",
+    "order", "other",
+}  # fmt: skip
+
+
+def look(graph, name="baseline", settings=None, **changes):
+    system = compose(graph, name, settings or {}, setup=False, **changes)
+    facts = system.memory(1 << 30)
+    told = {(f["stage"], f["name"]): f["value"] for f in facts}
+    assert len(told) == len(facts) and not any(f["where"] for f in facts)
+    held = {c: n for (c, name), n in told.items() if name == "memory_bytes"}
+    most = {c: n for (c, name), n in told.items() if name == "memory_most_bytes"}
+    return system, held, most
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("baseline", {}), ("baseline", {"features": "match"}), ("baseline", {"features": "window"}),
+        ("baseline", {"schedule": "prefetch"}), ("baseline", {"order": "greedy"}),
+        ("tsota", {"features.ratio": 0.2}), ("dgl", {}), ("pyg", {}),
+    ],
+)  # fmt: skip
+def test_components_add_up_to_the_peak(name, settings, small_graph):
+    system, held, most = look(small_graph, name, settings)
+    peak = held.pop("epoch")
+    assert sum(held.values()) == peak > 0
+    assert all(size >= 0 for size in held.values()) and set(held) <= KNOWN
+    assert all(held[c] <= most[c] for c in held if c != "other")
+    assert most["setup"] > 0
+    report = run(system, 1)  # of the look nothing is left to be audited
+    assert report.ok, report.reason
+    system.close()
+
+
+def test_what_is_known_is_told_to_the_byte(small_graph):
+    system, held, most = look(small_graph)
+    parameters = sum(p.nbytes for p in system.trainer.model.parameters())
+    steps = 4 * len(list(system.trainer.model.parameters()))
+    # Parameters and what they were before, gradients, Adam's means, squares and steps.
+    assert held["model"] == 5 * parameters + steps
+    tables = sum(getattr(small_graph, a).nbytes for a in ("indptr", "indices"))
+    assert 0 < held["topology"] <= tables
+    row = small_graph.features.shape[1] * 4
+    seeds = system.order.batches(1 << 30, "cpu")
+    drawn = [system.stages.sampler.sample(s, 1 << 30, n) for n, s in enumerate(seeds[:4])]
+    assert most["rows"] == max(batch.input_nodes.numel() for batch in drawn) * row
+    assert most["blocks"] == max(memory.spanned_bytes(batch.tensors()) for batch in drawn)
+    assert most["activations"] > most["rows"] // 4
+    system.close()
+
+
+def test_match_keeps_a_batch_more_and_a_table_of_ids(small_graph):
+    systems = [look(small_graph, "baseline", {"features": f}) for f in ("host", "match")]
+    (_, _, host), (_, _, match) = systems
+    ids = 8 * small_graph.num_nodes
+    assert match["features"] >= host["features"] + ids
+    assert match["rows"] == host["rows"]
+    for system, _, _ in systems:
+        system.close()
+
+
+def test_without_training_there_is_no_model(small_graph):
+    system, held, most = look(small_graph, until="memory_io")
+    assert "model" not in held and "activations" not in held and most["rows"] > 0
+    system.close()
+    system, held, most = look(small_graph, until="sample")
+    assert "rows" not in held and most["blocks"] > 0
+    system.close()
+
+
+def test_an_account_divides_what_a_group_holds_by_what_is_known():
+    account = Account(torch.device("cpu"))
+    with account.watch("sampler"):
+        table = torch.empty(100, dtype=torch.uint8)
+    sizes = {"topology": 60, "blocks": 0}
+    assert account.ready({"sampler": lambda: sizes}) == 100
+    with account.watch("sampler"):
+        block = torch.empty(30, dtype=torch.uint8)
+        torch.empty(15, dtype=torch.uint8)
+        sizes["blocks"] = 30
+    assert account.at_peak == {"topology": 60, "blocks": 30, "sampler": 55}
+    with account.watch("training"):
+        torch.empty(10, dtype=torch.uint8)
+    assert account.at_peak == {"topology": 60, "blocks": 30, "sampler": 55}  # 140 are fewer
+    with account.watch("training"):
+        torch.empty(20, dtype=torch.uint8)
+    assert account.at_peak == {"topology": 60, "blocks": 30, "sampler": 40, "activations": 20}
+    assert account.most == {"topology": 60, "blocks": 30, "sampler": 55, "activations": 20}
+    assert account.held == {"sampler": 130, "training": 0}
+    assert (table.nbytes, block.nbytes) == (100, 30)

@@ -1,0 +1,172 @@
+"""Accuracies of a model as it stands: one evaluator for all systems, over sampled or all nodes."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from compose import make, run, timed
+from torch import nn
+
+from gnnbench.core.cell import Cell
+from gnnbench.core.counters import Counts
+from gnnbench.core.errors import DataError
+from gnnbench.core.job import Job
+from gnnbench.datasets.graph import Graph
+from gnnbench.kernels import rng
+from gnnbench.kernels.reference.aggregate import aggregate
+from gnnbench.measure.timeline import Timeline
+from gnnbench.models.native import Native
+from gnnbench.models.stack import Stack
+from gnnbench.systems.runtime import evaluate
+from gnnbench.systems.runtime.evaluate import Evaluator
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+HOW = pytest.mark.parametrize("how", ["sampled", "all"])
+
+
+class Sum(nn.Module):
+    """A node's row and those of its neighbours, added up."""
+
+    def forward(self, block, x):
+        return x[: block.num_dst] + aggregate(block, x, "sum")
+
+
+def by_hand() -> Graph:
+    """0 <- 1, 1 <- nobody, 2 <- 0 1, 3 <- 2, 4 <- 3 3; rows are classes' votes."""
+    return Graph(
+        name="five",
+        indptr=torch.tensor([0, 1, 1, 3, 4, 6]),
+        indices=torch.tensor([1, 0, 1, 2, 3, 3], dtype=torch.int32),
+        features=torch.tensor([[1.0, 0], [0, 3], [1, 0], [9, 0], [0, 1]]),
+        labels=torch.tensor([1, 1, 1, 0, 0]),
+        train_idx=torch.tensor([0]),
+        val_idx=torch.tensor([1, 2]),
+        test_idx=torch.tensor([3, 4]),
+        num_classes=2,
+    )
+
+
+def evaluator(graph, how, fanouts=(9, 9), **values):
+    cell = Cell("e", "s", graph.name, "gcn", fanouts=fanouts, evaluate=how, **values)
+    return Evaluator(Job(cell, graph, Counts()))
+
+
+def trainer_of(*layers):
+    """What an evaluator asks of a trainer, over layers of one's own."""
+    model, framework = Stack(layers), Native(aggregate)
+
+    def forward(batch, x):
+        return model(framework.blocks(batch), x)
+
+    return SimpleNamespace(model=model, framework=framework, forward=forward)
+
+
+@HOW
+def test_by_hand(how):
+    # After a layer: 0 (1, 3), 1 (0, 3), 2 (2, 3), 3 (10, 0), 4 (18, 1); after two: 1 (0, 3),
+    # 2 (3, 9), 3 (12, 3), 4 (38, 1). Votes are 1, 1 for validation and 0, 0 for test.
+    two = trainer_of(Sum(), Sum())
+    found = evaluator(by_hand(), how).run(two)
+    assert found == {"val_nodes": 2, "val_accuracy": 1.0, "test_nodes": 2, "test_accuracy": 1.0}
+    other = replace(by_hand(), labels=torch.tensor([0, 1, 0, 1, 1]))
+    found = evaluator(other, how).run(two)
+    assert (found["val_accuracy"], found["test_accuracy"]) == (0.5, 0.0)
+    # Rows of their own alone: 1 (0, 3) votes 1, 2 (1, 0) votes 0.
+    none = trainer_of(nn.Identity())
+    none.model.layers[0].forward = lambda block, x: x[: block.num_dst]
+    found = evaluator(by_hand(), how, fanouts=(9,)).run(none)
+    assert (found["val_accuracy"], found["test_accuracy"]) == (0.5, 0.5)
+
+
+@HOW
+def test_nodes_without_labels_do_not_count(how):
+    graph = replace(by_hand(), labels=torch.tensor([1, 1, -1, 0, 1]))
+    found = evaluator(graph, how).run(trainer_of(Sum(), Sum()))
+    assert found == {"val_nodes": 1, "val_accuracy": 1.0, "test_nodes": 2, "test_accuracy": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"val_idx": torch.tensor([0, 2])}, "'five' has val nodes among its training nodes"),
+        ({"test_idx": torch.tensor([0])}, "'five' has test nodes among its training nodes"),
+        ({"val_idx": torch.arange(0)}, "'five' has no val nodes with labels"),
+        ({"labels": torch.tensor([1, 1, 1, -1, -1])}, "'five' has no test nodes with labels"),
+    ],
+)
+def test_a_broken_split_is_refused(changed, words):
+    with pytest.raises(DataError, match=words):
+        evaluator(replace(by_hand(), **changed), "sampled")
+
+
+def test_of_a_large_split_some_nodes_are_drawn(small_graph, monkeypatch):
+    monkeypatch.setattr(evaluate, "NODES", 10)
+    splits = evaluator(small_graph, "sampled", seed=3)._splits
+    for name, of in (("val", small_graph.val_idx), ("test", small_graph.test_idx)):
+        order = rng.permutation(100, rng.key(3, 0, f"evaluate {name}"))
+        assert splits[name].tolist() == of[order[:10]].sort().values.tolist()
+
+
+@pytest.mark.parametrize("name", ["baseline", "dgl", "pyg", "pyg-native-sampler"])
+@pytest.mark.parametrize("model", ["gcn", "graphsage"])
+def test_all_neighbours_layer_by_layer_are_those_of_batches(name, model, small_graph, monkeypatch):
+    """In pieces of few edges, of any system's model, as one batch of fanout -1 gives it."""
+    monkeypatch.setattr(evaluate, "EDGES", 60)
+    system = make(small_graph, name, model=model, evaluate="all", learning_rate=0.02)
+    run(system, 0)
+    answers = system._evaluator._over_all(system.trainer)
+    batches = evaluator(small_graph, "sampled", fanouts=(-1, -1, -1))
+    assert torch.equal(answers, batches._over_samples(system.trainer))
+    found = system.evaluate()
+    right = answers == small_graph.labels[system._evaluator._nodes]
+    assert found["val_accuracy"] == float(right[:100].double().mean())
+    assert found["test_accuracy"] == float(right[100:].double().mean())
+
+
+@HOW
+def test_systems_of_equal_weights_do_equally_well(how, small_graph):
+    """Whatever sampler they train with: evaluating draws alike for all."""
+    found = [
+        make(small_graph, name, evaluate=how, **settings).evaluate()
+        for name, settings in (("baseline", {}), ("dgl", {}), ("pyg", {}), ("pgsampler", {}))
+    ]
+    assert found == found[:1] * 4
+    assert found[0]["val_nodes"] == found[0]["test_nodes"] == 100
+
+
+def test_other_laws_are_drawn_as_they_train(small_graph):
+    system = make(small_graph, settings={"sampler.pick": "random_walk"}, evaluate="sampled")
+    assert system._evaluator._sampler.pick == "random_walk"
+    assert make(small_graph, "dgl", evaluate="sampled")._evaluator._sampler.pick == "floyd"
+
+
+@HOW
+def test_evaluating_changes_nothing(how, small_graph):
+    losses = []
+    for looks in (False, True):
+        system = make(small_graph, evaluate=how)
+        reports = []
+        for epoch in range(3):
+            timed(system, epoch)
+            reports.append(system.audit(epoch))
+            if looks:
+                assert system.evaluate() == system.evaluate()
+        losses.append([(r.loss, r.counts, r.param_moved) for r in reports])
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("schedule", ["serial", "prefetch"])
+def test_a_verification_epoch_leaves_the_model_as_it_was(schedule, small_graph):
+    """Weights, and what the optimizer remembers: the epochs after it are as without it."""
+    reports = []
+    for verified in (False, True):
+        system = make(small_graph, settings={"schedule": schedule})
+        found = [run(system, 0)]
+        if verified:
+            assert system.verify(7, Timeline.on("cpu")).ok
+        found += [run(system, 1), run(system, 2)]
+        reports.append([(r.loss, r.param_norm, r.param_moved) for r in found])
+        system.close()
+    assert reports[0] == reports[1]

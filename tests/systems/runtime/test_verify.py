@@ -1,0 +1,196 @@
+"""The hook of a verification epoch, on a graph of four nodes and batches written out."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from gnnbench.core.minibatch import Block, MiniBatch
+from gnnbench.systems.runtime.verification import DESTINATIONS, Verifier
+from gnnbench.validation.law import Law
+
+# 0 <- 1, 2, 3; 1 <- 0, 0 (twice in the graph); 2 <- 3; 3 has no neighbour.
+INDPTR = torch.tensor([0, 3, 5, 6, 6])
+INDICES = torch.tensor([1, 2, 3, 0, 0, 3], dtype=torch.int32)
+
+
+@dataclass
+class Graph:
+    indptr = INDPTR
+    indices = INDICES
+    num_nodes = 4
+    features = torch.arange(8, dtype=torch.float32).view(4, 2)
+
+
+def ints(*values):
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def batch(offsets=(0, 2, 4), local=(2, 3, 0, 0), nodes=(0, 1, 2, 3), seeds=(0, 1)):
+    """Seeds 0 and 1, two edges each: 0 <- 2, 3 and 1 <- 0, 0."""
+    block = Block(ints(*offsets), ints(*local), ints(*nodes), len(seeds))
+    return MiniBatch(torch.tensor(seeds), [block], len(local))
+
+
+def look(*batches, rows=None, pick="floyd", fanout=2, frontier="cumulative"):
+    verifier = Verifier(Graph(), Law.of(pick, INDPTR), (fanout,), frontier)
+    for one in batches:
+        verifier.look(one, Graph.features[one.input_nodes.long()] if rows is None else rows)
+    return verifier
+
+
+def test_right_batches_pass():
+    assert look(batch(), batch(local=(3, 2, 0, 0))).fault == ""
+
+
+@pytest.mark.parametrize(
+    "wrong,reason",
+    [
+        (batch(local=(2, 2, 0, 0)), "hop 1: an edge was drawn twice for one destination"),
+        (batch(local=(0, 2, 0, 0)), "hop 1: an edge is none of the graph's"),
+        (
+            batch((0, 1, 2), (2, 0)),
+            "hop 1: a destination has another number of edges than min(2, degree)",
+        ),
+        (
+            batch((0, 3, 4), (1, 2, 3, 0)),
+            "hop 1: a destination has another number of edges than min(2, degree)",
+        ),
+        (batch(nodes=(1, 0, 2, 3)), "hop 1: the destinations are not the nodes known before"),
+        (batch(local=(2, 4, 0, 0)), "hop 1: a local id lies outside the 4 nodes"),
+        (batch(offsets=(0, 3, 2)), "hop 1: the offsets do not rise from 0 to the 4 edges"),
+        (  # a row for every edge: the same edges without an id map
+            batch((0, 2, 4), (2, 3, 4, 5), (0, 1, 2, 3, 0, 0)),
+            "hop 1: a source node is listed twice",
+        ),
+    ],
+)
+def test_a_wrong_batch_is_told_by_its_number(wrong, reason):
+    assert look(batch(), wrong, batch()).fault.startswith(f"batch 2: {reason}")
+
+
+@pytest.mark.parametrize("edges", [1, 6, 1000])
+@pytest.mark.parametrize("wrong", [1, 4])
+def test_the_first_fault_stands_however_many_edges_are_looked_for_at_once(
+    monkeypatch, edges, wrong
+):
+    monkeypatch.setattr("gnnbench.systems.runtime.verification.EDGES", edges)
+    batches = [batch() for _ in range(5)]
+    batches[wrong - 1] = batch(local=(0, 2, 0, 0))
+    batches[4] = batch(local=(2, 4, 0, 0))
+    assert look(*batches).fault == f"batch {wrong}: hop 1: an edge is none of the graph's"
+
+
+class Ring:
+    """Every node has the one before as its neighbour; more nodes than are looked at of a batch."""
+
+    num_nodes = 3 * DESTINATIONS
+    indptr = torch.arange(num_nodes + 1)
+    indices = torch.arange(-1, num_nodes - 1, dtype=torch.int32) % num_nodes
+
+
+@pytest.mark.parametrize(
+    "step,fault", [(-1, ""), (1, "batch 1: hop 1: an edge is none of the graph's")]
+)
+def test_of_many_destinations_some_are_looked_at(step, fault):
+    every = torch.arange(Ring.num_nodes, dtype=torch.int32)
+    local = (every + step) % Ring.num_nodes
+    block = Block(Ring.indptr.int(), local, every, Ring.num_nodes)
+    verifier = Verifier(Ring(), Law.of("floyd", Ring.indptr), (2,), "cumulative")
+    verifier.look(MiniBatch(every.long(), [block], Ring.num_nodes), None)
+    assert verifier.fault == fault
+
+
+@pytest.mark.parametrize("node", [-1, -3, 4, 9])
+def test_no_node_is_outside_the_graph(node):
+    """Where none of its rows are fetched either."""
+    verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2,), "cumulative")
+    verifier.look(batch(nodes=(0, 1, 2, node)), None)
+    assert verifier.fault == "batch 1: hop 1: a node lies outside the graph's 4"
+
+
+def test_the_rows_asked_for_are_those_of_all_nodes_known():
+    class Fewer(MiniBatch):
+        @property
+        def input_nodes(self):
+            return super().input_nodes[:3]
+
+    right = batch()
+    fewer = Fewer(right.seeds, right.blocks, right.sampled_edges)
+    assert look(batch(), fewer).fault.startswith("batch 2: the rows asked for are not those of all")
+
+
+def without_hops(*seeds):
+    return MiniBatch(torch.tensor(seeds), [], 0)
+
+
+def look_at_seeds(*batches):
+    verifier = Verifier(Graph(), Law.of("", INDPTR), (), "cumulative")
+    for one in batches:
+        verifier.look(one, Graph.features[one.input_nodes])
+    return verifier
+
+
+def test_batches_of_no_hops_are_told_apart_by_their_seeds():
+    one, other = look_at_seeds(without_hops(0, 2)), look_at_seeds(without_hops(0, 3))
+    assert one.fault == other.fault == "" and one.digest != other.digest
+    assert look_at_seeds(without_hops(2, 0)).digest == one.digest
+    assert look_at_seeds(batch()).fault == "batch 1: 1 blocks where 0 hops are asked for"
+
+
+def test_edges_may_come_twice_where_the_law_lets_them():
+    same = batch(local=(2, 2, 0, 0))
+    assert look(same, pick="with_replacement").fault == ""
+    assert "none of the graph's" in look(batch(local=(0, 2, 0, 0)), pick="with_replacement").fault
+
+
+def test_every_row_is_looked_at():
+    stale = Graph.features.clone()
+    stale[3, 1] += 1
+    assert "gathered feature rows differ" in look(batch(), rows=stale).fault
+    assert look(batch(), rows=Graph.features).fault == ""
+
+
+def test_the_digest_is_of_the_edges_whatever_their_order_and_names():
+    renamed = batch(local=(3, 2, 0, 0), nodes=(0, 1, 3, 2))
+    assert look(batch()).digest == look(batch(local=(3, 2, 0, 0))).digest
+    assert look(batch()).digest == look(renamed).digest
+    assert look(batch()).digest != look(batch(local=(1, 3, 0, 0))).digest
+    assert look(batch()).digest != look(batch(), batch()).digest
+
+
+def test_only_new_destinations_count_with_the_new_frontier():
+    """Seed 2 <- 3, then 3, which has none: the input layer's block holds both rows."""
+    inner = Block(ints(0, 1), ints(1), ints(2, 3), 1)
+    outer = Block(ints(0, 1, 1), ints(1), ints(2, 3), 2)
+    two = MiniBatch(torch.tensor([2]), [outer, inner], 1, frontier="new")
+    verifier = Verifier(Graph(), Law.of("floyd", INDPTR), (2, 2), "new")
+    verifier.look(two, None)
+    assert verifier.fault == ""
+    twice = Block(ints(0, 1, 2), ints(1, 0), ints(2, 3), 2)
+    verifier.look(MiniBatch(torch.tensor([2]), [twice, inner], 2, frontier="new"), None)
+    assert "batch 2: hop 2: a destination has another number of edges" in verifier.fault
+
+
+@pytest.mark.parametrize("rows", [((0, 1, 3), (0, 0, 1)), ((0, 0, 2), (1, 0))])
+def test_a_layer_sums_over_the_rows_of_the_hop_before(rows):
+    """Seed 0 <- 1, then 1 <- 0, 0: with the new frontier the outer block begins with 0 <- 1."""
+    inner = Block(ints(0, 1), ints(1), ints(0, 1), 1)
+    looked = []
+    for offsets, local in (((0, 1, 3), (1, 0, 0)), rows):
+        outer = Block(ints(*offsets), ints(*local), ints(0, 1), 2)
+        law = Law.of("with_replacement", INDPTR)
+        verifier = Verifier(Graph(), law, (1, 2), "new")
+        verifier.look(MiniBatch(torch.tensor([0]), [outer, inner], 3, frontier="new"), None)
+        looked.append(verifier.fault)
+    assert looked == [
+        "",
+        "batch 1: hop 2: the block does not begin with the rows of the hop before",
+    ]
+
+
+def test_the_digest_knows_no_order_of_batches():
+    one, other = batch(), batch(local=(1, 3, 0, 0))
+    assert look(one, other).digest == look(other, one).digest
+    assert look(one, other).digest != look(one, one).digest
+    assert look(one).digest != look(one, one).digest
