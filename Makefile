@@ -75,10 +75,11 @@ test-sanitize: install ## call the CPU operators at random under the sanitizers
 test-gpu: install ## run the tests that need a GPU
 	GNNBENCH_REQUIRE_GPU=1 $(BIN)/python -m pytest -m gpu
 
-check: install ## lint, check the format and the types
+check: install ## lint, check the format, the types and the layers of packages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/clang-format --dry-run --Werror $(filter-out %.txt,$(NATIVE))
 
 $(VENV)/.docs: constraints.txt pyproject.toml | $(VENV)/.installed

@@ -1,6 +1,6 @@
 // Argument checks shared by the bindings. A failed check throws one sentence that names the
-// argument; gnnbench/kernels turns the prefix "gnnbench: " into a UsageError, "gnnbench data: " into a
-// DataError, "gnnbench memory: " into a MemoryError.
+// argument; gnnbench/kernels turns the prefix "gnnbench: " into a UsageError, "gnnbench data: "
+// into a DataError, "gnnbench memory: " into a MemoryError.
 #pragma once
 
 #include <torch/csrc/stable/library.h>
