@@ -110,7 +110,7 @@ def make_plan(
                 plan.stand_ins[other.id] = cell.system
     for cell in plan.cells:
         _look_for_data(plan, cell, datasets)
-    for group in _groups(plan, reference):
+    for group in _groups(plan, reference, named):
         added = _add_own(plan, group, reference, own, compare, availability)
         for cell in added:
             _look_for_data(plan, cell, datasets)
@@ -184,22 +184,35 @@ def _add(plan: Plan, cell: Cell, failure: Failure | None, at: int | None = None)
         plan.failures[cell.id] = failure
 
 
-def _groups(plan: Plan, reference: str) -> list[list[Cell]]:
+def _groups(plan: Plan, reference: str, named: Collection[str] = ()) -> list[list[Cell]]:
     """Cells that differ only in system and recipe, and have one pick.
 
-    Cells whose pick the reference does not have join those of the first pick that it has.
+    Cells whose pick the reference does not have join those of the first pick that it has. Where
+    the user ``named`` systems and the reference is none of them, the first system that can run
+    takes its place.
     """
     groups: dict[str, list[Cell]] = {}
     for cell in plan.cells:
         groups.setdefault(f"{rest(cell)} {_pick(cell)}", []).append(cell)
+    own = {key for key, group in groups.items() if any(plan.fits(c, reference) for c in group)}
+    with_reference = {rest(groups[key][0]) for key in own}
+    if named and reference != ALONE:
+        first: dict[str, str] = {}
+        for cell in sorted(plan.cells, key=lambda c: c.id in plan.failures):
+            first.setdefault(rest(cell), cell.system)
+        own |= {
+            key
+            for key, group in groups.items()
+            if rest(group[0]) not in with_reference
+            and any(c.system == first[rest(c)] for c in group)
+        }
     home: dict[str, str] = {}
-    for key, group in groups.items():
-        if any(plan.fits(c, reference) for c in group):
-            home.setdefault(rest(group[0]), key)
+    for key in groups:
+        if key in own:
+            home.setdefault(rest(groups[key][0]), key)
     joined: dict[str, list[Cell]] = {}
     for key, group in groups.items():
-        own = any(plan.fits(c, reference) for c in group)
-        joined.setdefault(key if own else home.get(rest(group[0]), key), []).extend(group)
+        joined.setdefault(key if key in own else home.get(rest(group[0]), key), []).extend(group)
     return list(joined.values())
 
 

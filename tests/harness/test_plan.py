@@ -103,6 +103,25 @@ def test_it_is_told_where_no_cell_has_another_beside_it():
     assert plan(apart).notes == plan(cells("b")).notes == []  # who left 'a' out knows
 
 
+def test_systems_of_two_picks_that_the_user_named_are_compared():
+    apart = [*cells("b", pick="p"), *cells("c", pick="q"), *cells("d", pick="r")]
+    found = plan(apart, named=("b", "c", "d"))
+    assert pairs(found) == [("b", "c"), ("b", "d")]
+    assert found.notes == [
+        "'a' was not selected, so 'b', the first that can run, is the reference; choose another"
+        " with -o reference=NAME"
+    ]
+    found = plan(apart, named=("b", "c", "d"), missing={"b": ""})
+    assert pairs(found) == [("c", "d")] and "so 'c', the first" in found.notes[0]
+
+
+def test_an_axis_of_picks_keeps_the_named_systems_apart_by_pick():
+    both = [*cells("b", "c", pick="p"), *cells("b", "c", pick="q")]
+    found = plan(both, named=("b", "c"))
+    compared = [p for p in found.pairs if p.reference is not None]
+    assert [pick(p.reference) for p in compared] == [pick(p.system) for p in compared] == ["p", "q"]
+
+
 def test_a_missing_reference_leaves_the_others_alone():
     found = plan(cells("a", "b", "c"), missing={"a": ""})
     assert pairs(found) == [(None, "b"), (None, "c")]
