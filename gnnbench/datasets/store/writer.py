@@ -289,7 +289,7 @@ class GraphWriter:
                     path.unlink()
             with (self.folder / layout.META).open("w", encoding="utf-8") as file:
                 file.write(layout.meta_text(meta))
-                _sync(file.fileno())
+                os.fsync(file.fileno())
             (self.folder / "state.json").unlink(missing_ok=True)
             if not self._linked:  # every checksum is of what was written here
                 seal(self.folder, settled(self.folder))
@@ -370,13 +370,9 @@ class GraphWriter:
             self.progress(step, done, total)
 
 
-def _sync(descriptor: int) -> None:
-    os.fsync(descriptor)
-
-
 def _sync_own(descriptor: int) -> None:
     try:
-        _sync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -384,7 +380,7 @@ def _sync_own(descriptor: int) -> None:
 def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        _sync(descriptor)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

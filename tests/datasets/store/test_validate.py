@@ -72,7 +72,10 @@ def test_training_nodes_may_have_no_label(tmp_path: Path, arrays) -> None:
     arrays["train_idx"] = np.array([0, 2, 3])  # node 3 has the label -1
     graph = open_graph(write_graph(tmp_path / "g", name="tiny", num_classes=3, **arrays))
     assert graph.train_idx.tolist() == [0, 2, 3]
-    assert graph.meta["notes"] == ["training nodes without a label, which no loss counts: 1 of 3"]
+    assert graph.meta["notes"] == [
+        "nodes in train and in test: 1, kept in both",
+        "training nodes without a label, which no loss counts: 1 of 3",
+    ]
 
 
 def test_rounded_values_are_reported(tmp_path: Path, arrays) -> None:
