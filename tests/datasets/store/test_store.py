@@ -181,7 +181,7 @@ def test_a_disk_that_fills_up_while_writing(
     def refuse(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gnnbench.datasets.store.writer._sync", refuse)
+    monkeypatch.setattr("os.fsync", refuse)
     with pytest.raises(UsageError, match="is full"):
         write_graph(tmp_path / "graph", name="g", num_classes=3, **arrays)
     assert [p.name for p in tmp_path.iterdir()] == [".graph.lock"]
