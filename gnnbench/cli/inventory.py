@@ -42,6 +42,7 @@ def list_(
     """
     from gnnbench.reproduction import figures
 
+    name = _spelled(name)
     if name == "figures" or figures.is_one(name):
         _figures(name, profile, format)
         return
@@ -101,6 +102,16 @@ def _figures(name: str, profile: str, format: str) -> None:
     _wrapped(f"{name}: {found.source}\n")
     print_table(f"profiles (gnnbench run {name} --profile NAME)", rows, INFO)
     _wrapped(f"claims: {', '.join(found.claims)}")
+
+
+def _spelled(name: str) -> str:
+    """A kind or a system as it is known, however it is capitalised; a definition's name stays."""
+    from gnnbench.config import experiment
+    from gnnbench.core import names, registry
+
+    if not name or name in KINDS or experiment.is_one(name):
+        return name
+    return names.known_spelling(name, [*KINDS, "figures", *registry.known(registry.SYSTEM)])
 
 
 def _means_system(name: str) -> bool:

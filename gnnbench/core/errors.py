@@ -22,6 +22,7 @@ HOST_MEMORY = (
     "can't allocate memory", "cannot allocate memory", "bad_alloc", "not enough memory",
     "failed to map segment",  # the loader of shared libraries
     "unable to allocate shared memory", "insufficient shared memory",  # torch
+    "storage size calculation overflowed",  # torch, of more bytes than an address can have
 )  # fmt: skip
 GPU_MEMORY = (
     "cuda out of memory",

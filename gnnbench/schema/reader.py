@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,7 @@ def _typed(name: str, text: str, dtype: str) -> Any:
 
 
 _KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number"}
+_FANOUTS = re.compile(r"(-?\d{1,10}(/-?\d{1,10})*)?")
 _LARGEST = 1 << 64  # of a whole number: counts and seeds are of 64 bits
 
 
@@ -134,6 +136,9 @@ def _check_cells(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
             if row[name] not in known:
                 told = f"{name} is {str(row[name])[:60]!r}, expected {', '.join(known)}"
                 raise _damaged(path, f"{where}: {told}")
+        if not _FANOUTS.fullmatch(row["fanouts"] or ""):
+            told = f"fanouts is {str(row['fanouts'])[:60]!r}, expected numbers as in '15/10/5'"
+            raise _damaged(path, f"{where}: {told}")
         try:
             flat(json.loads(row["recipe"] or "{}"))
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):

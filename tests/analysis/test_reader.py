@@ -73,6 +73,8 @@ def changed(run, column, value):
         ("status", "great", "status is 'great'"),
         ("recipe", "[1]", "its recipe is no JSON object"),
         ("recipe", "[" * 100_000, "its recipe is no JSON object"),
+        ("fanouts", "a/b", "fanouts is 'a/b', expected numbers as in '15/10/5'"),
+        ("fanouts", "9" * 5000, "expected numbers as in"),
         ("remark", "x" * 200_000, "field larger than field limit"),
     ],
 )

@@ -19,6 +19,13 @@ def test_one_kind_is_listed_alone(kind):
     assert ("graphsage" in out.output) is (kind == "models")
 
 
+@pytest.mark.parametrize(("typed", "known"), [("Models", "models"), ("GNNLab", "gnnlab")])
+def test_kinds_and_systems_are_listed_in_any_case(typed, known):
+    outputs = [CliRunner().invoke(app, ["list", name]) for name in (typed, known)]
+    assert [out.exit_code for out in outputs] == [0, 0]
+    assert outputs[0].output == outputs[1].output
+
+
 def test_a_system_is_listed_with_its_settings_in_80_columns():
     out = CliRunner().invoke(app, ["list", "baseline"])
     assert out.exit_code == 0, out.output

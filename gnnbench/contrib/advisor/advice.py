@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gnnbench.contrib.advisor.model import Estimate, ranked
-from gnnbench.core import errors, names
+from gnnbench.core import errors, fanouts, names
 from gnnbench.core.errors import DataError, HostMemoryError, MissingError, UsageError
-from gnnbench.core.fanouts import ALL
 from gnnbench.harness.process import WORKER_ENVIRONMENT
 from gnnbench.kernels.missing import native_missing
 from gnnbench.measure import machine
@@ -150,8 +149,14 @@ def checked(setting: Setting) -> Setting:
         raise UsageError(f"there is no device '{device}'; give cpu, cuda or auto")
     if setting.model not in MODELS:
         raise UsageError(f"there is no model '{setting.model}'; it is {', '.join(MODELS)}")
-    if not setting.fanouts or any(f < 1 and f != ALL for f in setting.fanouts):
+    try:
+        known = [fanouts.check(f) for f in setting.fanouts]
+    except ValueError:
+        known = []
+    if not known:
         raise UsageError("fanouts are numbers from 1, or -1, by commas, as 15,10,5")
+    if setting.threads > (cores := machine.usable_cores()):
+        raise UsageError(f"threads={setting.threads} is more than the {cores} cores here")
     if device == "auto":
         device = "cuda" if machine.gpus() and not native_missing("cuda") else "cpu"
     if (missing := native_missing(device)) is not None:

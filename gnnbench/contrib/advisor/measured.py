@@ -19,7 +19,12 @@ from gnnbench.contrib.advisor.advice import SYSTEM, Setting
 from gnnbench.contrib.advisor.facts import look, row_bytes
 from gnnbench.contrib.advisor.model import SAMPLERS, STEPS
 from gnnbench.core.cell import Cell, Until
-from gnnbench.core.errors import GnnbenchError, GpuMemoryError
+from gnnbench.core.errors import (
+    GnnbenchError,
+    GpuMemoryError,
+    HostMemoryError,
+    lacks_host_memory,
+)
 from gnnbench.datasets.prepare import load_dataset
 from gnnbench.features.policies.size import fitting_rows
 from gnnbench.measure import machine
@@ -100,6 +105,13 @@ def main() -> None:
         )
         found = {"error": str(error), "kind": type(error).__name__}
     except GnnbenchError as error:
+        found = {"error": str(error), "kind": type(error).__name__}
+    except (MemoryError, RuntimeError) as cause:
+        if not lacks_host_memory(cause):
+            raise
+        error = HostMemoryError(
+            "the host's memory is too small; take a smaller batch_size, hidden or fanouts"
+        )
         found = {"error": str(error), "kind": type(error).__name__}
     print(json.dumps(found))
 

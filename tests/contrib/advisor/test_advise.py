@@ -125,12 +125,24 @@ def test_a_device_that_is_not_there(monkeypatch):
         ({"model": "lstm"}, "there is no model 'lstm'; it is gcn"),
         ({"fanouts": ()}, "fanouts are numbers from 1"),
         ({"fanouts": (3, 0)}, "fanouts are numbers from 1"),
+        ({"fanouts": (3, 1 << 31)}, "fanouts are numbers from 1"),
+        ({"threads": 100_000}, "threads=100000 is more than the"),
         ({"cache_gib": 1.0}, "a cache is of a GPU's memory"),
     ],
 )
 def test_settings_that_are_none(changed, message):
     with pytest.raises(UsageError, match=message):
         checked(Setting("g", **{"device": "cpu", **changed}))
+
+
+def test_device_and_model_in_any_case():
+    made = checked(Setting("g", device="CPU", model="GraphSAGE"))
+    assert (made.device, made.model) == ("cpu", "graphsage")
+
+
+def test_sizes_that_no_memory_holds(advise):
+    with pytest.raises(HostMemoryError, match="memory is too small; take a smaller batch_size"):
+        advise("rmat@6", "--device", "cpu", "--hidden", str(10**15))
 
 
 def test_a_table_without_a_graph(advise):
