@@ -28,7 +28,9 @@ class Ids:
 
     def add(self, name: str, cells: list[Cell]) -> None:
         """The cells of one definition and profile."""
-        self.texts |= {cell.id: cell.hashed_text for cell in cells}
+        for cell in cells:
+            if cell.id not in self.texts:
+                self.texts[cell.id] = cell.hashed_text
         self.cells[name] = [cell.id for cell in cells]
 
     def digests(self) -> list[str]:

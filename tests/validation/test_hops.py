@@ -39,6 +39,8 @@ def test_parallel_edges_are_distinct_by_position():
         ([*GOOD[:3], (3, 0, 5)], "drawn twice"),
         ([*GOOD[:3], (3, 3, 6)], "not the neighbour stored"),
         ([*GOOD[:3], (3, 0, 3)], "outside its destination's row"),
+        # The first edge of the next row, with the right neighbour.
+        ([GOOD[0], (0, 0, 3), *GOOD[2:]], "outside its destination's row"),
         ([*GOOD[:3], (1, 0, 3)], "no destination of its hop"),
         ([(0, 1, 0), (0, 2, 1), (0, 3, 2), (3, 0, 5)], "another number of edges"),
     ],
