@@ -42,19 +42,6 @@ def import_graph(top: Path) -> Graph:
     return graph
 
 
-def parts(graph: Graph) -> Graph:
-    """The import graph with every module taken as the part of the package that it lies in."""
-    found: Graph = {}
-    for name, imported in graph.items():
-        if part := _part(name):
-            found.setdefault(part, set()).update(_part(module) for module in imported)
-    return {part: imported - {part, ""} for part, imported in found.items()}
-
-
-def _part(module: str) -> str:
-    return ".".join(module.split(".")[:2]) if "." in module else ""
-
-
 def way(graph: Graph, start: str, end: str) -> list[str]:
     """A shortest chain of imports from one module to another; empty where there is none."""
     ways: list[list[str]] = [[start]]
@@ -77,13 +64,6 @@ def circle(graph: Graph) -> list[str]:
 def test_no_modules_import_each_other_in_a_circle() -> None:
     graph = import_graph(ROOT / "gnnbench")
     assert len(graph) > 50
-    found = circle(graph)
-    assert not found, " -> ".join(found)
-
-
-def test_no_parts_import_each_other_in_a_circle() -> None:
-    graph = parts(import_graph(ROOT / "gnnbench"))
-    assert len(graph) > 10
     found = circle(graph)
     assert not found, " -> ".join(found)
 
@@ -121,11 +101,6 @@ def test_a_name_of_a_package_is_an_import_of_the_package(tmp_path: Path) -> None
     assert circle(import_graph(package)) == []
     (package / "a.py").write_text("from top import version\nx = 1\n")
     assert circle(import_graph(package)) == ["top", "top.a", "top"]
-
-
-def test_parts_are_folders_and_files_right_below_the_package() -> None:
-    graph = {"top": {"top.a"}, "top.a": {"top.low.b"}, "top.low.b": {"top", "top.low.c", "top.d"}}
-    assert parts(graph) == {"top.a": {"top.low"}, "top.low": {"top.d"}}
 
 
 def test_no_source_file_is_longer_than_450_lines() -> None:

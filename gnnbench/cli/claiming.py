@@ -48,7 +48,8 @@ def verdicts(
     from gnnbench.reproduction import text
     from gnnbench.reproduction.claim import choose
     from gnnbench.reproduction.evidence import open_runs
-    from gnnbench.reproduction.judge import REFUTED, judge
+    from gnnbench.reproduction.judge import judge
+    from gnnbench.reproduction.verdict import REFUTED
 
     claims = choose(chosen("--paper", paper))
     found = judge(claims, open_runs(folders or [Path("results")], _note))

@@ -16,6 +16,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from gnnbench.core.errors import UsageError
+
 Ids = npt.NDArray[np.int64]
 
 
@@ -193,7 +195,10 @@ class MiniBatch(Batch):
         done_dst = done_edges = 0
         for block in reversed(self.to("cpu").blocks):
             if block.positions is None and block.weights is None:
-                raise ValueError("the mini-batch carries no positions; sample it with_positions")
+                raise UsageError(
+                    "the mini-batch carries no positions; give them where with_positions is true,"
+                    " or name the sampler's law if it has random numbers of its own"
+                )
             dst_nodes = host_ids(block.dst_nodes)
             rows = np.repeat(np.arange(block.num_dst), np.diff(block.indptr.numpy()))
             new = slice(done_edges, None)

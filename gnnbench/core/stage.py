@@ -89,6 +89,10 @@ class Spec:
         return self
 
     def __post_init__(self) -> None:
+        if not isinstance(getattr(self, "name", None), str) or not self.name:
+            raise UsageError(
+                f"the class {type(self).__name__} must have a 'name', a text that is not empty"
+            )
         for known in self.options().values():
             value = known.check(f"{self.kind} '{self.name}'", getattr(self, known.name))
             object.__setattr__(self, known.name, value)

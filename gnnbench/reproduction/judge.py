@@ -16,24 +16,22 @@ from gnnbench.reproduction.claim import Bounds, Claim, Point
 from gnnbench.reproduction.evidence import MEASURED, Opened, graph_of, select
 from gnnbench.reproduction.formulas import FORMULAS
 from gnnbench.reproduction.groups import Group, equal, groups, unlike
+from gnnbench.reproduction.interval import judge_interval
 from gnnbench.reproduction.measures import GAINS, MEASURES, OF_PHASES, TIMED, overlaps
 from gnnbench.reproduction.multi_machine import ACROSS, COMMAND
 from gnnbench.reproduction.planned import PLANNED, beside, stopped
 from gnnbench.reproduction.times import TIMES, time_ratio
+from gnnbench.reproduction.verdict import (
+    HOLDS,
+    NOT_CHECKABLE,
+    NOT_MEASURED,
+    REFUTED,
+    SHAPE,
+    UNCLEAR,
+)
 from gnnbench.statistics.estimates import Estimate
-from gnnbench.statistics.stopping_rule import MIN_PAIRS, Rule
+from gnnbench.statistics.stopping_rule import MIN_PAIRS
 
-HOLDS, SHAPE, UNCLEAR, REFUTED = "holds", "holds in shape", "unclear", "refuted"
-NOT_CHECKABLE, ILL_POSED, NOT_MEASURED = "not checkable here", "ill-posed", "not measured"
-VERDICTS = {
-    HOLDS: "every interval lies within the claimed range",
-    SHAPE: "the order agrees and the size does not; or it holds on a twin, not on the graph",
-    UNCLEAR: "an interval contains a bound, a time is in doubt, or there is no interval",
-    REFUTED: "an interval lies outside the claimed range",
-    NOT_CHECKABLE: "these machines cannot measure it; the reason says what it needs",
-    ILL_POSED: "the paper contradicts itself, or does not say what would be measured",
-    NOT_MEASURED: "there is no result; the reason has the command, or what is not built yet",
-}
 TWIN = "~twin"
 OF_HARDWARE = "absolute sizes depend on the paper's hardware"
 _ANY = (-math.inf, math.inf)  # of a point of which only the mean with others is claimed
@@ -322,53 +320,11 @@ def _finding(
 ) -> Finding:
     expected = _ANY if claim.kind == "mean" else point.expected(claim.kind)
     time = point.measure in TIMES or (point.measure in ACROSS and ACROSS[point.measure].of_time)
-    verdict, reason = place(number.estimate, expected, claim.shape, number.doubt, time)
+    verdict, reason = judge_interval(number.estimate, expected, claim.shape, number.doubt, time)
     return Finding(
         what, number.estimate, expected, point.number, verdict, reason, opened, number.rows,
         number.group,
     )  # fmt: skip
-
-
-def place(
-    found: Estimate, expected: Bounds, shape: Bounds | None, doubt: str = "", time: bool = False
-) -> tuple[str, str]:
-    """Where an interval lies, and why it tells nothing where it does not."""
-    if doubt:
-        return UNCLEAR, doubt
-    if math.isnan(found.low) or math.isnan(found.high):
-        return UNCLEAR, "a single epoch or process has no interval"
-    if _within(found, expected, time):
-        return HOLDS, ""
-    if _beyond(found, expected, time):
-        if shape is None or _beyond(found, shape, time):
-            return REFUTED, "outside the claimed range"
-        if _within(found, shape, time):
-            return SHAPE, "the order agrees, the size does not"
-    return UNCLEAR, "the interval contains a bound of the claimed range"
-
-
-def _within(found: Estimate, bounds: Bounds, time: bool) -> bool:
-    low, high = bounds
-    if time and 1.0 in bounds:
-        return (low != 1 or _called(found) == "faster") and (
-            high != 1 or _called(found) == "slower"
-        ) and low <= found.low and found.high <= high  # fmt: skip
-    return low <= found.low and found.high <= high
-
-
-def _beyond(found: Estimate, bounds: Bounds, time: bool) -> bool:
-    low, high = bounds
-    if time and low == 1 and found.high < 1:
-        return _called(found) == "slower"
-    if time and high == 1 and found.low > 1:
-        return _called(found) == "faster"
-    return found.high < low or found.low > high
-
-
-def _called(found: Estimate) -> str:
-    """The suite's own verdict of a ratio of times: equals are neither above 1 nor below."""
-    value, low, high = (math.log(v) for v in (found.value, found.low, found.high))
-    return Rule().called_by(Estimate(value, low, high, found.n))
 
 
 def _together(claim: Claim, found: list[Finding]) -> tuple[str, str]:
@@ -420,7 +376,7 @@ def _mean_of(claim: Claim, found: list[Finding]) -> tuple[str, str]:
     )
     whole = Estimate(value, low, high, n)
     expected = claim.expected(claim.kind)
-    return place(whole, expected, claim.shape, time=claim.measure in TIMES)
+    return judge_interval(whole, expected, claim.shape, time=claim.measure in TIMES)
 
 
 def _of_the_graph(claim: Claim, found: list[Finding], verdict: str, reason: str) -> tuple[str, str]:

@@ -22,9 +22,10 @@ from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.reproduction import bars
 from gnnbench.reproduction.claim import papers
 from gnnbench.reproduction.evidence import Opened
-from gnnbench.reproduction.judge import VERDICTS, Finding, Judged
+from gnnbench.reproduction.judge import Finding, Judged
 from gnnbench.reproduction.picture import svg
 from gnnbench.reproduction.text import allowed, count, estimate, measured, printed
+from gnnbench.reproduction.verdict import VERDICTS
 
 if TYPE_CHECKING:
     from gnnbench.reproduction.reproduce import Step

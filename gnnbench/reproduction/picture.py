@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from gnnbench.core.text import html as escape
-from gnnbench.reproduction.judge import HOLDS, REFUTED, SHAPE, UNCLEAR, Finding, Judged
+from gnnbench.reproduction.judge import Finding, Judged
 from gnnbench.reproduction.text import number
+from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, UNCLEAR
 
 COLOURS = {HOLDS: "#009E73", SHAPE: "#56B4E9", UNCLEAR: "#999999", REFUTED: "#D55E00"}
 WIDTH, ROW, EDGE, AXIS = 520, 16, 12, 18

@@ -16,8 +16,9 @@ from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.core.text import Code
 from gnnbench.reproduction.claim import choose, papers
 from gnnbench.reproduction.evidence import open_runs
-from gnnbench.reproduction.judge import HOLDS, REFUTED, SHAPE, VERDICTS, Judged, judge
+from gnnbench.reproduction.judge import Judged, judge
 from gnnbench.reproduction.text import count, measured, printed
+from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, VERDICTS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = Path("docs") / "verdicts.md"

@@ -13,7 +13,8 @@ from gnnbench.analysis.table_layout import Part
 from gnnbench.core import text as safe
 from gnnbench.core.units import gigabytes, plural
 from gnnbench.reproduction.claim import Claim, Point
-from gnnbench.reproduction.judge import VERDICTS, Finding, Judged
+from gnnbench.reproduction.judge import Finding, Judged
+from gnnbench.reproduction.verdict import VERDICTS
 
 HEADS = ("claim", "verdict", "paper", "measured")
 COLUMNS = (

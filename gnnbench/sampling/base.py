@@ -107,6 +107,7 @@ class Sampler(ABC):
                 f"sampler '{cls.name}' has the law '{cls.law}'; one with"
                 f" random numbers of its own has one of: {', '.join(LAWS)}"
             )
+        _check_attributes(cls)
 
     def __new__(cls, *setting: Any, **options: Any) -> Self:
         """An object that knows what it is built with."""
@@ -363,3 +364,27 @@ class Sampler(ABC):
             return to_device(tensor, setting.sampled_on)
         self._locked.append(LockedTensor(tensor.cpu(), setting.device, what))
         return self._locked[-1].tensor
+
+
+def _check_attributes(cls: type[Sampler]) -> None:
+    """Raise ``UsageError`` for a class attribute of a sampler that cannot be used."""
+    if not isinstance(cls.name, str) or not cls.name:
+        raise UsageError(f"{cls.__name__}.name must be a text that is not empty, not {cls.name!r}")
+    known = {"devices": ("cpu", "cuda"), "frontiers": FRONTIERS, "picks": PICKS}
+    for attribute, values in known.items():
+        given = getattr(cls, attribute)
+        if isinstance(given, str) or not given or not set(given) <= set(values):
+            raise UsageError(
+                f"sampler '{cls.name}': {attribute} must be a tuple of {', '.join(values)}, not"
+                f" {given!r}"
+            )
+    if not isinstance(cls.options, Mapping):
+        raise UsageError(f"sampler '{cls.name}': options must be a dict of name to Option")
+    for key, option in cls.options.items():
+        if not isinstance(option, Option) or option.name != key or not str(key).isidentifier():
+            raise UsageError(
+                f"sampler '{cls.name}': options[{key!r}] must be an Option of that name, which is"
+                " a Python identifier"
+            )
+        if isinstance(option.default, list | dict | set):
+            raise UsageError(f"sampler '{cls.name}': the default of '{key}' must be immutable")

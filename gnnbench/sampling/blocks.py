@@ -25,6 +25,9 @@ class BlockBuilder:
     """
 
     def __init__(self, seeds: Tensor, frontier: str = "cumulative") -> None:
+        if frontier not in ("cumulative", "new"):
+            raise UsageError(f"frontier must be 'cumulative' or 'new', not {frontier!r}")
+        _check_whole("seeds", seeds)
         self._seeds, self._frontier = seeds, frontier
         self._nodes = seeds  # local id to global, in the order in which they were met
         self._asked = 0  # first destination of the next hop
@@ -46,6 +49,14 @@ class BlockBuilder:
         the graph's ``indices``; of all hops or of none. Raises ``UsageError`` where these do not
         fit each other.
         """
+        _check_whole("counts", counts)
+        _check_whole("neighbours", neighbours)
+        if positions is not None:
+            _check_whole("positions", positions)
+        if self._blocks and (positions is None) != (self._blocks[0].positions is None):
+            raise UsageError("positions are given of some hops; give them of all hops or of none")
+        if bool((counts < 0).any()):
+            raise UsageError(f"counts holds {int(counts.min())}; a count is at least 0")
         asked = self.destinations.numel()
         if counts.numel() != asked:
             raise UsageError(f"{counts.numel()} counts are given for {asked} destinations")
@@ -87,3 +98,14 @@ class BlockBuilder:
     def batch(self) -> MiniBatch:
         """The mini-batch of the hops added, its input layer first."""
         return MiniBatch(self._seeds, self._blocks[::-1], self._edges, frontier=self._frontier)
+
+
+def _check_whole(name: str, values: Tensor) -> None:
+    """Raise ``UsageError`` unless ``values`` are whole numbers in one dimension."""
+    if not isinstance(values, Tensor):
+        raise UsageError(f"{name} must be a tensor, not {type(values).__name__}")
+    if values.ndim != 1 or values.dtype not in (torch.int32, torch.int64):
+        raise UsageError(
+            f"{name} must be int32 or int64 in one dimension, they are {str(values.dtype)[6:]}"
+            f" {list(values.shape)}"
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from torch import Tensor
+from torch import Tensor, strided
 
 from gnnbench.core.fanouts import ALL
 from gnnbench.core.fault import Fault
@@ -108,5 +108,7 @@ def check_against_reference(
 
 def check_features(graph: Graph, ids: Tensor, rows: Tensor) -> None:
     """Raise ``Fault`` unless ``rows`` are bit-equal to the feature table's."""
+    if not isinstance(rows, Tensor) or rows.layout != strided or rows.is_meta:
+        raise Fault(f"gathered feature rows must be a dense tensor, not {type(rows).__name__}")
     if not same_rows(graph.features, ids, rows):
         raise Fault("gathered feature rows differ from the feature table")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from file_server import server  # noqa: F401
 
 
 def tiny_arrays() -> dict[str, Any]:

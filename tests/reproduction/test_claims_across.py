@@ -5,7 +5,8 @@ from machine_rows import run, write
 
 from gnnbench.reproduction.claim import Claim
 from gnnbench.reproduction.evidence import open_runs
-from gnnbench.reproduction.judge import HOLDS, NOT_MEASURED, REFUTED, SHAPE, UNCLEAR, judge
+from gnnbench.reproduction.judge import judge
+from gnnbench.reproduction.verdict import HOLDS, NOT_MEASURED, REFUTED, SHAPE, UNCLEAR
 
 COMMON = {"id": "fastsample/x.a1", "source": "here", "says": "so"}
 ROUNDS = {"measure": "machines_rounds", "of": "vanilla", "rows": {"hops": 3}}

@@ -5,8 +5,8 @@ import pytest
 
 from gnnbench.core.text import markdown
 from gnnbench.reproduction.claim import choose, papers
-from gnnbench.reproduction.judge import VERDICTS
 from gnnbench.reproduction.report import DECIDED, DOCUMENT, PAGES, ROOT, documents
+from gnnbench.reproduction.verdict import VERDICTS
 
 
 @pytest.fixture(scope="module")

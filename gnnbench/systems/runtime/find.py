@@ -115,7 +115,7 @@ class Named:
         return self.what(cell, graph)
 
 
-def _own_names(recipe: Recipe) -> None:
+def check_stage_names(recipe: Recipe) -> None:
     """Raise ``UsageError`` for a stage that carries the name of another, registered stage.
 
     Cells keep stages by name, so such a stage would never run. This holds for a stage that is a
@@ -151,7 +151,7 @@ def find(name: str) -> Named:
     """
     found = registry.load(registry.SYSTEM, name)
     if isinstance(found, Recipe):
-        _own_names(found)
+        check_stage_names(found)
     if isinstance(found, Recipe) or (isinstance(found, type) and issubclass(found, System)):
         return Named(name, found)
     raise NotASystemError(f"{found!r} is neither a Recipe nor a class derived from System")

@@ -9,13 +9,17 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from gnnbench.core.cell import Cell, Until
-from gnnbench.core.errors import MissingError
+from gnnbench.core import names
+from gnnbench.core.cell import PHASES, Cell, Until
+from gnnbench.core.errors import MissingError, UsageError
 from gnnbench.datasets.graph import Graph
 from gnnbench.measure.timeline import Timeline
+from gnnbench.sampling.arguments import fanout_list, topology_of, whole
 from gnnbench.sampling.base import Sampler
 from gnnbench.sampling.native import native
+from gnnbench.sampling.registry import sampler_class
 from gnnbench.systems.baseline import BASELINE
+from gnnbench.systems.runtime.find import check_stage_names
 from gnnbench.systems.runtime.recipe import Recipe
 from gnnbench.systems.runtime.runner import Composed
 from gnnbench.systems.runtime.stochastic import EPOCHS
@@ -41,10 +45,11 @@ def check_sampler(
 
     ``graph`` is what ``gnnbench.load_dataset`` returns, and the batches are of its training nodes;
     or a pair ``(indptr, indices)``, ``[nodes + 1]`` and ``[edges]``, and they are of all nodes.
-    Raises ``UnsupportedError`` and ``MissingError`` where it cannot run on the ``device``.
+    Raises ``UnsupportedError`` and ``MissingError`` where it cannot run on the ``device``,
+    ``UsageError`` for arguments that are no sampler, graph, fanouts or batch size.
     """
-    graph = graph if isinstance(graph, Graph) else _graph(*graph)
-    recipe = replace(BASELINE, sampler=native(sampler))
+    graph = graph if isinstance(graph, Graph) else _graph(*topology_of(graph))
+    recipe = replace(BASELINE, sampler=native(sampler_class(sampler)))
     until = Until.SAMPLE.word
     return check_system(recipe, graph, fanouts, batch_size=batch_size, device=device, until=until)
 
@@ -60,6 +65,15 @@ def check_system(
 ) -> str:
     """The same of a system: its gate, an epoch of which every batch is looked at, and what is asked
     again after timing. A GCN 16 wide is trained."""
+    names.check("until", until, PHASES)
+    if not isinstance(recipe, Recipe):
+        raise UsageError(f"recipe must be a Recipe, not {type(recipe).__name__}")
+    if not isinstance(graph, Graph):
+        raise UsageError(
+            f"graph must be what gnnbench.load_dataset returns, not {type(graph).__name__}"
+        )
+    check_stage_names(recipe)
+    fanouts, batch_size = fanout_list(fanouts), whole("batch_size", batch_size, 1)
     goes = Until.of(until)
     if (missing := recipe.missing(device, goes)) is not None:
         raise MissingError(f"system '{recipe.name}' cannot run: {missing.reason}; {missing.fix}")

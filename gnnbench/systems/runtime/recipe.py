@@ -66,6 +66,9 @@ class Recipe:
     on_cpu: tuple[Spec, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise UsageError(f"a recipe's name must be a text that is not empty, not {self.name!r}")
+        DTYPE.check(f"recipe '{self.name}'", self.dtype)
         for kind, base in BASES.items():
             spec = getattr(self, kind)
             optional = kind in (registry.FEATURES, registry.AGGREGATE)

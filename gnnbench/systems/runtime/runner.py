@@ -15,6 +15,7 @@ from torch import Tensor
 from gnnbench.core import registry
 from gnnbench.core.cell import Cell, Until
 from gnnbench.core.counters import Counts
+from gnnbench.core.errors import UsageError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Batch, Sizes
 from gnnbench.datasets.graph import Graph
@@ -89,6 +90,11 @@ class Composed(System):
             assert recipe.features is not None
             with watch("features"):
                 self.stages.store = recipe.features.build(job)
+            if not hasattr(self.stages.store, "load"):
+                kind = type(self.stages.store).__name__
+                raise UsageError(
+                    f"features '{recipe.features.name}' must build a store, not {kind}"
+                )
         with watch("training"):
             self._begin_training()
         if (store := self.stages.store) is not None:
