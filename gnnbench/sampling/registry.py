@@ -8,7 +8,8 @@ from gnnbench.core import names, registry
 from gnnbench.core.errors import UsageError
 from gnnbench.sampling.base import Sampler
 
-STAGES = "gnnbench.pipelines."  # foreign samplers serve in recipes, not in the library
+# Samplers of other frameworks are stages of recipes, not samplers of the library.
+RECIPES_ONLY = frozenset({"dgl", "graphbolt", "pyg", "pyg-native", "wholegraph"})
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class SamplerInfo:
 
 def sampler_names() -> list[str]:
     """Names of all samplers of the library, ours first."""
-    entries = registry.entries(registry.SAMPLER)
-    return [name for name, entry in entries.items() if not entry.value.startswith(STAGES)]
+    return [name for name in registry.entries(registry.SAMPLER) if name not in RECIPES_ONLY]
 
 
 def sampler_class(name: str | type[Sampler]) -> type[Sampler]:

@@ -109,11 +109,11 @@ def test_what_a_filler_raises_leaves_nothing_held():
 
 FILLER = """
 import time
-from gnnbench.harness import hold
+from gnnbench.datasets import shared_memory
 def fill(part, start):
     print("filling", flush=True)
     time.sleep(600)
-hold.hold("table", 8 << 20, fill)
+shared_memory.hold("table", 8 << 20, fill)
 """
 
 

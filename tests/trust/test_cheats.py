@@ -133,20 +133,3 @@ def test_work_in_a_phase_that_is_not_run_is_incorrect(sampling):
     assert (
         "spans of 'compute' where its phases are: sample" in sampling["booked-elsewhere"]["reason"]
     )
-
-
-# The living one changes memory: whether intervals of times overlap depends on the machine's load,
-# and is tested with times by hand in tests/harness/test_dead.py.
-@pytest.mark.parametrize("option,values,dead", [("label", "[1, 2]", 1), ("ballast", "[0, 256]", 0)])
-def test_a_dead_flag_is_reported_and_a_living_one_is_not(patch, tmp_path, option, values, dead):
-    register(patch, "cheats", {"longer": "Longer"})
-    definition = tmp_path / "flags.toml"
-    definition.write_text(
-        'schema_version = 2\nextends = "breakdown"\nreference = "longer"\n[axes]\n'
-        f'system = ["longer"]\n"longer.{option}" = {values}\n'
-    )
-    rows = run_systems((), tmp_path / "out", "longer", definition=definition, pairs=3).rows
-    assert [r["status"] for r in rows] == ["ok", "ok"]
-    remarks = [r["remark"] for r in rows if r.get("remark")]
-    assert len(remarks) == dead
-    assert all("setting label (1 or 2) changed nothing" in r for r in remarks)
