@@ -21,8 +21,8 @@ FAULTS = {
     "2,2": "1 9 killed",
     "3,2": "1 9 stopped",
     "4,2": "1 9 grows",
-    # The worker itself, after the gate and its floors: nobody is killed that it could wait for.
-    "5,2": "0 25 sleeps",
+    # The worker itself, after the gate: nobody is killed that it could wait for.
+    "5,2": "0 12 sleeps",
 }
 DEFINITION = """
 schema_version = 2

@@ -8,7 +8,7 @@ import torch
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import Counts
-from gnnbench.core.errors import UnsupportedError
+from gnnbench.core.errors import UnsupportedError, UsageError
 from gnnbench.core.job import Job
 from gnnbench.core.minibatch import Block, MiniBatch, Sizes
 from gnnbench.datasets.graph import Graph
@@ -107,7 +107,7 @@ def test_a_batch_of_ours(frontier, graph):
     assert [t.numel() for t in batch.tensors()] == [5, 8, 6, 3, 3, 4]
     moved = batch.to("cpu")
     agrees(moved, graph, frontier)
-    with pytest.raises(ValueError, match="no positions"):
+    with pytest.raises(UsageError, match="no positions"):
         by_hand(frontier, positions=False).hops()
 
 
