@@ -160,6 +160,7 @@ def test_closed_streams_leave_no_traceback(closed, out):
 
 @pytest.mark.parametrize("columns", ["abc", "0", "-1", "1", "99999999999999999999"])
 def test_odd_widths_of_the_terminal_do_no_harm(columns, out, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", columns)
-    told, err, code = called(("show",), out, capsys, monkeypatch)
+    with monkeypatch.context() as patch:  # pytest itself reads the width when the test ends
+        patch.setenv("COLUMNS", columns)
+        told, err, code = called(("show",), out, capsys, patch)
     assert code == 0 and told, err
