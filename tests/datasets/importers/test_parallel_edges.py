@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gnnbench.datasets.importers.common import ImportOptions
@@ -97,6 +97,7 @@ def test_folders(tmp_path: Path, kind: str, merge: bool) -> None:
 )
 def test_edge_lists_are_those_of_scipy(tmp_path_factory, pairs, symmetric: bool) -> None:
     """The CSC of all edges, or the pattern of A + A.T."""
+    assume(pairs[0][1] != len(pairs) - 1)  # may be a line of counts, which is refused
     folder = tmp_path_factory.mktemp("pairs")
     (folder / "e.txt").write_text("# u v\n" + "".join(f"{u}\t{v}\n" for u, v in pairs))
     graph = open_graph(
