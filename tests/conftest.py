@@ -43,6 +43,9 @@ settings.load_profile("gnnbench")
 # tests of Ctrl-C need it back.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Likewise nohup, for the tests of a terminal that is gone.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _gpu_missing(wanted: int) -> str | None:
