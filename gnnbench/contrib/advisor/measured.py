@@ -94,26 +94,26 @@ def _ratio(setting: Setting, graph: Graph, system: Composed) -> float:
     return 1.0 if share >= SHARE else round(share, 4)
 
 
+def _error(error: GnnbenchError) -> dict[str, Any]:
+    return {"error": str(error), "kind": type(error).__name__}
+
+
 def main() -> None:
     """Errors that a user can mend are answers, too."""
     values = json.loads(sys.stdin.read())
     try:
-        found = measure(Setting(**{**values, "fanouts": tuple(values["fanouts"])}))
+        answer = measure(Setting(**{**values, "fanouts": tuple(values["fanouts"])}))
     except torch.OutOfMemoryError:
-        error: GnnbenchError = GpuMemoryError(
-            "a batch does not fit the GPU's memory; take smaller batches or fanouts"
-        )
-        found = {"error": str(error), "kind": type(error).__name__}
+        message = "a batch does not fit the GPU's memory; take smaller batches or fanouts"
+        answer = _error(GpuMemoryError(message))
     except GnnbenchError as error:
-        found = {"error": str(error), "kind": type(error).__name__}
+        answer = _error(error)
     except (MemoryError, RuntimeError) as cause:
         if not lacks_host_memory(cause):
             raise
-        error = HostMemoryError(
-            "the host's memory is too small; take a smaller batch_size, hidden or fanouts"
-        )
-        found = {"error": str(error), "kind": type(error).__name__}
-    print(json.dumps(found))
+        message = "the host's memory is too small; take a smaller batch_size, hidden or fanouts"
+        answer = _error(HostMemoryError(message))
+    print(json.dumps(answer))
 
 
 if __name__ == "__main__":
