@@ -30,4 +30,11 @@ def _field(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(value) if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) else _text(str(value))
+
+
+def _text(text: str) -> str:
+    """Text that the CSV reader takes back: a lone carriage return would end the line unquoted, and
+    half of a surrogate pair, as in undecodable file names, has no UTF-8."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n")
+    return lines.encode("utf-8", "backslashreplace").decode("utf-8")

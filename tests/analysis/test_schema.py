@@ -74,6 +74,20 @@ def test_rows_come_back_typed(tmp_path):
     assert back["system"] == ""
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("10%\r20%\r", "10%\n20%\n"), ("a\r\nb", "a\nb"), ("b\udcff.npz", "b\\udcff.npz"),
+        ('"=1,2"\t;', '"=1,2"\t;'),
+    ],
+)  # fmt: skip
+def test_any_text_can_be_read_back(tmp_path, text, read):
+    path = tmp_path / "cells.csv"
+    writer.write_csv(path, schema.CELLS, [{"id": "a", "reason": text, "remark": text}])
+    (row,) = reader.read_csv(path, schema.CELLS)
+    assert (row["id"], row["reason"], row["remark"]) == ("a", read, read)
+
+
 def test_a_column_outside_the_schema_cannot_be_written(tmp_path):
     with pytest.raises(KeyError, match="speed_up"):
         writer.write_csv(tmp_path / "cells.csv", schema.CELLS, [{"speed_up": 1}])
