@@ -21,7 +21,7 @@ from gnnbench.core.files import TEMPORARY, ensure_folder, sweep, write_json, wri
 from gnnbench.core.option import plain_text
 from gnnbench.harness.process import WORKER_ENVIRONMENT, overridden_environment
 from gnnbench.measure import machine
-from gnnbench.schema.reader import read_record, run_folders
+from gnnbench.schema.reader import read_json_record, run_folders
 
 SHOWN = 3  # differences between two definitions
 
@@ -104,7 +104,7 @@ def create(out: Path, experiment: Experiment, record: dict[str, Any]) -> Path:
 def reopen(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Note in ``run.json`` that a run goes on; returns its record, that of its beginning."""
     sweep(folder)
-    before: dict[str, Any] = read_record(folder)
+    before: dict[str, Any] = read_json_record(folder)
     kept = ("revision", "versions", "environments", "machine_id", "load_before", "plugins")
     now = {"at": utc_stamp(), **{key: record[key] for key in kept}}
     before["resumed"] = [*before.get("resumed", []), now]
@@ -152,11 +152,11 @@ def find_to_resume(out: Path, experiment: Experiment, record: dict[str, Any], fo
         raise nothing_there(out, experiment)
     plain_now = experiment.model_dump(mode="json")
     for folder in reversed(folders):
-        before = read_record(folder)
+        before = read_json_record(folder)
         if before["definition_hash"] == experiment.hash:
             break
     else:
-        then, now = (flattened(e) for e in (read_record(folders[-1])["experiment"], plain_now))
+        then, now = (flattened(e) for e in (read_json_record(folders[-1])["experiment"], plain_now))
         raise UsageError(
             f"the last run, '{folders[-1].name}', is another one: {_differences(then, now)}; give"
             " the same options as then, or start anew with --fresh"

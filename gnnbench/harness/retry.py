@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from gnnbench.harness.journal import Ledger
 from gnnbench.harness.plan import Pair, Plan
-from gnnbench.schema import CELLS
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv
 
 
@@ -51,7 +50,7 @@ class Again:
 def again(run: Path, plan: Plan) -> Again:
     """Of a run's folder, as its ``cells.csv`` tells."""
     table = run / "cells.csv"
-    rows = read_csv(table, CELLS) if table.exists() else []
+    rows = read_csv(table, CellRow) if table.exists() else []
     bad = {r["id"]: r for r in rows if r["status"] != "ok"}
     pairs = [pair for pair in plan.pairs if _ids(pair) & bad.keys()]
     if not pairs:
@@ -60,7 +59,7 @@ def again(run: Path, plan: Plan) -> Again:
     return Again(run.name, pairs, frozenset(bad), _note(run.name, plan, pairs, hit))
 
 
-def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[dict[str, Any]]) -> str:
+def _note(run: str, plan: Plan, pairs: list[Pair], failed: list[CellRow]) -> str:
     told = ", ".join(dict.fromkeys(f"{r['system']} ({r['status']})" for r in failed))
     ids = {r["id"] for r in failed}
     beside = [c for p in pairs for c in (p.reference, p.system) if c and c.id not in ids]

@@ -1,14 +1,32 @@
-"""Every column of every table of a run: the single source of names and meanings.
+"""Typed records of everything that a run leaves on disk.
 
-``results/SCHEMA.md`` is printed from here (``python -m gnnbench.analysis.schema_document``).
+Each table has a record class whose fields are its columns. ``results/SCHEMA.md`` is printed from
+here (``python -m gnnbench.analysis.schema_document``).
 """
 
-from gnnbench.schema.cell_internals import CONVERGENCE, CURVES, KERNELS, STAGE_NAMES, STAGES
-from gnnbench.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES
-from gnnbench.schema.column import Column, column_names
-from gnnbench.schema.machines import MACHINES
-from gnnbench.schema.measured import METRICS, RATIOS, SAMPLES
-from gnnbench.schema.roofline import ROOFLINE
+from gnnbench.schema.cell_internals import (
+    CONVERGENCE,
+    CURVES,
+    KERNELS,
+    STAGE_NAMES,
+    STAGES,
+    ConvergenceRow,
+    CurveRow,
+    KernelRow,
+    StageRow,
+)
+from gnnbench.schema.cells import CELLS, STATUSES, VERSION, WORK_CLASSES, CellRow, RatioColumns
+from gnnbench.schema.column import Column, Record, column_names
+from gnnbench.schema.machines import MACHINES, MachineRow
+from gnnbench.schema.measured import (
+    METRICS,
+    RATIOS,
+    SAMPLES,
+    MetricRow,
+    RatioRow,
+    SampleRow,
+)
+from gnnbench.schema.roofline import ROOFLINE, RooflineRow
 
 TABLES = {
     "cells.csv": ("one row per cell, and per name under which it was asked for", CELLS),
@@ -30,5 +48,7 @@ ACROSS = {"machines.csv": ("one row per rank and epoch, several machines emulate
 __all__ = [
     "ACROSS", "CELLS", "CONVERGENCE", "CURVES", "KERNELS", "MACHINES", "METRICS", "RATIOS",
     "ROOFLINE", "SAMPLES", "STAGES", "STAGE_NAMES", "STATUSES", "TABLES", "VERSION",
-    "WORK_CLASSES", "Column", "column_names",
+    "WORK_CLASSES", "CellRow", "Column", "ConvergenceRow", "CurveRow", "KernelRow", "MachineRow",
+    "MetricRow", "RatioColumns", "RatioRow", "Record", "RooflineRow", "SampleRow", "StageRow",
+    "column_names",
 ]  # fmt: skip

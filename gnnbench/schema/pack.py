@@ -14,10 +14,10 @@ import tarfile
 from pathlib import Path
 
 from gnnbench.core.files import atomic_path
-from gnnbench.schema import METRICS, SAMPLES, raw, reader
+from gnnbench.schema import METRICS, MetricRow, SampleRow, raw, reader
 from gnnbench.schema.writer import write_csv
 
-# In the order in which they stand in the archive.
+# In the order of the archive.
 PACKED = (
     raw.SAMPLE_TABLE, *raw.JOURNALS, "curves.csv", "kernels.csv", "stages.csv", "convergence.csv",
     "metrics.csv",
@@ -55,12 +55,12 @@ def _leave_out_descriptions(table: Path) -> None:
     """Write ``metrics.csv`` without its column of descriptions, which are in SCHEMA.md."""
     if table.is_file():
         columns = tuple(c for c in METRICS if c.name != DESCRIPTION)
-        rows = reader.read_csv(table, METRICS)
+        rows = reader.read_csv(table, MetricRow)
         write_csv(table, columns, [{k: v for k, v in r.items() if k != DESCRIPTION} for r in rows])
 
 
 def _is_derived(table: Path) -> bool:
-    return reader.read_csv(table, SAMPLES) == raw.samples_of_journals(table.parent)
+    return reader.read_csv(table, SampleRow) == raw.samples_of_journals(table.parent)
 
 
 def unpack(folder: Path) -> None:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from gnnbench.core.errors import UsageError
-from gnnbench.schema import SAMPLES
-
-Row = dict[str, Any]
+from gnnbench.schema import SAMPLES, SampleRow
+from gnnbench.schema.run_record import JsonObject
 
 ARCHIVE = "raw.tar.xz"
 SAMPLE_JOURNAL, EVENT_JOURNAL = "samples.jsonl", "events.jsonl"
@@ -43,7 +42,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def records(path: Path) -> Iterator[Row]:
+def records(path: Path) -> Iterator[JsonObject]:
     """Records of a journal, in order; none without a file. A torn line of a killed run is skipped.
 
     Raises ``UsageError`` for a damaged archive.
@@ -56,7 +55,7 @@ def records(path: Path) -> Iterator[Row]:
                 yield json.loads(line)
 
 
-def samples_of_journals(folder: Path) -> list[Row]:
+def samples_of_journals(folder: Path) -> list[SampleRow]:
     """Rows of ``samples.csv``, made from the two journals of a run; none without them.
 
     A sample is void unless its trial finished, was not void, and was not retried later.
@@ -68,14 +67,16 @@ def samples_of_journals(folder: Path) -> list[Row]:
         elif event["event"] == "retry":
             counted = {key for key in counted if key[0] not in event["pairs"]}
     return [
-        {c.name: _typed(sample.get(c.name), c.dtype) for c in SAMPLES}
-        | {"void": (sample["pair"], sample["life"]) not in counted}
+        SampleRow(
+            **{c.name: _typed(sample.get(c.name), c.dtype) for c in SAMPLES if c.name != "void"},
+            void=(sample["pair"], sample["life"]) not in counted,
+        )
         for sample in records(folder / SAMPLE_JOURNAL)
     ]
 
 
 def _typed(value: Any, dtype: str) -> Any:
-    """A value as the table has it."""
+    """Convert a value of the journal to the type that the table has."""
     if dtype == "str":
         return "" if value is None else str(value)
     return float(value) if dtype == "float" and value is not None else value
@@ -86,16 +87,18 @@ def _packed(path: Path) -> bytes | None:
     archive = path.with_name(ARCHIVE)
     if not archive.is_file():
         return None
-    found = archive.stat()
-    return _contents(archive, found.st_mtime_ns, found.st_size).get(path.name)
+    status = archive.stat()
+    return _contents(archive, status.st_mtime_ns, status.st_size).get(path.name)
 
 
 @functools.lru_cache(1)
 def _contents(archive: Path, changed_ns: int, size: int) -> dict[str, bytes]:
-    """Files of an archive by name; of the last one kept, for a run's files are read in a row."""
-    del changed_ns, size  # they tell a changed archive from the one that was read
+    """Files of an archive by name. The last archive is cached: a run's files are read together."""
+    del changed_ns, size  # keys of the cache: a changed archive is read again
     try:
-        whole = io.BytesIO(lzma.decompress(archive.read_bytes()))  # all of it: checksums hold
+        whole = io.BytesIO(
+            lzma.decompress(archive.read_bytes())
+        )  # at once, so that checksums are checked
         with tarfile.open(fileobj=whole, mode="r:") as tar:
             files = [(member.name, tar.extractfile(member)) for member in tar]
             return {name: file.read() for name, file in files if file}

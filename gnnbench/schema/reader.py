@@ -9,47 +9,51 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from gnnbench.core import names
 from gnnbench.core.cell import PHASES, flat
 from gnnbench.core.errors import UsageError
 from gnnbench.schema import (
-    CELLS,
-    CONVERGENCE,
-    CURVES,
-    KERNELS,
-    MACHINES,
-    METRICS,
-    RATIOS,
-    ROOFLINE,
-    SAMPLES,
-    STAGES,
     STATUSES,
     VERSION,
-    Column,
+    CellRow,
+    ConvergenceRow,
+    CurveRow,
+    KernelRow,
+    MachineRow,
+    MetricRow,
+    RatioRow,
+    Record,
+    RooflineRow,
+    SampleRow,
+    StageRow,
     raw,
+    run_record,
 )
-from gnnbench.schema import run_record as record
+from gnnbench.schema.run_record import JsonObject, RunRecord
+
+RecordT = TypeVar("RecordT", bound=Record)
+Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run read back: typed rows (empty fields are None) and ``run.json``."""
+    """The tables of a run and its ``run.json``."""
 
     path: Path
-    cells: list[dict[str, Any]]
-    samples: list[dict[str, Any]]
-    record: dict[str, Any]
-    ratios: list[dict[str, Any]] = field(default_factory=list)
-    stages: list[dict[str, Any]] = field(default_factory=list)
-    kernels: list[dict[str, Any]] = field(default_factory=list)
-    metrics: list[dict[str, Any]] = field(default_factory=list)
-    curves: list[dict[str, Any]] = field(default_factory=list)
-    roofline: list[dict[str, Any]] = field(default_factory=list)
-    convergence: list[dict[str, Any]] = field(default_factory=list)
-    machines: list[dict[str, Any]] = field(default_factory=list)
-    failed_lives: list[dict[str, Any]] = field(default_factory=list)  # rows of machines.csv
+    cells: list[CellRow]
+    samples: list[SampleRow]
+    record: RunRecord
+    ratios: list[RatioRow] = field(default_factory=list)
+    stages: list[StageRow] = field(default_factory=list)
+    kernels: list[KernelRow] = field(default_factory=list)
+    metrics: list[MetricRow] = field(default_factory=list)
+    curves: list[CurveRow] = field(default_factory=list)
+    roofline: list[RooflineRow] = field(default_factory=list)
+    convergence: list[ConvergenceRow] = field(default_factory=list)
+    machines: list[MachineRow] = field(default_factory=list)
+    failed_lives: list[MachineRow] = field(default_factory=list)  # failed process runs
 
 
 def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
@@ -59,9 +63,13 @@ def run_folders(out: Path, experiment: str | None = None) -> list[Path]:
     return sorted((p for p in out.glob(pattern) if p.is_dir()), key=lambda p: (p.name, str(p)))
 
 
-def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    """Typed rows. Raises ``UsageError``, which names the line, for a file not of this schema."""
-    types = {c.name: c.dtype for c in columns}
+def read_csv(path: Path, record: type[RecordT]) -> list[RecordT]:
+    """Read a table, plain or packed.
+
+    Columns that an older table lacks are empty. Raises ``UsageError``, which names the line, for
+    a file that is not of this table.
+    """
+    types = {c.name: c.dtype for c in record.columns()}
     line = 1
     try:
         with raw.opened(path) as content:
@@ -69,8 +77,6 @@ def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
             reader = csv.reader(file, strict=True)
             header = next(reader, [])
             _check_header(path, header, types)
-            # A table of an earlier day lacks the columns that came later.
-            earlier = {k: _value("", dtype) for k, dtype in types.items() if k not in header}
             rows = []
             for fields in reader:
                 line = reader.line_num
@@ -79,7 +85,7 @@ def read_csv(path: Path, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
                 if len(fields) != len(header):
                     raise ValueError(f"{len(fields)} fields, the first line has {len(header)}")
                 pairs = zip(header, fields, strict=True)
-                rows.append(earlier | {name: _typed(name, v, types[name]) for name, v in pairs})
+                rows.append(record(**{name: _typed(name, v, types[name]) for name, v in pairs}))
             return rows
     except UnicodeDecodeError:
         raise _damaged(path, "it is not UTF-8") from None
@@ -103,7 +109,7 @@ def _check_header(path: Path, header: list[str], types: Mapping[str, str]) -> No
             raise UsageError(f"'{path}' has two columns '{name}'; give the folder of another run")
 
 
-def _typed(name: str, text: str, dtype: str) -> Any:
+def _typed(name: str, text: str, dtype: str) -> Scalar:
     try:
         return _value(text, dtype)
     except (ValueError, KeyError):
@@ -115,7 +121,7 @@ _FANOUTS = re.compile(r"(-?\d{1,10}(/-?\d{1,10})*)?")
 _LARGEST = 1 << 64  # of a whole number: counts and seeds are of 64 bits
 
 
-def _value(text: str, dtype: str) -> Any:
+def _value(text: str, dtype: str) -> Scalar:
     if dtype == "str":
         return text
     if text == "":
@@ -128,19 +134,19 @@ def _value(text: str, dtype: str) -> Any:
     return number
 
 
-def _check_cells(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def _check_cells(path: Path, rows: Iterable[CellRow]) -> None:
     """Raise ``UsageError`` for a cell that no table can show."""
     for row in rows:
-        where = f"cell {str(row['id'])[:60]!r}"
-        for name, known in (("until", PHASES), ("status", STATUSES)):
-            if row[name] not in known:
-                told = f"{name} is {str(row[name])[:60]!r}, expected {', '.join(known)}"
-                raise _damaged(path, f"{where}: {told}")
-        if not _FANOUTS.fullmatch(row["fanouts"] or ""):
-            told = f"fanouts is {str(row['fanouts'])[:60]!r}, expected numbers as in '15/10/5'"
-            raise _damaged(path, f"{where}: {told}")
+        where = f"cell {row.id[:60]!r}"
+        for name, value, known in (("until", row.until, PHASES), ("status", row.status, STATUSES)):
+            if value not in known:
+                expected = ", ".join(known)
+                raise _damaged(path, f"{where}: {name} is {value[:60]!r}, expected {expected}")
+        if not _FANOUTS.fullmatch(row.fanouts):
+            message = f"fanouts is {row.fanouts[:60]!r}, expected numbers as in '15/10/5'"
+            raise _damaged(path, f"{where}: {message}")
         try:
-            flat(json.loads(row["recipe"] or "{}"))
+            flat(json.loads(row.recipe or "{}"))
         except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
             raise _damaged(path, f"{where}: its recipe is no JSON object of stages") from None
 
@@ -149,46 +155,66 @@ def read_machines(folder: Path) -> Run:
     """Read the folder of a run of several machines, which has no cells. Raises as ``read``."""
     if not (folder / "machines.csv").exists():
         raise UsageError(f"'{folder}' holds no machines.csv; give the folder of such a run")
-    rows = _table(folder, "machines", MACHINES)
+    rows = _table(folder / "machines.csv", MachineRow)
     for row in rows:
-        row["status"] = row["status"] or "ok"  # earlier tables have rows of what ended well alone
-    well, failed = ([r for r in rows if (r["status"] == "ok") == ok] for ok in (True, False))
-    return Run(folder, [], [], read_record(folder), machines=well, failed_lives=failed)
+        row.status = row.status or "ok"  # older tables have rows of successful epochs alone
+    succeeded = [row for row in rows if row.status == "ok"]
+    failed = [row for row in rows if row.status != "ok"]
+    return Run(folder, [], [], read_record(folder), machines=succeeded, failed_lives=failed)
 
 
 def read(folder: Path) -> Run:
-    """Read a run folder. Raises ``UsageError`` where there is none."""
-    if not (folder / "cells.csv").exists():
+    """Read a run folder. Raises ``UsageError`` where it has no ``cells.csv`` or is damaged."""
+    path = folder / "cells.csv"
+    if not path.exists():
         raise UsageError(f"'{folder}' holds no cells.csv; give the folder of a run")
-    told = read_record(folder) if (folder / "run.json").exists() else {}
-    now = {"cells": CELLS, "metrics": METRICS, "ratios": RATIOS}
-    now |= {"stages": STAGES, "kernels": KERNELS, "curves": CURVES, "roofline": ROOFLINE}
-    now |= {"convergence": CONVERGENCE}
-    found = {name: _table(folder, name, columns) for name, columns in now.items()}
-    if any(r["schema_version"] != VERSION for r in found["cells"]):
+    record = read_record(folder) if (folder / "run.json").exists() else RunRecord()
+    cells = _table(path, CellRow)
+    metrics = _table(folder / "metrics.csv", MetricRow)
+    ratios = _table(folder / "ratios.csv", RatioRow)
+    stages = _table(folder / "stages.csv", StageRow)
+    kernels = _table(folder / "kernels.csv", KernelRow)
+    curves = _table(folder / "curves.csv", CurveRow)
+    roofline = _table(folder / "roofline.csv", RooflineRow)
+    convergence = _table(folder / "convergence.csv", ConvergenceRow)
+    if any(row.schema_version != VERSION for row in cells):
         raise UsageError(
             f"'{folder}' was written by another version of gnnbench; read it with that one"
         )
-    _check_cells(folder / "cells.csv", found["cells"])
-    return Run(folder, record=told, samples=_samples(folder), **found)
+    _check_cells(path, cells)
+    return Run(
+        folder, cells, _samples(folder), record, ratios, stages, kernels, metrics, curves,
+        roofline, convergence,
+    )  # fmt: skip
 
 
-def _samples(folder: Path) -> list[dict[str, Any]]:
+def _samples(folder: Path) -> list[SampleRow]:
     """Rows of ``samples.csv``, plain or packed; without it those of the run's journals."""
     path = folder / raw.SAMPLE_TABLE
-    return read_csv(path, SAMPLES) if raw.exists(path) else raw.samples_of_journals(folder)
+    return read_csv(path, SampleRow) if raw.exists(path) else raw.samples_of_journals(folder)
 
 
-def _table(folder: Path, name: str, columns: tuple[Column, ...]) -> list[dict[str, Any]]:
-    path = folder / f"{name}.csv"
-    return read_csv(path, columns) if raw.exists(path) else []
+def _table(path: Path, record: type[RecordT]) -> list[RecordT]:
+    return read_csv(path, record) if raw.exists(path) else []
 
 
-def read_record(folder: Path) -> dict[str, Any]:
-    """``run.json``. Raises ``UsageError`` where it is damaged."""
+def read_record(folder: Path) -> RunRecord:
+    """``run.json`` of a folder. Raises ``UsageError`` where it is damaged."""
     path = folder / "run.json"
+    return run_record.parse(_json_object(path), path)
+
+
+def read_json_record(folder: Path) -> JsonObject:
+    """``run.json`` of a folder as it is on disk, to be written again. Raises as ``read_record``."""
+    path = folder / "run.json"
+    content = _json_object(path)
+    run_record.parse(content, path)
+    return content
+
+
+def _json_object(path: Path) -> JsonObject:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise _damaged(path, (error.strerror or str(error)).lower()) from None
     except RecursionError:
@@ -197,7 +223,6 @@ def read_record(folder: Path) -> dict[str, Any]:
         raise UsageError(
             f"'{path}' is damaged ({error}); remove its folder or take another run"
         ) from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UsageError(f"'{path}' is not the record of a run; give the folder of another run")
-    record.check(found, path)
-    return found
+    return content

@@ -1,88 +1,136 @@
-"""What ``run.json`` must look like where it is read: the types of its keys."""
+"""``run.json``: where, when and from which definition a run was made."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gnnbench.core.errors import UsageError
 
-Table = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-class _Open(BaseModel):
-    """A table of which only the keys that are read are checked."""
+class OpenModel(BaseModel):
+    """A JSON object of which only the keys that are read are checked; others are kept.
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    ``in``, ``get`` and ``[...]`` see the keys that the file has.
+    """
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the file has this key."""
+        return name in self.model_fields_set
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a key, or ``default`` where the file has none."""
+        return getattr(self, name) if name in self else default
+
+    def __getitem__(self, name: str) -> Any:
+        """The value of a key. Raises ``KeyError`` where the file has none."""
+        if name not in self:
+            raise KeyError(name)
+        return getattr(self, name)
 
 
-class _Gpu(_Open):
+class GpuRecord(OpenModel):
+    """A GPU of the machine."""
+
     name: str
-    memory_bytes: float
+    memory_bytes: int | float
 
 
-class _Machine(_Open):
+class MachineRecord(OpenModel):
+    """The machine of a run; a key is None where it is unknown."""
+
     cores_usable: int | None = None
     cpu: str | None = None
-    memory_bytes: float | None = None
-    gpus: list[_Gpu] | None = None
+    memory_bytes: int | float | None = None
+    gpus: list[GpuRecord] | None = None
 
 
-class _Revision(_Open):
+class RevisionRecord(OpenModel):
+    """The code of a run."""
+
     git_revision: str | None = None
     git_dirty: bool | None = None
     source_digest: str | None = None
 
 
-class _Busy(_Open):
+class BusyRecord(OpenModel):
+    """Other programs that used cores during the measurements.
+
+    ``foreign_s`` and ``foreign_cpu_s``: length of the disturbed rounds, and CPU time of others in
+    them; ``seconds`` and ``cpu_s``: length of the observation, and CPU time by program.
+    """
+
     seconds: float = Field(default=0.0, ge=0)
     cpu_s: dict[str, float] = {}
     foreign_cpu_s: float = 0.0
     foreign_s: float = Field(default=0.0, ge=0)
 
 
-class _Measure(_Open):
+class MeasureRecord(OpenModel):
+    """Section ``measure`` of the definition."""
+
     max_batches: int = 0
 
 
-class _Experiment(_Open):
+class ExperimentRecord(OpenModel):
+    """The resolved definition of a run."""
+
     name: str = ""
     title: str = ""
     figures: list[str] = []
     compare: list[list[str]] = []
-    measure: _Measure = _Measure()
+    measure: MeasureRecord = MeasureRecord()
 
 
-class _Point(_Open):
-    values: Table
+class SweepPoint(OpenModel):
+    """Values of the swept axes, and the ids of their cells."""
+
+    values: JsonObject
     cells: list[str]
 
 
-class Record(_Open):
-    """The keys of ``run.json`` that are read; any of them may be absent."""
+class EnvironmentRecord(OpenModel):
+    """A Python environment of ``--env``."""
 
-    experiment: _Experiment = _Experiment()
-    machine: _Machine = _Machine()
-    machine_id: str | None = None
-    revision: _Revision = _Revision()
     versions: dict[str, str | None] = {}
-    environments: Table = {}
-    sweeps: dict[str, list[_Point]] | None = None
-    busy: _Busy | None = None
+
+
+class RunRecord(OpenModel):
+    """``run.json``. Any key may be absent: then its default is read."""
+
+    experiment: ExperimentRecord = ExperimentRecord()
+    definition_hash: str | None = None
+    machine: MachineRecord = MachineRecord()
+    machine_id: str | None = None
+    revision: RevisionRecord = RevisionRecord()
+    versions: dict[str, str | None] = {}
+    environments: dict[str, EnvironmentRecord] = {}
+    sweeps: dict[str, list[SweepPoint]] | None = None
+    busy: BusyRecord | None = None
     notes: list[str] | None = None
     command: str | None = None
     profile: str | None = None
     started: str = ""
     finished: bool | None = None
-    work: list[Table] = []
-    distdgl_partitions: Table = {}
+    work: list[JsonObject] = []
+    distdgl_partitions: dict[str, JsonObject] = {}
+
+    @property
+    def definition(self) -> JsonObject:
+        """The resolved definition as ``run.json`` has it."""
+        return self.experiment.model_dump(exclude_unset=True)
 
 
-def check(found: Table, path: object) -> None:
-    """Raise ``UsageError``, which names the key, for a record with a value of the wrong type."""
+def parse(content: JsonObject, path: Path) -> RunRecord:
+    """Validate a record. Raises ``UsageError``, which names the key, for a wrong type."""
     try:
-        Record.model_validate(found)
+        return RunRecord.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))

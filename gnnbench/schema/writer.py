@@ -6,14 +6,19 @@ import csv
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core.files import atomic_path
 from gnnbench.schema import Column
 
 
-def write_csv(path: Path, columns: tuple[Column, ...], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Replace a CSV atomically. Rows must hold only columns of the schema."""
+def write_csv(
+    path: Path, columns: tuple[Column, ...], rows: Iterable[Mapping[str, object]]
+) -> None:
+    """Replace a CSV atomically by these records.
+
+    Columns that a row lacks are empty. Raises ``KeyError`` for a row with a column that is not in
+    ``columns``.
+    """
     names = [c.name for c in columns]
     known = set(names)
     with atomic_path(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as out:
@@ -25,7 +30,7 @@ def write_csv(path: Path, columns: tuple[Column, ...], rows: Iterable[Mapping[st
             writer.writerow([_field(row.get(name)) for name in names])
 
 
-def _field(value: Any) -> str:
+def _field(value: object) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):

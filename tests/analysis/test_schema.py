@@ -44,7 +44,7 @@ def test_a_table_of_an_earlier_day_is_read_without_the_columns_that_came_later(t
     names = [c.name for c in schema.CELLS if c.name not in ("env", "versions", "pairs")]
     path = tmp_path / "cells.csv"
     path.write_text(",".join(names) + "\n" + "," * (len(names) - 1) + "\n")
-    (row,) = reader.read_csv(path, schema.CELLS)
+    (row,) = reader.read_csv(path, schema.CellRow)
     assert row.keys() == {c.name for c in schema.CELLS}
     assert (row["env"], row["versions"], row["pairs"]) == ("", "", None)
 
@@ -66,7 +66,7 @@ def test_rows_come_back_typed(tmp_path):
     row = {"id": "a", "n": 3, "epoch_wall_s": 0.1 + 0.2, "ci_low_s": float("nan")}
     row["reason"] = 'with "quotes", commas\n'
     writer.write_csv(tmp_path / "cells.csv", schema.CELLS, [row])
-    (back,) = reader.read_csv(tmp_path / "cells.csv", schema.CELLS)
+    (back,) = reader.read_csv(tmp_path / "cells.csv", schema.CellRow)
     assert set(back) == set(schema.column_names(schema.CELLS))
     assert back["epoch_wall_s"] == row["epoch_wall_s"]
     assert (back["id"], back["n"], back["reason"]) == ("a", 3, row["reason"])
@@ -84,7 +84,7 @@ def test_rows_come_back_typed(tmp_path):
 def test_any_text_can_be_read_back(tmp_path, text, read):
     path = tmp_path / "cells.csv"
     writer.write_csv(path, schema.CELLS, [{"id": "a", "reason": text, "remark": text}])
-    (row,) = reader.read_csv(path, schema.CELLS)
+    (row,) = reader.read_csv(path, schema.CellRow)
     assert (row["id"], row["reason"], row["remark"]) == ("a", read, read)
 
 

@@ -20,7 +20,7 @@ from gnnbench.harness import startup
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.process import WORKER_ENVIRONMENT, WorkerProcess, overridden_environment
 from gnnbench.harness.shared_cache import Keeper
-from gnnbench.schema import METRICS
+from gnnbench.schema import MetricRow
 from gnnbench.schema.reader import read_csv
 
 pytestmark = pytest.mark.usefixtures("cold")
@@ -131,7 +131,7 @@ def test_every_worker_waits_passively_whatever_the_user_set(tmp_path, monkeypatc
 
 
 def test_a_run_s_metrics_tell_the_start_apart_from_the_import(launch):
-    rows = read_csv(launch("fake").folder / "metrics.csv", METRICS)
+    rows = read_csv(launch("fake").folder / "metrics.csv", MetricRow)
     found = {r["name"]: r["value"] for r in rows if r["stage"] in ("open", "setup")}
     assert found["open_time_s"] > 0
     assert found["import_time_s"] == 0  # the fakes bring no framework

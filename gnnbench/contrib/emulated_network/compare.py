@@ -31,8 +31,8 @@ from gnnbench.contrib.emulated_network.plan import Plan
 from gnnbench.core.errors import UsageError
 from gnnbench.core.files import Journal, ensure_folder, plain, read_journal, write_json, write_text
 from gnnbench.measure import machine
-from gnnbench.schema import MACHINES, pack
-from gnnbench.schema.reader import read_csv, read_record
+from gnnbench.schema import MACHINES, MachineRow, pack
+from gnnbench.schema.reader import read_csv, read_json_record
 from gnnbench.schema.writer import write_csv
 from gnnbench.statistics.estimates import mean_interval, welch
 
@@ -131,7 +131,7 @@ def compare(what: Comparison, out: Path, say: Say = print, resume: bool = False)
 
 def failed_lives(out: Path) -> int:
     """How many lives of a run failed."""
-    rows = read_csv(out / "machines.csv", MACHINES)
+    rows = read_csv(out / "machines.csv", MachineRow)
     return len({key_of_row(row) for row in rows if row["status"] not in ("", OK)})
 
 
@@ -148,7 +148,7 @@ def _begun(out: Path, record: Row) -> list[Row]:
     """
     if not (out / "run.json").exists():
         raise UsageError(f"there is no run in '{out}' to resume")
-    before = read_record(out)
+    before = read_json_record(out)
     ways = (("the code", "revision", "source_digest"), ("the machine", "machine_id", ""))
     changed = [
         word
@@ -167,7 +167,7 @@ def _begun(out: Path, record: Row) -> list[Row]:
     kept = ("started", "load_before", "distdgl_partitions")
     record |= {name: before[name] for name in kept if name in before}
     table = out / "machines.csv"
-    rows = read_csv(table, MACHINES) if table.exists() else []
+    rows = read_csv(table, MachineRow) if table.exists() else []
     return [row for row in rows if row["status"] in ("", OK)]
 
 
