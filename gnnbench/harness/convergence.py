@@ -21,7 +21,7 @@ from gnnbench.statistics.estimates import exponential, geometric_interval, mean_
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import Ledger, Record
+    from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Plan
 
 Row = dict[str, Any]
@@ -56,45 +56,45 @@ def reached(points: Sequence[Point], accuracy: float) -> Point | None:
     return next((p for p in points if p.val_accuracy >= accuracy), None)
 
 
-def _curves(ledger: Ledger, cell: Cell, pair: Pair) -> dict[int, list[Point]]:
+def _curves(journal: JournalState, cell: Cell, pair: Pair) -> dict[int, list[Point]]:
     """The points of a cell's lives that count, of one pair."""
-    lives = (record["life"] for record in ledger.lives(pair))
-    found = {life: curve(ledger.life(pair, cell, life)) for life in lives}
+    lives = (record["life"] for record in journal.trials(pair))
+    found = {life: curve(journal.trial_samples(pair, cell, life)) for life in lives}
     return {life: points for life, points in found.items() if points}
 
 
-def _pairs(plan: Plan, ledger: Ledger, cell: Cell) -> list[Pair]:
+def _pairs(plan: Plan, journal: JournalState, cell: Cell) -> list[Pair]:
     """The pairs that a cell's numbers are of: its own, or of a reference all."""
     own = [p for p in plan.pairs if p.system.id == cell.id and not p.direct]
     beside = [p for p in plan.pairs if p.reference is not None and p.reference.id == cell.id]
     both = [*own, Pair(cell)]
-    return next(([p] for p in both if ledger.lives(p)), [p for p in beside if ledger.lives(p)])
+    return next(([p] for p in both if journal.trials(p)), [p for p in beside if journal.trials(p)])
 
 
-def convergence_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+def convergence_rows(plan: Plan, journal: JournalState) -> list[Row]:
     """Rows of ``convergence.csv``: every point of every life that counts."""
     named = labels([asdict(c) for c in plan.cells])
     return [
         {"id": cell.id, "cell": named.of(asdict(cell)), "pair": pair.id, "life": life}
         | asdict(point)
-        for cell in _evaluated(plan, ledger)
-        for pair in _pairs(plan, ledger, cell)
-        for life, points in _curves(ledger, cell, pair).items()
+        for cell in _evaluated(plan, journal)
+        for pair in _pairs(plan, journal, cell)
+        for life, points in _curves(journal, cell, pair).items()
         for point in points
     ]
 
 
-def _evaluated(plan: Plan, ledger: Ledger) -> list[Cell]:
-    failed = plan.failures.keys() | ledger.failures.keys()
+def _evaluated(plan: Plan, journal: JournalState) -> list[Cell]:
+    failed = plan.failures.keys() | journal.failures.keys()
     return [c for c in plan.cells if c.evaluate and c.id not in failed]
 
 
-def learning_rows(plan: Plan, ledger: Ledger, accuracy: Mapping[str, float]) -> list[Row]:
+def learning_rows(plan: Plan, journal: JournalState, accuracy: Mapping[str, float]) -> list[Row]:
     """Rows of ``metrics.csv``; ``accuracy`` is what is stated for a dataset."""
     found: list[Row] = []
-    for cell in _evaluated(plan, ledger):
-        pairs = _pairs(plan, ledger, cell)
-        curves = [_curves(ledger, cell, p) for p in pairs]
+    for cell in _evaluated(plan, journal):
+        pairs = _pairs(plan, journal, cell)
+        curves = [_curves(journal, cell, p) for p in pairs]
         lives = [points for one in curves for points in one.values()]
         if not lives:
             continue
@@ -105,16 +105,16 @@ def learning_rows(plan: Plan, ledger: Ledger, accuracy: Mapping[str, float]) -> 
                 last.setdefault(life, []).append(getattr(points[-1], what.name))
             mean = mean_interval([statistics.fmean(values) for values in last.values()])
             found.append(m.metric(cell.id, m.LEARNING, what, mean))
-        sample = next(s for s in ledger.samples if s["id"] == cell.id)
+        sample = next(s for s in journal.samples if s["id"] == cell.id)
         for what in (m.VAL_NODES, m.TEST_NODES):
             found.append(m.metric(cell.id, m.LEARNING, what, sample[what.name]))
         if (stated := accuracy.get(cell.dataset)) is not None:
-            found += _stated(cell, pairs, lives, stated, ledger)
+            found += _stated(cell, pairs, lives, stated, journal)
     return found
 
 
 def _stated(
-    cell: Cell, pairs: Sequence[Pair], lives: Sequence[list[Point]], stated: float, ledger: Ledger
+    cell: Cell, pairs: Sequence[Pair], lives: Sequence[list[Point]], stated: float, journal: JournalState
 ) -> list[Row]:
     """What is known of a stated accuracy: a mean over some lives alone would favour the slow."""
     there = [reached(points, stated) for points in lives]
@@ -124,7 +124,7 @@ def _stated(
         numbers.append((m.EPOCHS_TO, mean_interval([float(p.epoch) for p in came])))
         numbers.append((m.TIME_TO, geometric_interval([p.elapsed_s for p in came])))
         own = next((p for p in pairs if p.reference is not None and p.system.id == cell.id), None)
-        if own is not None and (ratios := _ratios(own, stated, ledger)):
+        if own is not None and (ratios := _ratios(own, stated, journal)):
             numbers.append((m.TO_SPEEDUP, exponential(mean_interval(ratios))))
     where = f"{stated:g}"
     return [
@@ -133,11 +133,11 @@ def _stated(
     ]
 
 
-def _ratios(pair: Pair, stated: float, ledger: Ledger) -> list[float]:
+def _ratios(pair: Pair, stated: float, journal: JournalState) -> list[float]:
     """Logarithms of the reference's time over the system's, life by life; none where a life of
     either did not come there."""
     assert pair.reference is not None
-    sides = [_curves(ledger, cell, pair) for cell in (pair.reference, pair.system)]
+    sides = [_curves(journal, cell, pair) for cell in (pair.reference, pair.system)]
     found = []
     for life in sides[0].keys() & sides[1].keys():
         one, other = (reached(side[life], stated) for side in sides)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from gnnbench.harness import clocks, isolation, report_audit
+from gnnbench.harness import clocks, report_audit, thread_placement
 from gnnbench.harness.training_check import excess_doubt
 
 if TYPE_CHECKING:
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import Ledger
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Pair
 
 Record = Mapping[str, Any]
@@ -43,7 +43,7 @@ def pair_doubt(
     Causes are outside the system, seen beside its times. ``free_cores``: those that the workers
     have no threads for. A stop counts also in ``untimed`` parts.
     """
-    if changed := isolation.changes_doubt([s for s in samples if "isolation" in s]):
+    if changed := thread_placement.changes_doubt([s for s in samples if "isolation" in s]):
         return changed
     if stopped := stop_doubt([*untimed, *samples]):
         return stopped
@@ -112,15 +112,15 @@ def stop_doubt(samples: Sequence[Record]) -> str:
     return ""
 
 
-def own_doubts(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[str]:
+def own_doubts(cell: Cell, pair: Pair | None, journal: JournalState) -> list[str]:
     """Doubts of how a cell behaved in the lives of one comparison that count, or in all."""
-    own = ledger.measured(cell, pair)
-    excesses = ledger.excesses(pair).values() if pair is not None else ()
+    own = journal.measured(cell, pair)
+    excesses = journal.excesses(pair).values() if pair is not None else ()
     found = [
-        report_audit.first_epoch_doubt(ledger.warm_ups(cell, pair), own),
-        clocks.quiet_doubt(own),
+        report_audit.first_epoch_doubt(journal.warm_ups(cell, pair), own),
+        clocks.quiescence_doubt(own),
         clocks.parent_doubt(own),
-        isolation.rest_doubt(own),
+        thread_placement.idle_cpu_doubt(own),
         report_audit.idle_doubt(cell, own),
         report_audit.after_doubt(cell, own),
         excess_doubt([*excesses]) if pair is not None and pair.system == cell else "",

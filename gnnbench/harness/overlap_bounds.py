@@ -16,7 +16,7 @@ from gnnbench.harness.pair_columns import Value, level
 from gnnbench.harness.probing import shared_by_ranks
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Ledger
+    from gnnbench.harness.journal import JournalState
 
 Record = dict[str, Any]
 Row = dict[str, Any]
@@ -28,13 +28,13 @@ CROSSING = {*FROM_HOST, "peer"}
 DRAWING = {"gpu": {PROCESSORS}, "uva": {PROCESSORS, LINK}, "cpu": {HOST}}
 
 
-def bound_rows(cell: Cell, ledger: Ledger, lives: Sequence[Sequence[Record]]) -> list[Row]:
+def bound_rows(cell: Cell, journal: JournalState, lives: Sequence[Sequence[Record]]) -> list[Row]:
     """Rows of ``metrics.csv``; no bound where a phase was not probed or nothing could overlap, no
     floor where no copy was."""
     samples = [s for life in lives for s in life]
-    floor = _floor(cell, ledger, samples)
-    alone = _alone(cell, ledger, samples)
-    bound = least(cell, alone, _crosses(samples), _cores(cell, ledger))
+    floor = _floor(cell, journal, samples)
+    alone = _alone(cell, journal, samples)
+    bound = least(cell, alone, _crosses(samples), _cores(cell, journal))
     if bound is None:
         return floor
 
@@ -65,9 +65,9 @@ def link_bytes(sample: Record) -> float:
     return _served(sample, FROM_HOST)
 
 
-def _floor(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> list[Row]:
+def _floor(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[Row]:
     """What a copy of as many bytes as cross the link would take: rate, and seconds an epoch."""
-    copies = [p["copied"] for p in _probes(cell, ledger, samples) if p.get("copied")]
+    copies = [p["copied"] for p in _probes(cell, journal, samples) if p.get("copied")]
     if not copies:
         return []
     rate = statistics.median(copy["bytes"] / copy["seconds"] for copy in copies)
@@ -113,9 +113,9 @@ def least(cell: Cell, alone: Mapping[str, float], crosses: bool, cores: int) -> 
     )
 
 
-def _alone(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> dict[str, float]:
+def _alone(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> dict[str, float]:
     """Seconds per batch by phase, of the probes in the lives that the samples are of: median."""
-    probes = [p["median"] for p in _probes(cell, ledger, samples)]
+    probes = [p["median"] for p in _probes(cell, journal, samples)]
     return {
         phase: statistics.median(p[phase] for p in probes if phase in p)
         for phase in phases(cell.until)
@@ -123,15 +123,15 @@ def _alone(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> dict[str, f
     }
 
 
-def _probes(cell: Cell, ledger: Ledger, samples: Sequence[Record]) -> list[Record]:
+def _probes(cell: Cell, journal: JournalState, samples: Sequence[Record]) -> list[Record]:
     """Of the lives that the samples are of."""
     workers = {s["worker"] for s in samples}
-    return [p for p in ledger.probes.get(cell.id, ()) if p["worker"] in workers]
+    return [p for p in journal.probes.get(cell.id, ()) if p["worker"] in workers]
 
 
-def _cores(cell: Cell, ledger: Ledger) -> int:
+def _cores(cell: Cell, journal: JournalState) -> int:
     """Of the machine that was probed, which need not be the one that makes the tables."""
-    return min((int(p["cores"]) for p in ledger.probes.get(cell.id, ())), default=1)
+    return min((int(p["cores"]) for p in journal.probes.get(cell.id, ())), default=1)
 
 
 def _crosses(samples: Sequence[Record]) -> bool:

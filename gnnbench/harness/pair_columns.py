@@ -13,7 +13,7 @@ from gnnbench.statistics.estimates import Estimate, exponential, geometric_inter
 
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Measure
-    from gnnbench.harness.journal import Ledger, Record
+    from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair
     from gnnbench.statistics.noise import Calibration
 
@@ -22,23 +22,23 @@ Value = Callable[["Record"], float | None]
 THESE_PAIRS = "these pairs"
 
 
-def logs(ledger: Ledger, pair: Pair, value: Value | None = None) -> list[float]:
+def logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[float]:
     """d of every life that counts: the median over its rounds of log(reference / system).
 
     Of a system alone the median logarithm of its time. ``value`` of a sample, the judged time if
     not given; rounds in which it is not above 0 on every side do not take part.
     """
-    return [statistics.median(life) for life in round_logs(ledger, pair, value)]
+    return [statistics.median(life) for life in round_logs(journal, pair, value)]
 
 
-def round_logs(ledger: Ledger, pair: Pair, value: Value | None = None) -> list[list[float]]:
+def round_logs(journal: JournalState, pair: Pair, value: Value | None = None) -> list[list[float]]:
     """The same round by round, for every life that has any."""
     of = value or primary_metric.of(pair.system.until).value
     lives: list[list[tuple[Record, ...]]]
     if pair.reference is None:
-        lives = [[(s,) for s in life] for life in ledger.by_life(pair.system, pair)]
+        lives = [[(s,) for s in life] for life in journal.by_trial(pair.system, pair)]
     else:
-        lives = [[*life] for life in ledger.rounds(pair)]
+        lives = [[*life] for life in journal.rounds(pair)]
     found = []
     for life in lives:
         numbers = [[of(s) or 0.0 for s in sides] for sides in life]
@@ -56,9 +56,9 @@ def level(lives: Sequence[Sequence[Record]], value: Value) -> Estimate:
     return geometric_interval([statistics.median(m) for m in medians if m])
 
 
-def ratio(ledger: Ledger, pair: Pair, value: Value) -> Estimate:
+def ratio(journal: JournalState, pair: Pair, value: Value) -> Estimate:
     """Reference over system by any number of a sample, with a 95 % interval over pairs."""
-    found = mean_interval(logs(ledger, pair, value))
+    found = mean_interval(logs(journal, pair, value))
     return exponential(found) if found.n else found
 
 
@@ -68,15 +68,15 @@ def unsteady(found: Estimate, measure: Measure) -> bool:
     return 0 < measure.unstable_half_width < width < math.inf
 
 
-def steady(ledger: Ledger, pair: Pair, measure: Measure) -> bool:
+def steady(journal: JournalState, pair: Pair, measure: Measure) -> bool:
     """Whether the judged times of both sides of a pair are known as well as is asked for."""
     by = primary_metric.of(pair.system.until)
-    sides = [ledger.by_life(c, pair) for c in (pair.reference, pair.system) if c is not None]
+    sides = [journal.by_trial(c, pair) for c in (pair.reference, pair.system) if c is not None]
     return not any(unsteady(level(lives, by.value), measure) for lives in sides)
 
 
 def compared(
-    ledger: Ledger,
+    journal: JournalState,
     pair: Pair,
     measure: Measure,
     calibrations: Sequence[Calibration],
@@ -88,7 +88,7 @@ def compared(
     There is no verdict where the comparison is not finished, a side is not steady, or a pair that
     counts is in doubt or ``doubtful`` by anything else: then the ratio is to be shown with a mark.
     """
-    rounds = round_logs(ledger, pair, value)
+    rounds = round_logs(journal, pair, value)
     d = [statistics.median(life) for life in rounds]
     system = pair.system
     known = noise.exact(calibrations, system, machine.resolve_threads(system.threads))
@@ -99,7 +99,7 @@ def compared(
     rule = measure.rule
     found = rule.judge(d, None if spread is None else spread.of_pair(max(round(per_life), 1)))
     within = [statistics.variance(life) for life in rounds if len(life) > 1]
-    doubtful = doubtful or bool(ledger.doubts_of(pair.id)) or not steady(ledger, pair, measure)
+    doubtful = doubtful or bool(journal.pair_doubts(pair.id)) or not steady(journal, pair, measure)
     row = {
         "ratio": number(found.ratio.value),
         "ratio_ci_low": number(found.ratio.low),
@@ -114,7 +114,7 @@ def compared(
         "pairs_needed": found.pairs_needed,
         "verdict": found.verdict,
     }
-    if doubtful or pair.id not in ledger.done:
+    if doubtful or pair.id not in journal.done:
         row |= {"pairs_needed": None, "verdict": ""}
     return row
 

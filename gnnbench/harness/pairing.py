@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell, Until
 from gnnbench.harness.environment import store
-from gnnbench.harness.journal import Ledger, Record
+from gnnbench.harness.journal import RunJournal, Record
 from gnnbench.harness.pair_columns import logs
 from gnnbench.harness.patience import Patience
 from gnnbench.harness.plan import Pair
@@ -46,7 +46,7 @@ class Observer(Protocol):
 class Pairing:
     """Runs comparisons one after the other; no process outlives its life."""
 
-    ledger: Ledger
+    journal: RunJournal
     measure: Measure
     observer: Observer
     keeper: Keeper
@@ -55,7 +55,7 @@ class Pairing:
     patience: Patience = field(default_factory=Patience)
 
     def run(self, pair: Pair) -> None:
-        """Measure a comparison; failures go to the ledger.
+        """Measure a comparison; failures go to the journal.
 
         Where the reference fails, the system goes on alone. Anything else that is raised leaves no
         worker behind.
@@ -70,25 +70,25 @@ class Pairing:
     def _run(self, pair: Pair) -> None:
         rule = self.measure.rule
         while True:
-            lives = self.ledger.lives(pair)
+            lives = self.journal.trials(pair)
             took = [r["seconds"] for r in lives]  # the first has the whole gate in it
             why = rule.stop(
-                logs(self.ledger, pair), sum(took), min(took, default=0.0),
+                logs(self.journal, pair), sum(took), min(took, default=0.0),
                 self.measure.time_budget_s, compares=pair.reference is not None,
             )  # fmt: skip
             if why := why or self._doubted(pair, lives):
                 break
-            number = self.ledger.next_life(pair)
+            number = self.journal.next_trial(pair)
             Life(
-                pair, number, self.ledger, self.measure, self.keeper, self.gpu,
+                pair, number, self.journal, self.measure, self.keeper, self.gpu,
                 self._step,
             ).run(lambda life_s, round_s: self._rounds(pair, life_s, round_s))  # fmt: skip
-            last = self.ledger.last_life(pair)
+            last = self.journal.last_trial(pair)
             if last is not None and last["void"]:
                 self.observer.note(f"pair {number + 1} is void ({last['doubt']}): once more")
                 self.patience.wait(self.observer.note)
         self._profile(pair)
-        self.ledger.record("done", pair=pair.id, why=why)
+        self.journal.record("done", pair=pair.id, why=why)
 
     def _doubted(self, pair: Pair, lives: Sequence[Record]) -> str:
         """``doubt`` where pairs in doubt leave no verdict, and no more are planned for a ratio.
@@ -105,7 +105,7 @@ class Pairing:
 
     def _rounds(self, pair: Pair, life_s: float, round_s: float) -> int:
         """Rounds of every life of a pair: decided in the first, by cost and known noise alone."""
-        if pair.id not in self.ledger.rounds_of:
+        if pair.id not in self.journal.rounds_of:
             rounds = self.measure.rounds
             if not rounds:
                 threads = machine.resolve_threads(pair.system.threads)
@@ -117,8 +117,8 @@ class Pairing:
                 best = even_rounds(life_s, round_s, spread.s_life, spread.s_round)
                 look, budget_s = self.measure.pairs[0], self.measure.time_budget_s
                 rounds = min(best, fitting_rounds(look, budget_s, life_s, round_s))
-            self.ledger.record("rounds", pair=pair.id, rounds=rounds)
-        return self.ledger.rounds_of[pair.id]
+            self.journal.record("rounds", pair=pair.id, rounds=rounds)
+        return self.journal.rounds_of[pair.id]
 
     def _profile(self, pair: Pair) -> None:
         """Stages and kernels of samplers, curves of caches, overlap of batches, memory: by
@@ -142,10 +142,10 @@ class Pairing:
             if "stages" in found and again[cell.id]:
                 told = [seen.get("stages", []) for seen in again[cell.id]]
                 found["stages"] = over_looks([*told, found["stages"]])
-            self.ledger.record("profile", cell=cell.id, profile=found)
+            self.journal.record("profile", cell=cell.id, profile=found)
 
     def _unseen(self, cell: Cell) -> bool:
-        seen = cell.id in self.ledger.profiles or cell.id in self.ledger.failures
+        seen = cell.id in self.journal.profiles or cell.id in self.journal.failures
         return not seen and bool(self._looks(cell))
 
     def _look(self, cell: Cell, look: str) -> dict[str, Any]:

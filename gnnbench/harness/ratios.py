@@ -21,7 +21,7 @@ from gnnbench.statistics.work_class import work_class
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Experiment, Measure
     from gnnbench.core.cell import Cell
-    from gnnbench.harness.journal import Ledger, Record
+    from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair, Plan
 
 Row = dict[str, Any]
@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 def ratio_rows(
     plan: Plan,
-    ledger: Ledger,
+    journal: JournalState,
     experiment: Experiment,
     calibrations: Sequence[Calibration],
 ) -> list[Row]:
@@ -46,7 +46,7 @@ def ratio_rows(
                 labels, turn = (apart(plan, b, first), apart(plan, a, second)), True
             else:
                 continue
-            rows += _row(pair, *labels, turn, ledger, experiment.measure, calibrations)
+            rows += _row(pair, *labels, turn, journal, experiment.measure, calibrations)
     return rows
 
 
@@ -67,29 +67,29 @@ def _row(
     first: str,
     second: str,
     turn: bool,
-    ledger: Ledger,
+    journal: JournalState,
     measure: Measure,
     calibrations: Sequence[Calibration],
 ) -> list[Row]:
     assert pair.reference is not None
     cells = [pair.reference, pair.system]
-    if any(c.id in ledger.failures for c in cells) or not ledger.lives(pair):
+    if any(c.id in journal.failures for c in cells) or not journal.trials(pair):
         return []
     a, b = reversed(cells) if turn else cells
-    work = work_class(*(ledger.reports[c.id]["check"] for c in cells))
+    work = work_class(*(journal.reports[c.id]["check"] for c in cells))
     by = primary_metric.of(b.until)
 
     def value(sample: Record) -> float:
         return by.value(sample) / (max(sample["sampled_edges"], 1) if work == "different" else 1)
 
-    found = compared(ledger, pair, measure, calibrations, value)
-    doubts = [*ledger.doubts_of(pair.id)]
-    doubts += [f"{c.who}: {text}" for c in cells for text in own_doubts(c, pair, ledger)]
-    if not steady(ledger, pair, measure):
+    found = compared(journal, pair, measure, calibrations, value)
+    doubts = [*journal.pair_doubts(pair.id)]
+    doubts += [f"{c.who}: {text}" for c in cells for text in own_doubts(c, pair, journal)]
+    if not steady(journal, pair, measure):
         doubts.append("a time is not steady")
     if doubts:
         found |= {"pairs_needed": None, "verdict": ""}
-    device = ratio(ledger, pair, _device_time).value
+    device = ratio(journal, pair, _device_time).value
     row: Row = {
         "pair": f"{a.id}-{b.id}",
         "first": first,

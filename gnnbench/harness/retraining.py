@@ -11,7 +11,7 @@ from typing import Any
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
 from gnnbench.harness.environment import store
-from gnnbench.harness.journal import Ledger, Record
+from gnnbench.harness.journal import RunJournal, Record
 from gnnbench.harness.plan import Pair
 from gnnbench.harness.process import WorkerFailed
 from gnnbench.harness.shared_cache import Keeper
@@ -41,7 +41,7 @@ class TrainingCheck:
     """
 
     pair: Pair
-    ledger: Ledger
+    journal: RunJournal
     measure: Measure
     keeper: Keeper
     step: Callable[[Cell, str, float], None]
@@ -54,8 +54,8 @@ class TrainingCheck:
     def excess(self, number: int) -> Excess | None:
         """What differs in the trial ``number``, or over the trials since the last excess, by more
         than correct systems do."""
-        since = max(self.ledger.excesses(self.pair), default=-1)
-        counted = [r["life"] for r in self.ledger.lives(self.pair) if r["life"] > since]
+        since = max(self.journal.excesses(self.pair), default=-1)
+        counted = [r["life"] for r in self.journal.trials(self.pair) if r["life"] > since]
         trials = [self._trial(n) for n in (*counted, number)]
         if self._find(trials, []) is None:
             return None
@@ -68,7 +68,7 @@ class TrainingCheck:
     def _checks(self) -> list[Record]:
         assert self.pair.reference is not None
         cells = (self.pair.reference, self.pair.system)
-        return [self.ledger.reports[c.id]["check"] for c in cells]
+        return [self.journal.reports[c.id]["check"] for c in cells]
 
     @property
     def _work(self) -> str:
@@ -86,8 +86,8 @@ class TrainingCheck:
     def _trial(self, number: int) -> Trial:
         assert self.pair.reference is not None
         return (
-            self.ledger.life(self.pair, self.pair.reference, number),
-            self.ledger.life(self.pair, self.pair.system, number),
+            self.journal.trial_samples(self.pair, self.pair.reference, number),
+            self.journal.trial_samples(self.pair, self.pair.system, number),
         )
 
     def _spread(self, trial: Trial) -> list[list[Record]]:
@@ -98,13 +98,13 @@ class TrainingCheck:
         epochs = [record["epoch"] for record in reference]
         if self._work == "identical" and not self._reordered:
             return self._retrain(cell, [(epochs, nth) for nth in range(1, RETRAININGS + 1)])
-        known = self.ledger.trainings(cell, length)
+        known = self.journal.trainings(cell, length)
         known = [t for t in known if [r["epoch"] for r in t] != epochs]
         missing = max(RETRAININGS - len(known), 0)
         fresh = [[secrets.randbelow(EPOCHS) for _ in epochs] for _ in range(missing)]
         found = self._retrain(cell, [(numbers, 0) for numbers in fresh])
         if found:
-            self.ledger.record("retrained", cell=cell.id, trainings=found)
+            self.journal.record("retrained", cell=cell.id, trainings=found)
         return [*known, *found]
 
     def _retrain(self, cell: Cell, plan: Sequence[tuple[list[int], int]]) -> list[list[Record]]:

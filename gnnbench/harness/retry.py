@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv
@@ -28,11 +28,11 @@ class Again:
     failed: frozenset[str]
     note: str
 
-    def forget(self, ledger: Ledger) -> None:
+    def forget(self, journal: RunJournal) -> None:
         """Make them unmeasured; of cells that failed whatever they did alone, too."""
         for pair in self.pairs:
             bad = _ids(pair) & self.failed
-            ledger.retry(bad, {pair.id, *bad})
+            journal.retry(bad, {pair.id, *bad})
 
     def of(self, plan: Plan) -> Plan:
         """The plan with these comparisons and their cells alone."""
@@ -40,11 +40,11 @@ class Again:
         cells = [cell for cell in plan.cells if cell.id in ids]
         return replace(plan, cells=cells, pairs=self.pairs, notes=[*plan.notes, self.note])
 
-    def settle(self, pair: Pair, ledger: Ledger) -> None:
+    def settle(self, pair: Pair, journal: RunJournal) -> None:
         """Leave out what cells of a comparison that has succeeded measured alone."""
-        alone = {one for one in _ids(pair) - {pair.id} if one in ledger.done}
-        if alone and pair.id in ledger.done:
-            ledger.retry((), alone)
+        alone = {one for one in _ids(pair) - {pair.id} if one in journal.done}
+        if alone and pair.id in journal.done:
+            journal.retry((), alone)
 
 
 def again(run: Path, plan: Plan) -> Again:

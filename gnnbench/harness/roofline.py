@@ -13,7 +13,7 @@ from gnnbench.harness.pair_columns import level, number
 from gnnbench.measure import machine
 
 if TYPE_CHECKING:
-    from gnnbench.harness.journal import Ledger
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Plan
 
 Record = dict[str, Any]
@@ -28,9 +28,9 @@ WORD = 4  # bytes of a single read
 MEMORY, FMA, ROWS = "memory", "fma", "rows"
 
 
-def roofline_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+def roofline_rows(plan: Plan, journal: JournalState) -> list[Row]:
     """The ceilings of every device and number of threads, then the kernels of every cell."""
-    cells = [c for c in plan.cells if c.id not in ledger.failures and _told(c, ledger)]
+    cells = [c for c in plan.cells if c.id not in journal.failures and _told(c, journal)]
     groups: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.device, machine.resolve_threads(cell.threads)), []).append(cell)
@@ -38,16 +38,16 @@ def roofline_rows(plan: Plan, ledger: Ledger) -> list[Row]:
     found: list[Row] = []
     for (device, threads), group in groups.items():
         where = {"device": device, "threads": threads}
-        lives = [life for cell in group for life in ledger.by_life(cell)]
+        lives = [life for cell in group for life in journal.by_trial(cell)]
         found += [{**row, **where} for row in _ceilings(lives)]
         for cell in group:
             about = {"id": cell.id, "cell": named.of(asdict(cell)), **where}
-            found += [{**row, **about} for row in _kernels(cell, ledger)]
+            found += [{**row, **about} for row in _kernels(cell, journal)]
     return sorted(found, key=lambda r: r["kind"])
 
 
-def _told(cell: Cell, ledger: Ledger) -> bool:
-    return any(s.get("roofline") for s in ledger.measured(cell))
+def _told(cell: Cell, journal: JournalState) -> bool:
+    return any(s.get("roofline") for s in journal.measured(cell))
 
 
 def _ceilings(lives: Sequence[Sequence[Record]]) -> list[Row]:
@@ -59,9 +59,9 @@ def _ceilings(lives: Sequence[Sequence[Record]]) -> list[Row]:
     return found
 
 
-def _kernels(cell: Cell, ledger: Ledger) -> list[Row]:
-    lives = ledger.by_life(cell)
-    told = ledger.profiles.get(cell.id, {})
+def _kernels(cell: Cell, journal: JournalState) -> list[Row]:
+    lives = journal.by_trial(cell)
+    told = journal.profiles.get(cell.id, {})
     seen = {_key(r, OF_KERNEL[:-1]): r for r in told.get("counters", ())}
     unseen = {"counters": f"none: {told.get('error', 'nobody looked')}"}
     found = []

@@ -1,4 +1,4 @@
-"""From a ledger to the rows of ``cells.csv``, ``metrics.csv`` and ``samples.csv``."""
+"""From a journal to the rows of ``cells.csv``, ``metrics.csv`` and ``samples.csv``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gnnbench.statistics.work_class import work_class
 
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Measure
-    from gnnbench.harness.journal import Ledger, Record
+    from gnnbench.harness.journal import JournalState, Record
     from gnnbench.harness.plan import Pair, Plan
 
 COUNTED = ("batches", "seeds", "sampled_edges", "unique_nodes")
@@ -39,18 +39,18 @@ BY_CHANCE = "not deterministic: a training step may have other bits when it is c
 Row = dict[str, Any]
 
 
-def sample_rows(ledger: Ledger) -> list[Row]:
+def sample_rows(journal: JournalState) -> list[Row]:
     """Raw samples in the order in which they were taken."""
     names = [c.name for c in SAMPLES]
     return [
-        {**{name: s.get(name) for name in names}, "void": not ledger.counts(s)}
-        for s in ledger.samples
+        {**{name: s.get(name) for name in names}, "void": not journal.counts(s)}
+        for s in journal.samples
     ]
 
 
 def cell_rows(
     plan: Plan,
-    ledger: Ledger,
+    journal: JournalState,
     measure: Measure,
     calibrations: Sequence[Calibration] = (),
 ) -> tuple[list[Row], list[Row]]:
@@ -63,33 +63,33 @@ def cell_rows(
     rows: list[Row] = []
     metrics: list[Row] = []
     for cell in plan.cells:
-        failure = plan.failures.get(cell.id) or ledger.failures.get(cell.id)
-        if failure is None and not ledger.measured(cell):
+        failure = plan.failures.get(cell.id) or journal.failures.get(cell.id)
+        if failure is None and not journal.measured(cell):
             continue
-        row = _identity(cell, plan, ledger)
-        metrics += [*_before(cell, ledger), *_facts(cell, ledger)]
-        metrics += request_rows(cell, ledger.reports.get(cell.id, {}).get("facts", {}))
-        pair = _pair_of(cell, plan, pairs, ledger)
-        found, more = _measured(cell, ledger, pair)
+        row = _identity(cell, plan, journal)
+        metrics += [*_before(cell, journal), *_facts(cell, journal)]
+        metrics += request_rows(cell, journal.reports.get(cell.id, {}).get("facts", {}))
+        pair = _pair_of(cell, plan, pairs, journal)
+        found, more = _measured(cell, journal, pair)
         row |= found
         metrics += more
         if failure is None:
-            row["doubtful"] = _doubts(cell, pair, ledger, measure)
-            found, more = _comparison(cell, pair, ledger, measure, calibrations, row["doubtful"])
+            row["doubtful"] = _doubts(cell, pair, journal, measure)
+            found, more = _comparison(cell, pair, journal, measure, calibrations, row["doubtful"])
             row |= found
-            metrics += [*more, *_cpu(cell, pair, ledger)]
-            row["stopped"] = ledger.done.get(pair.id if pair else cell.id, {}).get("why", "")
+            metrics += [*more, *_cpu(cell, pair, journal)]
+            row["stopped"] = journal.done.get(pair.id if pair else cell.id, {}).get("why", "")
             if cell.id == plan.references[cell.id].id:
                 row["verdict"] = "reference"
-            failure = _in_doubt(cell, pair, ledger, measure) or _unstable(
-                cell, pair, ledger, measure
+            failure = _in_doubt(cell, pair, journal, measure) or _unstable(
+                cell, pair, journal, measure
             )
-            void = ledger.void_doubts(pair.id if pair else cell.id)
+            void = journal.void_doubts(pair.id if pair else cell.id)
             if void and not row["doubtful"]:
                 _remark(row, f"{plural(len(void), 'pair')} void and measured again: {void[0]}")
-            if error := ledger.profiles.get(cell.id, {}).get("error"):
+            if error := journal.profiles.get(cell.id, {}).get("error"):
                 _remark(row, f"its samples could not be looked into: {error}")
-        check = ledger.reports.get(cell.id, {}).get("check", {})
+        check = journal.reports.get(cell.id, {}).get("check", {})
         if check.get("deterministic") is False:
             _remark(row, BY_CHANCE)
         if check.get("details", {}).get("weight_gradients") == 0:
@@ -104,7 +104,7 @@ def _remark(row: Row, text: str) -> None:
     row["remark"] = "; ".join(filter(None, [row.get("remark"), text]))
 
 
-def _pair_of(cell: Cell, plan: Plan, pairs: Mapping[str, Pair], ledger: Ledger) -> Pair | None:
+def _pair_of(cell: Cell, plan: Plan, pairs: Mapping[str, Pair], journal: JournalState) -> Pair | None:
     """The comparison that a row tells of; None of a reference, and of a system that ran alone.
 
     A reference that failed later leaves what was finished beside it, unless it was incorrect.
@@ -112,16 +112,16 @@ def _pair_of(cell: Cell, plan: Plan, pairs: Mapping[str, Pair], ledger: Ledger) 
     pair = pairs.get(cell.id)
     if pair is None or pair.reference is None:
         return None
-    failed = ledger.failures.get(plan.references[cell.id].id)
-    if failed is not None and (failed.status == "incorrect" or pair.id not in ledger.done):
+    failed = journal.failures.get(plan.references[cell.id].id)
+    if failed is not None and (failed.status == "incorrect" or pair.id not in journal.done):
         return None
-    return pair if ledger.lives(pair) else None
+    return pair if journal.trials(pair) else None
 
 
-def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
-    report = ledger.reports.get(cell.id, {})
+def _identity(cell: Cell, plan: Plan, journal: JournalState) -> Row:
+    report = journal.reports.get(cell.id, {})
     check = report.get("check", {})
-    facts = report.get("facts") or _facts_of_dataset(cell, plan, ledger)
+    facts = report.get("facts") or _facts_of_dataset(cell, plan, journal)
     asked = flat(cell.recipe)
     row: Row = {
         "id": cell.id,
@@ -162,9 +162,9 @@ def _identity(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
     return row
 
 
-def _before(cell: Cell, ledger: Ledger) -> list[Row]:
+def _before(cell: Cell, journal: JournalState) -> list[Row]:
     """What came before the first epoch."""
-    report = ledger.reports.get(cell.id, {})
+    report = journal.reports.get(cell.id, {})
     found = [
         m.metric(cell.id, stage, what, report[stage]["seconds"])
         for stage, what in (("setup", m.SETUP), ("check", m.CHECK))
@@ -186,7 +186,7 @@ def _before(cell: Cell, ledger: Ledger) -> list[Row]:
     return found
 
 
-def _facts(cell: Cell, ledger: Ledger) -> list[Row]:
+def _facts(cell: Cell, journal: JournalState) -> list[Row]:
     """What a look inside has found, apart from any epoch."""
     return [
         m.metric(
@@ -196,46 +196,46 @@ def _facts(cell: Cell, ledger: Ledger) -> list[Row]:
             fact["value"],
             where=fact.get("where", ""),
         )
-        for fact in ledger.profiles.get(cell.id, {}).get("facts", ())
+        for fact in journal.profiles.get(cell.id, {}).get("facts", ())
     ]
 
 
-def _facts_of_dataset(cell: Cell, plan: Plan, ledger: Ledger) -> Row:
+def _facts_of_dataset(cell: Cell, plan: Plan, journal: JournalState) -> Row:
     for other in plan.cells:
-        facts: Row | None = ledger.reports.get(other.id, {}).get("facts")
+        facts: Row | None = journal.reports.get(other.id, {}).get("facts")
         if other.dataset == cell.dataset and facts:
             return facts
     return {}
 
 
-def stage_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+def stage_rows(plan: Plan, journal: JournalState) -> list[Row]:
     """Rows of ``stages.csv``."""
-    return _profile_rows(plan, ledger, "stages")
+    return _profile_rows(plan, journal, "stages")
 
 
-def kernel_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+def kernel_rows(plan: Plan, journal: JournalState) -> list[Row]:
     """Rows of ``kernels.csv``."""
-    return _profile_rows(plan, ledger, "kernels")
+    return _profile_rows(plan, journal, "kernels")
 
 
-def curve_rows(plan: Plan, ledger: Ledger) -> list[Row]:
+def curve_rows(plan: Plan, journal: JournalState) -> list[Row]:
     """Rows of ``curves.csv``."""
-    return _profile_rows(plan, ledger, "curves")
+    return _profile_rows(plan, journal, "curves")
 
 
-def _profile_rows(plan: Plan, ledger: Ledger, kind: str) -> list[Row]:
+def _profile_rows(plan: Plan, journal: JournalState, kind: str) -> list[Row]:
     named = labels([asdict(c) for c in plan.cells])
     return [
         {"id": cell.id, "cell": named.of(asdict(cell)), **found}
         for cell in plan.cells
-        if cell.id not in ledger.failures
-        for found in ledger.profiles.get(cell.id, {}).get(kind, [])
+        if cell.id not in journal.failures
+        for found in journal.profiles.get(cell.id, {}).get(kind, [])
     ]
 
 
-def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[Row]]:
+def _measured(cell: Cell, journal: JournalState, pair: Pair | None) -> tuple[Row, list[Row]]:
     """Times beside a ratio are those of its own rounds."""
-    samples, lives = ledger.measured(cell, pair), ledger.by_life(cell, pair)
+    samples, lives = journal.measured(cell, pair), journal.by_trial(cell, pair)
     if not samples:
         return {"n": 0}, []
     found = level(lives, primary_metric.of(cell.until).value)
@@ -252,8 +252,8 @@ def _measured(cell: Cell, ledger: Ledger, pair: Pair | None) -> tuple[Row, list[
     row |= {key: round(statistics.median(s[key] for s in samples)) for key in COUNTED}
     row |= {key: _time(lives, key) for key in TIMES}
     metrics = [m.metric(cell.id, m.EPOCH, m.WALL, wall), *_alone(cell, lives)]
-    metrics += _beside(cell, pair, ledger, samples)
-    metrics += bound_rows(cell, ledger, lives)
+    metrics += _beside(cell, pair, journal, samples)
+    metrics += bound_rows(cell, journal, lives)
     if cell.goes_until > Until.SAMPLE:
         metrics += rate_rows(cell, lives)
     return row, metrics
@@ -279,10 +279,10 @@ def _median(samples: Iterable[Record], key: str) -> float | None:
     return statistics.median(known) if known else None
 
 
-def _beside(cell: Cell, pair: Pair | None, ledger: Ledger, samples: list[Record]) -> list[Row]:
+def _beside(cell: Cell, pair: Pair | None, journal: JournalState, samples: list[Record]) -> list[Row]:
     """All that was measured of a cell's epochs and is not in its row."""
     n = len(samples)
-    warm = [s["wall_s"] for s in ledger.warm_ups(cell, pair)]
+    warm = [s["wall_s"] for s in journal.warm_ups(cell, pair)]
     peaks = {what: max(s[what.name] for s in samples) for what in (m.PEAK_ALLOC, m.PEAK_RSS)}
     numbers: list[tuple[str, m.Measure, float | None]] = [
         (m.EPOCH, m.OUTER, _median(samples, "outer_s")),
@@ -318,16 +318,16 @@ def _hit_ratio(epoch: Mapping[tuple[str, ...], float]) -> float | None:
 def _comparison(
     cell: Cell,
     pair: Pair | None,
-    ledger: Ledger,
+    journal: JournalState,
     measure: Measure,
     calibrations: Sequence[Calibration],
     doubtful: str,
 ) -> tuple[Row, list[Row]]:
     if pair is None or (reference := pair.reference) is None:
         return {}, []
-    work = work_class(*(ledger.reports[c.id]["check"] for c in (reference, cell)))
+    work = work_class(*(journal.reports[c.id]["check"] for c in (reference, cell)))
     by = primary_metric.of(cell.until)
-    beside = level(ledger.by_life(reference, pair), by.value)
+    beside = level(journal.by_trial(reference, pair), by.value)
     row: Row = {"work_class": work, "reference_s": number(beside.value)}
     ran = PHASES[1 if cell.gathers else 0 :]  # seeds are not sampled
     times = {m.EPOCH: "wall_s", **{p: f"{p}_time_s" for p in ran}}
@@ -336,35 +336,35 @@ def _comparison(
         return lambda s: (s[time] or 0.0) / s[key] if s[key] else None
 
     metrics = [
-        m.metric(cell.id, stage, what, ratio(ledger, pair, per(key, times[stage])))
+        m.metric(cell.id, stage, what, ratio(journal, pair, per(key, times[stage])))
         for stage in (() if cell.gathers else (m.EPOCH, PHASES[0]))
         for what, key in ((m.PER_EDGE, "sampled_edges"), (m.PER_BATCH, "batches"))
     ]
-    found = compared(ledger, pair, measure, calibrations, doubtful=bool(doubtful))
+    found = compared(journal, pair, measure, calibrations, doubtful=bool(doubtful))
     if work == "different":
         kept = ("pairs", "rounds")
         return row | {key: found[key] for key in kept}, metrics
     for stage, time in times.items() if found["ratio"] is not None else ():
-        speedup = ratio(ledger, pair, lambda s, key=time: s[key])  # type: ignore[misc]
+        speedup = ratio(journal, pair, lambda s, key=time: s[key])  # type: ignore[misc]
         if speedup.n:
             metrics.append(m.metric(cell.id, stage, m.SPEEDUP, speedup))
     return row | found, metrics
 
 
-def _doubts(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> str:
+def _doubts(cell: Cell, pair: Pair | None, journal: JournalState, measure: Measure) -> str:
     """What makes a row doubtful: disturbances from outside, its own worker, and its reference's."""
-    found = [*ledger.doubts_of(pair.id if pair else cell.id), *own_doubts(cell, pair, ledger)]
+    found = [*journal.pair_doubts(pair.id if pair else cell.id), *own_doubts(cell, pair, journal)]
     if pair is not None and pair.reference is not None:
-        beside = own_doubts(pair.reference, pair, ledger)
+        beside = own_doubts(pair.reference, pair, journal)
         found += [f"beside it '{pair.reference.who}': {text}" for text in beside]
-        times = level(ledger.by_life(pair.reference, pair), primary_metric.of(cell.until).value)
+        times = level(journal.by_trial(pair.reference, pair), primary_metric.of(cell.until).value)
         if unsteady(times, measure):
             found.append(f"the time of its reference '{pair.reference.who}' is not steady")
     return "; ".join(dict.fromkeys(found))
 
 
-def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
-    own = ledger.measured(cell, pair)
+def _cpu(cell: Cell, pair: Pair | None, journal: JournalState) -> list[Row]:
+    own = journal.measured(cell, pair)
     return [
         m.metric(cell.id, m.EPOCH, what, share(own, key), n=len(own))
         for what, key in ((m.FOREIGN_CPU, "foreign_cpu_s"), (m.IDLE_CPU, "idle_cpu_s"))
@@ -372,27 +372,27 @@ def _cpu(cell: Cell, pair: Pair | None, ledger: Ledger) -> list[Row]:
     ]
 
 
-def _in_doubt(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
+def _in_doubt(cell: Cell, pair: Pair | None, journal: JournalState, measure: Measure) -> Failure | None:
     """Where verdicts are given, a pair in doubt that was repeated leaves none; nor is a time of a
     reference known whose pairs are all in doubt."""
     if not measure.rule.gives_verdicts:
         return None
     if pair is None:
-        found = ledger.doubts_about(cell)
+        found = journal.cell_doubts(cell)
         return _no_verdict(found) if found and all(found) else None
-    return _no_verdict(ledger.doubts_of(pair.id))
+    return _no_verdict(journal.pair_doubts(pair.id))
 
 
 def _no_verdict(doubts: Sequence[str]) -> Failure | None:
     return Failure("unstable", f"{doubts[0]}; {NO_VERDICT}") if doubts else None
 
 
-def _unstable(cell: Cell, pair: Pair | None, ledger: Ledger, measure: Measure) -> Failure | None:
-    by, lives = primary_metric.of(cell.until), ledger.by_life(cell, pair)
+def _unstable(cell: Cell, pair: Pair | None, journal: JournalState, measure: Measure) -> Failure | None:
+    by, lives = primary_metric.of(cell.until), journal.by_trial(cell, pair)
     found = level(lives, by.value)
     if not unsteady(found, measure):
         return None
-    longer = "" if any(ledger.doubts_about(cell)) else ", or raise -o pairs and -o time_budget_s"
+    longer = "" if any(journal.cell_doubts(cell)) else ", or raise -o pairs and -o time_budget_s"
     return Failure(
         "unstable",
         f"the interval of its {by.words} is still +-{found.relative_half_width:.0%} after"

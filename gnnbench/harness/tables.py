@@ -1,4 +1,4 @@
-"""The tables of a run folder, written from its ledger."""
+"""The tables of a run folder, written from its journal."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gnnbench.statistics.noise import Calibration
 
 if TYPE_CHECKING:
     from gnnbench.config.experiment import Experiment
-    from gnnbench.harness.journal import Ledger
+    from gnnbench.harness.journal import JournalState
     from gnnbench.harness.plan import Plan
 
 
 def write_tables(
     folder: Path,
     plan: Plan,
-    ledger: Ledger,
+    journal: JournalState,
     experiment: Experiment,
     calibrations: Sequence[Calibration],
 ) -> list[dict[str, Any]]:
@@ -32,18 +32,18 @@ def write_tables(
     A table of which the run has nothing to tell is not written, but
     for the cells, their metrics and the samples.
     """
-    cells, metrics = cell_rows(plan, ledger, experiment.measure, calibrations)
-    metrics += learning_rows(plan, ledger, experiment.accuracy)
+    cells, metrics = cell_rows(plan, journal, experiment.measure, calibrations)
+    metrics += learning_rows(plan, journal, experiment.accuracy)
     found = {
         "cells.csv": cells,
         "metrics.csv": metrics,
-        "samples.csv": sample_rows(ledger),
-        "ratios.csv": ratio_rows(plan, ledger, experiment, calibrations),
-        "stages.csv": stage_rows(plan, ledger),
-        "kernels.csv": kernel_rows(plan, ledger),
-        "curves.csv": curve_rows(plan, ledger),
-        "roofline.csv": roofline_rows(plan, ledger),
-        "convergence.csv": convergence_rows(plan, ledger),
+        "samples.csv": sample_rows(journal),
+        "ratios.csv": ratio_rows(plan, journal, experiment, calibrations),
+        "stages.csv": stage_rows(plan, journal),
+        "kernels.csv": kernel_rows(plan, journal),
+        "curves.csv": curve_rows(plan, journal),
+        "roofline.csv": roofline_rows(plan, journal),
+        "convergence.csv": convergence_rows(plan, journal),
     }
     always = ("cells.csv", "metrics.csv", "samples.csv")
     for name, (_, columns) in TABLES.items():

@@ -8,7 +8,7 @@ import pytest
 
 from gnnbench.analysis import metrics
 from gnnbench.core.errors import UsageError
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.schema import CELLS, METRICS, SAMPLES, STAGES, VERSION, pack, raw, reader
 from gnnbench.schema.writer import write_csv
 
@@ -80,10 +80,10 @@ def test_unpacked_journals_are_the_ones_that_were_packed(tmp_path):
 def test_a_ledger_continues_a_packed_run(tmp_path):
     write_run(tmp_path)
     pack.pack(tmp_path)
-    ledger = Ledger(tmp_path)
-    ledger.record("secret", secret="s")
-    ledger.close()
-    assert len(ledger.samples) == 4 and not (tmp_path / raw.ARCHIVE).exists()
+    journal = RunJournal(tmp_path)
+    journal.record("secret", secret="s")
+    journal.close()
+    assert len(journal.samples) == 4 and not (tmp_path / raw.ARCHIVE).exists()
     lines = (tmp_path / "events.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines] == ["life", "life", "life", "secret"]
 

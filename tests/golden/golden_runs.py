@@ -25,7 +25,7 @@ from gnnbench.config import experiment, grid
 from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
 from gnnbench.harness.failures import Failure
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Own, Plan, make_plan
 from gnnbench.harness.tables import write_tables
 from gnnbench.measure import machine
@@ -78,17 +78,17 @@ def compute(folder: Path) -> dict[str, Table]:
     plan.failures.update({i: Failure(*why) for i, why in known["not_run"].items()})
     calibrations = [Calibration.from_json(one) for one in known["calibration"]]
     with (
-        closing(Ledger(folder)) as ledger,
+        closing(RunJournal(folder)) as journal,
         mock.patch.object(machine, "usable_cores", lambda: known["cores"]),
     ):
-        _check(plan, ledger)
-        write_tables(folder, plan, ledger, resolved, calibrations)
+        _check(plan, journal)
+        write_tables(folder, plan, journal, resolved, calibrations)
     return {name: rows((folder / name).read_text()) for name in TABLES if (folder / name).exists()}
 
 
-def _check(plan: Plan, ledger: Ledger) -> None:
+def _check(plan: Plan, journal: RunJournal) -> None:
     """Raise where the journal has cells that the definition does not come to."""
-    there = {sample["id"] for sample in ledger.samples}
+    there = {sample["id"] for sample in journal.samples}
     lost = there - {cell.id for cell in plan.cells}
     assert not lost, f"the definition no longer comes to the cells {sorted(lost)}"
 

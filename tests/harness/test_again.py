@@ -5,7 +5,7 @@ from fakes import by_system
 
 from gnnbench.analysis.compare import counts
 from gnnbench.core.errors import UsageError
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.measure import throttle
 from gnnbench.schema import reader
 
@@ -222,17 +222,17 @@ def test_without_nvml_nothing_is_read(monkeypatch):
 
 
 def test_a_ledger_read_back_knows_what_is_void(tmp_path):
-    def end(ledger, life, void=False, pair="a-b"):
-        ledger.record("life", pair=pair, life=life, doubt="", void=void, seconds=1.0)
+    def end(journal, life, void=False, pair="a-b"):
+        journal.record("life", pair=pair, life=life, doubt="", void=void, seconds=1.0)
 
-    ledger = Ledger(tmp_path)
-    end(ledger, 0)
-    end(ledger, 1, void=True)
-    end(ledger, 0, pair="b")
-    ledger.retry(["b"], ["a-b", "never-started"])
-    end(ledger, 2)
-    ledger.close()
-    back = Ledger(tmp_path)
+    journal = RunJournal(tmp_path)
+    end(journal, 0)
+    end(journal, 1, void=True)
+    end(journal, 0, pair="b")
+    journal.retry(["b"], ["a-b", "never-started"])
+    end(journal, 2)
+    journal.close()
+    back = RunJournal(tmp_path)
     counted = {
         (p, n) for p in ("a-b", "b") for n in range(4) if back.counts({"pair": p, "life": n})
     }
@@ -242,11 +242,11 @@ def test_a_ledger_read_back_knows_what_is_void(tmp_path):
 
 def test_what_is_measured_again_passes_the_whole_gate_again(tmp_path):
     """Its first seeds are held against those of no life that failed."""
-    ledger = Ledger(tmp_path)
+    journal = RunJournal(tmp_path)
     for cell in "ab":
         report = {"check": {"ok": True}, "glance": {"digest": "d"}, "facts": {}}
-        ledger.record("report", cell=cell, report=report)
-    ledger.retry(["b"], ["a-b"])
-    assert ledger.reports["a"].keys() == {"check", "glance", "facts"}
-    assert ledger.reports["b"].keys() == {"facts"}
-    ledger.close()
+        journal.record("report", cell=cell, report=report)
+    journal.retry(["b"], ["a-b"])
+    assert journal.reports["a"].keys() == {"check", "glance", "facts"}
+    assert journal.reports["b"].keys() == {"facts"}
+    journal.close()

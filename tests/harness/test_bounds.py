@@ -9,7 +9,7 @@ from gnnbench.analysis import metrics as m
 from gnnbench.analysis.metrics import Metrics
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.overlap_bounds import least
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.harness.rows import cell_rows
@@ -63,7 +63,7 @@ def metrics_of(tmp_path):
             (tmp_path / f"{name}.jsonl").write_text(text)
         plan = Plan([cell], [pair], {cell.id: cell})
         plan.names = {cell.id: [cell.system]}
-        return Metrics(cell_rows(plan, Ledger(tmp_path), Measure())[1])
+        return Metrics(cell_rows(plan, RunJournal(tmp_path), Measure())[1])
 
     return made
 

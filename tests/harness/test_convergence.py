@@ -19,7 +19,7 @@ from gnnbench.core.cell import Cell
 from gnnbench.core.errors import UsageError
 from gnnbench.harness import campaign
 from gnnbench.harness.convergence import Point, convergence_rows, curve, learning_rows, reached
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.launch import make_request
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.harness.shared_cache import Keeper
@@ -33,7 +33,7 @@ PLAN = Plan([A, B], [Pair(B, A)], references={A.id: A, B.id: A}, names={A.id: ["
 
 
 class Told:
-    """A ledger of lives that are told epoch by epoch: (seconds, validation accuracy)."""
+    """A journal of lives that are told epoch by epoch: (seconds, validation accuracy)."""
 
     def __init__(self, folder):
         self.folder, self.pair = folder, Pair(B, A)
@@ -55,11 +55,11 @@ class Told:
         return self
 
     @property
-    def ledger(self):
+    def journal(self):
         for name, lines in (("events", self.events), ("samples", self.samples)):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (self.folder / f"{name}.jsonl").write_text(text)
-        return Ledger(self.folder)
+        return RunJournal(self.folder)
 
 
 SLOW = [(4.0, 0.2), (1.0, 0.6), (1.0, 0.5), (1.0, 0.9)]
@@ -67,8 +67,8 @@ FAST = [(2.0, 0.3), (0.5, 0.4), (0.5, 0.7), (0.5, 0.8)]
 
 
 def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
-    ledger = Told(tmp_path).life(0, SLOW, FAST).ledger
-    points = curve(ledger.life(Pair(B, A), A, 0))
+    journal = Told(tmp_path).life(0, SLOW, FAST).journal
+    points = curve(journal.trial_samples(Pair(B, A), A, 0))
     assert points == [
         Point(1, 4.0, 1.0, 0.2, pytest.approx(0.1)),
         Point(2, 5.0, 0.5, 0.6, 0.5),
@@ -83,7 +83,7 @@ def test_a_curve_has_all_epochs_and_nothing_but_epochs(tmp_path):
 def test_the_time_to_an_accuracy_and_its_ratio_over_pairs(tmp_path):
     twice = [(2 * s, accuracy) for s, accuracy in FAST]
     told = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, twice)
-    known = Metrics(learning_rows(PLAN, told.life(2, FAST, SLOW, void=True).ledger, {"d": 0.55}))
+    known = Metrics(learning_rows(PLAN, told.life(2, FAST, SLOW, void=True).journal, {"d": 0.55}))
 
     def row(cell, what, where="0.55"):
         return known.row(cell.id, m.LEARNING, what, where)
@@ -120,34 +120,34 @@ def test_a_reference_beside_two_systems_is_one_training(tmp_path):
         if sample["id"] == B.id:
             told.samples[-1]["id"] = other.id
     told.events += [{**e, "pair": f"{A.id}-{other.id}"} for e in list(told.events)]
-    known = Metrics(learning_rows(plan, told.ledger, {}))
+    known = Metrics(learning_rows(plan, told.journal, {}))
     found = known.row(A.id, m.LEARNING, m.VAL_ACCURACY)
     assert (found["value"], found["n"]) == (pytest.approx((0.9 + 0.8) / 2), 2)
 
 
 def test_a_life_that_does_not_come_there_leaves_no_time_and_no_ratio(tmp_path):
     never = [(1.0, 0.1)] * 4
-    ledger = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, never).ledger
-    known = Metrics(learning_rows(PLAN, ledger, {"d": 0.55}))
+    journal = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, never).journal
+    known = Metrics(learning_rows(PLAN, journal, {"d": 0.55}))
     assert known.value(A.id, m.LEARNING, m.TIME_TO, "0.55") == pytest.approx(5.0)
     assert known.value(B.id, m.LEARNING, m.REACHED, "0.55") == 0.5
     for what in (m.TIME_TO, m.EPOCHS_TO, m.TO_SPEEDUP):
         assert known.row(B.id, m.LEARNING, what, "0.55") is None
-    one_sided = Told(tmp_path).life(0, never, FAST).ledger
+    one_sided = Told(tmp_path).life(0, never, FAST).journal
     known = Metrics(learning_rows(PLAN, one_sided, {"d": 0.55}))
     assert known.row(B.id, m.LEARNING, m.TIME_TO, "0.55") is not None
     assert known.row(B.id, m.LEARNING, m.TO_SPEEDUP, "0.55") is None
 
 
 def test_nothing_is_told_of_an_accuracy_that_nobody_stated(tmp_path):
-    ledger = Told(tmp_path).life(0, SLOW, FAST).ledger
-    names = {r["name"] for r in learning_rows(PLAN, ledger, {"other": 0.5})}
+    journal = Told(tmp_path).life(0, SLOW, FAST).journal
+    names = {r["name"] for r in learning_rows(PLAN, journal, {"other": 0.5})}
     assert names == {"val_accuracy", "test_accuracy", "val_nodes", "test_nodes"}
 
 
 def test_every_point_of_lives_that_count_has_a_row(tmp_path):
-    ledger = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, SLOW, void=True).ledger
-    rows = convergence_rows(PLAN, ledger)
+    journal = Told(tmp_path).life(0, SLOW, FAST).life(1, SLOW, SLOW, void=True).journal
+    rows = convergence_rows(PLAN, journal)
     assert [(r["id"], r["life"], r["epoch"]) for r in rows] == [
         (cell.id, 0, epoch) for cell in (A, B) for epoch in (1, 2, 3, 4)
     ]
@@ -155,23 +155,23 @@ def test_every_point_of_lives_that_count_has_a_row(tmp_path):
     assert {r["cell"] for r in rows} == {"a", "b"}
 
 
-def epochs(ledger, cell, life, count=5):
+def epochs(journal, cell, life, count=5):
     it = object.__new__(Life)
-    it.pair, it.ledger, it.number = Pair(cell, A), ledger, life
+    it.pair, it.journal, it.number = Pair(cell, A), journal, life
     return [it._epoch(nth, warmup) for warmup in (True, False) for nth in range(count)]
 
 
 def test_epochs_are_shared_by_all_comparisons_of_a_run_and_by_no_other(tmp_path):
     """All systems have the same orders; lives, rounds and runs do not; resumed it is the same."""
-    ledger = Ledger(tmp_path)
-    first = epochs(ledger, B, 0)
+    journal = RunJournal(tmp_path)
+    first = epochs(journal, B, 0)
     other = replace(B, system="c", recipe={"sampler": {"name": "gnnlab"}})
-    assert epochs(ledger, other, 0) == first and len(set(first)) == 10
-    assert not set(epochs(ledger, B, 1)) & set(first)
-    ledger.close()
-    assert epochs(Ledger(tmp_path), B, 0) == first
+    assert epochs(journal, other, 0) == first and len(set(first)) == 10
+    assert not set(epochs(journal, B, 1)) & set(first)
+    journal.close()
+    assert epochs(RunJournal(tmp_path), B, 0) == first
     (tmp_path / "again").mkdir()
-    assert not set(epochs(Ledger(tmp_path / "again"), B, 0)) & set(first)
+    assert not set(epochs(RunJournal(tmp_path / "again"), B, 0)) & set(first)
 
 
 def grid(tmp_path, text, over):

@@ -41,7 +41,7 @@ def copied():
     """What a life finds of a worker, and the failures that it noted."""
     noted = []
     fail = SimpleNamespace(fail=lambda cell, failure: noted.append(failure))
-    made = SimpleNamespace(ledger=fail, failures=noted)
+    made = SimpleNamespace(journal=fail, failures=noted)
     made._fail = Life._fail.__get__(made)
     made.of = lambda *given: Life._copied(made, *given)
     return made

@@ -7,7 +7,7 @@ import pytest
 from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
 from gnnbench.harness import pairing as pairings
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.pairing import Pairing
 from gnnbench.harness.plan import Pair
 
@@ -22,11 +22,11 @@ PAIR = Pair(Cell("e", "b", "d", "m"), Cell("e", "a", "d", "m"))
     ({"time_budget_s": 1.0, "rounds": 8}, 8),  # as asked
 ])  # fmt: skip
 def test_the_first_look_is_to_fit_the_budget(tmp_path, observer, measure, rounds):
-    ledger = Ledger(tmp_path)
-    pairing = Pairing(ledger, Measure(**measure), observer, None)
+    journal = RunJournal(tmp_path)
+    pairing = Pairing(journal, Measure(**measure), observer, None)
     assert pairing._rounds(PAIR, 4.0, 0.5) == rounds
     assert pairing._rounds(PAIR, 400.0, 50.0) == rounds  # decided in the first life
-    assert Ledger(tmp_path).rounds_of == {PAIR.id: rounds}
+    assert RunJournal(tmp_path).rounds_of == {PAIR.id: rounds}
 
 
 @pytest.mark.parametrize("pairs", [[5], [5, 10], [5, 10, 20], [10, 20]])
@@ -35,7 +35,7 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
     tmp_path, observer, monkeypatch, pairs, replica
 ):
     """A calibration in doubt ends at once; a long one leaves a pair out."""
-    ledger, begun = Ledger(tmp_path), []
+    journal, begun = RunJournal(tmp_path), []
 
     class Doubted:
         def __init__(self, pair, number, *_):
@@ -43,13 +43,13 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
 
         def run(self, rounds):
             begun.append(self.number)
-            ledger.record(
+            journal.record(
                 "life", pair=self.pair.id, life=self.number, seconds=1.0,
                 doubt="noise" if self.number in (2, 3) else "", void=self.number == 2,
             )  # fmt: skip
 
     monkeypatch.setattr(pairings, "Life", Doubted)
-    monkeypatch.setattr(pairings, "logs", lambda ledger, pair: [0.1, -0.1] * 30)
+    monkeypatch.setattr(pairings, "logs", lambda journal, pair: [0.1, -0.1] * 30)
     monkeypatch.setattr(Pairing, "_profile", lambda self, pair: None)
     system = replace(PAIR.system, replica=replica)
 
@@ -57,8 +57,8 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
         return "enough" if len(begun) > pairs[-1] else ""
 
     monkeypatch.setattr("gnnbench.statistics.stopping_rule.Rule.stop", stop)
-    Pairing(ledger, Measure(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
-    (done,) = ledger.done.values()
+    Pairing(journal, Measure(pairs=pairs), observer, None)._run(Pair(system, PAIR.reference))
+    (done,) = journal.done.values()
     if not replica:
         ends = "enough" if pairs[0] == pairs[-1] else "doubt"
         assert (done["why"], len(begun)) == (ends, pairs[0] + 1)  # and one that was void
@@ -69,11 +69,11 @@ def test_a_comparison_in_doubt_has_the_pairs_of_its_first_look(
 
 
 def test_what_was_measured_before_a_retry_is_not_repeated_by_it(tmp_path):
-    ledger = Ledger(tmp_path)
+    journal = RunJournal(tmp_path)
     fields = {"doubt": "x", "seconds": 1.0, "suspects": {"c": "clock"}}
-    ledger.record("life", pair=PAIR.id, life=0, void=True, **fields)
-    assert ledger.void_lives(PAIR) == 1 and ledger.last_life(PAIR)["life"] == 0
-    ledger.retry((), [PAIR.id])
-    for again in (ledger, Ledger(tmp_path)):
+    journal.record("life", pair=PAIR.id, life=0, void=True, **fields)
+    assert journal.void_trials(PAIR) == 1 and journal.last_trial(PAIR)["life"] == 0
+    journal.retry((), [PAIR.id])
+    for again in (journal, RunJournal(tmp_path)):
         assert again.void_lives(PAIR) == 0 and again.last_life(PAIR) is None
         assert again.next_life(PAIR) == 1

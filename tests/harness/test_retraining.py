@@ -10,7 +10,7 @@ from fakes import Quiet
 
 from gnnbench.core.cell import Cell
 from gnnbench.core.files import read_journal
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.training_check import RETRAININGS
 
 
@@ -46,11 +46,11 @@ def test_a_ledger_collects_the_trainings_of_a_cell(tmp_path):
     ]  # fmt: skip
     for name, records in (("samples", samples), ("events", events)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
-    ledger = Ledger(tmp_path)
-    found = ledger.trainings(cell, 2)
+    journal = RunJournal(tmp_path)
+    found = journal.trainings(cell, 2)
     assert [[r["epoch"] for r in training] for training in found] == [[0, 1], [5, 6]]
-    assert [[r["epoch"] for r in t] for t in ledger.trainings(cell, 1)] == [[0], [5], [7]]
-    ledger.close()
+    assert [[r["epoch"] for r in t] for t in journal.trainings(cell, 1)] == [[0], [5], [7]]
+    journal.close()
 
 
 @pytest.fixture

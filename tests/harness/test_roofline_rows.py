@@ -8,7 +8,7 @@ import pytest
 from gnnbench import schema
 from gnnbench.analysis import roofline_table
 from gnnbench.core.cell import Cell
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.harness.roofline import roofline_rows
 from gnnbench.schema import writer
@@ -67,7 +67,7 @@ def rows_of(tmp_path):
             (tmp_path / f"{name}.jsonl").write_text(text)
         own = [cell for cell, _ in cells]
         plan = Plan(own, [Pair(c) for c in own], {c.id: c for c in own})
-        found = roofline_rows(plan, Ledger(tmp_path))
+        found = roofline_rows(plan, RunJournal(tmp_path))
         writer.write_csv(tmp_path / "roofline.csv", schema.ROOFLINE, found)
         return found
 

@@ -11,7 +11,7 @@ from gnnbench.config.experiment import Measure
 from gnnbench.core.cell import Cell
 from gnnbench.core.counters import CACHE_ROWS, CALLS, DEVICE_TIME, FEATURE_BYTES, FILL_TIME
 from gnnbench.harness.doubt import pair_doubt
-from gnnbench.harness.journal import Ledger
+from gnnbench.harness.journal import RunJournal
 from gnnbench.harness.plan import Pair, Plan
 from gnnbench.harness.ratios import ratio_rows
 from gnnbench.harness.rows import cell_rows, sample_rows
@@ -30,7 +30,7 @@ FACTS = {"nodes": 5, "edges": 7, "train_nodes": 2048, "feature_dim": 3, "feature
 
 
 class Lives:
-    """Cells, their pair and a ledger written by hand."""
+    """Cells, their pair and a journal written by hand."""
 
     def __init__(self, folder, a=A, b=B):
         self.folder, self.cells, self.pair = folder, [a, b], Pair(b, a)
@@ -66,12 +66,12 @@ class Lives:
         self.end(life)
 
     @property
-    def ledger(self):
+    def journal(self):
         done = {"event": "done", "pair": self.pair.id, "why": "pairs"}
         for name, lines in (("events", [*self.events, done]), ("samples", self.samples)):
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (self.folder / f"{name}.jsonl").write_text(text)
-        return Ledger(self.folder)
+        return RunJournal(self.folder)
 
     def plan(self, **names):
         plan = Plan(self.cells, [self.pair], dict.fromkeys([c.id for c in self.cells], A))
@@ -80,7 +80,7 @@ class Lives:
         return plan
 
     def rows(self, **measure):
-        rows, metrics = cell_rows(self.plan(), self.ledger, Measure(**measure))
+        rows, metrics = cell_rows(self.plan(), self.journal, Measure(**measure))
         return {r["system"]: r for r in rows}, Metrics(metrics)
 
 
@@ -185,15 +185,15 @@ def test_of_an_older_run_nobody_knows_whether_steps_repeat(life):
 def test_rows_hold_the_columns_of_the_schema_and_no_more(life):
     five(life)
     life.both([(2.0, 1.0), (4.0, 2.0)], life=5, counts=[("sampler", "calls", "", 3)])
-    ledger = life.ledger
-    rows, metrics = cell_rows(life.plan(), ledger, Measure())
+    journal = life.journal
+    rows, metrics = cell_rows(life.plan(), journal, Measure())
     for row in rows:
         assert set(row) <= set(column_names(CELLS))
     for row in metrics:
         assert set(row) == set(column_names(METRICS)) and row["description"]
-    for row in sample_rows(ledger):
+    for row in sample_rows(journal):
         assert set(row) == set(column_names(SAMPLES))
-    for row in ratio_rows(life.plan(), ledger, couple("a", "b"), []):
+    for row in ratio_rows(life.plan(), journal, couple("a", "b"), []):
         assert set(row) == set(column_names(RATIOS))
 
 
@@ -215,7 +215,7 @@ def test_verdict_interval_stability_and_couples_are_by_the_judged_time(
     assert row["ci_low_s"] <= row["judged_s"] <= row["ci_high_s"]
     assert row["ratio"] == pytest.approx(ratio)
     assert row["verdict"] == {2.0: "faster", 1.0: "same"}[ratio]
-    (turned,) = ratio_rows(life.plan(), life.ledger, couple("b", "a"), [])
+    (turned,) = ratio_rows(life.plan(), life.journal, couple("b", "a"), [])
     assert (turned["judged"], turned["ratio"]) == (judged, pytest.approx(1 / ratio))
     assert turned["verdict"] == {2.0: "slower", 1.0: "same"}[ratio]
     assert turned["ratio_ci_low"] <= turned["ratio"] <= turned["ratio_ci_high"]
@@ -242,12 +242,12 @@ def test_counts_are_medians_over_epochs_and_none_is_zero(life):
 def test_equal_work_stands_under_every_name_and_is_measured_once(life):
     life.both([(2.0, 1.0), (4.0, 2.0)])
     plan = life.plan(b=["b", "other"])
-    rows, metrics = cell_rows(plan, life.ledger, Measure())
+    rows, metrics = cell_rows(plan, life.journal, Measure())
     assert [(r["id"], r["system"]) for r in rows] == [(A.id, "a"), (B.id, "b"), (B.id, "other")]
     assert rows[1]["ratio"] == rows[2]["ratio"]
     assert len({(r["id"], r["stage"], r["name"], r["where"]) for r in metrics}) == len(metrics)
     named = couple("a", "other sampler=fused-map pick=floyd")
-    (row,) = ratio_rows(plan, life.ledger, named, [])
+    (row,) = ratio_rows(plan, life.journal, named, [])
     assert row["ratio"] == pytest.approx(2.0)
 
 
@@ -256,7 +256,7 @@ def test_couples_have_the_ratio_of_device_times(life):
         for cell, time in ((A, 0.6), (B, 0.2)):
             life.add(cell, number, 1.0, counts=[("sample", DEVICE_TIME.name, "", time)])
     life.end()
-    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b"), [])
     assert row["device_ratio"] == pytest.approx(3.0)
 
 
@@ -268,7 +268,7 @@ def test_a_ratio_to_an_unstable_reference_is_marked_and_has_no_verdict(life):
     assert found["a"]["status"] == "unstable"
     assert (found["b"]["ratio"], found["b"]["verdict"]) == (pytest.approx(2.0), "")
     assert found["b"]["doubtful"] == "the time of its reference 'a' is not steady"
-    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b", unstable_half_width=0.2), [])
+    (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b", unstable_half_width=0.2), [])
     assert (row["ratio"], row["verdict"]) == (pytest.approx(2.0), "")
     assert row["doubtful"] == "a time is not steady"
 
@@ -288,7 +288,7 @@ def test_a_pair_in_doubt_that_counts_leaves_no_verdict_and_fails_the_cell(life):
     assert (found["b"]["status"], found["b"]["verdict"]) == ("unstable", "")
     assert found["b"]["ratio"] == pytest.approx(2.0, rel=0.01)
     assert found["b"]["ratio_ci_low"] is not None
-    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b"), [])
     assert row["ratio"] == pytest.approx(2.0, rel=0.01)
     assert (row["verdict"], row["doubtful"]) == ("", life.events[-1]["doubt"])
     # The reference stands beside others as well, and is not to be blamed.
@@ -336,7 +336,7 @@ def test_a_calibration_gives_the_floor_its_spread(life):
     threads = machine.resolve_threads(0)
     spreads = {"sample_time_s": Spread(0.0, 0.01), "wall_s": Spread(0.0, 0.01)}
     known = Calibration("m", "cpu", threads, "b", "d", "compute", "0", 9, 2, 1.0, 1.0, "", spreads)
-    rows, _ = cell_rows(life.plan(), life.ledger, Measure(), [known])
+    rows, _ = cell_rows(life.plan(), life.journal, Measure(), [known])
     row = next(r for r in rows if r["system"] == "b")
     # Two lives of 1 % each, five pairs, t at 95 % with 4 degrees of freedom
     assert row["noise_floor"] == pytest.approx(2.776 * 0.01 * 2**0.5 / 5**0.5, rel=0.02)
@@ -349,7 +349,7 @@ def test_what_is_written_is_read_again(life):
     life.events.append(
         {"event": "profile", "cell": B.id, "profile": {"stages": [{"stage": "batch", "host_s": 1}]}}
     )
-    rows = write_tables(life.folder, life.plan(b=["b", "c"]), life.ledger, couple("a", "b"), [])
+    rows = write_tables(life.folder, life.plan(b=["b", "c"]), life.journal, couple("a", "b"), [])
     run = reader.read(life.folder)
     assert [r["system"] for r in run.cells] == [r["system"] for r in rows] == ["a", "b", "c"]
     assert Metrics(run.metrics).value(A.id, "features", CALLS, "host") == 3.0
@@ -360,9 +360,9 @@ def test_what_is_written_is_read_again(life):
 
 def test_before_the_last_look_there_is_no_verdict(life):
     five(life)
-    ledger = life.ledger
-    ledger.done.clear()  # the run was stopped between two looks
-    rows, _ = cell_rows(life.plan(), ledger, Measure(unstable_half_width=0.0))
+    journal = life.journal
+    journal.done.clear()  # the run was stopped between two looks
+    rows, _ = cell_rows(life.plan(), journal, Measure(unstable_half_width=0.0))
     row = next(r for r in rows if r["system"] == "b")
     assert (row["pairs"], row["verdict"]) == (5, "") and row["ratio"] > 1.9
 
@@ -375,7 +375,7 @@ def test_a_worker_in_doubt_leaves_no_verdict_on_either_side(life):
     found, _ = life.rows(unstable_half_width=0.0)
     assert found["b"]["doubtful"].startswith("beside it 'a': its epochs were quiet")
     assert found["b"]["verdict"] == "" and found["b"]["ratio"] > 1.9
-    (row,) = ratio_rows(life.plan(), life.ledger, couple("a", "b"), [])
+    (row,) = ratio_rows(life.plan(), life.journal, couple("a", "b"), [])
     assert row["verdict"] == ""
 
 

@@ -1,0 +1,105 @@
+"""Events of a run's journal: one JSON object a line of ``events.jsonl``, named by ``event``."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+JournalRecord = dict[str, Any]
+"""A line of ``samples.jsonl``: the columns of ``SampleRow`` but ``void``, and further measurements
+such as ``counts``, ``param_moved`` and ``roofline``."""
+
+
+class BusyEvent(TypedDict):
+    """CPU use of other programs during a trial (see ``BusyRecord`` of ``run.json``)."""
+
+    foreign_s: float
+    foreign_cpu_s: float
+    seconds: float
+    cpu_s: dict[str, float]
+
+
+class TrialSummary(TypedDict, total=False):
+    """The end of a trial of a pair. ``life`` is its number, ``start_s`` and ``seconds`` its times.
+
+    ``doubt``: why it is unreliable, or ""; ``void``: it is in no statistic; ``excess``: how its
+    training differed from others.
+    """
+
+    life: int
+    start_s: float
+    seconds: float
+    doubt: str
+    void: bool
+    busy: BusyEvent
+    excess: str
+
+
+class TrialEvent(TrialSummary, total=False):
+    """A trial has ended."""
+
+    event: Literal["life"]
+    pair: str
+
+
+class SecretEvent(TypedDict):
+    """The run's secret, from which random choices unknown to systems are derived."""
+
+    event: Literal["secret"]
+    secret: str
+
+
+class RoundsEvent(TypedDict):
+    """Number of rounds of each trial of a pair."""
+
+    event: Literal["rounds"]
+    pair: str
+    rounds: int
+
+
+class ReportEvent(TypedDict):
+    """Facts, set-up and gate report of a cell."""
+
+    event: Literal["report"]
+    cell: str
+    report: JournalRecord
+
+
+class ProfileEvent(TypedDict):
+    """Stages, kernels and curves of a cell, or an error."""
+
+    event: Literal["profile"]
+    cell: str
+    profile: JournalRecord
+
+
+class RetrainedEvent(TypedDict):
+    """Further trainings of a cell, epoch by epoch."""
+
+    event: Literal["retrained"]
+    cell: str
+    trainings: list[list[JournalRecord]]
+
+
+class FailedEvent(TypedDict):
+    """Failure of a cell: a status of ``STATUSES`` and one sentence."""
+
+    event: Literal["failed"]
+    cell: str
+    status: str
+    reason: str
+
+
+class DoneEvent(TypedDict):
+    """A pair is measured; ``why`` measuring ended."""
+
+    event: Literal["done"]
+    pair: str
+    why: str
+
+
+class RetryEvent(TypedDict):
+    """Failures of these cells and measurements of these pairs do not count any more."""
+
+    event: Literal["retry"]
+    cells: list[str]
+    pairs: list[str]
