@@ -24,26 +24,28 @@ from gnnbench.core.errors import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gnnbench.reproduction.reproduce import Step
+    from gnnbench.reproduction.reproduce import RunStep
 
 
 def verdicts(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Folders of runs, or of folders of runs; 'results' if not given."),
+        typer.Argument(help="Folders to search for runs; default: results."),
     ] = None,
     paper: Annotated[
         str | None,
-        typer.Option(help="Papers (fastgl), figures (fastgl/table4) or claims, by commas."),
+        typer.Option(
+            help="Papers (fastgl), figures (fastgl/table4) or claims, separated by commas."
+        ),
     ] = None,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
     quiet: Quiet = False,
 ) -> None:
-    """What results say of the papers' claims.
+    """Judge the papers' claims by the results of runs.
 
-    Each claim holds, holds in shape, is unclear, refuted, not checkable here, ill-posed, or not
-    measured, with the number that was measured and its interval. Exit code 5 if one is refuted,
-    else 0.
+    Prints for each claim the verdict, the paper's number, and the measured number with its
+    interval. Verdicts: holds, holds in shape, unclear, refuted, not checkable here, ill-posed, not
+    measured. Exit code 5 if a claim is refuted, else 0.
     """
     from gnnbench.reproduction import text
     from gnnbench.reproduction.claim import choose
@@ -52,39 +54,42 @@ def verdicts(
     from gnnbench.reproduction.verdict import REFUTED
 
     claims = choose(chosen("--paper", paper))
-    found = judge(claims, open_runs(folders or [Path("results")], _note))
+    judged = judge(claims, open_runs(folders or [Path("results")], _note))
     if format == "json":
-        print_json(text.to_json(found))
+        print_json(text.to_json(judged))
     elif format == "csv":
-        print(text.to_csv(found), end="")
+        print(text.to_csv(judged), end="")
     elif format != "table":
-        print_document("", text.part(found), format)
+        print_document("", text.part(judged), format)
     else:
-        for part in text.part(found).fitted(room()):
+        for part in text.part(judged).fitted(room()):
             print_part(part)
             print()
-        for line in text.remarks(found) if not quiet else [text.count(found)]:
+        for line in text.remarks(judged) if not quiet else [text.count(judged)]:
             say(line)
-    refuted = any(j.verdict == REFUTED for j in found)
+    refuted = any(j.verdict == REFUTED for j in judged)
     raise typer.Exit(EXIT_REGRESSION if refuted else EXIT_OK)
 
 
 def reproduce(
     claims: Annotated[
         list[str] | None,
-        typer.Argument(help="Papers, figures (fastgl/table4) or claims; all if not given."),
+        typer.Argument(help="Papers, figures (fastgl/table4) or claims; default: all."),
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, laptop, gpu, gpus or paper.")] = "smoke",
-    out: Annotated[Path, typer.Option(help="Folder of the results and the page.")] = Path(
+    profile: Annotated[
+        str, typer.Option(help="Size of the runs: smoke, laptop, gpu, gpus or paper.")
+    ] = "smoke",
+    out: Annotated[Path, typer.Option(help="Folder for the results and the page.")] = Path(
         "results/reproduce"
     ),
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan alone.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and stop.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run what this machine can of what the claims rest on; ends in one page, OUT/index.html.
+    """Run the experiments that measure the papers' claims, and write OUT/index.html.
 
-    The same command again goes on where it was stopped; what is finished is not run again. The
-    exit code is that of 'run', the worst of all runs; what claims come to is no part of it.
+    Runs that this machine cannot execute are skipped. An interrupted command continues when given
+    again; finished runs are not repeated. The exit code is that of the worst run, as for 'run'. It
+    does not depend on the verdicts.
     """
     from gnnbench.analysis.plots import draw
     from gnnbench.core.progress import Display
@@ -94,29 +99,29 @@ def reproduce(
     from gnnbench.reproduction.evidence import open_runs
     from gnnbench.reproduction.judge import judge
 
-    wanted = choose(claims or ())
-    steps = reproduce.plan(profile, wanted, out)
+    selected = choose(claims or ())
+    steps = reproduce.plan(profile, selected, out)
     if dry_run or not quiet:
         _show(steps)
     if dry_run:
         return
     if all(s.state == reproduce.CANNOT for s in steps):
-        raise MissingError(f"nothing of it can be run here: {steps[0].reason}")
+        raise MissingError(f"none of the runs can run here: {steps[0].reason}")
     with Display(quiet) as display:
         try:
-            steps = reproduce.carry_out(steps, display, draw)
+            steps = reproduce.execute(steps, display, draw)
         except campaign.Interrupted as stopped:
             raise Stop(
-                f"interrupted in '{stopped.folder}'; the same command goes on from there",
+                f"interrupted in '{stopped.folder}'; give the same command again to continue",
                 EXIT_INTERRUPTED,
             ) from None
-    found = judge(wanted, open_runs([out], _note))
-    path = page.write(out, profile, found, steps)
-    say(text.count(found))
+    judged = judge(selected, open_runs([out], _note))
+    path = page.write(out, profile, judged, steps)
+    say(text.count(judged))
     for step in steps:
         if step.failed:
-            say(f"{step.run}: {step.reason}; once that is mended this measures them again:")
-            print(f"  {step.again}")  # whole, to be pasted
+            say(f"{step.run}: {step.reason}; after fixing the cause, measure them again with:")
+            print(f"  {step.retry_command}")  # not wrapped, for copying
     print(path)
     codes = {s.exit_code for s in steps}
     worst = (EXIT_INCORRECT, EXIT_CELLS_FAILED, EXIT_MISSING)
@@ -127,21 +132,21 @@ def _note(text: str) -> None:
     print(f"gnnbench: {text}", file=sys.stderr)
 
 
-def _show(steps: Sequence[Step]) -> None:
-    """The plan, and how long it takes."""
+def _show(steps: Sequence[RunStep]) -> None:
+    """Print the plan and its estimated time."""
     from gnnbench.core.units import plural, seconds
 
     rows = [
         {
             "run": s.run, "claims": len(s.claims), "state": s.state,
-            "time": seconds(s.seconds) if s.todo else "", "reason": s.reason,
+            "time": seconds(s.seconds) if s.is_pending else "", "reason": s.reason,
         }
         for s in steps
     ]  # fmt: skip
     print_table("runs", rows)
-    total = sum(s.seconds for s in steps if s.todo)
-    unknown = sum(s.unknown for s in steps if s.todo)
+    total = sum(s.seconds for s in steps if s.is_pending)
+    unknown = sum(s.unknown for s in steps if s.is_pending)
     print(
-        f"roughly {seconds(total)} on two quiet cores"
-        + (f", and {plural(unknown, 'pair')} of unknown size" if unknown else "")
+        f"estimated time: {seconds(total)} on two idle cores"
+        + (f", without {plural(unknown, 'pair')} of unknown size" if unknown else "")
     )

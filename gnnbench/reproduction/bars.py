@@ -1,8 +1,7 @@
-"""A table or figure of a paper as bars: its printed numbers, and beside each what was measured.
+"""A table or figure of a paper as bars: the paper's numbers next to the measured ones.
 
-Made of the claims' points alone: a group of bars a point, or a graph where the paper prints one
-number for each. Numbers of one unit share a panel and its scale; those without a unit are counts
-of their own kinds, a panel a claim.
+A group of bars is a point of a claim, or a graph where the paper prints one number for each.
+Numbers of one unit share a panel and its scale. Claims without a unit have a panel each.
 """
 
 from __future__ import annotations
@@ -12,41 +11,42 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gnnbench.core.text import html as escape
-from gnnbench.reproduction.claim import Point
+from gnnbench.reproduction.claim import ClaimPoint
 from gnnbench.reproduction.evidence import graph_of
-from gnnbench.reproduction.judge import Finding, Judged
+from gnnbench.reproduction.findings import Finding
+from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.picture import COLOURS
 from gnnbench.reproduction.text import estimate, expected, number
 
-WIDTH, TEXT = 860, 340  # of the picture, and of the numbers at its right
+WIDTH, TEXT_WIDTH = 860, 340  # of the drawing, and of the numbers on its right
 LINE, BAR, GAP, HEAD = 15, 12, 6, 22
-MOST = 4  # bars of one group; the claim's table has all
-LONGEST = 140  # characters of a name
-PALE = "#F0E442"
+MAX_BARS = 4  # bars of one group; the claim's table has all numbers
+MAX_NAME = 140  # characters of a name
+PAPER_COLOUR = "#F0E442"
 
 
 @dataclass(frozen=True)
-class Bars:
-    """A number of the paper, from ``low`` to ``high``, and what was measured of it.
+class BarGroup:
+    """A number of the paper, from ``low`` to ``high``, and the measured numbers.
 
-    ``verdict`` is what the claim comes to: a number by itself may say more of a twin than of the
-    graph.
+    ``text`` is the paper's number with its unit. ``verdict`` is the claim's and sets the colour: a
+    number of a twin may hold by itself although the claim does not.
     """
 
     name: str
-    told: str
+    text: str
     low: float
     high: float
     unit: str
     verdict: str
-    found: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
 
-def svg(figure: Sequence[Judged]) -> str:
+def svg(figure: Sequence[ClaimVerdict]) -> str:
     """Inline SVG of a figure's claims; "" where the paper prints no number that was measured."""
-    panels: dict[str, list[Bars]] = {}
+    panels: dict[str, list[BarGroup]] = {}
     for judged in figure:
-        own = _bars(judged)
+        own = _bar_groups(judged)
         if any(_shown(b) for b in own):
             panels.setdefault(judged.claim.unit or judged.claim.id, []).extend(own)
     if not panels:
@@ -56,7 +56,7 @@ def svg(figure: Sequence[Judged]) -> str:
     for groups in panels.values():
         drawn, top = _panel(groups, top)
         parts += drawn
-    title = escape(f"{figure[0].claim.entry}: the paper's numbers beside those measured")
+    title = escape(f"{figure[0].claim.entry}: the paper's numbers and the measured ones")
     return (
         f'<svg viewBox="0 0 {WIDTH} {top}" width="{WIDTH}" height="{top}" role="img"'
         f' aria-label="{title}">{_legend()}{"".join(parts)}</svg>'
@@ -64,95 +64,93 @@ def svg(figure: Sequence[Judged]) -> str:
 
 
 def _legend() -> str:
-    """What pale and solid are, and what colours say."""
-    words = [("the paper", PALE, 0.5), *((v, colour, 1.0) for v, colour in COLOURS.items())]
+    """Names of the colours."""
+    entries = [("the paper", PAPER_COLOUR, 0.5), *((v, c, 1.0) for v, c in COLOURS.items())]
     return "".join(
         f'<rect x="{110 * n}" y="2" width="12" height="10" fill="{colour}"'
-        f' fill-opacity="{opacity}"/><text x="{110 * n + 17}" y="11">{escape(word)}</text>'
-        for n, (word, colour, opacity) in enumerate(words)
+        f' fill-opacity="{opacity}"/><text x="{110 * n + 17}" y="11">{escape(name)}</text>'
+        for n, (name, colour, opacity) in enumerate(entries)
     )
 
 
-def _bars(judged: Judged) -> list[Bars]:
+def _bar_groups(judged: ClaimVerdict) -> list[BarGroup]:
     """A claim's numbers, in the paper's order."""
-    claim = judged.claim
+    claim, unit, verdict = judged.claim, judged.claim.unit, judged.verdict
     name = claim.id.partition("/")[2].removeprefix(claim.entry.partition("/")[2] + ".")
-    found = []
-    points = claim.numbers() if claim.measure else []
-    for place, point in enumerate(points):
-        own = [f for f in judged.findings if f.place == place]
+    result = []
+    points = claim.claim_points() if claim.measure else []
+    for index, point in enumerate(points):
+        own = [f for f in judged.findings if f.point_index == index]
         if point.values:
             for key, value in point.values.items():
-                these = [f for f in own if _of(f, key)]
-                told = number(value, claim.unit)
-                found.append(
-                    Bars(f"{name}: {key}", told, value, value, claim.unit, judged.verdict, these)
-                )
+                of_key = [f for f in own if _is_of(f, key)]
+                text = number(value, unit)
+                result.append(BarGroup(f"{name}: {key}", text, value, value, unit, verdict, of_key))
             continue
         if point.number is None:
             continue
         ends = point.number if isinstance(point.number, tuple) else (point.number,) * 2
-        words = f"{name}: {claim.says}"
-        if len(points) > 1:
-            words = f"{name}: {' '.join(_words(points, point))}" if place else words
-        found.append(Bars(words, expected(claim, point), *ends, claim.unit, judged.verdict, own))
-    return found
+        title = f"{name}: {claim.says}"
+        if index:
+            title = f"{name}: {' '.join(_distinguishing(points, point))}"
+        result.append(BarGroup(title, expected(claim, point), *ends, unit, verdict, own))
+    return result
 
 
-def _of(finding: Finding, key: str) -> bool:
-    """Whether a number is one of what a key names: a graph, or a graph and a model."""
+def _is_of(finding: Finding, key: str) -> bool:
+    """Whether a number belongs to a graph, or to a graph and a model."""
     graph, _, model = key.partition(" ")
     row = finding.rows[0] if finding.rows else {}
     return graph_of(str(row.get("dataset", ""))) == graph and model in ("", row.get("model"))
 
 
-def _tokens(point: Point) -> list[str]:
+def _tokens(point: ClaimPoint) -> list[str]:
     rows = [f"{_text(value)}" for value in point.rows.values()]
-    over = ["over", *point.beside.split()] if point.beside else []
-    return [*point.of.split(), *over, *rows, *(str(a) for a in point.arguments)]
+    versus = ["over", *point.versus.split()] if point.versus else []
+    return [*point.of.split(), *versus, *rows, *(str(a) for a in point.arguments)]
 
 
 def _text(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _words(points: Sequence[Point], point: Point) -> list[str]:
-    """What tells a point from the claim's others."""
+def _distinguishing(points: Sequence[ClaimPoint], point: ClaimPoint) -> list[str]:
+    """The tokens of a point that the claim's other points do not share."""
     shared = set.intersection(*(set(_tokens(p)) for p in points))
     return [t for t in _tokens(point) if t not in shared]
 
 
-def _shown(bars: Bars) -> list[Finding]:
-    return [f for f in bars.found if math.isfinite(f.estimate.value)][:MOST]
+def _shown(group: BarGroup) -> list[Finding]:
+    return [f for f in group.findings if math.isfinite(f.estimate.value)][:MAX_BARS]
 
 
-def _panel(groups: Sequence[Bars], top: int) -> tuple[list[str], int]:
-    """Drawn from ``top`` down; and where it ends."""
+def _panel(groups: Sequence[BarGroup], top: int) -> tuple[list[str], int]:
+    """SVG elements of a panel that begins at ``top``, and its bottom."""
     ends = [0.0] + [v for g in groups for v in (g.low, g.high)]
     ends += [v for g in groups for one in _shown(g) for v in _interval(one)]
     low, high = min(ends), max(ends)
-    scale = (WIDTH - TEXT) / ((high - low) or 1.0)
+    scale = (WIDTH - TEXT_WIDTH) / ((high - low) or 1.0)
 
     def x(value: float) -> float:
         return (value - low) * scale
 
     parts = []
     for group in groups:
-        name = group.name if len(group.name) <= LONGEST else group.name[: LONGEST - 1] + "…"
+        name = group.name if len(group.name) <= MAX_NAME else group.name[: MAX_NAME - 1] + "…"
         parts.append(f'<text x="0" y="{top + 11}" class="name">{escape(name)}</text>')
         top += LINE
         first = group.low if group.high > group.low else 0.0
-        parts += _bar(x(first), x(group.high), top, PALE, group.told, 0.5)
+        parts += _bar(x(first), x(group.high), top, PAPER_COLOUR, group.text, 0.5)
         top += BAR
         for one in _shown(group):
-            told = " ".join(filter(None, (estimate(one, group.unit), _where(one))))
-            parts += _bar(x(0.0), x(one.estimate.value), top, COLOURS[group.verdict], told)
+            text = " ".join(filter(None, (estimate(one, group.unit), _origin(one))))
+            parts += _bar(x(0.0), x(one.estimate.value), top, COLOURS[group.verdict], text)
             left, right = map(x, _interval(one))
             parts.append(_whisker(left, right, top))
             top += BAR
-        if more := len(group.found) - len(_shown(group)):
+        if more := len(group.findings) - len(_shown(group)):
             parts.append(
-                f'<text x="{WIDTH - TEXT + 8}" y="{top + 10}">and {more} more, below</text>'
+                f'<text x="{WIDTH - TEXT_WIDTH + 8}" y="{top + 10}">and {more} more, below</text>'
             )
             top += BAR
         top += GAP
@@ -160,19 +158,19 @@ def _panel(groups: Sequence[Bars], top: int) -> tuple[list[str], int]:
 
 
 def _interval(finding: Finding) -> tuple[float, float]:
-    found = finding.estimate
-    known = math.isfinite(found.low) and math.isfinite(found.high)
-    return (found.low, found.high) if known else (found.value, found.value)
+    known = finding.estimate
+    bounded = math.isfinite(known.low) and math.isfinite(known.high)
+    return (known.low, known.high) if bounded else (known.value, known.value)
 
 
 def _bar(
-    first: float, last: float, top: int, colour: str, told: str, opacity: float = 1.0
+    first: float, last: float, top: int, colour: str, text: str, opacity: float = 1.0
 ) -> list[str]:
     left, right = sorted((first, last))
     return [
         f'<rect x="{left:.1f}" y="{top}" width="{max(right - left, 1):.1f}" height="{BAR - 2}"'
         f' fill="{colour}" fill-opacity="{opacity}"/>',
-        f'<text x="{WIDTH - TEXT + 8}" y="{top + 9}">{escape(told)}</text>',
+        f'<text x="{WIDTH - TEXT_WIDTH + 8}" y="{top + 9}">{escape(text)}</text>',
     ]
 
 
@@ -181,11 +179,10 @@ def _whisker(left: float, right: float, top: int) -> str:
     return f'<line x1="{left:.1f}" y1="{middle}" x2="{right:.1f}" y2="{middle}" stroke="#222222"/>'
 
 
-def _where(finding: Finding) -> str:
-    """The graph of a number, and the machine where it has a GPU."""
-    if not finding.rows or finding.opened is None:
+def _origin(finding: Finding) -> str:
+    """The graph of a number, and the GPU of its machine."""
+    if not finding.rows or finding.evidence is None:
         return ""
-    row = finding.rows[0]
-    gpus = finding.opened.run.record.get("machine", {}).get("gpus") or []
+    row, gpus = finding.rows[0], finding.evidence.gpus
     card = str(gpus[0].get("name", "")).removeprefix("NVIDIA ") if gpus else ""
     return " ".join(filter(None, (str(row["dataset"]), card)))

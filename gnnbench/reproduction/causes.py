@@ -1,4 +1,4 @@
-"""What the machine at hand does beside the paper's, where a claim's failure may come from it."""
+"""This machine's rates compared with the paper's, where they may explain a refuted claim."""
 
 from __future__ import annotations
 
@@ -6,56 +6,57 @@ from collections.abc import Sequence
 
 from gnnbench.analysis import metrics as m
 from gnnbench.reproduction.claim import papers
-from gnnbench.reproduction.evidence import Opened
+from gnnbench.reproduction.evidence import RunEvidence
 
-LINK = ("host_copy", "zero_copy")
-MEMORY = ("copy", "read")
+LINK_COPIES = ("host_copy", "zero_copy")
+MEMORY_CEILINGS = ("copy", "read")
 
 
-def rates_here(paper: str, judged: Opened | None, runs: Sequence[Opened]) -> str:
-    """How many times the paper's link and memory this machine's are, in words.
+def rates_here(paper: str, judged: RunEvidence | None, runs: Sequence[RunEvidence]) -> str:
+    """How much faster link and memory of this machine are than the paper's, as text.
 
-    From runs on the machine of the judged one: copies beside gathers (``bandwidth``) and the
-    memory's ceiling (``roofline``). Says what was not measured; "" where the paper tells no rates.
+    Uses runs on the machine of ``judged``: copy rates of ``bandwidth`` and the memory ceiling of
+    ``roofline``. Names the command for a rate that was not measured. "" where the paper does not
+    state its rates.
     """
-    known = papers()[paper].rates
-    if known is None or judged is None:
+    rates = papers()[paper].rates
+    if rates is None or judged is None:
         return ""
-    here = [o for o in runs if o.machine == judged.machine]
-    told = []
+    here = [evidence for evidence in runs if evidence.machine == judged.machine]
+    sentences = []
     for name, theirs, ours, run in (
-        ("link", known.link, _link(here), "bandwidth --profile gpu"),
-        ("memory", known.memory, _memory(here), "roofline --profile gpu"),
+        ("link", rates.link, _link_rate(here), "bandwidth --profile gpu"),
+        ("memory", rates.memory, _memory_rate(here), "roofline --profile gpu"),
     ):
         if theirs is None:
             continue
         if ours is None:
-            told.append(f"this {name} was not measured (run 'gnnbench run {run}')")
+            sentences.append(f"this {name} was not measured (run 'gnnbench run {run}')")
         else:
-            told.append(f"this {name} is {ours / theirs:.1f} times as fast as the paper's")
-    return f"{' and '.join(told)} ({known.machine})" if told else ""
+            sentences.append(f"this {name} is {ours / theirs:.1f} times as fast as the paper's")
+    return f"{' and '.join(sentences)} ({rates.machine})" if sentences else ""
 
 
-def _link(runs: Sequence[Opened]) -> float | None:
+def _link_rate(runs: Sequence[RunEvidence]) -> float | None:
     """The fastest copy between host and GPU; B/s."""
     rates = []
-    for opened in runs:
-        on_gpu = {r["id"] for r in opened.run.cells if r["device"] == "cuda"}
+    for evidence in runs:
+        on_gpu = {r["id"] for r in evidence.run.cells if r["device"] == "cuda"}
         rates += [
             float(r["value"])
-            for r in opened.run.metrics
-            if r["name"] == m.COPY_RATE.name and r["where"] in LINK and r["id"] in on_gpu
+            for r in evidence.run.metrics
+            if r["name"] == m.COPY_RATE.name and r["where"] in LINK_COPIES and r["id"] in on_gpu
         ]
     return max(rates, default=None)
 
 
-def _memory(runs: Sequence[Opened]) -> float | None:
-    """The GPU memory's ceiling; B/s."""
+def _memory_rate(runs: Sequence[RunEvidence]) -> float | None:
+    """The measured peak rate of the GPU's memory; B/s."""
     rates = [
         float(r["value"])
-        for opened in runs
-        for r in opened.run.roofline
+        for evidence in runs
+        for r in evidence.run.roofline
         if (r["kind"], r["device"], r["level"]) == ("ceiling", "cuda", "memory")
-        and r["name"] in MEMORY
+        and r["name"] in MEMORY_CEILINGS
     ]
     return max(rates, default=None)

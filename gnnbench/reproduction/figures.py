@@ -1,4 +1,4 @@
-"""A paper's table or figure by its name, ``fastgl/table8``: the runs that measure it."""
+"""Look up the runs that measure a paper's table or figure, such as ``fastgl/table8``."""
 
 from __future__ import annotations
 
@@ -10,105 +10,102 @@ from gnnbench.config import experiment
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
 from gnnbench.reproduction.claim import PAPERS, choose, sizes
-from gnnbench.reproduction.multi_machine import ACROSS, COMMAND
+from gnnbench.reproduction.multi_machine import COMMAND, MULTI_MACHINE_MEASURES
 
 _NUMBER = re.compile(r"\d+[a-z]?$")
 
 
 @dataclass(frozen=True)
-class Run:
-    """``experiment`` and ``profile`` of a run, and what the profile says of itself."""
+class FigureRun:
+    """Experiment and profile of a run."""
 
     experiment: str
     profile: str
 
     @property
     def description(self) -> str:
-        """As the definition has it."""
+        """The profile's description in the definition."""
         return experiment.load(self.experiment).profiles[self.profile].description
 
 
 @dataclass(frozen=True)
-class Figure:
-    """``name``, where the paper has it, the ids of its claims, and the runs that measure them."""
+class PaperFigure:
+    """A table or figure: its source in the paper, the ids of its claims, and their runs."""
 
     name: str
     source: str
     claims: tuple[str, ...]
-    runs: tuple[Run, ...]
-    across: bool = False
+    runs: tuple[FigureRun, ...]
+    is_multi_machine: bool = False
 
     @property
-    def profiles(self) -> dict[str, Run]:
-        """Runs by the profile to be given: its name, with the experiment's where two share it."""
-        alike = [run.profile for run in self.runs]
+    def profiles(self) -> dict[str, FigureRun]:
+        """Runs by profile; ``EXPERIMENT-PROFILE`` where two experiments have the same one."""
+        names = [run.profile for run in self.runs]
         return {
-            run.profile if alike.count(run.profile) == 1 else f"{run.experiment}-{run.profile}": run
+            run.profile if names.count(run.profile) == 1 else f"{run.experiment}-{run.profile}": run
             for run in self.runs
         }
 
 
 @cache
-def figures() -> dict[str, Figure]:
+def figures() -> dict[str, PaperFigure]:
     """All tables and figures that have claims, in the papers' order."""
     order = [run for runs in sizes().values() for run in runs]
-    order += [run for claim in choose() for run in claim.runs]  # what no plan has comes last
-    by: dict[str, list[str]] = {}
-    for claim in choose():
-        by.setdefault(claim.entry, []).append(claim.id)
-    found = {}
-    for name in by:
+    order += [run for claim in choose() for run in claim.runs]  # runs of no plan come last
+    result = {}
+    for name in dict.fromkeys(claim.entry for claim in choose()):
         claims = choose([name])
         runs = sorted({run for claim in claims for run in claim.runs}, key=order.index)
-        found[name] = Figure(
+        result[name] = PaperFigure(
             name,
             claims[0].source,
             tuple(c.id for c in claims),
-            tuple(Run(*run.split(" ")) for run in runs),
-            any(c.measure in ACROSS for c in claims),
+            tuple(FigureRun(*run.split(" ")) for run in runs),
+            any(c.measure in MULTI_MACHINE_MEASURES for c in claims),
         )
-    return found
+    return result
 
 
 def is_one(name: str) -> bool:
-    """Whether a name is to be a figure's: it begins with a paper's, and is no file."""
+    """Whether a name has the form PAPER/FIGURE and is not a file."""
     paper, slash, rest = name.partition("/")
     if not (slash and rest) or paper.lower() not in PAPERS or name.endswith(".toml"):
         return False
     return not names.typed_path(name).is_file()
 
 
-def find(name: str) -> Figure:
-    """The figure of a name, or the one that it is told with: Fig. 14b with "Figs. 14a and 14b".
+def find(name: str) -> PaperFigure:
+    """The figure with this name, or the only one whose source mentions it.
 
-    Raises ``UsageError``.
+    Example: ``fig14b`` gives the entry with the source "Figs. 14a and 14b". Raises ``UsageError``.
     """
     known = figures()
     name = name.lower()
     paper, _, rest = name.partition("/")
     kind, number = rest.rstrip("0123456789abcdef") or rest, _NUMBER.search(rest)
     if name not in known and number is not None:
-        told = re.compile(rf"{kind}[^;]*?\b{number[0]}\b", re.IGNORECASE)
-        within = [
-            f for f in known.values() if f.name.startswith(f"{paper}/") and told.search(f.source)
+        mention = re.compile(rf"{kind}[^;]*?\b{number[0]}\b", re.IGNORECASE)
+        matches = [
+            f for f in known.values() if f.name.startswith(f"{paper}/") and mention.search(f.source)
         ]
-        if len(within) == 1:
-            return within[0]
+        if len(matches) == 1:
+            return matches[0]
     names.check("figure", name, known)
     return known[name]
 
 
-def run_of(name: str, profile: str = "") -> Run:
-    """The run of a figure that a profile names, or the only one.
+def run_of(name: str, profile: str = "") -> FigureRun:
+    """The run of a figure with this profile, or its only run.
 
-    Raises ``UsageError`` for an unknown figure or profile, where there are several and none is
-    named, and where there is none.
+    Raises ``UsageError`` for an unknown figure or profile, for a figure without a run, and for
+    several runs without a profile.
     """
     figure = find(name)
     known = figure.profiles
     if not known:
-        if figure.across:
-            raise UsageError(f"'{name}' is of several machines; '{COMMAND}' measures it, as root")
+        if figure.is_multi_machine:
+            raise UsageError(f"'{name}' needs several machines; '{COMMAND}' measures it, as root")
         raise UsageError(f"no run measures '{name}'; 'gnnbench verdicts --paper {name}' says why")
     if profile:
         if profile not in known:
@@ -118,7 +115,7 @@ def run_of(name: str, profile: str = "") -> Run:
         return known[profile]
     if len(known) > 1:
         raise UsageError(
-            f"'{name}' is measured by several runs; give as --profile one of"
-            f" {', '.join(known)} ('gnnbench list {name}' says what each is)"
+            f"'{name}' is measured by several runs; give --profile with one of"
+            f" {', '.join(known)} ('gnnbench list {name}' describes them)"
         )
     return next(iter(known.values()))

@@ -1,4 +1,4 @@
-"""Numbers that follow from what a paper prints or from its algorithm, without any run."""
+"""Numbers that follow from a paper's printed numbers or from its algorithm, without a run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from types import MappingProxyType
 
 
 def requests(row: float, features: float, aligned: float) -> float:
-    """Requests of one float32 row by PyTorch-Direct's address model (its Fig. 5)."""
+    """Requests for one float32 row by the address model of PyTorch-Direct (its Fig. 5)."""
     from gnnbench.kernels.reference import zero_copy
 
     return float(zero_copy.requests([int(row)], int(features), bool(aligned)))
 
 
 def access_ratio(neighbours: float, degree: float, shared: float, memory: float) -> float:
-    """FastGL's Eqs. 3 and 4: access time of the naive kernel over the memory-aware one's.
+    """Access time of the naive kernel / that of the memory-aware one (FastGL, Eqs. 3 and 4).
 
-    ``neighbours`` N and ``degree`` d as the paper has them, ``shared`` and ``memory`` bytes/s.
+    ``neighbours`` is the paper's N, ``degree`` its d; ``shared`` and ``memory`` are rates in B/s.
     """
     n, d = neighbours, degree
     naive = (4 * (n - 1) * d + 8 * n * d) / memory
@@ -26,17 +26,17 @@ def access_ratio(neighbours: float, degree: float, shared: float, memory: float)
 
 
 def updates(epochs: float, batches: float, trainers: float) -> float:
-    """Updates of a model that ``trainers`` train together: batches are dealt out."""
+    """Model updates of data-parallel training with ``trainers`` ranks."""
     return epochs * math.ceil(batches / trainers)
 
 
 def passes(copies: float) -> float:
-    """Passes over host memory for each byte of a row: read, then written and read for a copy."""
+    """Passes over host memory for a byte of a row: one read, and write plus read for each copy."""
     return 1 + 2 * copies
 
 
 def processors(outstanding: float, threads: float, warp: float) -> float:
-    """Multiprocessors whose warps can keep ``outstanding`` reads on their way."""
+    """Multiprocessors needed to keep ``outstanding`` reads in flight, one for each warp."""
     return outstanding / (threads / warp)
 
 
@@ -45,47 +45,47 @@ def table_mib(rows: float, features: float) -> float:
     return rows * features * 4 / 2**20
 
 
-def amdahl(part: float, faster: float) -> float:
-    """How many times as fast the whole is, of which ``part`` is ``faster`` times as fast."""
-    return 1 / (1 - part + part / faster)
+def amdahl(part: float, speedup: float) -> float:
+    """Amdahl's law: speed-up of the whole if ``part`` of its time has a ``speedup``."""
+    return 1 / (1 - part + part / speedup)
 
 
 def sampling_part(whole: float, sampling: float) -> float:
-    """The part that is ``sampling`` times as fast where the whole is ``whole`` times as fast."""
+    """Share of sampling in the time, from its speed-up and that of the whole (Amdahl's law)."""
     return (1 - 1 / whole) / (1 - 1 / sampling)
 
 
 def host_rate(link: float, copies: float) -> float:
-    """What the host's memory must give, in the unit of ``link``, to keep a link busy."""
+    """Rate of host memory that saturates a link, in the unit of ``link``."""
     return link * passes(copies)
 
 
 def product(*factors: float) -> float:
-    """Of speed-ups that multiply."""
+    """Product of speed-ups."""
     return math.prod(factors)
 
 
 def sum_gap(total: float, *parts: float) -> float:
-    """How far parts are from adding up to what is printed as their sum."""
+    """Difference between a printed total and the sum of its parts."""
     return abs(total - sum(parts))
 
 
 def updates_ratio(
     epochs: float, trainers: float, other_epochs: float, other_trainers: float, batches: float
 ) -> float:
-    """Updates of a training over those of another, each by its epochs and its trainers."""
+    """Ratio of the model updates of two trainings with the same number of batches."""
     return updates(epochs, batches, trainers) / updates(other_epochs, batches, other_trainers)
 
 
 def samplers(gpus: float, sample_s: float, train_s: float) -> float:
-    """GPUs that sample by GNNLab's formula (its section 5.3), as the suite has it."""
+    """Number of sampling GPUs by GNNLab's formula (its section 5.3), as implemented here."""
     from gnnbench.distributed.allocation import allocate
 
     return float(allocate(int(gpus), sample_s, train_s).samplers)
 
 
 def standby_wakes(remaining: float, trainers: float, train_s: float) -> float:
-    """1 where GNNLab's profit of a standby Trainer (its section 5.3) is above 0, else 0."""
+    """1 if GNNLab's profit of a standby trainer (its section 5.3) is positive, else 0."""
     from gnnbench.distributed.allocation import profit
 
     return float(profit(int(remaining), int(trainers), train_s, train_s) > 0)

@@ -1,4 +1,4 @@
-"""Where an interval lies with respect to the range that a claim allows."""
+"""The verdict of one interval against the range that a claim allows."""
 
 from __future__ import annotations
 
@@ -11,42 +11,49 @@ from gnnbench.statistics.stopping_rule import Rule
 
 
 def judge_interval(
-    found: Estimate, expected: Bounds, shape: Bounds | None, doubt: str = "", time: bool = False
+    estimate: Estimate,
+    expected: Bounds,
+    shape: Bounds | None,
+    doubt: str = "",
+    is_time: bool = False,
 ) -> tuple[str, str]:
-    """Where an interval lies, and why it tells nothing where it does not."""
+    """Verdict and reason. ``shape`` is the range in which the order alone is right, if any.
+
+    A ratio of times (``is_time``) is above or below 1 only if the suite's own rule says so.
+    """
     if doubt:
         return UNCLEAR, doubt
-    if math.isnan(found.low) or math.isnan(found.high):
+    if math.isnan(estimate.low) or math.isnan(estimate.high):
         return UNCLEAR, "a single epoch or process has no interval"
-    if _within(found, expected, time):
+    if _is_within(estimate, expected, is_time):
         return HOLDS, ""
-    if _beyond(found, expected, time):
-        if shape is None or _beyond(found, shape, time):
+    if _is_outside(estimate, expected, is_time):
+        if shape is None or _is_outside(estimate, shape, is_time):
             return REFUTED, "outside the claimed range"
-        if _within(found, shape, time):
+        if _is_within(estimate, shape, is_time):
             return SHAPE, "the order agrees, the size does not"
     return UNCLEAR, "the interval contains a bound of the claimed range"
 
 
-def _within(found: Estimate, bounds: Bounds, time: bool) -> bool:
+def _is_within(estimate: Estimate, bounds: Bounds, is_time: bool) -> bool:
     low, high = bounds
-    if time and 1.0 in bounds:
-        return (low != 1 or _called(found) == "faster") and (
-            high != 1 or _called(found) == "slower"
-        ) and low <= found.low and found.high <= high  # fmt: skip
-    return low <= found.low and found.high <= high
+    if is_time and low == 1 and _speed(estimate) != "faster":
+        return False
+    if is_time and high == 1 and _speed(estimate) != "slower":
+        return False
+    return low <= estimate.low and estimate.high <= high
 
 
-def _beyond(found: Estimate, bounds: Bounds, time: bool) -> bool:
+def _is_outside(estimate: Estimate, bounds: Bounds, is_time: bool) -> bool:
     low, high = bounds
-    if time and low == 1 and found.high < 1:
-        return _called(found) == "slower"
-    if time and high == 1 and found.low > 1:
-        return _called(found) == "faster"
-    return found.high < low or found.low > high
+    if is_time and low == 1 and estimate.high < 1:
+        return _speed(estimate) == "slower"
+    if is_time and high == 1 and estimate.low > 1:
+        return _speed(estimate) == "faster"
+    return estimate.high < low or estimate.low > high
 
 
-def _called(found: Estimate) -> str:
-    """The suite's own verdict of a ratio of times: equals are neither above 1 nor below."""
-    value, low, high = (math.log(v) for v in (found.value, found.low, found.high))
-    return Rule().called_by(Estimate(value, low, high, found.n))
+def _speed(estimate: Estimate) -> str:
+    """The verdict of the stopping rule on a ratio of times: ``faster``, ``slower``, ``same``..."""
+    value, low, high = (math.log(v) for v in (estimate.value, estimate.low, estimate.high))
+    return Rule().called_by(Estimate(value, low, high, estimate.n))

@@ -1,13 +1,12 @@
-"""What a run that was stopped had still to do: cells that its definition has and its tables lack.
+"""Cells that an interrupted run did not reach.
 
-A run that came to its end has a row for every cell, measured or failed. One that was stopped has
-rows of those that it got to; what else it was to measure is planned anew from its definition.
+A finished run has a row for every cell, measured or failed. An interrupted one has rows of the
+cells that it reached; the others are planned again from its definition.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,45 +18,48 @@ from gnnbench.core.errors import UsageError
 from gnnbench.harness import available, environment
 from gnnbench.harness.available import Availability
 from gnnbench.harness.plan import Own, Plan, make_plan
+from gnnbench.reproduction.rows import Row
 from gnnbench.schema import CELLS
 from gnnbench.schema.reader import Run
 
-Row = dict[str, Any]
-PLANNED = "planned"  # the status of a cell that was not got to
+PLANNED = "planned"  # status of a cell that was not reached
 
 
-def stopped(run: Run) -> bool:
-    """Whether a run was ended before its end."""
+def is_interrupted(run: Run) -> bool:
+    """Whether a run ended before its last cell."""
     return "experiment" in run.record and run.record.get("finished") is False
 
 
-def unmeasured(run: Run) -> list[Row]:
-    """Rows of cells that a stopped run did not get to, with the columns that a plan knows.
+def unmeasured_rows(run: Run) -> list[Row]:
+    """Rows of the cells that an interrupted run did not reach, with the columns known beforehand.
 
-    Raises ``UsageError`` where its definition is none of this version.
+    Raises ``UsageError`` where the run's definition is not of this version.
     """
-    if not stopped(run):
+    if not is_interrupted(run):
         return []
     try:
-        experiment = Experiment.model_validate(run.record["experiment"])
+        experiment = Experiment.model_validate(run.record.definition)
     except ValidationError:
         raise UsageError(
-            f"'{run.path.name}' was stopped, and its definition is of another version: what it was"
-            " to measure is not known; measure it again"
+            f"'{run.path.name}' was interrupted and its definition is of another version, so its"
+            " remaining cells are unknown; measure it again"
         ) from None
     plan = whole_plan(experiment)
-    there = {cell.id: _row_of(cell, run, experiment) for cell in plan.cells}
-    ids = {ident: row["id"] if row else ident for ident, row in there.items()}
+    rows = {cell.id: _row_of(cell, run, experiment) for cell in plan.cells}
+    ids = {ident: row["id"] if row else ident for ident, row in rows.items()}
     return [
-        {**_planned(cell, plan, run, name), "reference_id": ids[plan.references[cell.id].id]}
+        {**_planned_row(cell, plan, run, name), "reference_id": ids[plan.references[cell.id].id]}
         for cell in plan.cells
-        if there[cell.id] is None
+        if rows[cell.id] is None
         for name in plan.names[cell.id]
     ]
 
 
 def whole_plan(experiment: Experiment) -> Plan:
-    """The plan of a resolved definition on a machine that has everything. Raises ``UsageError``."""
+    """The plan of a resolved definition as if nothing were missing on this machine.
+
+    Raises ``UsageError``.
+    """
     cells = grid.expand(experiment, available.resolve, known=environment.known_paths)
     return make_plan(
         cells,
@@ -71,37 +73,41 @@ def whole_plan(experiment: Experiment) -> Plan:
     )
 
 
-def beside(run: Run, a: Row, b: Row) -> bool:
-    """Whether two cells of a run were to be measured beside one another."""
+def were_paired(run: Run, a: Row, b: Row) -> bool:
+    """Whether the definition pairs two cells: as cell and reference, or in ``compare``."""
     if a["reference_id"] == b["id"] or b["reference_id"] == a["id"]:
         return True
-    couples = run.record.get("experiment", {}).get("compare", [])
+    compare = run.record.get("experiment", {}).get("compare", [])
     return any(
         (fits(a, first) and fits(b, second)) or (fits(b, first) and fits(a, second))
-        for first, second in couples
+        for first, second in compare
     )
 
 
 def _row_of(cell: Cell, run: Run, experiment: Experiment) -> Row | None:
-    """The row of a cell, whichever version of the suite wrote it: by what the definition sets."""
-    own = f"{cell.system}."
-    told = {axis.removeprefix(own) for axis in experiment.paths() if axis.startswith(own)}
-    told |= experiment.systems.get(cell.system, {}).keys()
-    told |= {path for axis, path in SHORTHAND.items() if {*experiment.axis(axis)} - {grid.DEFAULT}}
+    """The row of a cell.
+
+    Another version of the suite may have given it another id, so everything that the definition
+    sets is compared.
+    """
+    prefix = f"{cell.system}."
+    paths = {axis.removeprefix(prefix) for axis in experiment.paths() if axis.startswith(prefix)}
+    paths |= experiment.systems.get(cell.system, {}).keys()
+    paths |= {path for axis, path in SHORTHAND.items() if {*experiment.axis(axis)} - {grid.DEFAULT}}
     recipe, axes = flat(cell.recipe), _axes(cell, run)
     for row in run.cells:
         known = paths_of(row)
         if row["id"] == cell.id or (
             row["system"] == cell.system
             and all(row[name] == value for name, value in axes.items())
-            and all(recipe.get(path) == known.get(path) for path in told)
+            and all(recipe.get(path) == known.get(path) for path in paths)
         ):
             return row
     return None
 
 
 def _axes(cell: Cell, run: Run) -> Row:
-    """What tells cells apart beside system and recipe, as columns of ``cells.csv``."""
+    """The axes of a cell as columns of ``cells.csv``, without system and recipe."""
     cores = run.record.get("machine", {}).get("cores_usable", 0)
     return {
         "dataset": cell.dataset,
@@ -120,8 +126,8 @@ def _axes(cell: Cell, run: Run) -> Row:
     }
 
 
-def _planned(cell: Cell, plan: Plan, run: Run, name: str) -> Row:
-    """A row of ``cells.csv`` as far as it is known before a cell has run."""
+def _planned_row(cell: Cell, plan: Plan, run: Run, name: str) -> Row:
+    """The columns of ``cells.csv`` that are known before a cell has run."""
     return {
         **dict.fromkeys(column.name for column in CELLS),
         **_axes(cell, run),
@@ -133,5 +139,5 @@ def _planned(cell: Cell, plan: Plan, run: Run, name: str) -> Row:
         "reference": plan.reference_label(cell),
         "work_class": "",
         "status": PLANNED,
-        "reason": "its run was stopped before measuring it",
+        "reason": "its run was interrupted before measuring it",
     }

@@ -1,7 +1,6 @@
-"""``docs/verdicts.md`` and a page for each paper below ``docs/verdicts/``, from committed runs.
+"""Write ``docs/verdicts.md`` and a page for each paper in ``docs/verdicts/``, from committed runs.
 
-``python -m gnnbench.reproduction.report`` writes them. A test compares them with the claims and
-runs.
+Command: ``python -m gnnbench.reproduction.report``. A test compares the files with claims and runs.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gnnbench.core.files import ensure_folder, write_text
 from gnnbench.core.text import Code
 from gnnbench.reproduction.claim import choose, papers
 from gnnbench.reproduction.evidence import open_runs
-from gnnbench.reproduction.judge import Judged, judge
+from gnnbench.reproduction.judge import ClaimVerdict, judge
 from gnnbench.reproduction.text import count, measured, printed
 from gnnbench.reproduction.verdict import HOLDS, REFUTED, SHAPE, VERDICTS
 
@@ -28,14 +27,14 @@ HEAD = """\
 # Verdicts
 
 What the committed [results](results.md) say about the papers' claims.
-`python -m gnnbench.reproduction.report` writes this page and those that it links to; do not edit
+`python -m gnnbench.reproduction.report` writes this page and the pages of the papers; do not edit
 them by hand. How claims are judged: [claims.md](claims.md).
 """
 PAGE_HEAD = """\
 # {title}
 
-`python -m gnnbench.reproduction.report` writes this page; do not edit it by hand. What the verdicts
-mean: [verdicts](../verdicts.md).
+`python -m gnnbench.reproduction.report` writes this page; do not edit it by hand. The meaning of
+each verdict: [verdicts](../verdicts.md).
 
 {count}.
 """
@@ -43,14 +42,14 @@ mean: [verdicts](../verdicts.md).
 
 def documents(root: Path) -> dict[Path, str]:
     """All generated documents by their paths below ``root``, for the runs in its ``results``."""
-    found = judge(choose(), open_runs([root / "results" / "reference"]))
-    by_paper = {name: [j for j in found if j.claim.paper == name] for name in papers()}
+    verdicts = judge(choose(), open_runs([root / "results" / "reference"]))
+    by_paper = {name: [j for j in verdicts if j.claim.paper == name] for name in papers()}
     pages = {PAGES / f"{name}.md": _page(name, own) for name, own in by_paper.items()}
-    return {DOCUMENT: _overview(found, by_paper), **pages}
+    return {DOCUMENT: _overview(verdicts, by_paper), **pages}
 
 
-def _overview(found: Sequence[Judged], by_paper: dict[str, list[Judged]]) -> str:
-    lines = [HEAD, f"{count(found)}.", ""]
+def _overview(verdicts: Sequence[ClaimVerdict], by_paper: dict[str, list[ClaimVerdict]]) -> str:
+    lines = [HEAD, f"{count(verdicts)}.", ""]
     lines += ["| paper | claims | " + " | ".join(VERDICTS) + " |", "| --- |" + " ---: |" * 8]
     for name, own in by_paper.items():
         by = Counter(j.verdict for j in own)
@@ -62,21 +61,21 @@ def _overview(found: Sequence[Judged], by_paper: dict[str, list[Judged]]) -> str
     return "\n".join(lines) + "\n"
 
 
-def _page(name: str, own: Sequence[Judged]) -> str:
-    """One paper: a table of decided claims, and one of the others, collapsed."""
+def _page(name: str, own: Sequence[ClaimVerdict]) -> str:
+    """The page of a paper: a table of decided claims, and a collapsed one of the others."""
     decided = [j for j in own if j.verdict in DECIDED]
     others = [j for j in own if j.verdict not in DECIDED]
     by = Counter(j.verdict for j in others)
-    told = ", ".join(f"{by[verdict]} {verdict}" for verdict in VERDICTS if by[verdict])
+    counts = ", ".join(f"{by[verdict]} {verdict}" for verdict in VERDICTS if by[verdict])
     lines = [PAGE_HEAD.format(title=safe.markdown(papers()[name].title), count=count(own))]
     lines += [*_table(decided), ""] if decided else []
     if others:
-        lines += [f"<details><summary>{len(others)} undecided claims: {told}</summary>", ""]
+        lines += [f"<details><summary>{len(others)} undecided claims: {counts}</summary>", ""]
         lines += [*_table(others), "", "</details>"]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(claims: Sequence[Judged]) -> list[str]:
+def _table(claims: Sequence[ClaimVerdict]) -> list[str]:
     rows = [
         {
             "claim": Code(j.claim.id.partition("/")[2]), "statement": j.claim.says,
@@ -87,8 +86,8 @@ def _table(claims: Sequence[Judged]) -> list[str]:
     return Part(("claim", "statement", "paper", "measured", "verdict"), rows).markdown()
 
 
-def _verdict(judged: Judged) -> str:
-    """The verdict, why, and what the claim's file notes about it, in sentences."""
+def _verdict(judged: ClaimVerdict) -> str:
+    """Verdict, reason and the claim's note as sentences."""
     sentences = (judged.verdict, judged.reason, judged.claim.note)
     return " ".join(f"{text[0].upper()}{text[1:]}." for text in sentences if text)
 

@@ -1,4 +1,4 @@
-"""Which runs serve the claims, what they take, and carrying them out one after the other."""
+"""Plan and execute the runs that measure a set of claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gnnbench.config.overrides import Overrides
 from gnnbench.core import names
@@ -22,19 +21,21 @@ from gnnbench.harness.pairing import Observer
 from gnnbench.harness.shared_cache import Keeper
 from gnnbench.measure import machine
 from gnnbench.reproduction.claim import Claim, sizes
-from gnnbench.schema import CELLS
+from gnnbench.reproduction.rows import Row
+from gnnbench.schema import CellRow
 from gnnbench.schema.reader import read_csv, read_record
 
-FINISHED, GO_ON, RUN, CANNOT = "finished", "to be continued", "to be run", "cannot run here"
+FINISHED, RESUME, RUN, CANNOT = "finished", "to be continued", "to be run", "cannot run here"
 
 
 @dataclass(frozen=True)
-class Step:
-    """One run of a plan: ``seconds`` is a rough guess, ``unknown`` counts pairs without one.
+class RunStep:
+    """One run of a plan.
 
-    ``reason``: why it cannot run, or may not. ``failed``: how many cells of a finished one that
-    were to be measured ended with which other status; ``exit_code``: what ``run`` ends with for
-    its rows.
+    ``claims`` are the ids of the claims that it measures. ``seconds`` is a rough estimate and
+    ``unknown`` the number of pairs without one. ``reason`` says why it cannot run, or may fail.
+    ``failed`` counts the cells of a finished run by their status, if not ok. ``exit_code`` is that
+    of ``gnnbench run``.
     """
 
     run: str
@@ -49,84 +50,84 @@ class Step:
     exit_code: int = EXIT_OK
 
     @property
-    def todo(self) -> bool:
-        """Whether there is anything to be run."""
-        return self.state in (GO_ON, RUN)
+    def is_pending(self) -> bool:
+        """Whether the run is still to be started or continued."""
+        return self.state in (RESUME, RUN)
 
     @property
-    def again(self) -> str:
-        """The command that measures once more what failed or was missing."""
+    def retry_command(self) -> str:
+        """The command that measures failed and missing cells again."""
         experiment, _, profile = self.run.partition(" ")
         words = ["gnnbench", "run", experiment, "--profile", profile, "--only-failed"]
         return shlex.join([*words, "--out", str(self.request.out)])
 
-    def finished(self, path: Path, rows: Sequence[dict[str, Any]], exit_code: int) -> Step:
-        """The same once it is run."""
+    def finished(self, path: Path, rows: Sequence[Row], exit_code: int) -> RunStep:
+        """This step after its run has finished."""
         failed = Counter(r["status"] for r in rows if r["status"] not in ("ok", "unsupported"))
-        told = ", ".join(f"{count} {status}" for status, count in failed.items())
-        reason = f"{told} of {plural(len(rows), 'cell')}" if failed else ""
+        counts = ", ".join(f"{count} {status}" for status, count in failed.items())
+        reason = f"{counts} of {plural(len(rows), 'cell')}" if failed else ""
         return replace(
             self, state=FINISHED, reason=reason, seconds=0.0, folder=path, failed=failed,
             exit_code=exit_code,
         )  # fmt: skip
 
 
-def plan(size: str, claims: Sequence[Claim], out: Path) -> list[Step]:
-    """The runs of a size that serve the claims, and what is left to do of each in ``out``.
+def plan(size: str, claims: Sequence[Claim], out: Path) -> list[RunStep]:
+    """The runs of a size that measure the claims, with the state of each in ``out``.
 
-    Raises ``UsageError`` for an unknown size, and where none of its runs serves the claims.
+    Raises ``UsageError`` for an unknown size, and where none of its runs measures the claims.
     """
     names.check("profile", size, sizes())
     steps = []
     for run in sizes()[size]:
-        if served := tuple(c.id for c in claims if run in c.runs):
-            steps.append(_step(run, served, out))
+        if measured := tuple(c.id for c in claims if run in c.runs):
+            steps.append(_step(run, measured, out))
     if not steps:
-        wanted = list(dict.fromkeys(r for c in claims for r in c.runs))
-        why = "; 'gnnbench verdicts --paper' with their names says why"
-        told = f"; {', '.join(wanted)} do" if wanted else f": no run does{why}"
-        raise UsageError(f"no run of the profile '{size}' measures these claims{told}")
+        known = list(dict.fromkeys(r for c in claims for r in c.runs))
+        hint = f"; {', '.join(known)} do" if known else ", nor does any other"
+        hint += "" if known else "; 'gnnbench verdicts --paper' with their names says why"
+        raise UsageError(f"no run of the profile '{size}' measures these claims{hint}")
     return steps
 
 
-def _step(run: str, served: tuple[str, ...], out: Path) -> Step:
+def _step(run: str, claims: tuple[str, ...], out: Path) -> RunStep:
     experiment, _, profile = run.partition(" ")
     request = make_request(experiment, Overrides(profile=profile), out)
-    found = describe(request.plan, request.experiment.measure)
-    large = (found["estimated_peak_bytes"] or 0) > machine.memory_limit_bytes()
+    estimate = describe(request.plan, request.experiment.measure)
+    large = (estimate["estimated_peak_bytes"] or 0) > machine.memory_limit_bytes()
     reason = "may not fit into this machine's memory" if large else ""
-    time_s, unknown = found["estimated_time_s"] or 0.0, found["pairs_of_unknown_size"]
-    step = Step(run, served, RUN, reason, time_s, unknown, request)
+    time_s, unknown = estimate["estimated_time_s"] or 0.0, estimate["pairs_of_unknown_size"]
+    step = RunStep(run, claims, RUN, reason, time_s, unknown, request)
     if not request.plan.pairs:
         failure = next(iter(request.plan.failures.values()))
         return replace(step, state=CANNOT, reason=failure.reason, seconds=0.0)
     record = {**folder.identity(), "environments": request.environments.record()}
     try:
         path = folder.find_to_resume(out, request.experiment, record, force=False)
-    except UsageError:  # none, or one of other code or on another machine
+    except UsageError:  # there is none, or it has other code or is of another machine
         return step
     if read_record(path).get("finished"):
-        rows = read_csv(path / "cells.csv", CELLS)
+        rows = read_csv(path / "cells.csv", CellRow)
         return step.finished(path, rows, campaign.exit_code(rows))
-    again = replace(request, resume=True)
-    left = describe(campaign.unfinished(again), request.experiment.measure)
+    resumed = replace(request, resume=True)
+    remaining = describe(campaign.unfinished(resumed), request.experiment.measure)
     return replace(
-        step, state=GO_ON, request=again, folder=path, seconds=left["estimated_time_s"] or 0.0,
-        unknown=left["pairs_of_unknown_size"],
+        step, state=RESUME, request=resumed, folder=path,
+        seconds=remaining["estimated_time_s"] or 0.0, unknown=remaining["pairs_of_unknown_size"],
     )  # fmt: skip
 
 
-def carry_out(
-    steps: Sequence[Step], observer: Observer, draw: Callable[[Path, Collection[str]], object]
-) -> list[Step]:
-    """Run what is left to do; ``draw`` draws the figures of each run. All steps as they are then.
+def execute(
+    steps: Sequence[RunStep], observer: Observer, draw: Callable[[Path, Collection[str]], object]
+) -> list[RunStep]:
+    """Run all pending steps and draw their figures with ``draw``. Returns the finished steps.
 
     Raises ``campaign.Interrupted``.
     """
     done = []
     with closing(Keeper()) as keeper:
         for step in steps:
-            if not step.todo:
+            if not step.is_pending:
                 done.append(step)
                 continue
             observer.note(f"{step.run}: {step.state}")

@@ -1,4 +1,4 @@
-"""Claims and their verdicts in words and lines: for a terminal, for a page, for programs."""
+"""Claims and verdicts as text: for a terminal, for a page, for programs."""
 
 from __future__ import annotations
 
@@ -6,21 +6,53 @@ import csv
 import io
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 from gnnbench.analysis.table_layout import Part
 from gnnbench.core import text as safe
 from gnnbench.core.units import gigabytes, plural
-from gnnbench.reproduction.claim import Claim, Point
-from gnnbench.reproduction.judge import Finding, Judged
+from gnnbench.reproduction.claim import Claim, ClaimPoint
+from gnnbench.reproduction.findings import Finding
+from gnnbench.reproduction.judge import ClaimVerdict
 from gnnbench.reproduction.verdict import VERDICTS
 
+
+class ClaimFields(TypedDict):
+    """A claim in JSON and CSV."""
+
+    claim: str
+    verdict: str
+    reason: str
+    source: str
+    says: str
+    unit: str
+
+
+class NumberFields(TypedDict):
+    """A number of a claim in JSON and CSV; None for a number that is not finite."""
+
+    what: str
+    dataset: str
+    run: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    expected_low: float | None
+    expected_high: float | None
+    finding: str
+    finding_reason: str
+
+
+class ClaimObject(ClaimFields):
+    """A claim in JSON with its numbers."""
+
+    numbers: list[NumberFields]
+
+
 HEADS = ("claim", "verdict", "paper", "measured")
-COLUMNS = (
-    "claim", "verdict", "reason", "source", "says", "unit", "what", "dataset", "run", "value",
-    "low", "high", "n", "expected_low", "expected_high", "finding", "finding_reason",
-)  # fmt: skip
+COLUMNS = (*ClaimFields.__annotations__, *NumberFields.__annotations__)
 
 
 def number(value: float, unit: str) -> str:
@@ -35,25 +67,25 @@ def number(value: float, unit: str) -> str:
 
 
 def printed(claim: Claim) -> str:
-    """What the paper has it to be, each number once."""
-    told = [expected(claim, point) for point in claim.numbers() if claim.measure]
-    return ", ".join(dict.fromkeys(told))
+    """The paper's numbers, each once."""
+    numbers = [expected(claim, point) for point in claim.claim_points() if claim.measure]
+    return ", ".join(dict.fromkeys(numbers))
 
 
-def expected(claim: Claim, point: Point) -> str:
-    """What the paper has a point to be: its number, or from where to where it may lie."""
+def expected(claim: Claim, point: ClaimPoint) -> str:
+    """The paper's number of a point, or its bounds."""
     unit = claim.unit
     if point.number is not None:
         if isinstance(point.number, tuple):
             return " to ".join(number(v, unit) for v in point.number)
-        up = {"upto": "up to ", "mean": "mean "}.get(claim.kind, "")
-        return up + number(point.number, unit)
-    ends = [("at least ", point.least), ("at most ", point.most)]
-    return ", ".join(word + number(v, unit) for word, v in ends if v is not None)
+        prefix = {"upto": "up to ", "mean": "mean "}.get(claim.kind, "")
+        return prefix + number(point.number, unit)
+    bounds = [("at least ", point.least), ("at most ", point.most)]
+    return ", ".join(prefix + number(v, unit) for prefix, v in bounds if v is not None)
 
 
-def measured(judged: Judged) -> str:
-    """The number with its interval, or from which to which several lie."""
+def measured(judged: ClaimVerdict) -> str:
+    """The measured number with its interval, or the range of several numbers."""
     known = [f.estimate for f in judged.findings if not math.isnan(f.estimate.value)]
     unit = judged.claim.unit
     if not known:
@@ -66,7 +98,7 @@ def measured(judged: Judged) -> str:
 
 
 def allowed(finding: Finding, unit: str) -> str:
-    """From where to where the number may lie; "" where only a mean with others may."""
+    """The claimed range of a number; "" where only the mean of several numbers is claimed."""
     low, high = (number(v, unit) if math.isfinite(v) else "" for v in finding.expected)
     if low and high:
         return low if low == high else f"{low} to {high}"
@@ -74,67 +106,72 @@ def allowed(finding: Finding, unit: str) -> str:
 
 
 def estimate(finding: Finding, unit: str) -> str:
-    """``0.72 [0.71, 0.74]``; of an exact number no interval."""
-    found = finding.estimate
-    told = number(found.value, unit)
-    if math.isnan(found.low) or found.low == found.high:
-        return told
-    return f"{told} [{number(found.low, unit)}, {number(found.high, unit)}]"
+    """``0.72 [0.71, 0.74]``; an exact number has no interval."""
+    known = finding.estimate
+    value = number(known.value, unit)
+    if math.isnan(known.low) or known.low == known.high:
+        return value
+    return f"{value} [{number(known.low, unit)}, {number(known.high, unit)}]"
 
 
-def part(found: Sequence[Judged]) -> Part:
-    """One line a claim."""
+def part(verdicts: Sequence[ClaimVerdict]) -> Part:
+    """A table with one line for each claim."""
     lines = [
         {
             "claim": j.claim.id, "verdict": j.verdict, "paper": printed(j.claim),
             "measured": measured(j),
         }
-        for j in found
+        for j in verdicts
     ]  # fmt: skip
     return Part(HEADS, lines)
 
 
-def remarks(found: Sequence[Judged]) -> list[str]:
-    """What each claim says and why its verdict is what it is, and in the end how many of each."""
+def remarks(verdicts: Sequence[ClaimVerdict]) -> list[str]:
+    """Each claim's statement, verdict and reason, and at the end the count of each verdict."""
     lines = []
-    for j in found:
-        why = f" ({j.reason})" if j.reason else ""
-        lines.append(f"{j.claim.id}: {j.claim.says}: {j.verdict}{why}")
-    return [*lines, count(found)]
+    for j in verdicts:
+        reason = f" ({j.reason})" if j.reason else ""
+        lines.append(f"{j.claim.id}: {j.claim.says}: {j.verdict}{reason}")
+    return [*lines, count(verdicts)]
 
 
-def count(found: Sequence[Judged]) -> str:
+def count(verdicts: Sequence[ClaimVerdict]) -> str:
     """``3 hold, 1 refuted ...`` in the order of the verdicts."""
-    by = Counter(j.verdict for j in found)
-    told = ", ".join(f"{by[v]} {_verb(v, by[v])}" for v in VERDICTS if by[v])
-    computed = sum(bool(j.findings) and all(f.opened is None for f in j.findings) for j in found)
-    apart = f"; {computed} of them computed by the papers' own formulas, not measured"
-    return f"{plural(len(found), 'claim')}: {told}{apart if computed else ''}"
+    by = Counter(j.verdict for j in verdicts)
+    counts = ", ".join(f"{by[v]} {_plural_verb(v, by[v])}" for v in VERDICTS if by[v])
+    computed = sum(
+        bool(j.findings) and all(f.evidence is None for f in j.findings) for j in verdicts
+    )
+    note = f"; {computed} of them computed by the papers' own formulas, not measured"
+    return f"{plural(len(verdicts), 'claim')}: {counts}{note if computed else ''}"
 
 
-def _verb(verdict: str, count: int) -> str:
+def _plural_verb(verdict: str, count: int) -> str:
     """``1 holds``, ``2 hold in shape``."""
     return verdict if count == 1 else verdict.replace("holds", "hold")
 
 
-def to_json(found: Sequence[Judged]) -> list[dict[str, Any]]:
-    """One object per claim: its verdict, and the numbers that it rests on."""
-    return [{**_claim_row(j), "numbers": [_row(finding) for finding in j.findings]} for j in found]
+def to_json(verdicts: Sequence[ClaimVerdict]) -> list[ClaimObject]:
+    """One object for each claim, with its verdict and numbers."""
+    return [
+        {**_claim_fields(j), "numbers": list(map(_number_fields, j.findings))} for j in verdicts
+    ]
 
 
-def to_csv(found: Sequence[Judged]) -> str:
-    """A line a number, with what the claim comes to; a claim without numbers has one, too."""
+def to_csv(verdicts: Sequence[ClaimVerdict]) -> str:
+    """One line for each number with its claim; a claim without numbers has one line, too."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for judged in found:
-        for row in [_row(f) for f in judged.findings] or [{}]:
-            row = {**_claim_row(judged), **row}
+    for judged in verdicts:
+        numbers: list[Mapping[str, object]] = [*map(_number_fields, judged.findings)]
+        for fields in numbers or [{}]:
+            row = {**_claim_fields(judged), **fields}
             writer.writerow({key: safe.csv_cell(value) for key, value in row.items()})
     return text.getvalue()
 
 
-def _claim_row(judged: Judged) -> dict[str, Any]:
+def _claim_fields(judged: ClaimVerdict) -> ClaimFields:
     claim = judged.claim
     return {
         "claim": claim.id, "verdict": judged.verdict, "reason": judged.reason,
@@ -142,17 +179,17 @@ def _claim_row(judged: Judged) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _row(finding: Finding) -> dict[str, Any]:
-    found, (low, high) = finding.estimate, finding.expected
-    row = {
-        "what": finding.what,
+def _number_fields(finding: Finding) -> NumberFields:
+    known, (low, high) = finding.estimate, finding.expected
+    return {
+        "what": finding.label,
         "dataset": " ".join(dict.fromkeys(str(r["dataset"]) for r in finding.rows)),
-        "run": str(finding.opened.run.path) if finding.opened else "",
-        "value": found.value, "low": found.low, "high": found.high, "n": found.n,
-        "expected_low": low, "expected_high": high,
+        "run": str(finding.evidence.run.path) if finding.evidence else "",
+        "value": _finite(known.value), "low": _finite(known.low), "high": _finite(known.high),
+        "n": known.n, "expected_low": _finite(low), "expected_high": _finite(high),
         "finding": finding.verdict, "finding_reason": finding.reason,
     }  # fmt: skip
-    return {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in row.items()
-    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The verdicts that a claim can get, and what each means."""
+"""The verdicts that a claim can get, and their meaning."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ NOT_CHECKABLE, ILL_POSED, NOT_MEASURED = "not checkable here", "ill-posed", "not
 VERDICTS = {
     HOLDS: "every interval lies within the claimed range",
     SHAPE: "the order agrees and the size does not; or it holds on a twin, not on the graph",
-    UNCLEAR: "an interval contains a bound, a time is in doubt, or there is no interval",
+    UNCLEAR: "an interval contains a bound, a time is unreliable, or there is no interval",
     REFUTED: "an interval lies outside the claimed range",
     NOT_CHECKABLE: "these machines cannot measure it; the reason says what it needs",
     ILL_POSED: "the paper contradicts itself, or does not say what would be measured",

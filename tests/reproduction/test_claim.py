@@ -11,13 +11,13 @@ from gnnbench.config import experiment
 from gnnbench.core.errors import UsageError
 from gnnbench.reproduction.claim import PAPERS, choose, load, papers, sizes
 from gnnbench.reproduction.formulas import FORMULAS
-from gnnbench.reproduction.multi_machine import ACROSS
+from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
 from gnnbench.reproduction.report import ROOT
 from gnnbench.schema import CELLS
 
 profiles_of = cache(lambda name: set(experiment.load(name).profiles))
 EVERY = [c for p in papers().values() for c in p.claim]
-MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *ACROSS}]
+MEASURED = [c for c in EVERY if c.measure and c.measure not in {*FORMULAS, *MULTI_MACHINE_MEASURES}]
 
 
 def test_every_paper_has_claims_of_its_own():
@@ -46,9 +46,9 @@ def test_what_a_claim_asks_for_exists(claim):
         name, _, profile = run.partition(" ")
         assert profile in profiles_of(name), run
     columns = {c.name for c in CELLS}
-    for point in claim.numbers():
+    for point in claim.claim_points():
         assert set(point.rows) <= columns
-        labels = [parse_label(label)[0] for label in (point.of, point.beside) if label]
+        labels = [parse_label(label)[0] for label in (point.of, point.versus) if label]
         system, dot, _ = point.along.partition(".")
         assert not dot or system in labels
 
@@ -80,19 +80,19 @@ def test_claims_are_chosen_by_paper_figure_or_id():
 
 
 def test_bounds_follow_from_what_is_printed():
-    assert claim().numbers()[0].expected("value") == pytest.approx((0.45, 0.55))
+    assert claim().claim_points()[0].expected("value") == pytest.approx((0.45, 0.55))
     upto = claim(kind="upto", number=2.0, tolerance=None)
-    assert upto.numbers()[0].expected("upto") == (1.9, float("inf"))
+    assert upto.claim_points()[0].expected("upto") == (1.9, float("inf"))
     ends = claim(kind="range", number=(0.2, 0.4), tolerance=None)
-    assert ends.numbers()[0].expected("range") == (0.2, 0.4)
-    assert claim(number=None, most=0.3).numbers()[0].expected("bound") == (-float("inf"), 0.3)
+    assert ends.claim_points()[0].expected("range") == (0.2, 0.4)
+    assert claim(number=None, most=0.3).claim_points()[0].expected("bound") == (-float("inf"), 0.3)
 
 
 def test_points_take_what_they_do_not_say_from_the_claim():
     both = claim(
         rows={"dataset": "x", "batch_size": 8}, points=[{}, {"rows": {"dataset": "y"}, "number": 1}]
     )
-    first, second = both.numbers()
+    first, second = both.claim_points()
     assert first.rows == {"dataset": "x", "batch_size": 8} and first.number == 0.5
     assert second.rows == {"dataset": "y", "batch_size": 8} and second.number == 1
     assert first.tolerance == second.tolerance == 0.05
@@ -116,14 +116,14 @@ runs = ["cache-ratio smoke"]
     [
         ('"hit_ratio"', '"hit_ration"', "mine/fig1.a1.*nknown measure.*'hit_ratio'"),
         ('of = "tsota"\n', "", "a measure needs 'of'"),
-        ("number = 0.5\n", "", "neither a number nor a bound"),
-        ('runs = ["cache-ratio smoke"]', "", "names the runs"),
+        ("number = 0.5\n", "", "the expected value is missing"),
+        ('runs = ["cache-ratio smoke"]', "", "needs 'runs'"),
         ('says = "so"', 'says = "so"\nverdict = "ill-posed"', "belong together"),
-        ('says = "so"', 'says = "so"\nlacks = "it"', "has a measure, or lacks one"),
-        ('says = "so"', 'says = "so"\nbeside = "dgl"', "'by' belongs to"),
+        ('says = "so"', 'says = "so"\nlacks = "it"', "needs exactly one of"),
+        ('says = "so"', 'says = "so"\nversus = "dgl"', "'by' requires"),
         ('"hit_ratio"', '"time"', "times are judged as ratios"),
         ("number = 0.5", "numer = 0.5", "numer: "),
-        ("mine/fig1", "other/fig1", "another paper's"),
+        ("mine/fig1", "other/fig1", "of another paper"),
         ("[[claim]]", "[[claim]", "is not TOML"),
     ],
 )

@@ -50,8 +50,8 @@ def test_means_over_seeds_of_two_graphs_are_held_against_one_another(tmp_path):
             for r in spread(f"{g}{n}", 0.7, 0.71 + 0.01 * n + more)]  # fmt: skip
     folder = write_run(tmp_path / "run", cells, metrics=told)
     asked = claim(
-        measure="match_spread", of="baseline", beside="baseline", by="difference", over="seed",
-        rows={"dataset": "reddit"}, beside_rows={"dataset": "mag"}, kind="order", least=0.0,
+        measure="match_spread", of="baseline", versus="baseline", by="difference", over="seed",
+        rows={"dataset": "reddit"}, versus_rows={"dataset": "mag"}, kind="order", least=0.0,
         number=None, tolerance=None,
     )  # fmt: skip
     (finding,) = verdict_of(asked, folder).findings
@@ -105,7 +105,7 @@ def test_a_stage_s_time_is_that_of_all_hops_and_a_ratio_of_two_is_end_against_en
     write_csv(folder / "stages.csv", STAGES, told)
     asked = claim(
         measure="id_map_s", of="baseline sampler=hop-by-hop", kind="range", number=[1.9, 3.0],
-        beside="baseline sampler=fused-map-by-hop", by="ratio", tolerance=None,
+        versus="baseline sampler=fused-map-by-hop", by="ratio", tolerance=None,
     )  # fmt: skip
     found = verdict_of(asked, folder)
     (finding,) = found.findings
@@ -176,8 +176,8 @@ def test_a_graph_is_held_against_another_that_is_alike_in_all_else(tmp_path):
     ]
     folder = write_run(tmp_path / "run", cells, metrics=told)
     asked = claim(
-        measure="match_degree", of="baseline", beside="baseline", by="difference", kind="order",
-        rows={"dataset": "reddit"}, beside_rows={"dataset": "products"},
+        measure="match_degree", of="baseline", versus="baseline", by="difference", kind="order",
+        rows={"dataset": "reddit"}, versus_rows={"dataset": "products"},
         number=None, tolerance=None, least=0.0,
     )  # fmt: skip
     found = verdict_of(asked, folder)
@@ -218,8 +218,8 @@ def test_what_is_left_of_a_gpu_s_memory_is_less_the_peak(tmp_path):
     folder = write_run(tmp_path / "run", cells, metrics=told)
     remember(folder, 24_000_000_000)
     asked = claim(
-        measure="memory_left", of="dgl", beside="dgl", by="difference", kind="order", unit="B",
-        rows={"dataset": "reddit"}, beside_rows={"dataset": "mag"},
+        measure="memory_left", of="dgl", versus="dgl", by="difference", kind="order", unit="B",
+        rows={"dataset": "reddit"}, versus_rows={"dataset": "mag"},
         number=None, tolerance=None, least=0.0,
     )  # fmt: skip
     found = verdict_of(asked, folder)
@@ -272,12 +272,12 @@ def test_overlap_is_a_share_of_the_epoch_over_lives(tmp_path):
     ]
     folder = write_run(tmp_path / "run", cells, samples)
     asked = claim(
-        measure="overlap_share", of="baseline schedule.sms=16", beside="baseline schedule.sms=0",
+        measure="overlap_share", of="baseline schedule.sms=16", versus="baseline schedule.sms=0",
         by="difference", kind="order", number=None, tolerance=None, least=0.0,
     )  # fmt: skip
     found = verdict_of(asked, folder)
     assert found.findings[0].estimate.value == pytest.approx(0.29) and found.verdict == "holds"
-    turned = {"of": asked.beside, "beside": asked.of}
+    turned = {"of": asked.beside, "versus": asked.of}
     assert verdict_of(asked.model_copy(update=turned), folder).verdict == "refuted"
 
 
@@ -294,7 +294,7 @@ def test_aggregations_are_held_against_one_another_by_their_rates(tmp_path):
     folder = write_run(tmp_path / "run", cells, roofline=rows)
     asked = claim(
         measure="aggregate_rate", of="baseline aggregate=memory-aware", by="ratio", kind="upto",
-        beside="baseline aggregate=spmm", number=3.7, tolerance=0.05, unit="x",
+        versus="baseline aggregate=spmm", number=3.7, tolerance=0.05, unit="x",
     )  # fmt: skip
     found = verdict_of(asked, folder)
     estimate = found.findings[0].estimate
@@ -331,7 +331,7 @@ def test_what_a_ratio_gains_by_a_step_is_its_ratio_to_the_one_before(tmp_path):
             told += [metric(ident, "order", f"match_degree{w}", value + d) for w, d in names]
     folder = write_run(tmp_path / "run", cells, metrics=told)
     asked = claim(
-        measure="match_degree", of="dgl", beside="baseline", by="ratio", kind="order",
+        measure="match_degree", of="dgl", versus="baseline", by="ratio", kind="order",
         along="feature_dim", along_with=["dataset"], number=None, tolerance=None, least=1.0,
     )  # fmt: skip
     found = verdict_of(asked, folder)

@@ -130,8 +130,8 @@ def test_a_line_that_was_cut_is_passed_over(tmp_path):
     folder = write_run(tmp_path / "run", [cell("a")], samples)
     path = folder / "samples.jsonl"
     path.write_text(path.read_text()[:-20])
-    (opened,) = open_runs([folder])
-    assert [len(e["counts"]) for e in opened.epochs["a"]] == [2, 0]
+    (evidence,) = open_runs([folder])
+    assert [len(e["counts"]) for e in evidence.epochs["a"]] == [2, 0]
 
 
 def test_rows_that_a_batch_loads_and_what_no_order_goes_below(tmp_path):
@@ -176,7 +176,7 @@ def test_steps_of_couples_go_along_an_axis_of_either_system(tmp_path):
             told += [metric(ident, "order", f"match_degree{w}", value + d) for w, d in names]
     folder = write_run(tmp_path / "run", cells, metrics=told)
     grows = claim(
-        measure="match_degree", of="fastgl schedule.ranks=2", beside="gnnlab", by="difference",
+        measure="match_degree", of="fastgl schedule.ranks=2", versus="gnnlab", by="difference",
         kind="order", along="fastgl.schedule.ranks gnnlab.schedule.trainers", number=None,
         tolerance=None, least=0.15,
     )  # fmt: skip
@@ -184,4 +184,4 @@ def test_steps_of_couples_go_along_an_axis_of_either_system(tmp_path):
     grows = grows.model_copy(update={"of": "fastgl"})
     found = verdict_of(grows, folder)
     values = sorted(round(f.estimate.value, 3) for f in found.findings)
-    assert 0.2 in values and found.findings[0].what.count(" less ") == 3
+    assert 0.2 in values and found.findings[0].label.count(" less ") == 3

@@ -11,10 +11,10 @@ from gnnbench.reproduction.verdict import HOLDS, NOT_MEASURED, REFUTED, SHAPE, U
 COMMON = {"id": "fastsample/x.a1", "source": "here", "says": "so"}
 ROUNDS = {"measure": "machines_rounds", "of": "vanilla", "rows": {"hops": 3}}
 EPOCH = {
-    "measure": "machines_epoch", "of": "vanilla", "beside": "hybrid", "by": "ratio", "unit": "x",
+    "measure": "machines_epoch", "of": "vanilla", "versus": "hybrid", "by": "ratio", "unit": "x",
     "port": "S",
 }  # fmt: skip
-GAP = {"measure": "machines_loss_gap", "of": "hybrid", "beside": "vanilla", "by": "difference"}
+GAP = {"measure": "machines_loss_gap", "of": "hybrid", "versus": "vanilla", "by": "difference"}
 
 
 def verdict(tmp_path, told, **claim):
@@ -27,7 +27,7 @@ def verdict(tmp_path, told, **claim):
 def test_rounds_are_exact(tmp_path, number, expected):
     found = verdict(tmp_path, run(), **ROUNDS, number=number)
     assert found.verdict == expected
-    assert [f.what for f in found.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
+    assert [f.label for f in found.findings] == ["vanilla (2 machines, 1 Gbit/s, fanouts 15/10/5)"]
 
 
 @pytest.mark.parametrize(("faster", "expected"), [(1.6, HOLDS), (1.2, SHAPE), (1.0, UNCLEAR)])
@@ -69,7 +69,7 @@ def test_what_nothing_measured_has_the_command(tmp_path):
 
 
 def test_a_measure_of_two_systems_needs_two():
-    with pytest.raises(ValueError, match="'beside' belongs to a measure of two systems"):
+    with pytest.raises(ValueError, match="a measure of two systems needs 'versus'"):
         Claim(**COMMON, measure="machines_epoch", of="vanilla", number=1)
-    with pytest.raises(ValueError, match="'beside' belongs to a measure of two systems"):
-        Claim(**COMMON, **ROUNDS, beside="hybrid", by="ratio", number=1)
+    with pytest.raises(ValueError, match="a measure of two systems needs 'versus'"):
+        Claim(**COMMON, **ROUNDS, versus="hybrid", by="ratio", number=1)

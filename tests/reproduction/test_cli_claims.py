@@ -45,7 +45,7 @@ def test_a_run_that_cannot_be_read_is_passed_over_by_name(said, results):
     code, out, err = said("verdicts", "--paper", "gnnlab/fig11b.a3")
     assert code == 0 and "1 claim: 1 holds" in out
     (line,) = err.splitlines()
-    assert line.startswith("gnnbench: passed over ") and "run-2" in line
+    assert line.startswith("gnnbench: skipped ") and "run-2" in line
 
 
 def test_a_file_is_no_folder_of_runs(said, results):
@@ -96,14 +96,14 @@ def test_where_nothing_can_be_run_it_says_why(said, tmp_path, monkeypatch):
     monkeypatch.setattr(available, "state", lambda cell: gone)
     code, out, err = said("reproduce", "fastgl/fig13.a1", "--profile", "paper")
     assert (code, err.count("\n")) == (6, 1) and "cannot run here" in out
-    assert "nothing of it can be run here: there is no GPU" in err
+    assert "none of the runs can run here: there is no GPU" in err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dry_run_shows_the_plan_and_how_long_it_takes(said, tmp_path):
     code, out, _ = said("reproduce", "zero-copy/fig5", "--dry-run")
     assert code == 0 and "bandwidth requests" in out and "to be run" in out
-    assert out.splitlines()[-1].startswith("roughly ")
+    assert out.splitlines()[-1].startswith("estimated time: ")
     assert list(tmp_path.iterdir()) == []
 
 

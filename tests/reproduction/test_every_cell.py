@@ -52,7 +52,7 @@ def test_a_cell_that_was_not_got_to_leaves_it_unclear(stopped):
     found = verdict_of(of_degree(), stopped(lambda f: f["ratio"] == 0.1))
     assert found.verdict == "unclear"
     assert found.reason.startswith("1 of 2 points measured: tsota features.policy=degree")
-    assert "features.ratio=0.2" in found.reason and "stopped before" in found.reason
+    assert "features.ratio=0.2" in found.reason and "interrupted before" in found.reason
     whole = stopped(lambda f: f["policy"] == "degree", name="whole")
     assert verdict_of(of_degree(), whole).verdict == "holds"
 

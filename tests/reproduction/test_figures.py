@@ -22,7 +22,7 @@ def test_every_table_and_figure_with_a_run_is_found_by_its_name():
 
 
 def test_of_several_runs_a_profile_chooses():
-    with pytest.raises(UsageError, match="by several runs; give as --profile one of smoke, "):
+    with pytest.raises(UsageError, match="by several runs; give --profile with one of smoke, "):
         run_of("fastgl/fig10b")
     assert run_of("fastgl/table8", "fastgl-table8").experiment == "sampling"
     assert run_of("gnnlab/fig13").profile == "gnnlab-fig13"  # the only one
@@ -74,7 +74,7 @@ def test_the_command_line_takes_figures(said):
     code, out, _ = said("run", "fastgl/fig10b", "--profile", "smoke", "--dry-run")
     assert code == 0 and "products~twin@0.01" in out
     code, _, err = said("run", "fastgl/fig10b", "--dry-run")
-    assert code == 2 and "give as --profile one of smoke" in err
+    assert code == 2 and "give --profile with one of smoke" in err
     code, out, _ = said("list", "figures")
     assert code == 0 and "gnnlab/fig11b" in out and max(map(len, out.splitlines())) <= 80
     code, out, _ = said("list", "pgsampler/fig9")

@@ -122,7 +122,7 @@ def test_an_order_needs_the_margin_of_the_suite(two):
 
 def test_the_other_way_round_the_ratio_is_turned(two):
     turned = timed(
-        of="tsota features.policy=presc#1", beside="tsota features.policy=degree",
+        of="tsota features.policy=presc#1", versus="tsota features.policy=degree",
         number=0.4, tolerance=0.1, kind="value",
     )  # fmt: skip
     found = verdict_of(turned, two(2.5, 2.0, 3.2))
@@ -137,8 +137,8 @@ def test_a_ratio_of_one_pair_has_no_interval(two, turned):
     of, beside = couple[::-1] if turned else couple
     folder = two(2.5, None, None, pairs=1)
     for asked in (
-        timed(of=of, beside=beside),
-        timed(of=of, beside=beside, kind="order", number=None, least=1.0),
+        timed(of=of, versus=beside),
+        timed(of=of, versus=beside, kind="order", number=None, least=1.0),
     ):
         found = verdict_of(asked, folder)
         assert found.verdict == "unclear" and "fewer than 5 pairs" in found.reason
@@ -290,7 +290,7 @@ def test_cells_are_held_against_those_alike_in_all_that_is_not_named(tmp_path):
         samples += epochs(str(n), *served)
     folder = write_run(tmp_path / "run", cells, samples)
     less = claim(
-        of="tsota features.policy=optimal", beside="tsota features.policy=degree", by="difference",
+        of="tsota features.policy=optimal", versus="tsota features.policy=degree", by="difference",
         number=0.2, tolerance=0.06, kind="value",
     )  # fmt: skip
     found = verdict_of(less, folder)

@@ -27,7 +27,7 @@ def test_the_last_measurement_of_a_cell_on_a_machine_counts(one):
 def test_a_formula_needs_no_run(one):
     exact = claim(measure="updates", of=None, arguments=[106, 151, 6], number=2756.0, runs=None)
     found = verdict_of(exact, one(HALF))
-    assert found.verdict == "holds" and found.findings[0].what == "updates(106, 151, 6)"
+    assert found.verdict == "holds" and found.findings[0].label == "updates(106, 151, 6)"
     assert verdict_of(exact.model_copy(update={"number": 2757.5}), one([], name="x")).verdict == (
         "refuted"
     )

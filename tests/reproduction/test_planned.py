@@ -12,16 +12,16 @@ from gnnbench.config.overrides import Overrides
 from gnnbench.harness import available, environment, launch
 from gnnbench.harness.available import Availability
 from gnnbench.reproduction.claim import papers
-from gnnbench.reproduction.evidence import ALIKE, graph_of
+from gnnbench.reproduction.evidence import COMMON_FIELDS, graph_of
 from gnnbench.reproduction.formulas import FORMULAS
-from gnnbench.reproduction.multi_machine import ACROSS
-from gnnbench.reproduction.times import TIMES
+from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.time_ratios import TIME_MEASURES
 
 MEASURED = [
     c
     for p in papers().values()
     for c in p.claim
-    if c.measure and c.measure not in {*FORMULAS, *ACROSS}
+    if c.measure and c.measure not in {*FORMULAS, *MULTI_MACHINE_MEASURES}
 ]
 
 
@@ -58,20 +58,22 @@ def cells_of(cells, claim, point, label):
 
 @pytest.mark.parametrize("claim", MEASURED, ids=lambda c: c.id)
 def test_every_number_is_of_cells_that_are_planned(plans, claim):
-    for point in claim.numbers():
-        for label in filter(None, (point.of, point.beside)):
+    for point in claim.claim_points():
+        for label in filter(None, (point.of, point.versus)):
             assert any(cells_of(plans(run)[1], claim, point, label) for run in claim.runs), label
 
 
-@pytest.mark.parametrize("claim", [c for c in MEASURED if c.measure in TIMES], ids=lambda c: c.id)
-def test_times_are_measured_beside_one_another_by_every_run(plans, claim):
+@pytest.mark.parametrize(
+    "claim", [c for c in MEASURED if c.measure in TIME_MEASURES], ids=lambda c: c.id
+)
+def test_every_run_pairs_the_cells_of_a_ratio_of_times(plans, claim):
     for run in claim.runs:
-        for point in claim.numbers():
+        for point in claim.claim_points():
             plan, cells = plans(run)
             first = set(cells_of(cells, claim, point, point.of))
-            second = set(cells_of(cells, claim, point, point.beside))
-            beside = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
-            assert any(b & first and b & second for b in beside), f"{run}: {point.of}"
+            second = set(cells_of(cells, claim, point, point.versus))
+            pairs = [{p.system.id, p.reference.id} for p in plan.pairs if p.reference]
+            assert any(b & first and b & second for b in pairs), f"{run}: {point.of}"
 
 
 def test_couples_of_definitions_are_there(plans):
@@ -82,4 +84,4 @@ def test_couples_of_definitions_are_there(plans):
 def test_what_makes_cells_alike_is_a_column_of_the_results():
     from gnnbench.schema import CELLS
 
-    assert set(ALIKE) - {c.name for c in CELLS} == {"replica", "jitter"}
+    assert set(COMMON_FIELDS) - {c.name for c in CELLS} == {"replica", "jitter"}

@@ -17,7 +17,7 @@ from gnnbench.reproduction import page, reproduce
 from gnnbench.reproduction.claim import choose, sizes
 from gnnbench.reproduction.evidence import open_runs
 from gnnbench.reproduction.judge import judge
-from gnnbench.reproduction.reproduce import CANNOT, FINISHED, GO_ON, RUN, carry_out, plan
+from gnnbench.reproduction.reproduce import CANNOT, FINISHED, RESUME, RUN, execute, plan
 
 TINY = """
 schema_version = 2
@@ -69,15 +69,15 @@ def tiny(tmp_path, monkeypatch):
 def test_a_run_leads_from_the_plan_to_the_page_and_is_not_run_twice(tiny, tmp_path):
     asked, planned = tiny
     (step,) = planned()
-    assert (step.state, step.todo, step.claims) == (RUN, True, (asked.id,))
+    assert (step.state, step.is_pending, step.claims) == (RUN, True, (asked.id,))
     assert step.seconds > 0 and step.folder is None
     seen = Silent()
-    (done,) = carry_out([step], seen, draw)
+    (done,) = execute([step], seen, draw)
     assert done.exit_code == 0 and any("tiny" in note for note in seen.notes)
     (again,) = planned()
-    assert (again.state, again.todo, again.seconds) == (FINISHED, False, 0.0)
+    assert (again.state, again.is_pending, again.seconds) == (FINISHED, False, 0.0)
     assert again == replace(done, request=again.request)
-    assert carry_out([again], seen, draw) == [again]
+    assert execute([again], seen, draw) == [again]
     out = tmp_path / "out"
     (found,) = judge([asked], open_runs([out]))
     assert found.verdict == "holds"
@@ -89,24 +89,24 @@ def test_a_run_leads_from_the_plan_to_the_page_and_is_not_run_twice(tiny, tmp_pa
     record = json.loads((done.folder / "run.json").read_text())
     (done.folder / "run.json").write_text(json.dumps({**record, "finished": False}))
     (half,) = planned()
-    assert (half.state, half.request.resume, half.folder) == (GO_ON, True, done.folder)
-    (done,) = carry_out([half], seen, draw)
+    assert (half.state, half.request.resume, half.folder) == (RESUME, True, done.folder)
+    (done,) = execute([half], seen, draw)
     assert done.folder == half.folder and planned()[0].state == FINISHED
 
 
 def test_cells_that_failed_are_told_as_long_as_they_stand(tiny, said, tmp_path, monkeypatch):
     """When they are run and ever after, with the command that measures them again."""
     asked, planned = tiny
-    (done,) = carry_out(planned(), Silent(), draw)
+    (done,) = execute(planned(), Silent(), draw)
     rows = (done.folder / "cells.csv").read_text()
     (done.folder / "cells.csv").write_text(rows.replace(",ok,", ",unstable,"))
     (step,) = planned()
-    assert (step.state, step.todo, step.exit_code) == (FINISHED, False, 3)
+    assert (step.state, step.is_pending, step.exit_code) == (FINISHED, False, 3)
     assert (step.failed, step.reason) == ({"unstable": 1}, "1 unstable of 1 cell")
-    assert step.again.endswith(f" --profile tiny --only-failed --out {tmp_path / 'out'}")
+    assert step.retry_command.endswith(f" --profile tiny --only-failed --out {tmp_path / 'out'}")
     monkeypatch.setattr(claims, "choose", lambda names: [asked])
     code, out, _ = said("reproduce", "--profile", "tiny", "--out", str(tmp_path / "out"))
-    assert code == 3 and f"\n  {step.again}\n" in out
+    assert code == 3 and f"\n  {step.retry_command}\n" in out
     assert "1 unstable of 1 cell; " in " ".join(out.split())  # where it wraps, paths decide
     (done.folder / "cells.csv").write_text(rows.replace(",ok,", ",missing_data,"))
     assert planned()[0].reason == "1 missing_data of 1 cell"
@@ -114,7 +114,7 @@ def test_cells_that_failed_are_told_as_long_as_they_stand(tiny, said, tmp_path, 
 
 def test_of_other_code_everything_is_run_again(tiny, tmp_path, monkeypatch):
     _, planned = tiny
-    carry_out(planned(), Silent(), draw)
+    execute(planned(), Silent(), draw)
     monkeypatch.setattr(machine, "source_digest", lambda native=True: "fedcba9876543210")
     assert planned()[0].state == RUN
 
@@ -124,9 +124,9 @@ def test_what_nothing_here_can_run_says_why(tiny, monkeypatch):
     gone = Availability(Failure("missing_dep", "there is no GPU; take a machine that has one"))
     monkeypatch.setattr(available, "state", lambda cell: gone)
     (step,) = planned()
-    assert (step.state, step.todo, step.seconds) == (CANNOT, False, 0.0)
+    assert (step.state, step.is_pending, step.seconds) == (CANNOT, False, 0.0)
     assert step.reason == "there is no GPU; take a machine that has one"
-    assert carry_out([step], Silent(), draw) == [step]
+    assert execute([step], Silent(), draw) == [step]
 
 
 def test_the_plan_of_a_claim_has_the_runs_that_serve_it(tmp_path):

@@ -27,7 +27,7 @@ def couple(**more):
     }  # fmt: skip
 
 
-ASKED = {"of": "gnnadvisor", "beside": "dgl", "measure": "compute_time", "number": (2.5, 3.5)}
+ASKED = {"of": "gnnadvisor", "versus": "dgl", "measure": "compute_time", "number": (2.5, 3.5)}
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -62,7 +62,7 @@ def test_gains_over_one_reference_are_held_against_one_another(tmp_path):
     told = [metric("a", "memory_io", "speedup", 3.0, 2.9, 3.1, n=5),
             metric("b", "memory_io", "speedup", 1.5, 1.4, 1.6, n=5)]  # fmt: skip
     asked = claim(
-        measure="memory_io_gain", of="tsota schedule=serial", beside="tsota schedule=prefetch",
+        measure="memory_io_gain", of="tsota schedule=serial", versus="tsota schedule=prefetch",
         by="ratio", number=2.0, tolerance=0.3,
     )  # fmt: skip
     found = verdict_of(asked, write_run(tmp_path / "run", cells, metrics=told))

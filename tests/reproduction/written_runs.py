@@ -93,7 +93,7 @@ def timed(**more):
     """A claim that degree takes 2 to 3 times as long as presc#1."""
     common = {
         "measure": "time", "of": "tsota features.policy=degree", "by": "ratio", "kind": "range",
-        "beside": "tsota features.policy=presc#1", "number": (2.0, 3.0), "tolerance": 0.0,
+        "versus": "tsota features.policy=presc#1", "number": (2.0, 3.0), "tolerance": 0.0,
         "unit": "x", "port": "S",
     }  # fmt: skip
     return claim(**{**common, **more})

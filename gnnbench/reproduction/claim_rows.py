@@ -1,0 +1,74 @@
+"""The rows of a run that a point of a claim is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gnnbench.reproduction.claim import Claim, ClaimPoint
+from gnnbench.reproduction.evidence import MEASURED, RunEvidence, select
+from gnnbench.reproduction.measures import SPEEDUP_MEASURES, TIME_DEPENDENT
+from gnnbench.reproduction.rows import Row
+from gnnbench.reproduction.time_ratios import TIME_MEASURES
+from gnnbench.statistics.stopping_rule import MIN_PAIRS
+
+
+def claim_rows(
+    claim: Claim,
+    point: ClaimPoint,
+    evidence: RunEvidence,
+    label: str,
+    overrides: Mapping[str, object] | None = None,
+) -> list[Row]:
+    """Rows of any status, of the experiments that the claim names."""
+    device = {"device": claim.device} if claim.device else {}
+    wanted = {**device, **point.rows, **(overrides or {})}
+    experiments = {run.partition(" ")[0] for run in claim.runs}
+    rows = select(evidence, label, wanted, point.nodes, point.full_batch)
+    return [r for r in rows if r["experiment"] in experiments]
+
+
+def measured_rows(
+    claim: Claim,
+    point: ClaimPoint,
+    evidence: RunEvidence,
+    label: str,
+    overrides: Mapping[str, object],
+) -> list[Row]:
+    """Rows with a measurement."""
+    rows = claim_rows(claim, point, evidence, label, overrides)
+    return [r for r in rows if r["status"] in MEASURED]
+
+
+def planned_rows(
+    claim: Claim,
+    point: ClaimPoint,
+    evidence: RunEvidence,
+    label: str,
+    overrides: Mapping[str, object],
+) -> list[Row]:
+    """Rows that were measured or should have been: all except unsupported combinations."""
+    rows = claim_rows(claim, point, evidence, label, overrides)
+    return [r for r in rows if r["status"] != "unsupported"]
+
+
+def difference_from_paper(point: ClaimPoint, row: Row) -> str:
+    """The columns in which a row deviates from the paper's setting, as text; "" for none."""
+    return "; ".join(
+        f"{key} is {row.get(key)}, the paper has {value}"
+        for key, value in point.as_printed.items()
+        if row.get(key) != value
+    )
+
+
+def doubt_of(point: ClaimPoint, row: Row) -> str:
+    """Why no verdict may rest on a row, or "".
+
+    Either its setting deviates from the paper's, or its times are unreliable.
+    """
+    if difference := difference_from_paper(point, row):
+        return difference
+    if point.measure not in TIME_DEPENDENT and point.measure not in TIME_MEASURES:
+        return ""
+    if point.measure in SPEEDUP_MEASURES and (row["pairs"] or 0) < MIN_PAIRS:
+        return f"fewer than {MIN_PAIRS} pairs of fresh processes"
+    return str(row["doubtful"] or (row["reason"] if row["status"] == "unstable" else ""))

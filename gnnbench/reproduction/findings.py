@@ -1,0 +1,159 @@
+"""The numbers that runs have for a point of a claim, each with its own verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from gnnbench.reproduction.claim import Bounds, Claim, ClaimPoint
+from gnnbench.reproduction.claim_rows import difference_from_paper, doubt_of, measured_rows
+from gnnbench.reproduction.evidence import RunEvidence
+from gnnbench.reproduction.formulas import FORMULAS
+from gnnbench.reproduction.groups import CellGroup, equal, groups
+from gnnbench.reproduction.interval import judge_interval
+from gnnbench.reproduction.interval_arithmetic import combined, mean_over_cells
+from gnnbench.reproduction.measures import MEASURES
+from gnnbench.reproduction.multi_machine import MULTI_MACHINE_MEASURES
+from gnnbench.reproduction.rows import Row
+from gnnbench.reproduction.time_ratios import TIME_MEASURES, time_ratio
+from gnnbench.statistics.estimates import Estimate
+
+UNBOUNDED: Bounds = (-math.inf, math.inf)  # only the mean of several points is claimed
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A number for one point of a claim, and the verdict that it would give alone.
+
+    ``label`` names the cells, ``expected`` is the claimed range, ``point_index`` counts the
+    claim's points. A number computed by a formula has no ``evidence``.
+    """
+
+    label: str
+    estimate: Estimate
+    expected: Bounds
+    verdict: str
+    reason: str
+    evidence: RunEvidence | None = None
+    rows: tuple[Row, ...] = ()
+    group: CellGroup | None = None
+    point_index: int = 0
+
+
+@dataclass(frozen=True)
+class PointEstimate:
+    """An estimate, a reason to doubt it or "", and the rows that it comes from."""
+
+    estimate: Estimate
+    doubt: str
+    rows: tuple[Row, ...]
+    group: CellGroup | None = None
+
+
+def computed_findings(claim: Claim, point: ClaimPoint) -> list[Finding]:
+    """The number of a formula."""
+    value = FORMULAS[point.measure](*point.arguments)
+    label = f"{point.measure}({', '.join(map(str, point.arguments))})"
+    number = PointEstimate(Estimate(value, value, value, 1), "", ())
+    return [_finding(claim, point, label, number, None)]
+
+
+def measured_findings(
+    claim: Claim, point: ClaimPoint, runs: Sequence[RunEvidence]
+) -> list[Finding]:
+    """All numbers of a point, runs in order: a later run on the same machine replaces an earlier.
+
+    Where some rows have the paper's setting, the others are left out.
+    """
+    findings: list[Finding] = []
+    for evidence in runs:
+        own = [
+            _finding(claim, point, group_label(point, number.rows, evidence), number, evidence)
+            for number in _estimates(claim, point, evidence)
+            if number.estimate.n or (number.doubt and point.measure in TIME_MEASURES)
+        ]
+        earlier = [f for f in findings if not any(_replaces(new, f, point) for new in own)]
+        findings = earlier + own
+    as_printed = [f for f in findings if not any(difference_from_paper(point, r) for r in f.rows)]
+    return as_printed or findings
+
+
+def _replaces(later: Finding, earlier: Finding, point: ClaimPoint) -> bool:
+    """Whether both are the same number on the same machine, whatever version measured it."""
+    if earlier.evidence is None or later.evidence is None:
+        return False
+    if earlier.evidence.machine != later.evidence.machine:
+        return False
+    if [r["id"] for r in earlier.rows] == [r["id"] for r in later.rows]:
+        return True
+    if earlier.group is None or later.group is None:
+        return False
+    return equal(earlier.group, later.group, {"max_batches", *filter(None, [point.over])})
+
+
+def group_label(point: ClaimPoint, rows: Sequence[Row], evidence: RunEvidence) -> str:
+    """The labels of the cells of a number: ``A over B``, ``A less B`` or a list."""
+    names = [r.get("words") or evidence.labels.of(r) for r in rows]
+    return {"ratio": " over ", "difference": " less "}.get(point.by, ", ").join(names)
+
+
+def _estimates(claim: Claim, point: ClaimPoint, evidence: RunEvidence) -> Iterator[PointEstimate]:
+    if point.measure in MULTI_MACHINE_MEASURES:
+        for estimate, doubt, rows in MULTI_MACHINE_MEASURES[point.measure].estimates(
+            evidence, point.of, point.versus, point.rows
+        ):
+            yield PointEstimate(estimate, doubt, rows)
+        return
+    for group in groups(point, partial(measured_rows, claim, point, evidence)):
+        number = point_estimate(point, evidence, group)
+        if number is not None:
+            yield number
+
+
+def point_estimate(
+    point: ClaimPoint, evidence: RunEvidence, group: CellGroup
+) -> PointEstimate | None:
+    """The number of a group of measured cells; None for times of cells that were not paired."""
+    doubt = next(filter(None, (doubt_of(point, row) for side in group.sides for row in side)), "")
+    if group.earlier is not None:
+        later = point_estimate(point, evidence, CellGroup(group.first, group.second))
+        earlier = point_estimate(point, evidence, group.earlier)
+        if later is None or earlier is None:
+            return None
+        growth = combined(later.estimate, earlier.estimate, point.by)
+        return PointEstimate(growth, later.doubt or earlier.doubt, group.rows(), group)
+    if point.measure in TIME_MEASURES:
+        a, b = group.first[0], group.second[0]
+        estimate, ratio_doubt = time_ratio(evidence, a, b, point.measure)
+        if not estimate.n and not ratio_doubt:
+            return None
+        return PointEstimate(estimate, doubt or ratio_doubt, (a, b), group)
+    value = _value(point, evidence, group.first)
+    if group.second:
+        value = combined(value, _value(point, evidence, group.second), point.by)
+    return PointEstimate(value, doubt, group.rows(), group)
+
+
+def _value(point: ClaimPoint, evidence: RunEvidence, rows: Sequence[Row]) -> Estimate:
+    estimates = [MEASURES[point.measure](evidence, row) for row in rows]
+    return mean_over_cells(estimates) if point.over else estimates[0]
+
+
+def _finding(
+    claim: Claim,
+    point: ClaimPoint,
+    label: str,
+    number: PointEstimate,
+    evidence: RunEvidence | None,
+) -> Finding:
+    expected = UNBOUNDED if claim.kind == "mean" else point.expected(claim.kind)
+    several = MULTI_MACHINE_MEASURES.get(point.measure)
+    is_time = point.measure in TIME_MEASURES or (several is not None and several.is_time)
+    verdict, reason = judge_interval(
+        number.estimate, expected, claim.shape_bounds, number.doubt, is_time
+    )
+    return Finding(
+        label, number.estimate, expected, verdict, reason, evidence, number.rows, number.group
+    )

@@ -1,0 +1,103 @@
+"""Measures of GPU memory, of similar epochs, of communication and of losses.
+
+Each function returns ``NOTHING`` for a cell without the number.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from itertools import pairwise
+
+from gnnbench.core.counters import HOT_SIMILARITY, MAPPING_SHARE, MEMORY_BYTES, ROUNDS
+from gnnbench.reproduction.evidence import MeasureFunction, RunEvidence
+from gnnbench.reproduction.interval_arithmetic import exact
+from gnnbench.reproduction.rows import Row
+from gnnbench.statistics.estimates import NOTHING, Estimate
+
+DRIVER_BLOCK_BYTES = 2**21  # the driver allocates GPU memory in blocks of at least this size
+
+
+def memory_of(*components: str) -> MeasureFunction:
+    """Bytes of components at the peak of an epoch, from the experiment `memory`."""
+
+    def measure(evidence: RunEvidence, row: Row) -> Estimate:
+        sizes = [evidence.metrics.value(row["id"], name, MEMORY_BYTES) for name in components]
+        known = [float(size) for size in sizes if size is not None]
+        return exact(sum(known)) if known else NOTHING
+
+    return measure
+
+
+def memory_left(evidence: RunEvidence, row: Row) -> Estimate:
+    """Bytes of the GPU's memory that are free at the peak of an epoch."""
+    peak = memory_of("epoch")(evidence, row)
+    if not peak.n or row["device"] != "cuda" or not evidence.gpus:
+        return NOTHING
+    return exact(float(evidence.gpus[0]["memory_bytes"]) - peak.value)
+
+
+def mapping_share(evidence: RunEvidence, row: Row) -> Estimate:
+    """GPU memory taken by mapping a host table / bytes of the table.
+
+    The number is a difference of the GPU's free memory, so it includes what the other process of
+    the pair allocated or freed meanwhile. The result is therefore the smallest share on which two
+    cells over the same table agree. One allocation block more or less is the interval.
+    """
+    shares = {
+        other["id"]: evidence.metrics.value(other["id"], "features", MAPPING_SHARE)
+        for other in evidence.run.cells
+        if (other["dataset"], _dtype(other)) == (row["dataset"], _dtype(row))
+    }
+    table_bytes = row["nodes"] * row["feature_dim"] * (4 if _dtype(row) == "float32" else 2)
+    block = DRIVER_BLOCK_BYTES / table_bytes
+    # 0: served from a block that the driver already had
+    positive = sorted(share for share in shares.values() if share is not None and share > 0)
+    agreed = [low for low, high in pairwise(positive) if high - low <= block]
+    if not agreed or shares[row["id"]] is None:
+        return NOTHING
+    return Estimate(agreed[0], agreed[0] - block, agreed[0] + block, len(positive))
+
+
+def _dtype(row: Row) -> str:
+    """Data type of the cell's feature table."""
+    return str(json.loads(row["recipe"]).get("dtype", "float32"))
+
+
+def hot_similarity(evidence: RunEvidence, row: Row) -> Estimate:
+    """Similarity of the most accessed tenth of nodes of two epochs (GNNLab, Table 2); exact."""
+    similarity = evidence.metrics.value(row["id"], "features", HOT_SIMILARITY)
+    return NOTHING if similarity is None else exact(similarity)
+
+
+def rounds(evidence: RunEvidence, row: Row) -> Estimate:
+    """All-to-all exchanges per batch between ranks with a partition each.
+
+    Exact: the ends are the epochs with the fewest and the most.
+    """
+    per_batch = []
+    for epoch in evidence.epochs.get(row["id"], []):
+        counts = [float(c[3]) for c in epoch["counts"] if c[1] == ROUNDS.name]
+        if counts and epoch["batches"]:
+            per_batch.append(sum(counts) / epoch["batches"])
+    if not per_batch:
+        return NOTHING
+    return Estimate(statistics.mean(per_batch), min(per_batch), max(per_batch), len(per_batch))
+
+
+def loss_apart(evidence: RunEvidence, row: Row) -> Estimate:
+    """Largest relative difference between a cell's loss and the reference's loss of an epoch.
+
+    Only epochs in which both trained from the same weights count.
+    """
+    reference = {_epoch_key(e): e["loss"] for e in evidence.epochs.get(row["reference_id"], [])}
+    differences = [
+        abs(epoch["loss"] / reference[_epoch_key(epoch)] - 1)
+        for epoch in evidence.epochs.get(row["id"], [])
+        if row["id"] != row["reference_id"] and epoch["loss"] and reference.get(_epoch_key(epoch))
+    ]
+    return exact(max(differences)) if differences else NOTHING
+
+
+def _epoch_key(epoch: Row) -> tuple[str, int, int, int]:
+    return epoch["pair"], epoch["life"], epoch["round"], epoch["epoch"]
