@@ -47,7 +47,7 @@ def held_table():
     def fill(part, start):
         part[:] = bytes(range(start % 256, start % 256 + len(part)))
 
-    descriptor = shared_memory.hold("table", 240, fill)
+    descriptor = shared_memory.create_shared("table", 240, fill)
     found = shared.map_shared(shared_memory.address_of(descriptor), torch.int16, (15, 8))
     os.close(descriptor)
     return found

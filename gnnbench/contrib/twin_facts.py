@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnnbench.datasets.generators.parallel import gpu_bytes, making
+from gnnbench.datasets.generators.parallel import generating, gpu_bytes
 from gnnbench.datasets.generators.recipe import TwinRecipe
 from gnnbench.datasets.generators.seeded import seeded_weights
 from gnnbench.datasets.generators.twin import make_spec
@@ -78,7 +78,7 @@ def topology(recipe: TwinRecipe, scale: float, seed: int) -> Graph:
     says."""
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
-    with making(spec.num_edges, gpu_bytes(spec.num_nodes, spec.num_edges)) as device:
+    with generating(spec.num_edges, gpu_bytes(spec.num_nodes, spec.num_edges)) as device:
         indptr, indices = (part.cpu() for part in twin.graph(spec, device))
         labels = twin.labels(spec, device).cpu()
         train, val, test = (part.cpu() for part in twin.splits(spec, device))
@@ -190,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 unit = "points" if target.unit == "share" else "%"
                 bound = "at most " * target.at_most
                 line += f"  {target.source} {bound}{target.published:g}: "
-                line += f"{target.away(here):+.1f} {unit}"
+                line += f"{target.deviation(here):+.1f} {unit}"
             print(line)
         sys.stdout.flush()
 

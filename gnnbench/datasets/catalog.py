@@ -5,25 +5,20 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from gnnbench.core.errors import GnnbenchError, MissingError
 from gnnbench.datasets.generators import rmat
 from gnnbench.datasets.manifest import Manifest, manifests
 from gnnbench.datasets.names import RMAT, ROWS, DatasetRef, imported_graphs, npz_files, resolve
 from gnnbench.datasets.paths import data_root
-from gnnbench.datasets.prepare import (
-    find_source,
-    how_to_get,
-    is_prepared,
-    load_dataset,
-    prepare,
-    prepared_path,
-)
+from gnnbench.datasets.prepare import is_prepared, load_dataset, prepare, prepared_path
+from gnnbench.datasets.sources import find_source, how_to_get
 from gnnbench.datasets.store import layout
+from gnnbench.datasets.store.disk import Progress, folder_bytes
 from gnnbench.datasets.store.reader import VerifyReport
 from gnnbench.datasets.store.reader import verify as verify_folder
-from gnnbench.datasets.store.writer import Progress, folder_bytes
+from gnnbench.datasets.store.schema import GraphMeta
 
 __all__ = [
     "DatasetDetails",
@@ -79,7 +74,7 @@ class DatasetDetails:
 
     summary: DatasetInfo
     manifest: Manifest | None
-    meta: dict[str, Any] | None
+    meta: GraphMeta | None
     bytes: int = 0
     notes: tuple[str, ...] = field(default=())
 
@@ -165,10 +160,12 @@ def _stored(path: Path, kind: str, description: str) -> DatasetInfo:
     """Of a graph in the store. Raises as ``layout.check_sizes``."""
     meta = layout.read_meta(path)
     layout.check_sizes(path, meta)
-    keys = ("num_nodes", "num_edges", "feature_dim", "num_classes", "symmetric", "licence")
     return DatasetInfo(
-        meta["name"], kind, "prepared", description, path, train_size=meta["train"],
-        disk_bytes=folder_bytes(path), **{key: meta[key] for key in keys},
+        meta["name"], kind, "prepared", description, path,
+        num_nodes=meta["num_nodes"], num_edges=meta["num_edges"],
+        feature_dim=meta["feature_dim"], num_classes=meta["num_classes"],
+        train_size=meta["train"], symmetric=meta["symmetric"], licence=meta["licence"],
+        disk_bytes=folder_bytes(path),
     )  # fmt: skip
 
 

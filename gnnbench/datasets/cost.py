@@ -1,7 +1,7 @@
-"""What it takes to prepare a dataset, told before it begins: seconds, memory, disk.
+"""Estimate the seconds, memory and disk that preparing a dataset takes.
 
-Memory is fitted to what was measured of each way to make a graph: mostly up to 30 % above, of
-``.npz`` files up to 25 % below. Seconds are rough: one core of a 2020s server and a common disk.
+Memory is fitted to measurements: mostly up to 30 % too high, for ``.npz`` files up to 25 % too low.
+Seconds are rough: one core of a 2020s server and a common disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gnnbench.core.cgroups import usable_cores
 from gnnbench.datasets.generators import rmat
-from gnnbench.datasets.generators.parallel import gpu_bytes, making_device
+from gnnbench.datasets.generators.parallel import generator_device, gpu_bytes
 from gnnbench.datasets.generators.seeded import DEFAULT_WIDTH
 from gnnbench.datasets.importers.nodes import FEATURES
 from gnnbench.datasets.importers.rawfile import NpzFile
@@ -20,24 +20,30 @@ from gnnbench.datasets.names import DatasetRef
 from gnnbench.datasets.store import layout
 from gnnbench.datasets.store.csc import EDGES_PER_PASS
 
-DISK_BYTES_PER_SECOND = 250e6  # made, hashed, written and checked
-TWIN_EDGES_PER_SECOND = 2e6  # of a core
-RMAT_EDGES_PER_SECOND = 7e6  # of a core
+DISK_BYTES_PER_SECOND = 250e6  # generated, hashed, written and checked
+TWIN_EDGES_PER_SECOND = 2e6  # per core
+RMAT_EDGES_PER_SECOND = 7e6  # per core
 GPU_EDGES_PER_SECOND = 100e6  # a guess
 SORTED_EDGES_PER_SECOND = 5e6  # numpy's sort, one core
 RAW_BYTES_PER_SECOND = 40e6  # unpacked and parsed
-_PIECES_BYTES = 96 << 20  # what is on its way to the disk
-_SEEDED_BYTES = 128 << 20  # the same of features and labels that numpy draws
-_IDS = ("indices", "edge_index", "src", "source", "row")  # an id an edge, along the last axis
-_KEY_BYTES = 20  # of an edge that is sorted and merged
+_PIECES_BYTES = 96 << 20  # chunks between generator and disk
+_SEEDED_BYTES = 128 << 20  # the same for seeded features and labels
+_IDS = (
+    "indices",
+    "edge_index",
+    "src",
+    "source",
+    "row",
+)  # one id per edge, last axis
+_KEY_BYTES = 20  # per edge that is sorted and merged
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Counts of a graph that is not there yet; at most, where nobody can know.
+    """Counts of a graph that is not prepared yet, or upper bounds of them.
 
-    ``edges`` are directed, ``raw_bytes`` those of its source's files, ``drawn``: whether its
-    features are, ``weighted``: whether edges have weights.
+    ``edges`` are directed. ``raw_bytes`` is the size of the source's files, ``drawn`` whether
+    features are random, ``weighted`` whether edges have weights.
     """
 
     nodes: int
@@ -50,11 +56,11 @@ class Shape:
     weighted: bool = False
 
     def topology_bytes(self) -> int:
-        """Of CSC."""
+        """Size of ``indptr`` and ``indices``."""
         return 8 * (self.nodes + 1) + self.id_bytes * self.edges
 
     def stored_bytes(self) -> int:
-        """Of all files; features that are drawn may have none (``GNNBENCH_FEATURES``)."""
+        """Size of all files; random features may have none (``GNNBENCH_FEATURES``)."""
         unwritten = self.drawn and os.environ.get("GNNBENCH_FEATURES") == "memory"
         rows = 0 if unwritten else 4 * self.nodes * self.width
         weights = 4 * self.edges if self.weighted else 0
@@ -63,14 +69,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, the most memory at a time, and what the disk has to take, scratch included."""
+    """Seconds, peak memory, and disk space including temporary files."""
 
     seconds: float
     memory_bytes: int
     disk_bytes: int
 
     def __add__(self, other: Cost) -> Cost:
-        """One after the other."""
+        """Cost of one preparation after another."""
         return Cost(
             self.seconds + other.seconds,
             max(self.memory_bytes, other.memory_bytes),
@@ -79,21 +85,23 @@ class Cost:
 
 
 def shape(ref: DatasetRef, source: Path | None) -> Shape | None:
-    """Counts of a dataset by its name, its manifest or the head of its file (``source``); None of a
-    real one whose source is not here. Raises ``DataError`` for a file that cannot be read."""
-    found = _plain_shape(ref, source)
-    if found is None or ref.origin is None:
-        return found
-    both = ref.sym and not _symmetric(ref)
-    edges = 2 * found.edges if both else found.edges
-    return replace(found, edges=edges, raw_bytes=0, weighted=ref.weights)
+    """Counts of a dataset from its name, its manifest or the header of its file (``source``).
+
+    None for a real dataset without its source. Raises ``DataError`` for an unreadable file.
+    """
+    base = _base_shape(ref, source)
+    if base is None or ref.origin is None:
+        return base
+    doubled = ref.sym and not _symmetric(ref)
+    edges = 2 * base.edges if doubled else base.edges
+    return replace(base, edges=edges, raw_bytes=0, weighted=ref.weights)
 
 
 def _symmetric(ref: DatasetRef) -> bool:
     return ref.manifest is not None and ref.manifest.symmetric
 
 
-def _plain_shape(ref: DatasetRef, source: Path | None) -> Shape | None:
+def _base_shape(ref: DatasetRef, source: Path | None) -> Shape | None:
     if ref.kind == "rmat":
         nodes, edges = rmat.counts(ref.size.scale, ref.size.degree)
         return Shape(nodes, edges, ref.size.dims, nodes)
@@ -105,8 +113,8 @@ def _plain_shape(ref: DatasetRef, source: Path | None) -> Shape | None:
         return Shape(made.num_nodes, made.num_edges, made.feature_dim, int(made.train), ids)
     if ref.kind == "store" and ref.path is not None:
         meta = layout.read_meta(ref.path)
-        nodes, edges, width = (int(meta[k]) for k in ("num_nodes", "num_edges", "feature_dim"))
-        return Shape(nodes, edges, width, int(meta["train"]), drawn=False)
+        counts = (meta["num_nodes"], meta["num_edges"], meta["feature_dim"], meta["train"])
+        return Shape(*counts, drawn=False)
     if source is None:
         return None
     if (manifest := ref.manifest) is not None:
@@ -116,58 +124,56 @@ def _plain_shape(ref: DatasetRef, source: Path | None) -> Shape | None:
 
 
 def _npz_shape(path: Path) -> Shape | None:
-    """By the heads of its arrays; None where they do not say how many nodes there are."""
+    """Counts from the headers of its arrays; None if these do not tell the number of nodes."""
     with NpzFile(path) as npz:
         rows = next((npz.header(key).shape for key in FEATURES if key in npz), ())
-        nodes = int(npz.scalar("num_nodes", 0)) or (rows[0] if rows else 0)
+        nodes = (npz.count("num_nodes") or 0) or (rows[0] if rows else 0)
         if "indptr" in npz:
             nodes = max(npz.header("indptr").size - 1, 0)
         ids = next((key for key in _IDS if key in npz), None)
         if ids is None or not nodes:
             return None
-        head = npz.header(ids)
-        width, drawn = int(npz.scalar("feat_dim", 0)), False
+        header = npz.header(ids)
+        width, drawn = (npz.count("feat_dim") or 0), False
         if len(rows) == 2:
             width = rows[1]
         elif "feat_data" not in npz:
             width, drawn = DEFAULT_WIDTH, True
         train = npz.header("train_idx").size if "train_idx" in npz else int(0.6 * nodes)
-        edges = head.shape[-1] if head.shape else 0
-        return Shape(nodes, edges, width, train, head.dtype.itemsize, _size(path), drawn)
+        edges = header.shape[-1] if header.shape else 0
+        return Shape(nodes, edges, width, train, header.dtype.itemsize, _size(path), drawn)
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of all files of a folder."""
+    """Size of a file, or of all files in a folder."""
     files = path.rglob("*") if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def cost(ref: DatasetRef, source: Path | None, begun: bool = False) -> Cost | None:
-    """What it takes to prepare a dataset of which nothing is there but what it is made of by
-    ``+sym`` or ``+weights``.
+def cost(ref: DatasetRef, source: Path | None, query_gpu: bool = False) -> Cost | None:
+    """Cost of preparing a dataset, without that of the base of ``+sym`` and ``+weights``.
 
-    ``begun``: a GPU may be asked how much of its memory is free, which starts CUDA in this process;
-    else it is taken to have enough. None of a real one whose source is not here. Raises as
-    :func:`shape`.
+    ``query_gpu``: look up a GPU's free memory, which starts CUDA in this process; else it is
+    assumed to suffice. None for a real dataset without its source. Raises as :func:`shape`.
     """
-    found = shape(ref, source)
-    if found is None:
+    counts = shape(ref, source)
+    if counts is None:
         return None
     cores = usable_cores()
-    n, m, stored = found.nodes, found.edges, found.stored_bytes()
+    n, m, stored = counts.nodes, counts.edges, counts.stored_bytes()
     writing_s = stored / DISK_BYTES_PER_SECOND
-    if ref.weights:  # all else is the base's
+    if ref.weights:  # everything else is linked from the base
         return Cost(4 * m / DISK_BYTES_PER_SECOND, 12 * n + 2 * _PIECES_BYTES, 4 * m)
-    if ref.sym:  # features, labels and splits are the base's
-        disk, keys = found.topology_bytes(), 2 * m if _symmetric(ref) else m
+    if ref.sym:  # features, labels and splits are linked from the base
+        disk, keys = counts.topology_bytes(), 2 * m if _symmetric(ref) else m
         seconds = keys / SORTED_EDGES_PER_SECOND + disk / DISK_BYTES_PER_SECOND
         return Cost(seconds, _sorting(n, keys), disk)
     drawn = ref.kind in ("twin", "rmat")
-    if drawn and making_device(m, gpu_bytes(n, m) if begun else 0) == "cuda":
+    if drawn and generator_device(m, gpu_bytes(n, m) if query_gpu else 0) == "cuda":
         return Cost(writing_s + m / GPU_EDGES_PER_SECOND, _PIECES_BYTES + 24 * n, stored)
     if ref.kind == "twin":
-        # Both ends of a symmetric graph's edges wait for the other half.
-        edge = found.id_bytes + (found.id_bytes // 2 if _symmetric(ref) else 0)
+        # Of a symmetric graph, the generator keeps one end of every edge in addition.
+        edge = counts.id_bytes + (counts.id_bytes // 2 if _symmetric(ref) else 0)
         memory = edge * m + 56 * n + _PIECES_BYTES
         return Cost(writing_s + m / TWIN_EDGES_PER_SECOND / cores, memory, stored)
     if ref.kind == "rmat":
@@ -175,16 +181,16 @@ def cost(ref: DatasetRef, source: Path | None, begun: bool = False) -> Cost | No
         return Cost(writing_s + m / RMAT_EDGES_PER_SECOND / cores, memory, stored)
     if ref.kind == "rows":
         return Cost(writing_s, 2 * _PIECES_BYTES, stored)
-    reading_s = found.raw_bytes / RAW_BYTES_PER_SECOND + writing_s
-    whole = 2 * found.topology_bytes() + 16 * n + _SEEDED_BYTES
+    reading_s = counts.raw_bytes / RAW_BYTES_PER_SECOND + writing_s
+    whole = 2 * counts.topology_bytes() + 16 * n + _SEEDED_BYTES
     if source is not None and source.suffix == ".npz" and _rows_in_order(source):
-        return Cost(reading_s, whole, stored)  # its topology is read whole
+        return Cost(reading_s, whole, stored)  # the topology is read as a whole
     memory = max(whole, _sorting(n, m))
     return Cost(reading_s + m / SORTED_EDGES_PER_SECOND, memory, stored + 16 * m)
 
 
 def _rows_in_order(path: Path) -> bool:
-    """Whether a file has its edges row by row, so that none has to be sorted."""
+    """Whether a file has its edges row by row, so that they need no sort."""
     with NpzFile(path) as npz:
         return "indptr" in npz
 

@@ -1,20 +1,20 @@
-"""``data info`` for people: what is known of a dataset as lines of text."""
+"""The text of ``data info``."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from gnnbench.datasets.catalog import DatasetDetails, DatasetInfo
 from gnnbench.datasets.manifest import Distance, Manifest
+from gnnbench.datasets.store.schema import GraphMeta
 
 _WIDTH = 100
 _KEY = 12
 
 
 def describe(details: DatasetDetails) -> list[str]:
-    """Counts, sources, the papers' figures, the twin's recipe and what is stored, as lines."""
+    """Lines with counts, sources, published figures, the twin's recipe and the stored arrays."""
     summary, manifest, meta = details.summary, details.manifest, details.meta
     lines = [f"{summary.name}: {summary.description}"]
     lines += _entries(_counts(summary, manifest))
@@ -75,13 +75,23 @@ def _manifest(manifest: Manifest, kind: str) -> Iterator[str]:
         yield from _entries((key, str(value)) for key, value in m.twin.items())
     if m.distance:
         yield ""
-        yield "the twin beside what is published (shares in %, away in points; numbers away in %)"
-        names = ("fact", "workload", "published", "twin", "away", "scale", "seeds", "source", "")
+        yield "the twin compared with published facts (deviation: points of a share, % of a count)"
+        names = (
+            "fact",
+            "workload",
+            "published",
+            "twin",
+            "deviation",
+            "scale",
+            "seeds",
+            "source",
+            "",
+        )
         yield from _table(names, [row for d in m.distance for row in _distances(d)])
 
 
 def _distances(d: Distance) -> Iterator[list[str]]:
-    """A row a measurement, the fact itself in the first."""
+    """One row per measurement; the fact is in the first row only."""
 
     def number(value: float) -> str:
         return f"{100 * value:.1f}" if d.unit == "share" else f"{value:,.0f}"
@@ -92,12 +102,12 @@ def _distances(d: Distance) -> Iterator[list[str]]:
         yield [*fact, "not measured", "", "", "", d.source, d.not_measured]
     for measured in d.measured:
         seeds = ", ".join(map(str, measured.seeds))
-        at = [number(measured.mean), f"{d.away(measured):+.1f}", f"{measured.scale:g}", seeds]
+        at = [number(measured.mean), f"{d.deviation(measured):+.1f}", f"{measured.scale:g}", seeds]
         yield [*fact, *at, d.source, measured.run or note]
         fact, note = ["", "", ""], ""
 
 
-def _stored(details: DatasetDetails, meta: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _stored(details: DatasetDetails, meta: GraphMeta) -> Iterator[tuple[str, str]]:
     yield "size", f"{details.bytes / 2**20:,.1f} MiB in {len(meta['arrays'])} arrays"
     yield "on disk", f"{details.summary.disk_bytes / 2**20:,.1f} MiB"
     split = f"{meta['train']:,} / {meta['val']:,} / {meta['test']:,}"
@@ -115,7 +125,7 @@ def _entries(entries: Iterable[tuple[str, str]]) -> Iterator[str]:
     for key, value in entries:
         if value:
             head = f"  {key:{max(_KEY, len(key) + 1)}}"
-            if key == "get":  # a command that is broken into lines cannot be copied
+            if key == "get":  # a wrapped command could not be copied
                 yield head + value
             else:
                 yield from _wrapped(value, head, " " * len(head))
@@ -129,7 +139,7 @@ def _wrapped(text: str, first: str, rest: str) -> list[str]:
 
 
 def _table(names: Sequence[str], rows: list[list[str]]) -> Iterator[str]:
-    """Columns that some row fills."""
+    """A table without its empty columns."""
     used = [i for i in range(len(names)) if any(row[i] for row in rows)]
     lines = [[names[i] for i in used], *([row[i] for i in used] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(used))]

@@ -17,9 +17,10 @@ from gnnbench.datasets.importers.rawfile import reading
 from gnnbench.datasets.manifest import manifests
 from gnnbench.datasets.names import imported_graphs, known_names, plain_name, resolve
 from gnnbench.datasets.paths import data_root
-from gnnbench.datasets.prepare import find_source, how_to_get, is_prepared, prepare, prepared_path
+from gnnbench.datasets.prepare import is_prepared, prepare, prepared_path
+from gnnbench.datasets.sources import find_source, how_to_get
+from gnnbench.datasets.store.disk import Progress, free_disk_bytes, graph_lock, writing_to
 from gnnbench.datasets.store.layout import read_meta
-from gnnbench.datasets.store.writer import Progress, free_disk_bytes, graph_lock, writing_to
 from gnnbench.datasets.transport import WAITS, Fetched, Waits, download
 
 

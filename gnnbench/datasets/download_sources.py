@@ -1,4 +1,4 @@
-"""What may be downloaded: a table of known sources (``datasets/downloads/sources.toml``)."""
+"""The table of downloadable sources (``datasets/downloads/sources.toml``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE = Path("downloads") / "sources.toml"
 
 
 class Download(BaseModel):
-    """One source: the table's head says what the fields are."""
+    """One source; the head of the table explains the fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,20 +45,20 @@ class Download(BaseModel):
 
     @property
     def file(self) -> str:
-        """Name of the file, as its address has it."""
+        """File name at the end of the URL."""
         return urlsplit(self.url).path.rpartition("/")[2]
 
 
 def read_table(path: Path) -> dict[str, Download]:
-    """Sources by name. Raises ``UsageError`` for a table that is not understood."""
+    """Sources by name. Raises ``UsageError`` for a malformed table."""
     try:
         entries = tomllib.loads(path.read_text(encoding="utf-8"))["download"]
-        found = [Download.model_validate(entry) for entry in entries]
+        sources = [Download.model_validate(entry) for entry in entries]
     except (OSError, ValueError, KeyError, TypeError) as error:
         detail = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise UsageError(f"cannot read the sources in {path} ({detail}); correct it") from None
-    table = {source.name: source for source in found}
-    if len(table) != len(found):
+    table = {source.name: source for source in sources}
+    if len(table) != len(sources):
         raise UsageError(f"{path} names a source twice; correct it")
     return table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from gnnbench.core.errors import DataError, HostMemoryError, lacks_host_memory
 from gnnbench.datasets.store import layout
+from gnnbench.datasets.store.schema import GraphMeta
 from gnnbench.kernels import rng
 from gnnbench.kernels.shared import map_shared
 
@@ -28,14 +29,13 @@ class Graph:
     ``[num_edges]`` in the order of ``indices``, finite and at least 0, or None. ``node_ids`` int64
     ``[num_nodes]`` are the ids that an imported source gave its nodes, or None where they are 0 to
     ``num_nodes`` - 1.
-    ``meta`` is the store's ``meta.json``, ``held`` has the addresses of arrays that a process holds
-    in memory (``gnnbench.kernels.shared``). ``split_here``: the split is of ``with_splits``, not
-    of the
-    store.
+    ``meta`` is the store's ``meta.json``. ``shared`` has the addresses of arrays in the shared
+    memory of another process (``gnnbench.kernels.shared``). ``has_drawn_split``: the split is that
+    of ``with_splits``, not of the store.
 
-    Sent to another process, a graph of the store is its ``path`` and is mapped there again, as is
-    what is held; that raises ``DataError`` where another graph has taken its place, and ``OSError``
-    where nothing is held any more.
+    A pickled graph of the store is its ``path``; unpickling maps it and its shared arrays again.
+    That raises ``DataError`` if the folder has another graph by then, and ``OSError`` if the shared
+    memory is gone.
     """
 
     name: str
@@ -49,13 +49,13 @@ class Graph:
     num_classes: int
     weights: Tensor | None = None
     path: Path | None = None
-    meta: dict[str, Any] = field(default_factory=dict)
-    held: Mapping[str, str] = field(default_factory=dict)
-    split_here: bool = False
+    meta: GraphMeta = field(default_factory=GraphMeta)
+    shared: Mapping[str, str] = field(default_factory=dict)
+    has_drawn_split: bool = False
     node_ids: Tensor | None = None
 
     def __repr__(self) -> str:
-        """One line: the tensors' contents are of no use there."""
+        """Name and counts in one line, without the tensors."""
         weighted = ", weighted" * (self.weights is not None)
         return (
             f"Graph({self.name!r}, {self.num_nodes:,} nodes, {self.num_edges:,} edges{weighted}, "
@@ -80,28 +80,27 @@ class Graph:
 
     @classmethod
     def mapped(
-        cls, folder: Path, meta: dict[str, Any], held: Mapping[str, str] | None = None
+        cls, folder: Path, meta: GraphMeta, shared: Mapping[str, str] | None = None
     ) -> Graph:
-        """The graph in a folder of the store, mapped read-only (private pages) and not checked.
+        """Map the graph in a folder of the store read-only (private pages), without checks.
 
-        ``held``: addresses of arrays that a process holds in memory (``gnnbench.kernels.shared``).
+        ``shared``: addresses of arrays in shared memory (``gnnbench.kernels.shared``).
         """
-        wanted = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if array in meta["arrays"])]
+        names = [*layout.ARRAYS, *(array for array in layout.OPTIONAL if array in meta["arrays"])]
         tensors = {
-            array: _map_tensor(folder, array, meta, (held or {}).get(array)) for array in wanted
+            array: _map_tensor(folder, array, meta, (shared or {}).get(array)) for array in names
         }
-        classes = int(meta["num_classes"])
         return cls(
-            name=meta["name"], num_classes=classes, path=folder, meta=meta,
-            held=dict(held or {}), split_here=False, **tensors,
+            name=meta["name"], num_classes=meta["num_classes"], path=folder, meta=meta,
+            shared=dict(shared or {}), has_drawn_split=False, **tensors,
         )  # fmt: skip
 
     def with_splits(self) -> Graph:
-        """The same with nodes to validate and to test on: its own where it has both.
+        """The graph with validation and test nodes: its own split if it has both.
 
-        Else the labelled nodes are split anew, 60/20/20 in an order drawn by the counter-based
-        generator (:func:`gnnbench.kernels.rng.permutation`) from nothing but their number. Raises
-        ``DataError`` where fewer than 5 nodes have labels.
+        Otherwise the labelled nodes are split 60/20/20 in a random order that depends on their
+        number only (:func:`gnnbench.kernels.rng.permutation`). Raises ``DataError`` if fewer than 5
+        nodes have labels.
         """
         if self.val_idx.numel() and self.test_idx.numel():
             return self
@@ -113,48 +112,48 @@ class Graph:
         train, val, test = (
             part.sort().values for part in order.tensor_split([n * 3 // 5, n * 4 // 5])
         )
-        return replace(self, train_idx=train, val_idx=val, test_idx=test, split_here=True)
+        return replace(self, train_idx=train, val_idx=val, test_idx=test, has_drawn_split=True)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[object, ...]:
         if self.path is None:
             return super().__reduce_ex__(protocol)
-        return _mapped_again, (self.path, self.meta, self.held, self.split_here)
+        return _map_again, (self.path, self.meta, self.shared, self.has_drawn_split)
 
 
-def _mapped_again(
-    folder: Path, meta: dict[str, Any], held: Mapping[str, str], split_here: bool
+def _map_again(
+    folder: Path, meta: GraphMeta, shared: Mapping[str, str], has_drawn_split: bool
 ) -> Graph:
-    """A graph that was opened, and so checked, in another process."""
+    """Unpickle a graph that the sending process has opened, and so checked."""
     if layout.read_meta(folder) != meta:
         raise DataError(f"{folder} holds another graph than when it was opened; open it anew")
     layout.check_sizes(folder, meta)
-    graph = Graph.mapped(folder, meta, held)
-    return graph.with_splits() if split_here else graph
+    graph = Graph.mapped(folder, meta, shared)
+    return graph.with_splits() if has_drawn_split else graph
 
 
-def _map_tensor(folder: Path, array: str, meta: dict[str, Any], held: str | None) -> Tensor:
+def _map_tensor(folder: Path, array: str, meta: GraphMeta, address: str | None) -> Tensor:
     entry = meta["arrays"][array]
     dtype = {"int32": torch.int32, "int64": torch.int64, "float32": torch.float32}[entry["dtype"]]
     shape = tuple(entry["shape"])
-    if held is not None:
-        return map_shared(held, dtype, shape)
-    if layout.is_made(entry):
-        return _made_tensor(folder, meta, array)
+    if address is not None:
+        return map_shared(address, dtype, shape)
+    if layout.is_generated(entry):
+        return _generated_tensor(folder, meta, array)
     size = int(np.prod(shape, dtype=np.int64))
     if size == 0:
         return torch.empty(shape, dtype=dtype)
-    # shared=False maps the file privately: torch may write to its pages, never to the file.
+    # shared=False maps private pages: writes by torch do not reach the file.
     flat = torch.from_file(str(layout.file_of(folder, array)), shared=False, size=size, dtype=dtype)
     return flat.view(shape)
 
 
-def _made_tensor(folder: Path, meta: dict[str, Any], array: str) -> Tensor:
-    """An array without a file. Raises ``DataError`` for a recipe of the wrong form,
-    ``HostMemoryError`` where it does not fit."""
-    from gnnbench.datasets.generators.generated_features import make
+def _generated_tensor(folder: Path, meta: GraphMeta, array: str) -> Tensor:
+    """Generate an array without a file. Raises ``DataError`` for a malformed recipe and
+    ``HostMemoryError`` if it does not fit into memory."""
+    from gnnbench.datasets.generators.generated_features import generate_array
 
     try:
-        return make(folder, meta, array)
+        return generate_array(folder, meta, array)
     except (KeyError, TypeError, ValueError, OverflowError, RuntimeError) as error:
         if lacks_host_memory(error):
             raise HostMemoryError(

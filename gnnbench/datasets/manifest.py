@@ -1,11 +1,11 @@
-"""Manifests: what is known of a dataset, where it comes from, and how its twin is made."""
+"""Manifests: published facts of a dataset, its sources, and the recipe of its synthetic twin."""
 
 from __future__ import annotations
 
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -30,28 +30,28 @@ class _Strict(BaseModel):
 
 
 class Source(_Strict):
-    """One way to get the real dataset; the first whose files are found is used."""
+    """One source of the real dataset; the first whose files are on this machine is used."""
 
     loader: Literal[
         "npz", "ogb-csv", "ogb-binary", "pyg-reddit", "pyg-coauthor", "pyg-graphsaint",
         "edge-list", "igb", "mag240m",
     ]  # fmt: skip
-    # Relative to a raw folder, any of them will do; ``get`` is the exact way to have one.
+    # Alternatives, relative to a raw folder; ``get`` is the instruction to obtain one of them.
     paths: list[str]
     get: str
-    needs: list[str] = Field(default_factory=list)  # files that make a folder the source
+    needs: list[str] = Field(default_factory=list)  # files that a folder must contain
     url: str = ""
     licence: str = ""
     sha256: dict[str, str] = Field(default_factory=dict)  # file name -> digest, where known
     add_reverse: bool = False  # the source lists an undirected edge once
     merge: bool = False  # parallel edges become one
     drop_self_loops: bool = False
-    num_edges: int = 0  # what the import must give, 0: as for the dataset
+    num_edges: int = 0  # expected number of imported edges; 0: the dataset's
     note: str = ""
 
 
 class Published(_Strict):
-    """Figures as a paper prints them, disagreements included."""
+    """Figures as printed in a paper, even where papers disagree."""
 
     paper: str
     table: str
@@ -64,8 +64,11 @@ class Published(_Strict):
 
 
 class Measured(_Strict):
-    """A fact of the twin at a scale, a value a seed; ``run``: the committed results that have it,
-    else ``python -m gnnbench.contrib.twin_facts`` told it."""
+    """Measured values of a twin's fact at a scale, one per seed.
+
+    ``run`` names the committed results with the values; empty: they are from ``python -m
+    gnnbench.contrib.twin_facts``.
+    """
 
     scale: float = Field(gt=0)
     seeds: list[int] = Field(min_length=1)
@@ -74,17 +77,16 @@ class Measured(_Strict):
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
+        """Mean over the seeds."""
         return sum(self.values) / len(self.values)
 
 
 class Distance(_Strict):
-    """A published fact of the real graph, and how far from it the twin is.
+    """A published fact of the real graph, and the twin's distance from it.
 
-    ``fact`` and ``workload`` are those of ``gnnbench.contrib.twin_facts``; shares are from 0 to 1,
-    of
-    ``unit`` ``nodes`` a number. ``at_most``: a bound is all that is published. ``fitted``: the
-    twin's parameters were chosen by it.
+    ``fact`` and ``workload`` are those of ``gnnbench.contrib.twin_facts``. ``unit``: ``share`` (0
+    to 1) or ``nodes`` (a count). ``at_most``: only an upper bound is published. ``fitted``: the
+    twin's parameters were fitted to the fact.
     """
 
     fact: str
@@ -95,28 +97,27 @@ class Distance(_Strict):
     at_most: bool = False
     fitted: bool = False
     measured: list[Measured] = Field(default_factory=list)
-    not_measured: str = ""  # why
+    not_measured: str = ""  # the reason
 
     @model_validator(mode="after")
-    def _told(self) -> Distance:
+    def _check_values(self) -> Distance:
         if bool(self.measured) == bool(self.not_measured):
-            raise ValueError("a distance is measured, or says in not_measured why it is not")
+            raise ValueError("a distance needs either measured values or a reason in not_measured")
         if any(len(m.seeds) != len(m.values) for m in self.measured):
-            raise ValueError("there is a value for each seed")
+            raise ValueError("the numbers of seeds and values differ")
         return self
 
-    def away(self, measured: Measured) -> float:
-        """Points of a share, percent of a number; 0 within a published bound."""
-        off = measured.mean - self.published
-        off = max(off, 0.0) if self.at_most else off
-        return 100 * (off if self.unit == "share" else off / self.published)
+    def deviation(self, measured: Measured) -> float:
+        """Percentage points for a share, percent for a count; 0 within a published bound."""
+        difference = measured.mean - self.published
+        difference = max(difference, 0.0) if self.at_most else difference
+        return 100 * (difference if self.unit == "share" else difference / self.published)
 
 
 class Manifest(_Strict):
     """A dataset: counts of the real graph, sources, the papers' figures, the twin's recipe.
 
-    ``num_edges`` counts directed edges as stored. ``assumed`` names the fields that nobody
-    published and that were chosen here.
+    ``num_edges`` counts directed edges as stored. ``assumed`` names unpublished fields.
     """
 
     schema_version: Literal[1]
@@ -139,10 +140,10 @@ class Manifest(_Strict):
     source: list[Source] = Field(default_factory=list)
     published: list[Published] = Field(default_factory=list)
     distance: list[Distance] = Field(default_factory=list)  # of the twin
-    twin: dict[str, Any] | None = None  # knobs of gnnbench.datasets.generators.recipe.TwinRecipe
+    twin: dict[str, object] | None = None  # keys of TwinRecipe
 
     def twin_recipe(self) -> TwinRecipe:
-        """The twin's recipe: the counts above and the knobs of ``[twin]``, which win."""
+        """The twin's recipe: the counts above, overridden by the keys of ``[twin]``."""
         counts = {
             "num_nodes": self.num_nodes,
             "num_edges": self.num_edges,
@@ -160,7 +161,7 @@ class Manifest(_Strict):
 
 
 def load_manifest(path: Path) -> Manifest:
-    """Read one manifest. Raises ``UsageError`` naming the file and the key that is wrong."""
+    """Read one manifest. Raises ``UsageError`` with the file and the wrong key."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -181,13 +182,13 @@ def _first_problem(error: ValidationError, where: str) -> str:
 
 @lru_cache(maxsize=8)
 def _manifests_in(folder: Path) -> dict[str, Manifest]:
-    found = {}
+    by_name = {}
     for path in sorted(folder.glob("*.toml")):
         manifest = load_manifest(path)
         if manifest.name != path.stem:
-            raise UsageError(f"{path} describes '{manifest.name}'; give both the same name")
-        found[manifest.name] = manifest
-    return found
+            raise UsageError(f"{path} describes '{manifest.name}'; use one name for both")
+        by_name[manifest.name] = manifest
+    return by_name
 
 
 def manifests() -> dict[str, Manifest]:

@@ -1,4 +1,4 @@
-"""Where prepared graphs, raw sources and the shipped definitions live."""
+"""Folders of prepared graphs, raw sources and the shipped definitions."""
 
 from __future__ import annotations
 
@@ -23,45 +23,44 @@ def data_root(root: str | Path | None = None) -> Path:
 
 
 def store_problem(root: str | Path | None = None) -> str:
-    """Why nothing can be written to the data root; empty where it can. Makes no folder."""
+    """Why the data root cannot be written; empty if it can. Creates no folder."""
     folder = data_root(root)
-    there = next(p for p in (folder, *folder.parents) if p.exists())
+    existing = next(p for p in (folder, *folder.parents) if p.exists())
     try:
-        Path(tempfile.mkdtemp(prefix=".tmp-", dir=there)).rmdir()
+        Path(tempfile.mkdtemp(prefix=".tmp-", dir=existing)).rmdir()
     except OSError as error:
-        why = error.strerror or str(error)
+        reason = error.strerror or str(error)
         return (
-            f"the store {folder} cannot be written ({why}); set GNNBENCH_DATA to a folder that you "
-            "may write"
+            f"the store {folder} cannot be written ({reason}); set GNNBENCH_DATA to a folder that "
+            "you may write"
         )
     return ""
 
 
 def imported_dir(root: str | Path | None = None) -> Path:
-    """Folder below the data root of the graphs that ``data import`` stored, one folder each."""
+    """Folder of the graphs that ``data import`` stored, one subfolder each."""
     return data_root(root) / "imported"
 
 
 def raw_folders(root: str | Path | None = None) -> list[Path]:
-    """Folders searched for raw sources, first match wins.
+    """Folders that are searched for raw sources, in order.
 
-    ``$GNNBENCH_REAL_DATA``, then ``raw`` below the data root. No folder near the working folder is
-    searched: others may be able to write there. Raises ``UsageError`` where the variable names no
-    folder.
+    ``$GNNBENCH_REAL_DATA``, then ``raw`` below the data root. The working folder is not searched,
+    since others may be able to write there. Raises ``UsageError`` if the variable names no folder.
     """
-    named = os.environ.get("GNNBENCH_REAL_DATA")
-    first = [Path(named).expanduser()] if named else []
-    if first and not first[0].is_dir():
+    variable = os.environ.get("GNNBENCH_REAL_DATA")
+    extra = [Path(variable).expanduser()] if variable else []
+    if extra and not extra[0].is_dir():
         raise UsageError(
-            f"GNNBENCH_REAL_DATA names {named}, and there is no such folder; correct or unset it"
+            f"GNNBENCH_REAL_DATA names {variable}, and there is no such folder; correct or unset it"
         )
-    return [*first, data_root(root) / "raw"]
+    return [*extra, data_root(root) / "raw"]
 
 
 def find_raw(
     patterns: list[str], root: str | Path | None = None, needs: list[str] | None = None
 ) -> Path | None:
-    """First existing file, or folder that holds all of ``needs``, among relative ``patterns``."""
+    """First of the relative paths ``patterns`` that exists and contains all files ``needs``."""
     for folder in raw_folders(root):
         for pattern in patterns:
             path = folder / pattern
@@ -71,12 +70,12 @@ def find_raw(
 
 
 def share_dir(kind: str) -> Path:
-    """Folder of the definitions that travel with gnnbench: ``datasets`` or ``experiments``.
+    """Folder of the shipped definitions of a kind: ``datasets`` or ``experiments``.
 
-    ``gnnbench/_share`` in an installed wheel, the repository's own folder in a source tree.
+    It is in ``gnnbench/_share`` of a wheel and at the top of a source tree.
     """
     package = Path(__file__).resolve().parent.parent
     for folder in (package / "_share" / kind, package.parent / kind):
         if folder.is_dir() and any(folder.glob("*.toml")):
             return folder
-    raise MissingError(f"the shipped {kind} are not there; install gnnbench again")
+    raise MissingError(f"the shipped {kind} are missing; install gnnbench again")

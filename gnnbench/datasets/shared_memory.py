@@ -1,6 +1,6 @@
-"""Memory that outlives a worker: held by one process, mapped by others, gone with the last of them.
+"""Shared memory that outlives a worker: created by one process and mapped by others.
 
-It is a file without a name (``memfd_create``): no file system's limit applies, other processes open
+It is an anonymous file (``memfd_create``): no limit of a file system applies, other processes open
 it through ``/proc``, and the kernel frees it with the last descriptor and mapping, however the
 processes end.
 """
@@ -21,24 +21,23 @@ from gnnbench.core import pages
 from gnnbench.datasets.store import layout
 from gnnbench.measure import machine
 
-PIECE_BYTES = 1 << 26
-HUGE_PIECE_BYTES = 1 << 26  # whole huge pages
-Fill = Callable[[memoryview, int], None]  # (a piece, its offset): writes every byte of the piece
+CHUNK_BYTES = 1 << 26
+HUGE_CHUNK_BYTES = 1 << 26  # whole huge pages
+Fill = Callable[[memoryview, int], None]  # writes every byte of a chunk, given its offset
 
 
-def hold(name: str, size: int, fill: Fill, threads: int = 0, unit: int = 1) -> int:
-    """Descriptor of ``size`` bytes that ``fill`` wrote, piece by piece, on ``threads`` (0: all).
+def create_shared(name: str, size: int, fill: Fill, threads: int = 0, unit: int = 1) -> int:
+    """Allocate ``size`` bytes of shared memory and fill them; returns the descriptor.
 
-    Pieces are whole multiples of ``unit`` bytes. The memory is in huge pages where the kernel has
-    them (``gnnbench.core.pages.huge_bytes``), and its size is sealed. ``name`` is shown in
-    ``/proc``.
-    Raises ``MemoryError`` before anything is taken where that much memory is not available, and
-    whatever ``fill`` raises; nothing is held then.
+    ``fill`` is called for chunks of a multiple of ``unit`` bytes on ``threads`` threads (0: all
+    cores). Huge pages are used if the kernel has them (``gnnbench.core.pages.huge_bytes``); the
+    size is sealed. ``name`` is shown in ``/proc``. Raises ``MemoryError`` before the allocation if
+    too little memory is available. After an exception of ``fill`` the memory is freed.
     """
     available = min(psutil.virtual_memory().available, machine.memory_limit_bytes())
     if size > available:
         raise MemoryError(
-            f"cannot allocate memory: {size} bytes of {name} are to be held, {available} are free;"
+            f"cannot allocate memory: {name} takes {size} bytes, {available} are free;"
             " take a smaller @scale, or a machine with more memory"
         )
     descriptor = os.memfd_create(f"gnnbench:{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -59,67 +58,75 @@ def _fill(descriptor: int, size: int, fill: Fill, threads: int, unit: int) -> No
     try:
         with pages.view(address, size) as view, ThreadPoolExecutor(threads) as pool:
 
-            def huge(start: int) -> None:
-                pages.make_huge(address + start, min(HUGE_PIECE_BYTES, size - start))
+            def advise_huge(start: int) -> None:
+                pages.make_huge(address + start, min(HUGE_CHUNK_BYTES, size - start))
 
-            def piece(start: int) -> None:
-                with view[start : start + step] as part:
-                    fill(part, start)
+            def fill_chunk(start: int) -> None:
+                with view[start : start + step] as chunk:
+                    fill(chunk, start)
 
-            step = max(PIECE_BYTES // unit, 1) * unit
-            for each, length in ((huge, HUGE_PIECE_BYTES), (piece, step)):
-                work = [pool.submit(each, start) for start in range(0, size, length)]
+            step = max(CHUNK_BYTES // unit, 1) * unit
+            for function, length in ((advise_huge, HUGE_CHUNK_BYTES), (fill_chunk, step)):
+                tasks = [pool.submit(function, start) for start in range(0, size, length)]
                 try:
-                    for done in work:
-                        done.result()
+                    for task in tasks:
+                        task.result()
                 finally:
-                    for one in work:
-                        one.cancel()  # after a failure nobody waits for the rest
+                    for task in tasks:
+                        task.cancel()  # the rest, after a failure
     finally:
         pages.unmap(address, size)
 
 
-def hold_file(file: Path) -> int:
-    """Descriptor of a copy of a file's bytes. Raises ``OSError`` where it ends before its size."""
+def share_file(file: Path) -> int:
+    """Copy a file to shared memory; returns the descriptor.
+
+    Raises ``OSError`` if the file is shorter than its size.
+    """
     with file.open("rb", buffering=0) as source:
-        number = source.fileno()
+        descriptor = source.fileno()
 
-        def read(part: memoryview, start: int) -> None:
+        def read(chunk: memoryview, start: int) -> None:
             done = 0
-            while done < len(part):
-                with part[done:] as rest:
-                    got = os.preadv(number, [rest], start + done)
-                if got == 0:
+            while done < len(chunk):
+                with chunk[done:] as rest:
+                    count = os.preadv(descriptor, [rest], start + done)
+                if count == 0:
                     raise OSError(f"{file} ends at byte {start + done}; prepare the dataset again")
-                done += got
+                done += count
 
-        return hold(file.name, os.fstat(number).st_size, read)
+        return create_shared(file.name, os.fstat(descriptor).st_size, read)
 
 
-def array_holder(folder: Path, array: str) -> Callable[[], int]:
-    """What holds an array of a prepared graph: a copy of its file, or made where it has none.
+def array_sharer(folder: Path, array: str) -> Callable[[], int]:
+    """A function that puts an array of a prepared graph into shared memory and returns its
+    descriptor.
 
-    What makes it is imported by then. Raises ``DataError`` where nothing does; the holder raises as
-    :func:`hold` and :func:`hold_file`.
+    It copies the array's file, or generates an array without a file; the generator is imported
+    here, not in the returned function. Raises ``DataError`` for an unknown generator; the function
+    raises as :func:`create_shared` and :func:`share_file`.
     """
     meta = layout.read_meta(folder)
     entry = meta["arrays"][array]
-    if not layout.is_made(entry):
-        return partial(hold_file, layout.file_of(folder, array))
+    if not layout.is_generated(entry):
+        return partial(share_file, layout.file_of(folder, array))
     from gnnbench.datasets.generators.generated_features import filler
 
     fill = filler(folder, meta, array)
     if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)  # of each of the threads that fill
+        sys.modules["torch"].set_num_threads(1)  # per filling thread
     row = entry["bytes"] // max(entry["shape"][0], 1)
-    return partial(hold, array, entry["bytes"], fill, unit=max(row, 1))
+    return partial(create_shared, array, entry["bytes"], fill, unit=max(row, 1))
 
 
-def told(descriptor: int) -> dict[str, int]:
-    """What a run tells of the memory: ``bytes``, and how many lie in huge pages."""
+def memory_sizes(descriptor: int) -> dict[str, int]:
+    """Size of shared memory (``bytes``), and how much of it is in huge pages (``huge_bytes``)."""
     return {"bytes": os.fstat(descriptor).st_size, "huge_bytes": pages.huge_bytes(descriptor)}
 
 
 def address_of(descriptor: int) -> str:
-    """Where other processes of the same user open what this process holds."""
+    """Path under which other processes of the same user open shared memory of this process."""
     return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
+array_holder, told = array_sharer, memory_sizes  # until all callers use the new names

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import IO
 from urllib.parse import urlsplit
 
 from gnnbench.core.errors import DataError, MissingError, UsageError
 from gnnbench.core.files import write_json
+from gnnbench.datasets.store.disk import Progress, free_disk_bytes, writing_to
 from gnnbench.datasets.store.layout import sha256_file
-from gnnbench.datasets.store.writer import Progress, free_disk_bytes, writing_to
 from gnnbench.version import __version__
 
 RECORD = "downloads.json"
@@ -124,7 +124,7 @@ def _seen(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> dict[str, object]:
     with contextlib.suppress(OSError, ValueError, RecursionError):
         if not path.is_file():
             return {}
@@ -178,7 +178,7 @@ def _fetch(url: str, part: Path, progress: Progress | None, waits: Waits) -> Non
             file.seek(start)
             file.truncate()
             done, since, came = start, time.monotonic(), 0
-            while piece := _piece(reply, total - done if total else _PIECE_BYTES):
+            while piece := _next_chunk(reply, total - done if total else _PIECE_BYTES):
                 if not total:
                     _leave_room(url, part, len(piece))
                 with writing_to(part.parent):
@@ -198,8 +198,14 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirect from https to http, nor to another scheme than these."""
 
     def redirect_request(
-        self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str
-    ) -> Any:
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
         """As in ``urllib``. Raises ``MissingError`` for a redirect that is not followed."""
         before, after = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
         if after not in ("http", "https") or (before == "https" and after != "https"):
@@ -229,7 +235,7 @@ def _leave_room(url: str, part: Path, size: int) -> None:
         )
 
 
-def _piece(reply: Any, left: int) -> bytes:
+def _next_chunk(reply: http.client.HTTPResponse, left: int) -> bytes:
     try:
         return bytes(reply.read1(min(_PIECE_BYTES, left))) if left else b""
     except _BROKEN as error:

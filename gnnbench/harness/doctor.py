@@ -92,7 +92,7 @@ def _shared_memory() -> Entry:
     def fill(part: memoryview, start: int) -> None:
         part[:] = bytes(len(part))
 
-    descriptor = shared_memory.hold("doctor", size, fill)
+    descriptor = shared_memory.create_shared("doctor", size, fill)
     try:
         huge = pages.huge_bytes(descriptor)
     finally:

@@ -69,16 +69,16 @@ def make_table(options: argparse.Namespace) -> tuple[Tensor, int]:
         words.mul_(-7046029254386353131)  # odd, so that no two are equal
 
     if options.pages == "held":
-        descriptor = shared_memory.hold("table", size, fill)
+        descriptor = shared_memory.create_shared("table", size, fill)
         table = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
-        huge = shared_memory.told(descriptor)["huge_bytes"]
+        huge = shared_memory.memory_sizes(descriptor)["huge_bytes"]
         os.close(descriptor)
     else:
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         memory.madvise(mmap.MADV_HUGEPAGE if options.pages == "huge" else mmap.MADV_NOHUGEPAGE)
         view = memoryview(memory)
-        for start in range(0, size, shared_memory.PIECE_BYTES):
-            fill(view[start : start + shared_memory.PIECE_BYTES], start)
+        for start in range(0, size, shared_memory.CHUNK_BYTES):
+            fill(view[start : start + shared_memory.CHUNK_BYTES], start)
         table = torch.frombuffer(memory, dtype=torch.uint8)
         smaps = Path("/proc/self/smaps").read_text().splitlines()
         huge = 1024 * sum(int(one.split()[1]) for one in smaps if one.startswith("AnonHuge"))

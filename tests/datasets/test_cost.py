@@ -80,7 +80,7 @@ def test_a_real_dataset_without_its_source_costs_nothing_yet(root: Path) -> None
 
 
 def test_what_memory_cannot_hold_is_refused_before_work_begins(root: Path, monkeypatch) -> None:
-    monkeypatch.setattr(prepare_module, "_generated", None)  # nothing is begun
+    monkeypatch.setattr(prepare_module, "make_graph", None)  # nothing is begun
     monkeypatch.setattr(host_memory, "free_memory_bytes", lambda: 64 << 20)
     words = (
         r"^preparing 'products~twin' takes about 0\.9 GiB of memory where 64\.0 MiB are free; take"
@@ -91,7 +91,7 @@ def test_what_memory_cannot_hold_is_refused_before_work_begins(root: Path, monke
 
 
 def test_what_the_disk_cannot_hold_is_refused_before_work_begins(root: Path, monkeypatch) -> None:
-    monkeypatch.setattr(prepare_module, "_generated", None)
+    monkeypatch.setattr(prepare_module, "make_graph", None)
     usage = shutil.disk_usage(root.parent)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1 << 30))
     words = (

@@ -103,7 +103,7 @@ def test_a_promised_distance_is_kept(name: str, fact: str) -> None:
     (distance,) = [d for d in manifests()[name].distance if (d.fact, d.workload) == (fact, "gcn")]
     unseen = [m for m in distance.measured if 0 not in m.seeds]  # all twins are fitted on seed 0
     assert unseen
-    assert all(abs(distance.away(m)) <= PROMISED[name, fact] for m in unseen)
+    assert all(abs(distance.deviation(m)) <= PROMISED[name, fact] for m in unseen)
 
 
 def test_runs_that_are_named_are_there() -> None:
@@ -116,7 +116,7 @@ def test_runs_that_are_named_are_there() -> None:
 def test_a_distance_is_in_points_or_in_percent() -> None:
     def away(value: float, **told: object) -> float:
         here = Measured(scale=1, seeds=[1], values=[value])
-        return Distance(fact="f", source="s", measured=[here], **told).away(here)  # type: ignore[arg-type]
+        return Distance(fact="f", source="s", measured=[here], **told).deviation(here)  # type: ignore[arg-type]
 
     assert away(0.5, published=0.4) == pytest.approx(10)
     assert away(0.3, published=0.4, at_most=True) == 0

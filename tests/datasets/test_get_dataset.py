@@ -22,7 +22,8 @@ from gnnbench.datasets import transport
 from gnnbench.datasets.download_sources import Download, downloads, read_table
 from gnnbench.datasets.manifest import manifests
 from gnnbench.datasets.names import check_new_name, resolve
-from gnnbench.datasets.prepare import how_to_get, load_dataset
+from gnnbench.datasets.prepare import load_dataset
+from gnnbench.datasets.sources import how_to_get
 from gnnbench.datasets.transport import RECORD, Waits, download
 
 NO_WAIT = Waits(silence_s=20, between_s=0)

@@ -18,7 +18,7 @@ from gnnbench.datasets.describe import describe
 from gnnbench.datasets.manifest import Manifest
 from gnnbench.datasets.prepare import load_dataset, prepare, prepare_verified
 from gnnbench.datasets.store import reader
-from gnnbench.datasets.store.seal import sealed
+from gnnbench.datasets.store.seal import sealed_stamp
 from gnnbench.sampling.build import build_sampler
 
 
@@ -30,7 +30,7 @@ def test_the_second_call_returns_at_once(root: Path, make_npz, monkeypatch) -> N
     path = str(make_npz())
     first = prepare(path)
     written = (first / "meta.json").stat().st_mtime_ns
-    monkeypatch.setattr(prepare_module, "_imported", None)
+    monkeypatch.setattr(prepare_module, "make_graph", None)
     assert prepare(path) == first
     assert (first / "meta.json").stat().st_mtime_ns == written
 
@@ -49,7 +49,7 @@ def test_every_byte_is_checked_once(root: Path, monkeypatch) -> None:
     known = reader.verify
     monkeypatch.setattr(reader, "verify", lambda path: looked.append(path.name) or known(path))
     folder, seen = prepare_verified("rmat@6")
-    assert looked == [] and seen == sealed(folder) and known(folder).ok
+    assert looked == [] and seen == sealed_stamp(folder) and known(folder).ok
     assert prepare_verified("rmat@6") == (folder, seen) and looked == []
     for _ in range(2):
         prepare_verified("rmat@6+sym")

@@ -9,7 +9,8 @@ from gnnbench.core.errors import UsageError
 from gnnbench.datasets.generators.recipe import TwinRecipe
 from gnnbench.datasets.generators.twin import generate, make_spec
 from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.writer import GraphWriter, graph_lock
+from gnnbench.datasets.store.disk import graph_lock
+from gnnbench.datasets.store.writer import GraphWriter
 from gnnbench.kernels import twin
 
 pytestmark = pytest.mark.gpu

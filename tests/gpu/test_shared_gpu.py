@@ -24,7 +24,7 @@ def table(tmp_path):
     """A table of many pages, the last one not full, and the copy that it must equal."""
     rows = torch.randn(50_001, 33, generator=torch.Generator().manual_seed(5))
     (tmp_path / "features.bin").write_bytes(rows.numpy().tobytes())
-    descriptor = shared_memory.hold_file(tmp_path / "features.bin")
+    descriptor = shared_memory.share_file(tmp_path / "features.bin")
     found = shared.map_shared(
         shared_memory.address_of(descriptor), torch.float32, tuple(rows.shape)
     )

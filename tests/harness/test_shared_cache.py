@@ -71,10 +71,10 @@ def wait_until(holds):
 
 @pytest.mark.parametrize("size", [0, 1, 4096, (1 << 20) + 3])
 def test_held_bytes_are_those_of_the_file(tmp_path, monkeypatch, size):
-    monkeypatch.setattr(shared_memory, "PIECE_BYTES", 1 << 16)  # many pieces, the last one short
+    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1 << 16)  # many pieces, the last one short
     content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
     (tmp_path / "a.bin").write_bytes(content.tobytes())
-    descriptor = shared_memory.hold_file(tmp_path / "a.bin")
+    descriptor = shared_memory.share_file(tmp_path / "a.bin")
     try:
         mapped = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
         assert np.array_equal(mapped.numpy(), content)
@@ -100,9 +100,9 @@ def test_what_a_filler_raises_leaves_nothing_held():
 
     mapped = Path("/proc/self/maps").read_text().count("/memfd:gnnbench:")
     with pytest.raises(OSError, match="the source ended"):
-        shared_memory.hold("table", 8 << 20, fail)
-    with pytest.raises(MemoryError, match=r"of table are to be held, [0-9]+ are free; take a"):
-        shared_memory.hold("table", 1 << 60, fail)
+        shared_memory.create_shared("table", 8 << 20, fail)
+    with pytest.raises(MemoryError, match=r": table takes [0-9]+ bytes, [0-9]+ are free; take a"):
+        shared_memory.create_shared("table", 1 << 60, fail)
     assert open_files() == before
     assert Path("/proc/self/maps").read_text().count("/memfd:gnnbench:") == mapped
 
@@ -113,7 +113,7 @@ from gnnbench.datasets import shared_memory
 def fill(part, start):
     print("filling", flush=True)
     time.sleep(600)
-shared_memory.hold("table", 8 << 20, fill)
+shared_memory.create_shared("table", 8 << 20, fill)
 """
 
 
@@ -131,13 +131,13 @@ def test_a_kill_amid_filling_leaves_nothing():
 
 
 def test_a_generator_fills_a_table_in_pieces(monkeypatch):
-    monkeypatch.setattr(shared_memory, "PIECE_BYTES", 80)
+    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 80)
 
     def count(part, start):
         values = np.frombuffer(part, np.int64)
         values[:] = np.arange(start // 8, start // 8 + len(values))
 
-    descriptor = shared_memory.hold("counted", 8 * 1001, count, threads=3)
+    descriptor = shared_memory.create_shared("counted", 8 * 1001, count, threads=3)
     table = shared.map_shared(shared_memory.address_of(descriptor), torch.int64, (77, 13))
     os.close(descriptor)
     assert torch.equal(table, torch.arange(1001).view(77, 13))
@@ -153,8 +153,8 @@ def test_shared_memory_begins_with_a_huge_page_and_may_have_them(monkeypatch):
     for possible in (True, False):
         if not possible:  # a kernel that has none: small pages hold the same
             monkeypatch.setattr(shared_memory.pages, "make_huge", lambda address, size: None)
-        descriptor = shared_memory.hold("table", size, fill, threads=2)
-        told = shared_memory.told(descriptor)
+        descriptor = shared_memory.create_shared("table", size, fill, threads=2)
+        told = shared_memory.memory_sizes(descriptor)
         table = shared.map_shared(shared_memory.address_of(descriptor), torch.uint8, (size,))
         os.close(descriptor)
         assert table.data_ptr() % shared_memory.pages.HUGE_BYTES == 0
@@ -164,9 +164,9 @@ def test_shared_memory_begins_with_a_huge_page_and_may_have_them(monkeypatch):
 
 
 def test_pieces_are_of_whole_units(monkeypatch):
-    monkeypatch.setattr(shared_memory, "PIECE_BYTES", 1000)
+    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1000)
     seen = []
-    descriptor = shared_memory.hold(
+    descriptor = shared_memory.create_shared(
         "table", 7 * 300, lambda p, s: seen.append((s, len(p))), unit=300
     )
     os.close(descriptor)
@@ -175,7 +175,7 @@ def test_pieces_are_of_whole_units(monkeypatch):
 
 def test_a_write_to_shared_memory_ends_its_process_and_changes_nothing(tmp_path):
     (tmp_path / "a.bin").write_bytes(bytes(4096))
-    descriptor = shared_memory.hold_file(tmp_path / "a.bin")
+    descriptor = shared_memory.share_file(tmp_path / "a.bin")
     address = shared_memory.address_of(descriptor)
     code = (
         "import sys, torch; from gnnbench.kernels.shared import map_shared, region_of;"

@@ -61,15 +61,15 @@ def test_it_serves_whoever_asks_for_files_later(in_memory, monkeypatch):
 @pytest.mark.parametrize("name", [TWIN, "rmat@12x2x7", "rows@3kx17"])
 def test_held_bytes_are_those_of_the_file(in_memory, monkeypatch, name):
     right, folder = on_disk(in_memory, name), prepare(name)
-    monkeypatch.setattr(shared_memory, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(shared_memory, "CHUNK_BYTES", 1 << 16)
     threads = torch.get_num_threads()
-    descriptor = shared_memory.array_holder(folder, "features")()
+    descriptor = shared_memory.array_sharer(folder, "features")()
     torch.set_num_threads(threads)
     held = os.pread(descriptor, right.features.numel() * 4 + 1, 0)
     assert held == right.features.numpy().tobytes()
     graph = open_graph(folder, stamp(folder), {"features": shared_memory.address_of(descriptor)})
     again = pickle.loads(pickle.dumps(graph))  # another process maps what is held, too
-    assert again.held == graph.held
+    assert again.shared == graph.shared
     os.close(descriptor)
     for one in (graph, again):
         assert torch.equal(one.features, right.features)
@@ -81,7 +81,7 @@ def test_what_nobody_here_makes_is_refused(in_memory):
     meta["arrays"]["features"]["made"] = "hand"
     (folder / layout.META).write_text(layout.meta_text(meta))
     with pytest.raises(DataError, match="made by 'hand', which this gnnbench has not"):
-        shared_memory.array_holder(folder, "features")()
+        shared_memory.array_sharer(folder, "features")()
 
 
 def test_a_run_holds_them_for_every_cell_and_frees_them(in_memory):

@@ -1,82 +1,89 @@
-"""Features of a prepared graph that have no file (``drawn``), made from its metadata and labels."""
+"""Generate features that have no file from a prepared graph's metadata and labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.store import layout
+from gnnbench.datasets.store.schema import GraphMeta
 
 if TYPE_CHECKING:
     import torch
 
-Fill = Callable[[memoryview, int], None]  # (a piece of whole rows, its offset in bytes)
+Fill = Callable[[memoryview, int], None]  # (memory of whole rows, their offset in bytes)
 
 
-def filler(folder: Path, meta: dict[str, Any], array: str) -> Fill:
-    """What writes any rows of an array, each by itself; several may be at work at once.
+def filler(folder: Path, meta: GraphMeta, array: str) -> Fill:
+    """A thread-safe function that fills memory with any rows of an array.
 
-    Raises ``DataError`` where nothing here makes it.
+    Raises ``DataError`` for an unknown generator.
     """
-    entry = meta["arrays"][array]
-    makers = {"twin": _twin, "rows": _rows, "seeded": _seeded}
-    if array != "features" or entry["made"] not in makers:
-        raise DataError(f"'{array}' is made by '{entry['made']}', which this gnnbench has not")
-    return makers[entry["made"]](folder, meta)
+    generator = meta["arrays"][array]["made"]
+    fillers = {"twin": _twin, "rows": _rows, "seeded": _seeded}
+    if array != "features" or generator not in fillers:
+        raise DataError(f"'{array}' is made by '{generator}', which this gnnbench lacks")
+    return fillers[generator](folder, meta)
 
 
-def _twin(folder: Path, meta: dict[str, Any]) -> Fill:
+def _twin(folder: Path, meta: GraphMeta) -> Fill:
+    return _twin_filler(meta["recipe"], meta["seed"])
+
+
+def _rows(folder: Path, meta: GraphMeta) -> Fill:
+    return _twin_filler(meta["recipe"]["features"], meta["seed"])
+
+
+def _twin_filler(recipe: object, seed: int) -> Fill:
     import torch
 
     from gnnbench.datasets.generators.recipe import TwinRecipe
     from gnnbench.datasets.generators.twin import make_spec
     from gnnbench.kernels.twin import fill_features
 
-    spec = make_spec(TwinRecipe(**meta["recipe"]), int(meta["seed"]))
+    spec = make_spec(TwinRecipe.model_validate(recipe), int(seed))
 
-    def fill(part: memoryview, start: int) -> None:
-        rows = torch.frombuffer(part, dtype=torch.float32).view(-1, spec.feature_dim)
+    def fill(memory: memoryview, start: int) -> None:
+        rows = torch.frombuffer(memory, dtype=torch.float32).view(-1, spec.feature_dim)
         fill_features(spec, start // (4 * spec.feature_dim), rows)
 
     return fill
 
 
-def _rows(folder: Path, meta: dict[str, Any]) -> Fill:
-    return _twin(folder, {**meta, "recipe": meta["recipe"]["features"]})
-
-
-def _seeded(folder: Path, meta: dict[str, Any]) -> Fill:
+def _seeded(folder: Path, meta: GraphMeta) -> Fill:
     import torch
 
     from gnnbench.datasets.generators.seeded import SeededFeatures
     from gnnbench.kernels.seeded import fill_features
 
-    width, num_nodes = int(meta["feature_dim"]), int(meta["num_nodes"])
+    width, num_nodes = meta["feature_dim"], meta["num_nodes"]
     file = str(layout.file_of(folder, "labels"))
     labels = torch.from_file(file, shared=False, size=num_nodes, dtype=torch.int64)
     table = SeededFeatures(labels.numpy(), width, int(meta["seed"]))
     centres = torch.from_numpy(table.centres)
 
-    def fill(part: memoryview, start: int) -> None:
-        rows = torch.frombuffer(part, dtype=torch.float32).view(-1, width)
+    def fill(memory: memoryview, start: int) -> None:
+        rows = torch.frombuffer(memory, dtype=torch.float32).view(-1, width)
         fill_features(table.key, labels, centres, start // (4 * width), rows)
 
     return fill
 
 
-def make(folder: Path, meta: dict[str, Any], array: str) -> torch.Tensor:
-    """The whole array, in memory of this process. Raises as :func:`filler`, and ``RuntimeError``
-    where it cannot be allocated."""
+def generate_array(folder: Path, meta: GraphMeta, array: str) -> torch.Tensor:
+    """Generate a whole array in memory of this process.
+
+    Raises as :func:`filler`, and ``RuntimeError`` if the memory cannot be allocated.
+    """
     import torch
 
     from gnnbench.datasets.generators.parallel import all_cores
 
     entry = meta["arrays"][array]
     fill = filler(folder, meta, array)
-    made = torch.empty(tuple(entry["shape"]), dtype=getattr(torch, entry["dtype"]))
-    if made.numel() > 0:
+    values = torch.empty(tuple(entry["shape"]), dtype=getattr(torch, entry["dtype"]))
+    if values.numel() > 0:
         with all_cores():
-            fill(made.numpy().data.cast("B"), 0)
-    return made
+            fill(values.numpy().data.cast("B"), 0)
+    return values

@@ -1,9 +1,8 @@
-"""Drawn features need no file: any rows can be made anew.
+"""Write random features to a file, or only declare them: any rows can be generated again.
 
-``GNNBENCH_FEATURES`` says where they are: ``disk`` (default), in a file as those of a source; or
-``memory``, without a file: a run makes them once, in the memory that its workers share, a graph
-that is opened by itself makes its own (``gnnbench.datasets.generators.generated_features``). The
-bits are the same.
+``GNNBENCH_FEATURES`` is ``disk`` (default: a file) or ``memory`` (no file: a run generates them
+once in shared memory, and a graph opened by itself generates its own,
+``gnnbench.datasets.generators.generated_features``). The bits are the same.
 """
 
 from __future__ import annotations
@@ -13,24 +12,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gnnbench.core.errors import UsageError
+from gnnbench.schema.arrays import Array
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from gnnbench.datasets.store.writer import GraphWriter
 
 
 def write_features(
-    out: GraphWriter, shape: tuple[int, int], maker: str, pieces: Iterable[np.ndarray]
+    out: GraphWriter, shape: tuple[int, int], generator: str, pieces: Iterable[Array]
 ) -> None:
-    """Write features float32 of a graph, or say who makes them where they are to have no file.
+    """Write float32 features, or declare their generator if they are to have no file.
 
-    Raises ``UsageError`` where ``GNNBENCH_FEATURES`` is neither ``disk`` nor ``memory``.
+    Raises ``UsageError`` if ``GNNBENCH_FEATURES`` is neither ``disk`` nor ``memory``.
     """
-    place = os.environ.get("GNNBENCH_FEATURES", "disk")
-    if place not in ("disk", "memory"):
-        raise UsageError(f"GNNBENCH_FEATURES is '{place}'; it is disk or memory")
-    if place == "disk":
+    location = os.environ.get("GNNBENCH_FEATURES", "disk")
+    if location not in ("disk", "memory"):
+        raise UsageError(f"GNNBENCH_FEATURES is '{location}'; it is disk or memory")
+    if location == "disk":
         out.write("features", "float32", shape, pieces)
     else:
-        out.declare("features", "float32", shape, maker)
+        out.declare("features", "float32", shape, generator)

@@ -1,5 +1,4 @@
-"""Where and by how many threads drawn data are made: the same bits on every device and for any
-number of them."""
+"""Device and threads of the generators; the bits do not depend on either."""
 
 from __future__ import annotations
 
@@ -12,26 +11,26 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gnnbench.core.cgroups import usable_cores
 from gnnbench.core.errors import MissingError, UsageError
+from gnnbench.schema.arrays import Array
 
 if TYPE_CHECKING:
-    import numpy as np
     from torch import Tensor
 
 T = TypeVar("T")
-WORTH_A_GPU = 1 << 22  # edges; fewer are made before CUDA has started
-_PIECE_BYTES = 1 << 26
+WORTH_A_GPU = 1 << 22  # edges; fewer are generated before CUDA has started
+_CHUNK_BYTES = 1 << 26
 
 
 def gpu_bytes(nodes: int, edges: int) -> int:
-    """What a GPU must have free for a graph to be made there."""
+    """GPU memory that generating a graph takes."""
     return 24 * edges + 160 * nodes
 
 
-def making_device(edges: int = 0, needs: int = 0) -> str:
-    """Where a graph is made: as ``GNNBENCH_TWIN_DEVICE`` says, ``cpu`` or ``cuda``; where it says
-    nothing, on the GPU if there is one with ``needs`` bytes free and the edges are many.
+def generator_device(edges: int = 0, needs: int = 0) -> str:
+    """Device that generates a graph: ``GNNBENCH_TWIN_DEVICE`` (``cpu`` or ``cuda``), else the GPU
+    for many edges if it has ``needs`` bytes free, else the CPU.
 
-    Raises ``UsageError`` for another value, ``MissingError`` where there is no such device.
+    Raises ``UsageError`` for another value, ``MissingError`` if the device does not exist.
     """
     from gnnbench.kernels.missing import native_missing
 
@@ -53,12 +52,12 @@ def _free_bytes() -> int:
 
 
 @contextmanager
-def making(edges: int = 0, needs: int = 0) -> Iterator[str]:
-    """The device of :func:`making_device`, lent with all cores: torch has its threads back in the
-    end, and the GPU what torch kept of its memory."""
+def generating(edges: int = 0, needs: int = 0) -> Iterator[str]:
+    """Yield :func:`generator_device` while torch uses all cores; empties the GPU's cache in the
+    end."""
     import torch
 
-    device = making_device(edges, needs)
+    device = generator_device(edges, needs)
     with all_cores():
         try:
             yield device
@@ -69,7 +68,7 @@ def making(edges: int = 0, needs: int = 0) -> Iterator[str]:
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """Torch's operators run on all usable cores, wherever it starts with fewer threads."""
+    """Let torch's operators use all usable cores, then restore its number of threads."""
     import torch
 
     threads = torch.get_num_threads()
@@ -80,23 +79,29 @@ def all_cores() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def ahead(makers: Iterable[Callable[[], T]], threads: int = 1) -> Iterator[T]:
-    """What each of them makes, in order, ``threads`` of them at work ahead of what is used."""
+def compute_ahead(tasks: Iterable[Callable[[], T]], threads: int = 1) -> Iterator[T]:
+    """Results of the tasks in order, computed in ``threads`` threads ahead of the consumer."""
     with ThreadPoolExecutor(threads) as pool:
-        coming: deque[Future[T]] = deque()
-        for make in makers:
-            coming.append(pool.submit(make))
-            if len(coming) > threads:
-                yield coming.popleft().result()
-        while coming:
-            yield coming.popleft().result()
+        pending: deque[Future[T]] = deque()
+        for task in tasks:
+            pending.append(pool.submit(task))
+            if len(pending) > threads:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
-def host_pieces(tensor: Tensor) -> Iterator[np.ndarray]:
-    """A tensor of one dimension piece by piece; one of a GPU is never on the host as a whole, and
-    the next piece is copied while the last one is used."""
+def host_chunks(tensor: Tensor) -> Iterator[Array]:
+    """Chunks of a one-dimensional tensor on the host.
+
+    A tensor of the GPU is copied chunk by chunk, the next one while the last one is used.
+    """
     if tensor.device.type == "cpu":
         yield tensor.numpy()
         return
-    for piece in ahead(part.cpu for part in tensor.split(_PIECE_BYTES // tensor.element_size())):
-        yield piece.numpy()
+    chunks = tensor.split(_CHUNK_BYTES // tensor.element_size())
+    for chunk in compute_ahead(chunk.cpu for chunk in chunks):
+        yield chunk.numpy()
+
+
+ahead = compute_ahead  # until all callers use the new name

@@ -1,4 +1,4 @@
-"""What a twin is made from: published figures, degrees, communities, splits."""
+"""The recipe of a synthetic twin: published counts, degrees, communities, splits."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Ratios = _Growth | Annotated[tuple[_Growth, ...], Field(min_length=1)]
 
 
 class TwinRecipe(BaseModel):
-    """What a twin is made from; the keys of ``[twin]`` in a dataset's manifest.
+    """Parameters of a synthetic twin; the keys of ``[twin]`` in a dataset's manifest.
 
-    Published figures have no default; every other knob has one and may be calibrated.
+    Published counts have no default; all other parameters have one and may be calibrated.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,9 +119,9 @@ class TwinRecipe(BaseModel):
     )
 
     def scaled(self, scale: float) -> TwinRecipe:
-        """The recipe at a scale: nodes, edges and counts times `scale`, mean degree kept.
+        """The recipe with nodes, edges and split sizes times ``scale``; the mean degree stays.
 
-        Raises UsageError where the result would be no graph.
+        Raises ``UsageError`` if the result is not a graph.
         """
         factor = Fraction(str(scale))
         if factor <= 0:
@@ -130,16 +130,16 @@ class TwinRecipe(BaseModel):
         unit = 2 if self.symmetric else 1
         edges = self.num_edges if factor == 1 else round(self.num_edges * factor / unit) * unit
 
-        # Cumulated before rounding, so that splits of all nodes stay splits of all nodes.
-        upto, bounds = Fraction(0), [0]
-        for wanted in (self.train, self.val, self.test):
-            size = Fraction(str(wanted))
-            upto += size * self.num_nodes if isinstance(wanted, float) else size
-            least = 1 if self.train else 0  # a twin that can be trained on stays one
-            bounds.append(max(round(upto * factor), least, bounds[-1]))
+        # Cumulative sums are rounded, so that a split of all nodes stays one.
+        total, bounds = Fraction(0), [0]
+        for part in (self.train, self.val, self.test):
+            size = Fraction(str(part))
+            total += size * self.num_nodes if isinstance(part, float) else size
+            minimum = 1 if self.train else 0  # keep at least one training node
+            bounds.append(max(round(total * factor), minimum, bounds[-1]))
         train, val, test = (high - low for low, high in pairwise(bounds))
         communities = max(self.num_classes, round((self.communities or 1) * factor))
-        made = self.model_copy(
+        scaled = self.model_copy(
             update={
                 "num_nodes": nodes,
                 "num_edges": edges,
@@ -149,11 +149,11 @@ class TwinRecipe(BaseModel):
                 "communities": communities,
             }
         )
-        made.check(scale)
-        return made
+        scaled.check(scale)
+        return scaled
 
     def check(self, scale: float) -> None:
-        """Raise UsageError where a scaled recipe cannot be a graph."""
+        """Raise ``UsageError`` if a scaled recipe cannot be a graph."""
         n, e = self.num_nodes, self.num_edges
         at = f"the twin at scale {scale:g}"
         if n < 2:

@@ -1,5 +1,5 @@
 """R-MAT graphs: ``rmat@<scale>``, 2^scale nodes, the same bits on every machine and device;
-``rmat@<scale>x<degree>x<dims>`` with another mean degree, and features as wide as one likes.
+``rmat@<scale>x<degree>x<dims>`` also sets the mean degree and the width of the features.
 
 Chakrabarti, Zhan and Faloutsos, "R-MAT: A Recursive Model for Graph Mining", SDM'04, with the
 Graph500's probabilities and permuted ids; parallel edges and self-loops are kept. An edge source ->
@@ -13,12 +13,13 @@ target falls, bit by bit from the lowest, into one of four quadrants:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gnnbench.datasets.generators.on_demand import write_features
-from gnnbench.datasets.generators.parallel import gpu_bytes, host_pieces, making
+from gnnbench.datasets.generators.parallel import generating, gpu_bytes, host_chunks
 from gnnbench.datasets.generators.seeded import seeded_features, seeded_labels
 from gnnbench.datasets.generators.twin import share_of_65536
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.kernels import rng
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _ENDS = tuple(share_of_65536(p) for p in (0.57, 0.76, 0.95))
 
 @dataclass(frozen=True)
 class Size:
-    """What a name says after its ``@``; ``degree`` 0 is the mean degree of the default."""
+    """Parameters after the ``@`` of a name; ``degree`` 0: the default mean degree."""
 
     scale: int = DEFAULT_SCALE
     degree: int = 0
@@ -54,23 +55,23 @@ class Size:
         if len(parts) not in (1, 3) or not all(part.isdecimal() for part in parts):
             return None
         numbers = [int(part) for part in parts]
-        legal = zip(numbers, (SCALES, DEGREES, DIMS), strict=False)
-        return cls(*numbers) if all(number in known for number, known in legal) else None
+        ranges = zip(numbers, (SCALES, DEGREES, DIMS), strict=False)
+        return cls(*numbers) if all(number in valid for number, valid in ranges) else None
 
     def __str__(self) -> str:
         return f"{self.scale}x{self.degree}x{self.dims}" if self.degree else f"{self.scale}"
 
 
 def counts(scale: int, degree: int = 0) -> tuple[int, int]:
-    """Nodes and edges at a scale."""
+    """Numbers of nodes and edges."""
     shift = DEFAULT_SCALE - scale
     if degree:
         return 1 << scale, degree << scale
     return 1 << scale, FULL_EDGES >> shift if shift >= 0 else FULL_EDGES << -shift
 
 
-def recipe(size: Size) -> dict[str, Any]:
-    """What decides every bit, besides the seed."""
+def recipe(size: Size) -> dict[str, object]:
+    """All parameters that decide the bits, except the seed."""
     nodes, edges = counts(size.scale, size.degree)
     return {
         "generator": VERSION, "scale": size.scale, "nodes": nodes, "edges": edges,
@@ -91,20 +92,20 @@ def graph(scale: int, seed: int, device: str = "cpu", degree: int = 0) -> tuple[
     return ops.graph(rng.key(seed, 0, "rmat"), scale, edges, _ENDS, names)
 
 
-def generate(size: Size, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate straight into the store, where ``making`` says.
+def generate(size: Size, seed: int, out: GraphWriter) -> NewGraph:
+    """Generate a graph into the store and return its description.
 
-    Every node with an in-neighbour is a training node. Returns what ``out.finish`` is told.
+    Every node with an in-neighbour is a training node.
     """
     nodes, edges = counts(size.scale, size.degree)
     if not out.done("indptr", "indices", "train_idx"):
-        with making(edges, gpu_bytes(nodes, edges)) as device:
+        with generating(edges, gpu_bytes(nodes, edges)) as device:
             indptr, indices = graph(size.scale, seed, device, size.degree)
-            out.write("indptr", "int64", (nodes + 1,), host_pieces(indptr))
-            out.write("indices", "int32", (edges,), host_pieces(indices))
-            able = indptr.diff().nonzero().flatten()
-            out.write("train_idx", "int64", (able.numel(),), host_pieces(able))
-            del indptr, indices, able
+            out.write("indptr", "int64", (nodes + 1,), host_chunks(indptr))
+            out.write("indices", "int32", (edges,), host_chunks(indices))
+            training = indptr.diff().nonzero().flatten()
+            out.write("train_idx", "int64", (training.numel(),), host_chunks(training))
+            del indptr, indices, training
     for split in ("val_idx", "test_idx"):
         out.write(split, "int64", (0,), [])
     out.write("labels", "int64", (nodes,), seeded_labels(nodes, NUM_CLASSES, seed))

@@ -1,21 +1,23 @@
-"""Synthetic twins of datasets that cannot be had, from recipes.
+"""Synthetic twins: generated graphs with the published properties of a real dataset.
 
-A twin has the published numbers of nodes and edges (scaled), no self-loop and no parallel edge,
-and the same bits on every machine and for every number of threads. It is not the real graph and
-never carries its name alone: ``products~twin``, ``products~twin@0.05``.
+A twin has the published numbers of nodes and edges (scaled), no self-loops and no parallel edges.
+Its bits do not depend on the machine or the number of threads. Its name always differs from that of
+the real graph: ``products~twin``, ``products~twin@0.05``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gnnbench.datasets.generators.on_demand import write_features
-from gnnbench.datasets.generators.parallel import gpu_bytes, host_pieces, making
+from gnnbench.datasets.generators.parallel import generating, gpu_bytes, host_chunks
 from gnnbench.datasets.generators.recipe import TwinRecipe
+from gnnbench.datasets.store.schema import NewGraph
+from gnnbench.schema.arrays import Array
 
 if TYPE_CHECKING:
     from gnnbench.datasets.store.writer import GraphWriter
@@ -29,7 +31,7 @@ _FEATURE_BYTES = 1 << 26
 
 
 def share_of_65536(share: float) -> int:
-    """A share as the generator's integer; the scaling is exact, the rounding to even."""
+    """A share in units of 1/65536, rounded to even."""
     return round(share * 65536)
 
 
@@ -105,15 +107,15 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
         out_positive = n - (n * share_of_65536(recipe.out_isolated) >> 16)
         out_law = law_points(recipe.out_degree_ratio, recipe.out_degree_cap, out_positive)
         tied = share_of_65536(recipe.degree_tie)
-    # Inside, a node may expect half of its community; what it wants more of, it gets outside.
-    leaves = Fraction(leaving, rows) if leaving else Fraction(1)
-    boost = (1 - leaves) / leaves
+    # A node has at most half of its community as neighbours inside; the excess goes outside.
+    leaving_share = Fraction(leaving, rows) if leaving else Fraction(1)
+    boost = (1 - leaving_share) / leaving_share
 
     def limit(nodes_of_weight: int) -> int:
-        if leaves == 1:
+        if leaving_share == 1:
             return _LIMIT_MAX
         mean = Fraction(_LAW_MEAN * nodes_of_weight, n)
-        return min(_LIMIT_MAX, int(65536 * mean / (2 * (1 - leaves)) * n / recipe.num_edges))
+        return min(_LIMIT_MAX, int(65536 * mean / (2 * (1 - leaving_share)) * n / recipe.num_edges))
 
     return TwinSpec(
         key=key(seed, 0, "twin"),
@@ -143,8 +145,8 @@ def make_spec(recipe: TwinRecipe, seed: int) -> TwinSpec:
     )
 
 
-def feature_pieces(spec: TwinSpec, device: str = "cpu") -> Iterator[np.ndarray]:
-    """The feature table from top to bottom in float32 pieces of about 64 MiB."""
+def feature_chunks(spec: TwinSpec, device: str = "cpu") -> Iterator[Array]:
+    """All features in float32 chunks of about 64 MiB."""
     from gnnbench.kernels.twin import features
 
     step = max(1, _FEATURE_BYTES // (4 * spec.feature_dim))
@@ -152,9 +154,7 @@ def feature_pieces(spec: TwinSpec, device: str = "cpu") -> Iterator[np.ndarray]:
         yield features(spec, first, min(step, spec.num_nodes - first), device).cpu().numpy()
 
 
-def _labels_and_splits(
-    recipe: TwinRecipe, spec: TwinSpec, device: str = "cpu"
-) -> dict[str, np.ndarray]:
+def _labels_and_splits(recipe: TwinRecipe, spec: TwinSpec, device: str = "cpu") -> dict[str, Array]:
     from gnnbench.kernels import twin as ops
 
     labels = ops.labels(spec, device).cpu().numpy()
@@ -167,10 +167,10 @@ def _labels_and_splits(
     return dict(zip(("labels", "train_idx", "val_idx", "test_idx"), (labels, *parts), strict=True))
 
 
-def generate_arrays(recipe: TwinRecipe, scale: float = 1.0, seed: int = 0) -> dict[str, np.ndarray]:
+def generate_arrays(recipe: TwinRecipe, scale: float = 1.0, seed: int = 0) -> dict[str, Array]:
     """A twin in memory: the arrays of :class:`gnnbench.datasets.graph.Graph` by name.
 
-    Raises ``UsageError`` where the scaled recipe is no graph.
+    Raises ``UsageError`` if the scaled recipe is not a graph.
     """
     from gnnbench.kernels import twin as ops
 
@@ -185,28 +185,27 @@ def generate_arrays(recipe: TwinRecipe, scale: float = 1.0, seed: int = 0) -> di
     }
 
 
-def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> dict[str, Any]:
-    """Generate a twin straight into the store, features in pieces; where
-    ``making`` says.
+def generate(recipe: TwinRecipe, scale: float, seed: int, out: GraphWriter) -> NewGraph:
+    """Generate a twin into the store and return its description.
 
-    Arrays that an interrupted call finished are kept. Returns what ``out.finish`` is told about the
-    graph besides its name and seed. Raises ``UsageError`` where the scaled recipe is no graph.
+    Arrays that an interrupted call completed are kept. Raises ``UsageError`` if the scaled recipe
+    is not a graph.
     """
     from gnnbench.kernels import twin as ops
 
     scaled = recipe.scaled(scale)
     spec = make_spec(scaled, seed)
     n, edges = spec.num_nodes, spec.num_edges
-    with making(edges, gpu_bytes(n, edges)) as device:
+    with generating(edges, gpu_bytes(n, edges)) as device:
         if not out.done("indptr", "indices"):
             indptr, indices = ops.graph(spec, device)
-            out.write("indptr", "int64", (n + 1,), host_pieces(indptr))
-            out.write("indices", scaled.id_dtype, (edges,), host_pieces(indices))
+            out.write("indptr", "int64", (n + 1,), host_chunks(indptr))
+            out.write("indices", scaled.id_dtype, (edges,), host_chunks(indices))
             del indptr, indices
         if not out.done("labels", "train_idx", "val_idx", "test_idx"):
             for name, values in _labels_and_splits(scaled, spec, device).items():
                 out.write(name, "int64", (len(values),), [values])
-        write_features(out, (n, spec.feature_dim), "twin", feature_pieces(spec, device))
+        write_features(out, (n, spec.feature_dim), "twin", feature_chunks(spec, device))
     return {
         "num_classes": scaled.num_classes,
         "symmetric": scaled.symmetric,

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from gnnbench.datasets.store.layout import row_chunks
 from gnnbench.datasets.store.topology import write_csc
 from gnnbench.datasets.store.validate import check_indptr
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def write_labels(
-    out: GraphWriter, labels: np.ndarray | None, num_nodes: int, options: ImportOptions
+    out: GraphWriter, labels: Array | None, num_nodes: int, options: ImportOptions
 ) -> tuple[int, str]:
     """Write the labels, seeded where there are none; returns class count and origin."""
     if labels is None or int(labels.max(initial=-1)) < 0:
@@ -99,7 +99,7 @@ def write_labels(
 
 def write_splits(
     out: GraphWriter,
-    splits: tuple[np.ndarray, np.ndarray, np.ndarray] | None,
+    splits: tuple[Array, Array, Array] | None,
     num_nodes: int,
     options: ImportOptions,
 ) -> str:
@@ -120,7 +120,7 @@ def write_splits(
             drawn = seeded_split(count, seed, train, val)
             shares = [f"{100 * share:g}" for share in (train, val, round(1 - train - val, 9))]
             origin = f"random {'/'.join(shares)}, seed {seed}"
-        splits = tuple(labelled[part] for part in drawn)
+        splits = (labelled[drawn[0]], labelled[drawn[1]], labelled[drawn[2]])
         if count < num_nodes:
             origin += ", of the labelled nodes"
     for name, idx in zip(("train_idx", "val_idx", "test_idx"), splits, strict=True):
@@ -136,7 +136,7 @@ def write_seeded_features(out: GraphWriter, num_nodes: int, options: ImportOptio
     return "seeded"
 
 
-def checked_edges(src: np.ndarray, dst: np.ndarray, num_nodes: int, path: Path) -> EdgeChunks:
+def checked_edges(src: Array, dst: Array, num_nodes: int, path: Path) -> EdgeChunks:
     """Pieces of two parallel id arrays, mapped or not. Raises ``DataError`` out of range."""
     for ids in (src, dst):
         for piece in row_chunks(ids):
@@ -192,7 +192,7 @@ def _edges_and_loops(chunks: EdgeChunks) -> tuple[int, int]:
     return edges, loops
 
 
-def checked_rows(indptr: np.ndarray, indices: np.ndarray, num_nodes: int, path: Path) -> EdgeChunks:
+def checked_rows(indptr: Array, indices: Array, num_nodes: int, path: Path) -> EdgeChunks:
     """The edges of a CSR matrix of ``num_nodes`` rows as (column, row) pieces.
 
     Raises ``DataError``, which names ``path``, for a malformed ``indptr`` and for a column that is
@@ -205,9 +205,7 @@ def checked_rows(indptr: np.ndarray, indices: np.ndarray, num_nodes: int, path: 
     return csc_edges(indptr, indices)
 
 
-def csr_rows(
-    data: np.ndarray, columns: np.ndarray, indptr: np.ndarray, width: int, path: Path
-) -> Any:
+def csr_rows(data: Array, columns: Array, indptr: Array, width: int, path: Path) -> Iterator[Array]:
     """Dense row pieces of a CSR matrix, float32 unless its values need float64; duplicate entries
     are summed. Raises ``DataError`` for a malformed one."""
     import scipy.sparse as sp

@@ -11,11 +11,12 @@ from gnnbench.datasets.importers.common import ImportOptions, checked_edges
 from gnnbench.datasets.importers.named import NamedArrays
 from gnnbench.datasets.importers.node_values import int64_ids
 from gnnbench.datasets.importers.scipyfile import is_scipy, keys_of, scipy_matrix
-from gnnbench.datasets.store.csc import EdgeChunks, csc_edges, index_dtype, same_both_ways
+from gnnbench.datasets.store.csc import EdgeChunks, csc_edges, edges_are_symmetric, index_dtype
 from gnnbench.datasets.store.layout import row_chunks
 from gnnbench.datasets.store.topology import write_csc
 from gnnbench.datasets.store.validate import check_indptr
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 ROWS = ("targets", "sources")
 WEIGHTS = ("weights", "edge_weight", "weight")
@@ -35,10 +36,10 @@ class EdgeArrays:
 
     rows: str
     num_nodes: int = 0
-    ends: tuple[np.ndarray, np.ndarray] | None = None
-    indptr: np.ndarray | None = None
-    indices: np.ndarray | None = None
-    weights: np.ndarray | None = None
+    ends: tuple[Array, Array] | None = None
+    indptr: Array | None = None
+    indices: Array | None = None
+    weights: Array | None = None
     used: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
                 f"edge_index has shape {header.shape} in {arrays.path}, [2, num_edges] is "
                 "expected: sources, then targets; correct it"
             )
-        both = int64_ids(arrays.array("edge_index"), arrays.told("edge_index"))
+        both = int64_ids(arrays.array("edge_index"), arrays.label("edge_index"))
         found = EdgeArrays("sources", ends=(both[0], both[1]), used={"edge_index"})
     elif ends := next((e for e in _ENDS if e[0] in arrays and e[1] in arrays), None):
         found = EdgeArrays("sources", ends=_pair(arrays, *ends), used={*ends})
@@ -81,11 +82,11 @@ def find_edges(arrays: NamedArrays) -> EdgeArrays:
     if key := arrays.first(WEIGHTS):
         found.weights = arrays.array(key)
         found.used.add(key)
-        _check_weights(found, arrays.told(key))
+        _check_weights(found, arrays.label(key))
     return found
 
 
-def _pair(arrays: NamedArrays, first: str, second: str) -> tuple[np.ndarray, np.ndarray]:
+def _pair(arrays: NamedArrays, first: str, second: str) -> tuple[Array, Array]:
     ids = arrays.integers(first)
     return ids, arrays.integers(second, len(ids))
 
@@ -165,7 +166,7 @@ def write_edges(
         out.write("weights", "float32", order.shape, row_chunks(edges.weights[order]))
 
 
-def fitted(weights: np.ndarray) -> tuple[np.ndarray, int]:
+def fitted(weights: Array) -> tuple[Array, int]:
     """Weights of a range that float32 has, and the power of two that they were multiplied by.
 
     Weights that float32 has already are returned as they are. The product is exact in float64.
@@ -203,7 +204,9 @@ def _rows(edges: EdgeArrays, options: ImportOptions, arrays: NamedArrays) -> str
 def _either(edges: EdgeArrays, num_nodes: int, arrays: NamedArrays) -> str:
     """What rows are called of a graph that is the same both ways, for the least to do."""
     chunks = _chunks(edges, "targets", num_nodes, arrays)
-    if same_both_ways(chunks) and (edges.weights is None or _same_weights(chunks, edges.weights)):
+    if edges_are_symmetric(chunks) and (
+        edges.weights is None or _same_weights(chunks, edges.weights)
+    ):
         return "targets"
     raise UsageError(
         f"{arrays.path} is a directed graph that does not say which way it points: import it with "
@@ -213,14 +216,14 @@ def _either(edges: EdgeArrays, num_nodes: int, arrays: NamedArrays) -> str:
     )
 
 
-def _same_weights(chunks: EdgeChunks, weights: np.ndarray) -> bool:
+def _same_weights(chunks: EdgeChunks, weights: Array) -> bool:
     """Of a graph that is the same both ways: whether its weights are."""
     src, dst = _whole(chunks)
     there, back = np.lexsort((weights, src, dst)), np.lexsort((weights, dst, src))
     return bool(np.array_equal(weights[there], weights[back]))
 
 
-def _whole(chunks: EdgeChunks) -> tuple[np.ndarray, np.ndarray]:
+def _whole(chunks: EdgeChunks) -> tuple[Array, Array]:
     pieces = [*chunks()] or [(np.empty(0, np.int64), np.empty(0, np.int64))]
     return np.concatenate([src for src, _ in pieces]), np.concatenate([dst for _, dst in pieces])
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -36,9 +35,12 @@ from gnnbench.datasets.importers.textfile import (
     without_blank_lines,
 )
 from gnnbench.datasets.store.csc import EdgeChunks
+from gnnbench.datasets.store.disk import free_disk_bytes
 from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.topology import write_csc
-from gnnbench.datasets.store.writer import GraphWriter, free_disk_bytes
+from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 _SOURCES = {"source", "src", "from", "fromnodeid", "from_node_id", "u", "node1", "node_1", "id_1"}
 _TARGETS = {"target", "dst", "destination", "to", "tonodeid", "to_node_id", "v", "node2", "node_2",
@@ -63,7 +65,7 @@ class EdgeFormat:
     first: tuple[str, ...] = ()  # the columns of the first line
 
 
-def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_edges(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Write the arrays of an edge list; features, labels and split that are not given are seeded.
 
     Every line ``u v`` is the edge u -> v: u becomes an in-neighbour of v. Parallel edges and
@@ -212,9 +214,7 @@ def _separator(first: str) -> str:
     return present[0] if present else r"\s+"
 
 
-def edge_pieces(
-    path: Path, form: EdgeFormat, skipped: Skipped | None = None
-) -> Iterator[np.ndarray]:
+def edge_pieces(path: Path, form: EdgeFormat, skipped: Skipped | None = None) -> Iterator[Array]:
     """Edges as int64 ``[*, 2]`` (source, target), in pieces and in order.
 
     ``skipped`` counts comments and empty lines.
@@ -237,7 +237,7 @@ def edge_pieces(
             raise
 
 
-def _parsed(block: bytes, form: EdgeFormat) -> np.ndarray:
+def _parsed(block: bytes, form: EdgeFormat) -> Array:
     """The edges of a block of whole lines. Raises ``ValueError`` where a line is no edge."""
     import pandas as pd
 
@@ -284,9 +284,7 @@ def _texts(block: bytes) -> Iterator[str]:
             yield text
 
 
-def _while_disk_lasts(
-    pieces: Iterator[np.ndarray], folder: Path, path: Path
-) -> Iterator[np.ndarray]:
+def _while_disk_lasts(pieces: Iterator[Array], folder: Path, path: Path) -> Iterator[Array]:
     """The pieces, until the disk that they are written to is nearly full."""
     edges = 0
     for piece in pieces:
@@ -342,7 +340,7 @@ def _check_columns(path: Path, names: list[str]) -> None:
         )
 
 
-def _check_ids(edges: np.ndarray, path: Path, form: EdgeFormat) -> int:
+def _check_ids(edges: Array, path: Path, form: EdgeFormat) -> int:
     """The largest id. Raises ``DataError`` for none, a negative one, and for a line of counts."""
     if len(edges) == 0:
         raise DataError(f"{path} has no edges; give a file with one 'source target' a line")
@@ -368,7 +366,7 @@ def _check_ids(edges: np.ndarray, path: Path, form: EdgeFormat) -> int:
     return high
 
 
-def _used_ids(edges: np.ndarray, high: int) -> np.ndarray:
+def _used_ids(edges: Array, high: int) -> Array:
     """The ids that occur, sorted."""
     if high <= 8 * len(edges) + (1 << 20):  # a byte for every possible id is the cheaper way
         present = np.zeros(high + 1, bool)
@@ -381,10 +379,10 @@ def _used_ids(edges: np.ndarray, high: int) -> np.ndarray:
     return ids
 
 
-def _renumbered(edges: np.ndarray, ids: np.ndarray | None) -> EdgeChunks:
+def _renumbered(edges: Array, ids: Array | None) -> EdgeChunks:
     step = 1 << 22
 
-    def chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def chunks() -> Iterator[tuple[Array, Array]]:
         for start in range(0, len(edges), step):
             piece = np.asarray(edges[start : start + step])
             if ids is not None:

@@ -10,21 +10,23 @@ import signal
 import struct
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.datasets.importers.edge_arrays import WEIGHTS
-from gnnbench.datasets.importers.named import HeldArrays, NamedArrays
+from gnnbench.datasets.importers.named import MemoryArrays, NamedArrays
 from gnnbench.datasets.importers.nodes import FEATURES, LABELS, SPLIT
 from gnnbench.datasets.importers.nodetext import node_text
 from gnnbench.datasets.importers.rawfile import NpzFile, reading
 from gnnbench.datasets.importers.scipyfile import is_scipy, scipy_matrix
-from gnnbench.datasets.importers.tensors import held_arrays
+from gnnbench.datasets.importers.tensors import named_tensors
 from gnnbench.datasets.importers.textfile import Skipped
 from gnnbench.datasets.importers.torchfile import TORCH, graph_file, node_file
+from gnnbench.schema.arrays import Array
 
 _SPLITS = {f"{name}_mask" for part in SPLIT for name in part}
 _PICKLED = (".pkl", ".pickle")
@@ -32,16 +34,16 @@ _DGL = struct.pack("<Q", 0xDD2E4FF046B4A13F)  # the first bytes of what dgl.save
 
 
 def graph_arrays(path: Path) -> NamedArrays | None:
-    """What a graph's file holds; None for a text.
+    """The arrays of a graph's file; None for a text file.
 
-    Raises ``UsageError`` for a file of pickled objects, ``MissingError`` where the package is not
-    installed that is needed to read it, ``DataError`` for a damaged one.
+    Raises ``UsageError`` for pickled objects, ``MissingError`` if a package that can read the file
+    is not installed, ``DataError`` for a damaged file.
     """
     suffix = path.suffix.lower()
     if suffix == ".npz":
         return NpzFile(path)
     if suffix == ".npy":
-        return HeldArrays(path, {"edge_index": _npy(path)})
+        return MemoryArrays(path, {"edge_index": _npy(path)})
     if suffix in TORCH:
         return graph_file(path)
     if suffix in _PICKLED:
@@ -51,20 +53,20 @@ def graph_arrays(path: Path) -> NamedArrays | None:
         )
     with reading(path), path.open("rb") as file:
         is_dgl = file.read(len(_DGL)) == _DGL
-    return held_arrays(path, _dgl_file(path)) if is_dgl else None
+    return named_tensors(path, _dgl_file(path)) if is_dgl else None
 
 
-def _npy(path: Path) -> np.ndarray:
+def _npy(path: Path) -> Array:
     with reading(path):
         try:
-            found = np.load(path, mmap_mode="r", allow_pickle=False)
+            array = np.load(path, mmap_mode="r", allow_pickle=False)
         except OSError:
             raise
         except Exception as error:  # a damaged header ends in any of Python's parse errors
             raise ValueError(str(error)) from None
-        if not isinstance(found, np.ndarray):
+        if not isinstance(array, np.ndarray):
             raise ValueError("it holds several arrays; name it .npz")
-        return np.asarray(found)
+        return np.asarray(array)
 
 
 _PROBE = """
@@ -74,11 +76,27 @@ require_dgl().load_graphs(sys.argv[1])
 """
 
 
-def _dgl_file(path: Path) -> dict[str, Any]:
+class DglGraph(Protocol):
+    """The part of a DGL graph that is read."""
+
+    ndata: Mapping[str, object]
+    edata: Mapping[str, object]
+
+    def formats(self, formats: list[str]) -> DglGraph:
+        """The graph with additional sparse formats."""
+
+    def edges(self) -> tuple[object, object]:
+        """Sources and destinations."""
+
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+
+
+def _dgl_file(path: Path) -> dict[str, object]:
     from gnnbench.kernels.dgl_import import require_dgl
 
     dgl = require_dgl()
-    # DGL's reader aborts its process on some damaged files: a process of its own reads it first.
+    # DGL's reader aborts its process on some damaged files, so a subprocess tries it first.
     probe = subprocess.run([sys.executable, "-c", _PROBE, path], capture_output=True, check=False)
     if probe.returncode < 0:
         name = signal.Signals(-probe.returncode).name
@@ -87,45 +105,48 @@ def _dgl_file(path: Path) -> dict[str, Any]:
         try:
             graphs, labels = dgl.load_graphs(str(path))
             if len(graphs) == 1:
-                found = dgl_arrays(graphs[0])
-                return {**found, **{f"graph label {key}": value for key, value in labels.items()}}
+                arrays = dgl_arrays(graphs[0])
+                return arrays | {f"graph label {key}": value for key, value in labels.items()}
         except (dgl.DGLError, BufferError, AttributeError, AssertionError) as error:
             raise ValueError(str(error).strip()) from None
-    raise DataError(f"{path} holds {len(graphs)} graphs; save the one to train on by itself")
+    raise DataError(f"{path} holds {len(graphs)} graphs; save a single graph")
 
 
-def dgl_arrays(g: Any, features: str = "", labels: str = "", weights: str = "") -> dict[str, Any]:
+def dgl_arrays(
+    g: DglGraph, features: str = "", labels: str = "", weights: str = ""
+) -> dict[str, object]:
     """Edges, features, labels, split and weights of a homogeneous DGL graph, as tensors by name.
 
-    Parallel edges are kept. Other data is named ``ndata KEY`` and ``edata KEY``, so that nothing
-    else is read of it.
+    Parallel edges are kept. Other data gets names ``ndata KEY`` and ``edata KEY``, which importers
+    do not read.
 
-    ``features``, ``labels`` and ``weights`` name what is none of the usual keys. Raises
-    ``UsageError`` for another kind of graph or a key that is not there.
+    ``features``, ``labels`` and ``weights`` are keys to use in place of the usual ones. Raises
+    ``UsageError`` for another kind of graph or a missing key.
     """
     if not getattr(g, "is_homogeneous", False) or getattr(g, "is_block", False):
         raise UsageError(
             f"this {type(g).__name__} is not a homogeneous DGL graph; see dgl.to_homogeneous"
         )
-    src, dst = g.formats(["coo", "csr", "csc"]).edges()  # a graph of CSC alone has no order of ids
-    found: dict[str, Any] = {"src": src, "dst": dst, "num_nodes": int(g.num_nodes())}
+    # A graph with CSC alone has no edge order without the other formats.
+    src, dst = g.formats(["coo", "csr", "csc"]).edges()
+    arrays: dict[str, object] = {"src": src, "dst": dst, "num_nodes": int(g.num_nodes())}
     chosen = set()
-    for kind, table, asked, names in (
+    for kind, table, requested, names in (
         ("ndata", g.ndata, features, FEATURES),
         ("ndata", g.ndata, labels, LABELS),
         ("edata", g.edata, weights, WEIGHTS),
     ):
-        if asked and asked not in table:
-            raise UsageError(f"the graph has no {kind}['{asked}']; it has {', '.join(table)}")
-        if key := asked or next((name for name in names if name in table), ""):
-            found[names[0]] = table[key]
+        if requested and requested not in table:
+            raise UsageError(f"the graph has no {kind}['{requested}']; it has {', '.join(table)}")
+        if key := requested or next((name for name in names if name in table), ""):
+            arrays[names[0]] = table[key]
             chosen.add((kind, key))
     for kind, table in (("ndata", g.ndata), ("edata", g.edata)):
         for key in table:
             if (kind, key) not in chosen:
-                plain = kind == "ndata" and key in _SPLITS
-                found[key if plain else f"{kind} {key}"] = table[key]
-    return found
+                is_split = kind == "ndata" and key in _SPLITS
+                arrays[key if is_split else f"{kind} {key}"] = table[key]
+    return arrays
 
 
 def node_arrays(path: Path, role: str) -> NamedArrays:
@@ -145,13 +166,13 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
     if suffix == ".npz":
         arrays: NamedArrays = NpzFile(path)
     elif suffix == ".npy":
-        arrays = HeldArrays(path, {role: _npy(path)})
+        arrays = MemoryArrays(path, {role: _npy(path)})
     elif suffix in TORCH:
         arrays = node_file(path, role)
     else:
         skipped = Skipped()
         values = node_text(path, role, skipped)
-        arrays = HeldArrays(path, {role: values}, skipped.notes(path))
+        arrays = MemoryArrays(path, {role: values}, skipped.notes(path))
     if role == "split":
         return _split(arrays)
     usual = FEATURES if role == "features" else LABELS
@@ -160,10 +181,10 @@ def node_arrays(path: Path, role: str) -> NamedArrays:
     if role == "features" and is_scipy(arrays):
         return _scipy_features(arrays)
     if len(arrays.keys) != 1:
-        held = ", ".join(sorted(arrays.keys)) or "nothing"
-        raise DataError(f"{path} has no array '{role}', but {held}; name it {role}")
+        present = ", ".join(sorted(arrays.keys)) or "nothing"
+        raise DataError(f"{path} has no array '{role}', but {present}; name it {role}")
     (only,) = arrays.keys
-    return HeldArrays(path, {role: arrays.array(only)}, arrays.notes)
+    return MemoryArrays(path, {role: arrays.array(only)}, arrays.notes)
 
 
 def _scipy_features(arrays: NamedArrays) -> NamedArrays:
@@ -171,14 +192,14 @@ def _scipy_features(arrays: NamedArrays) -> NamedArrays:
     matrix, shape = scipy_matrix(arrays)
     values = np.ones(len(matrix.indices), np.float32) if matrix.values is None else matrix.values
     parts = {"feat_data": values, "feat_indices": matrix.indices, "feat_indptr": matrix.indptr}
-    return HeldArrays(arrays.path, {**parts, "feat_dim": np.asarray(shape[1])}, matrix.notes)
+    return MemoryArrays(arrays.path, {**parts, "feat_dim": np.asarray(shape[1])}, matrix.notes)
 
 
 def _split(arrays: NamedArrays) -> NamedArrays:
     names = [name for part in SPLIT for name in part]
     if any(name in arrays or f"{name}_idx" in arrays or f"{name}_mask" in arrays for name in names):
         return arrays
-    words: np.ndarray = np.empty(0)
+    words: Array = np.empty(0)
     if len(arrays.keys) == 1:
         words = arrays.array(*arrays.keys)
     if words.dtype.kind != "U" or words.ndim != 1:
@@ -193,4 +214,4 @@ def _split(arrays: NamedArrays) -> NamedArrays:
         raise DataError(
             f"entry {bad + 1} of {arrays.path} is '{words[bad]}'; train, val, test or none is right"
         )
-    return HeldArrays(arrays.path, {part[0]: np.isin(low, part) for part in SPLIT}, arrays.notes)
+    return MemoryArrays(arrays.path, {part[0]: np.isin(low, part) for part in SPLIT}, arrays.notes)

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 from gnnbench.core import names
 from gnnbench.core.errors import DataError, UsageError
@@ -22,7 +21,9 @@ from gnnbench.datasets.manifest import Source
 from gnnbench.datasets.names import check_new_name
 from gnnbench.datasets.paths import imported_dir
 from gnnbench.datasets.store import layout
-from gnnbench.datasets.store.writer import GraphWriter, Progress, graph_lock
+from gnnbench.datasets.store.disk import Progress, graph_lock
+from gnnbench.datasets.store.schema import Fingerprint, NewGraph
+from gnnbench.datasets.store.writer import GraphWriter
 
 # Raised when what an import writes changes, so that older folders are no longer taken for it.
 _VERSION = 4
@@ -102,11 +103,12 @@ def import_source(
                 given = {k: _given(v, k) for k, v in files.items() if v}
             with memory_errors(path), naming(path):
                 about = _import(path, out, replace(options, given=NodeArrays(**given)))
-                out.finish(name=options.name, seed=seed, **about)
+                seeded: NewGraph = {"seed": seed, **about}
+                out.finish(name=options.name, **seeded)
     return final
 
 
-def _stamp(path: Path) -> dict[str, Any]:
+def _stamp(path: Path) -> dict[str, object]:
     stat = path.stat() if path.is_file() else None
     return {"from": str(path), "size": stat and stat.st_size, "modified": stat and stat.st_mtime_ns}
 
@@ -115,7 +117,7 @@ def _given(file: str | Path, role: str) -> NamedArrays:
     return node_arrays(names.typed_path(str(file)).absolute(), role)
 
 
-def _import(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def _import(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     arrays = graph_arrays(path)
     if arrays is not None:
         with arrays:
@@ -142,7 +144,7 @@ def check_options(train_fraction: float, feature_dim: int, num_classes: int) -> 
 
 @contextlib.contextmanager
 def claimed(
-    final: Path, identity: dict[str, Any], replace_graph: bool, progress: Progress | None
+    final: Path, identity: Fingerprint, replace_graph: bool, progress: Progress | None
 ) -> Iterator[GraphWriter | None]:
     """A writer for the graph folder ``final``; None where that very graph is there already.
 
@@ -154,7 +156,7 @@ def claimed(
             progress("wait for another process that writes the same graph", 0, 0)
 
     with graph_lock(final, waiting):
-        if layout.intact(final, identity):
+        if layout.is_intact(final, identity):
             yield None
             return
         if final.exists():
@@ -169,7 +171,7 @@ def claimed(
             yield out
 
 
-Loader = Callable[[GraphWriter], dict[str, Any]]
+Loader = Callable[[GraphWriter], NewGraph]
 
 
 def store_object(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.importers.edges import import_edges
@@ -12,9 +11,10 @@ from gnnbench.datasets.importers.npyfolder import import_igb, import_mag240m
 from gnnbench.datasets.importers.npz import import_npz
 from gnnbench.datasets.importers.ogb import import_ogb_binary, import_ogb_csv
 from gnnbench.datasets.importers.pyg import import_coauthor, import_graphsaint, import_reddit
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
 
-Importer = Callable[[Path, GraphWriter, ImportOptions], dict[str, Any]]
+Importer = Callable[[Path, GraphWriter, ImportOptions], NewGraph]
 
 LOADERS: dict[str, Importer] = {
     "npz": import_npz,

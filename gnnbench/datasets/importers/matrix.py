@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,10 @@ from gnnbench.datasets.importers.node_values import int64_ids
 from gnnbench.datasets.importers.room import check_memory
 from gnnbench.datasets.store.layout import row_chunks
 from gnnbench.datasets.store.validate import check_indptr
+from gnnbench.schema.arrays import Array
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,9 @@ class Matrix:
     dropped.
     """
 
-    indptr: np.ndarray
-    indices: np.ndarray
-    values: np.ndarray | None
+    indptr: Array
+    indices: Array
+    values: Array | None
     notes: list[str] = field(default_factory=list)
 
     def edge_notes(self) -> list[str]:
@@ -34,9 +39,9 @@ class Matrix:
 
 
 def by_rows(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
+    indptr: Array,
+    indices: Array,
+    values: Array,
     shape: tuple[int, int],
     what: str,
 ) -> Matrix:
@@ -57,9 +62,7 @@ def by_rows(
     return _canonical(sp.csr_matrix((_wide(values), indices, indptr), shape=shape), values)
 
 
-def by_entries(
-    row: np.ndarray, col: np.ndarray, values: np.ndarray, shape: tuple[int, int], what: str
-) -> Matrix:
+def by_entries(row: Array, col: Array, values: Array, shape: tuple[int, int], what: str) -> Matrix:
     """The matrix ``shape`` of COO arrays. Raises ``DataError``, which names ``what``."""
     import scipy.sparse as sp
 
@@ -79,9 +82,9 @@ def by_entries(
 
 
 def by_columns(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    values: np.ndarray,
+    indptr: Array,
+    indices: Array,
+    values: Array,
     shape: tuple[int, int],
     what: str,
 ) -> Matrix:
@@ -95,7 +98,7 @@ def by_columns(
     return Matrix(rows.indptr, rows.indices, kept, turned.notes)
 
 
-def _check_ids(ids: np.ndarray, end: int, what: str) -> None:
+def _check_ids(ids: Array, end: int, what: str) -> None:
     for piece in row_chunks(ids):
         low, high = int(piece.min()), int(piece.max())
         if low < 0 or high >= end:
@@ -105,7 +108,7 @@ def _check_ids(ids: np.ndarray, end: int, what: str) -> None:
             )
 
 
-def _check_values(values: np.ndarray, count: int, what: str) -> None:
+def _check_values(values: Array, count: int, what: str) -> None:
     if values.shape != (count,) or values.dtype.kind not in "fiub":
         raise DataError(
             f"values of {what}, the edges' weights, have type {values.dtype} and shape "
@@ -113,12 +116,12 @@ def _check_values(values: np.ndarray, count: int, what: str) -> None:
         )
 
 
-def _wide(values: np.ndarray) -> np.ndarray:
+def _wide(values: Array) -> Array:
     """Values that can be summed without overflow, in an array of their own."""
     return values.astype(bool if values.dtype.kind == "b" else np.float64)
 
 
-def _canonical(matrix, values: np.ndarray, listed: int = 0) -> Matrix:  # type: ignore[no-untyped-def]
+def _canonical(matrix: csr_matrix, values: Array, listed: int = 0) -> Matrix:
     notes = []
     listed = listed or matrix.nnz
     if not matrix.has_canonical_format:

@@ -7,13 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.node_values import int64_ids
 from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.schema.arrays import Array, ArrayType
 
 # Values of one element, which need no array of their own shape.
 _SINGLE = {"num_nodes", "num_classes", "feat_dim", "feat_kind", "rows", "format", "source",
@@ -25,7 +25,7 @@ class ArrayHeader:
     """Shape and type of an array that is not read yet."""
 
     shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    dtype: ArrayType
     fortran: bool = False
 
     @property
@@ -59,7 +59,7 @@ class NamedArrays(ABC):
         """The first of some names that is there; empty where none is."""
         return next((name for name in names if name in self), "")
 
-    def told(self, key: str) -> str:
+    def label(self, key: str) -> str:
         """How an array is named in an error."""
         return f"'{key}' in {self.path}"
 
@@ -84,28 +84,28 @@ class NamedArrays(ABC):
         """Shape and type of an array, without reading it."""
 
     @abstractmethod
-    def flat(self, key: str) -> Iterator[np.ndarray]:
+    def flat(self, key: str) -> Iterator[Array]:
         """All elements in stored order, in pieces."""
 
     @abstractmethod
-    def array(self, key: str) -> np.ndarray:
+    def array(self, key: str) -> Array:
         """A whole array."""
 
     @abstractmethod
-    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[np.ndarray]: ...
+    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[Array]: ...
 
-    def rows(self, key: str) -> Iterator[np.ndarray]:
+    def rows(self, key: str) -> Iterator[Array]:
         """Pieces of a matrix along its first axis. Raises ``DataError`` where it is none."""
         header = self.header(key)
         if len(header.shape) != 2 or header.shape[1] < 1 or header.dtype.kind not in "fiub":
             raise DataError(
-                f"{self.told(key)} has type {header.dtype} and shape {header.shape}, numbers "
+                f"{self.label(key)} has type {header.dtype} and shape {header.shape}, numbers "
                 "in two dimensions are expected; correct the file"
             )
         for piece in self._row_pieces(key, header):
             yield piece.astype(np.float32) if piece.dtype.kind == "b" else piece
 
-    def integers(self, key: str, length: int | None = None) -> np.ndarray:
+    def integers(self, key: str, length: int | None = None) -> Array:
         """A one-dimensional array of integers (of a given length) as int32 or int64.
 
         Raises ``DataError`` for another type or shape and for a value beyond int64.
@@ -113,22 +113,22 @@ class NamedArrays(ABC):
         header = self.header(key)
         if header.dtype.kind not in "iu" or len(header.shape) != 1:
             raise DataError(
-                f"{self.told(key)} has type {header.dtype} and shape {header.shape}, one "
+                f"{self.label(key)} has type {header.dtype} and shape {header.shape}, one "
                 "dimension of integers is expected; correct the file"
             )
         if length is not None and header.shape[0] != length:
             raise DataError(
-                f"{self.told(key)} has {header.shape[0]} entries, {length} are expected; "
+                f"{self.label(key)} has {header.shape[0]} entries, {length} are expected; "
                 "correct the file"
             )
-        return int64_ids(self.array(key), self.told(key))
+        return int64_ids(self.array(key), self.label(key))
 
-    def scalar(self, key: str, default: Any = None) -> Any:
+    def scalar(self, key: str, default: object = None) -> object:
         """A number or a text stored as an array of one element."""
         if key not in self.keys:
             return default
         if self.header(key).size != 1:
-            raise DataError(f"{self.told(key)} must be a single value; correct the file")
+            raise DataError(f"{self.label(key)} must be a single value; correct the file")
         value = self.array(key).reshape(()).item()
         return value.decode("ascii", "replace") if isinstance(value, bytes) else value
 
@@ -140,22 +140,27 @@ class NamedArrays(ABC):
         if key not in self.keys:
             return None
         value = self.scalar(key)
-        plain = self.header(key).dtype.kind not in "bmM" and isinstance(value, int | float)
-        if not plain or not 0 <= value < 1 << 63 or value != int(value):  # NaN fails the second
+        is_count = (
+            isinstance(value, int | float)
+            and self.header(key).dtype.kind not in "bmM"
+            and 0 <= value < 1 << 63  # False for NaN
+            and value == int(value)
+        )
+        if not is_count or not isinstance(value, int | float):
             raise DataError(
-                f"{self.told(key)} is {repr(value)[:40]}, a whole number from 0 up is expected; "
+                f"{self.label(key)} is {repr(value)[:40]}, a whole number from 0 up is expected; "
                 "correct it"
             )
         return int(value)
 
 
-class HeldArrays(NamedArrays):
+class MemoryArrays(NamedArrays):
     """Arrays in memory, or mapped."""
 
     def __init__(
         self,
         path: Path,
-        arrays: Mapping[str, np.ndarray],
+        arrays: Mapping[str, Array],
         notes: Iterable[str] = (),
         dropped: Iterable[str] = (),
     ) -> None:
@@ -167,17 +172,17 @@ class HeldArrays(NamedArrays):
         array = self.array(key)
         return ArrayHeader(array.shape, array.dtype)
 
-    def flat(self, key: str) -> Iterator[np.ndarray]:
+    def flat(self, key: str) -> Iterator[Array]:
         """All elements, in pieces."""
         return row_chunks(self.array(key).reshape(-1))
 
-    def array(self, key: str) -> np.ndarray:
+    def array(self, key: str) -> Array:
         """The array itself."""
         if key not in self.keys:
             raise self.missing(key)
         return self._arrays[key]
 
-    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[np.ndarray]:
+    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[Array]:
         return row_chunks(self.array(key))
 
 

@@ -6,11 +6,12 @@ import numpy as np
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.store.schema import MAX_CLASSES
+from gnnbench.schema.arrays import Array
 
 _INT64 = np.iinfo(np.int64)
 
 
-def int64_ids(values: np.ndarray, what: str) -> np.ndarray:
+def int64_ids(values: Array, what: str) -> Array:
     """Integers of any width and byte order as int32 or int64 of this machine; a view where it can.
 
     Raises ``DataError``, which names ``what``, for another type and for a value beyond int64.
@@ -29,7 +30,7 @@ def int64_ids(values: np.ndarray, what: str) -> np.ndarray:
     return values.astype(np.int64)
 
 
-def class_numbers(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
+def class_numbers(values: Array, num_nodes: int, what: str) -> Array:
     """Labels as int64 ``[num_nodes]``, NaN as -1 (no label).
 
     ``values`` are integers, booleans or floats without a fraction, ``[num_nodes]`` or
@@ -73,7 +74,7 @@ def class_numbers(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
     return y.astype(np.int64)
 
 
-def split_mask(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
+def split_mask(values: Array, num_nodes: int, what: str) -> Array:
     """Ids, int64 ascending, of the nodes that a mask ``[num_nodes]`` has True or 1 for.
 
     Raises ``DataError``, which names ``what``, for other than booleans or integers 0 and 1.
@@ -94,7 +95,7 @@ def split_mask(values: np.ndarray, num_nodes: int, what: str) -> np.ndarray:
     return np.flatnonzero(values)
 
 
-def looks_like_mask(values: np.ndarray, num_nodes: int) -> bool:
+def looks_like_mask(values: Array, num_nodes: int) -> bool:
     """Whether an array without ``_idx`` or ``_mask`` in its name can only be a mask.
 
     Booleans are one. So are 8-bit integers 0 and 1, one a node, unless they list two nodes or less.

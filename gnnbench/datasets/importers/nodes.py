@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -18,14 +17,16 @@ from gnnbench.datasets.importers.common import (
 )
 from gnnbench.datasets.importers.named import NamedArrays, NodeArrays
 from gnnbench.datasets.importers.node_values import class_numbers, looks_like_mask, split_mask
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 FEATURES = ("features", "x", "feat", "feature")
 LABELS = ("labels", "y", "label")
 SPLIT = (("train",), ("val", "valid"), ("test",))
 _TAILS = ("_idx", "_mask", "")
 _SPARSE = ("feat_data", "feat_indices", "feat_indptr")
-Split = tuple[np.ndarray, np.ndarray, np.ndarray]
+Split = tuple[Array, Array, Array]
 
 
 class NodeSources:
@@ -70,7 +71,7 @@ class NodeSources:
             return (self.labels.header(key).shape or (0,))[0]
         return 0
 
-    def write(self, out: GraphWriter, num_nodes: int, options: ImportOptions) -> dict[str, Any]:
+    def write(self, out: GraphWriter, num_nodes: int, options: ImportOptions) -> NewGraph:
         """Write labels, split and features; returns their origins and the number of classes.
 
         What is missing is drawn from ``options.seed``. Raises ``DataError`` for what does not fit
@@ -96,13 +97,13 @@ class NodeSources:
             "split": split,
         }
 
-    def _labels(self, num_nodes: int) -> np.ndarray | None:
+    def _labels(self, num_nodes: int) -> Array | None:
         arrays = self.labels
         key = arrays.first(LABELS) if arrays is not None else ""
         if arrays is None or not key:
             return None
         self._use(arrays, key)
-        return class_numbers(arrays.array(key), num_nodes, arrays.told(key))
+        return class_numbers(arrays.array(key), num_nodes, arrays.label(key))
 
     def _split(self, num_nodes: int) -> Split | None:
         arrays = self.split
@@ -120,7 +121,7 @@ class NodeSources:
         parts = [self._part(arrays, key, num_nodes) for key in keys]
         return parts[0], parts[1], parts[2]
 
-    def _part(self, arrays: NamedArrays, key: str, num_nodes: int) -> np.ndarray:
+    def _part(self, arrays: NamedArrays, key: str, num_nodes: int) -> Array:
         if not key:
             return np.empty(0, np.int64)
         flags = arrays.array(key)
@@ -131,9 +132,9 @@ class NodeSources:
             flags = flags[:, 0]
             if not any("several splits" in note for note in self.notes):
                 self.notes.append("the first of several splits")
-        return split_mask(flags, num_nodes, arrays.told(key))
+        return split_mask(flags, num_nodes, arrays.label(key))
 
-    def _ids(self, arrays: NamedArrays, key: str, num_nodes: int) -> np.ndarray:
+    def _ids(self, arrays: NamedArrays, key: str, num_nodes: int) -> Array:
         """The nodes that a part of the split lists; raises ``DataError`` for a wrong one."""
         if arrays.header(key).shape == (0,):  # numpy's empty list is one of floats
             return np.empty(0, np.int64)
@@ -141,14 +142,14 @@ class NodeSources:
         wrong = (ids < 0) | (ids >= num_nodes)
         if wrong.any():
             raise DataError(
-                f"{arrays.told(key)} has node {int(ids[wrong][0])}, outside 0..{num_nodes - 1}; "
+                f"{arrays.label(key)} has node {int(ids[wrong][0])}, outside 0..{num_nodes - 1}; "
                 "correct it"
             )
         ordered = np.sort(ids)
         twice = ordered[1:][ordered[1:] == ordered[:-1]]
         if twice.size:
             raise DataError(
-                f"{arrays.told(key)} lists node {int(twice[0])} twice; remove one, or name the "
+                f"{arrays.label(key)} lists node {int(twice[0])} twice; remove one, or name the "
                 f"array {key.removesuffix('_idx')}_mask if it is a mask"
             )
         return ids
@@ -171,7 +172,7 @@ class NodeSources:
                     f"{key} in {arrays.path} has shape {header.shape}, [{num_nodes}, width] is "
                     "expected; correct the file"
                 )
-            rows = _finite(arrays.rows(key), arrays.told(key))
+            rows = _finite(arrays.rows(key), arrays.label(key))
             out.write("features", "float32", header.shape, rows)
         elif kind == "csr":
             self._use(arrays, *_SPARSE)
@@ -185,7 +186,7 @@ class NodeSources:
             if data.dtype.kind not in "fiub":
                 raise DataError(f"feat_data in {arrays.path} has type {data.dtype}; correct it")
             pieces = csr_rows(data, columns, starts, width, arrays.path)
-            what = arrays.told("feat_data")
+            what = arrays.label("feat_data")
             out.write("features", "float32", (num_nodes, width), _finite(pieces, what))
         else:
             raise DataError(
@@ -195,7 +196,7 @@ class NodeSources:
         return "source"
 
 
-def _finite(pieces: Iterator[np.ndarray], what: str) -> Iterator[np.ndarray]:
+def _finite(pieces: Iterator[Array], what: str) -> Iterator[Array]:
     """The rows. Raises ``DataError``, which names ``what``, for NaN and infinity."""
     row = 0
     for piece in pieces:

@@ -13,6 +13,7 @@ from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.rawfile import reading
 from gnnbench.datasets.importers.room import check_memory
 from gnnbench.datasets.importers.textfile import Skipped, rows
+from gnnbench.schema.arrays import Array
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4000}")  # int() reads no more digits
 _SEPARATOR = re.compile(r"\s*[,;]\s*|\s+")
@@ -22,7 +23,7 @@ _VALUES_PER_CHECK = 1 << 20
 _SPARE_BYTES = 1 << 28
 
 
-def node_text(path: Path, role: str, skipped: Skipped | None = None) -> np.ndarray:
+def node_text(path: Path, role: str, skipped: Skipped | None = None) -> Array:
     """The values of ``features`` (float64 ``[rows, width]``), ``labels`` (integers, or float64
     where a line has a fraction) or a ``split`` (words), a row a line.
 
@@ -97,7 +98,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and "_" not in text
 
 
-def _labels(values: list[str]) -> np.ndarray:
+def _labels(values: list[str]) -> Array:
     if all(_INTEGER.fullmatch(value) for value in values):
         numbers = [int(value) for value in values]
         for kind in (np.int64, np.uint64):
@@ -107,7 +108,7 @@ def _labels(values: list[str]) -> np.ndarray:
     return np.array([float(value) for value in values])
 
 
-def _features(path: Path, skipped: Skipped | None) -> np.ndarray:
+def _features(path: Path, skipped: Skipped | None) -> Array:
     width = 0
     header = False
 

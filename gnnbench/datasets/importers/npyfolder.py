@@ -7,7 +7,6 @@ graph (IGB: Khatua et al., KDD 2023; MAG240M: Hu et al., "OGB-LSC", NeurIPS 2021
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -23,12 +22,14 @@ from gnnbench.datasets.importers.node_values import class_numbers
 from gnnbench.datasets.importers.rawfile import reading
 from gnnbench.datasets.importers.room import check_room
 from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 _YEARS = (2018, 2019)  # MAG240M trains on papers up to the first, validates on the second
 
 
-def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """The homogeneous IGB graphs, with 19 classes.
 
     ``paper__cites__paper/edge_index.npy`` ``[num_edges, 2]`` (source, target),
@@ -55,7 +56,7 @@ def import_igb(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[s
     return {**_about(folder, "igb", num_classes, origin, "official, by position"), "notes": notes}
 
 
-def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """The papers of MAG240M and their citations.
 
     ``paper___cites___paper/edge_index.npy`` ``[2, num_edges]``, ``paper/node_feat.npy`` (float16),
@@ -88,7 +89,7 @@ def import_mag240m(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     return {**_about(folder, "mag240m", num_classes, origin, split), "notes": notes}
 
 
-def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> dict[str, Any]:
+def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> NewGraph:
     return {
         "num_classes": classes,
         "source": f"raw files in {folder}",
@@ -101,8 +102,8 @@ def _about(folder: Path, loader: str, classes: int, labels: str, split: str) -> 
 
 def _write_edges(
     out: GraphWriter,
-    src: np.ndarray,
-    dst: np.ndarray,
+    src: Array,
+    dst: Array,
     num_nodes: int,
     path: Path,
     options: ImportOptions,
@@ -114,15 +115,15 @@ def _write_edges(
     )
 
 
-def _npy(path: Path, dimensions: int) -> np.ndarray:
+def _npy(path: Path, dimensions: int) -> Array:
     with reading(path):
-        array: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     if array.ndim != dimensions:
         raise DataError(f"{path} has shape {array.shape}; get it again")
     return array
 
 
-def _features(papers: Path) -> np.ndarray:
+def _features(papers: Path) -> Array:
     path = papers / "paper" / "node_feat.npy"
     features = _npy(path, 2)
     if min(features.shape) < 1 or features.dtype.kind not in "fiu":
@@ -133,5 +134,5 @@ def _features(papers: Path) -> np.ndarray:
     return features
 
 
-def _labels(path: Path, num_nodes: int) -> np.ndarray:
+def _labels(path: Path, num_nodes: int) -> Array:
     return class_numbers(np.asarray(_npy(path, 1)), num_nodes, str(path))

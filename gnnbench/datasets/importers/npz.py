@@ -27,7 +27,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.generators.seeded import DEFAULT_WIDTH
@@ -39,10 +39,11 @@ from gnnbench.datasets.importers.nodes import FEATURES, NodeSources
 from gnnbench.datasets.importers.rawfile import NpzFile
 from gnnbench.datasets.importers.room import check_room, memory_errors
 from gnnbench.datasets.store.csc import csc_edges
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
 
 
-def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Write the arrays of ``path``; returns what ``GraphWriter.finish`` wants to know.
 
     Raises as :func:`import_arrays`.
@@ -51,7 +52,7 @@ def import_npz(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str
         return {**import_arrays(npz, out, options), "loader": "npz"}
 
 
-def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_arrays(arrays: NamedArrays, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Write a graph that is arrays by name; returns what ``GraphWriter.finish`` wants to know.
 
     Features, labels and a split that are missing are drawn from ``options.seed``, and the result
@@ -166,7 +167,7 @@ def _num_classes(arrays: NamedArrays) -> int:
     classes = arrays.count("num_classes") or 0
     if classes > MAX_CLASSES:
         raise DataError(
-            f"{arrays.told('num_classes')} is {classes}, {MAX_CLASSES} at most are possible; "
+            f"{arrays.label('num_classes')} is {classes}, {MAX_CLASSES} at most are possible; "
             "correct it"
         )
     return classes

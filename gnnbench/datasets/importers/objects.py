@@ -12,30 +12,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gnnbench.core.errors import UsageError
 from gnnbench.datasets.importers.common import ImportOptions
-from gnnbench.datasets.importers.formats import dgl_arrays
+from gnnbench.datasets.importers.formats import DglGraph, dgl_arrays
 from gnnbench.datasets.importers.imported import SYMMETRIC, check_options, store_object
-from gnnbench.datasets.importers.named import HeldArrays, NodeArrays
+from gnnbench.datasets.importers.named import MemoryArrays, NodeArrays
 from gnnbench.datasets.importers.nodes import SPLIT
 from gnnbench.datasets.importers.npz import import_arrays
-from gnnbench.datasets.importers.tensors import as_array, held_arrays, is_sparse
+from gnnbench.datasets.importers.tensors import Key, as_array, is_sparse, named_tensors
 from gnnbench.datasets.importers.torchfile import data_values
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
 
 __all__ = ["from_dgl", "from_pyg"]
 
 
 def from_pyg(
-    data: Any,
+    data: object,
     name: str,
     path: str | Path | None = None,
     *,
-    split: Mapping[str, Any] | None = None,
+    split: Mapping[str, object] | None = None,
     symmetric: bool = False,
     train_fraction: float = 0.6,
     feature_dim: int = 0,
@@ -64,20 +64,24 @@ def from_pyg(
             f"a {type(data).__name__} without one edge_index cannot be stored; give a homogeneous "
             "torch_geometric.data.Data (see to_homogeneous)"
         )
-    arrays = data_values(data, Path("PyG Data")) if hasattr(data, "to_dict") else vars(data)
+    values: dict[object, object] = {}
+    if hasattr(data, "to_dict"):
+        values.update(data_values(data, Path("PyG Data")))
+    else:
+        values.update(vars(data))
     options = _options(name, seed, feature_dim, num_classes, train_fraction, symmetric, split)
-    return _store("PyG Data", arrays, options, path, replace, root)
+    return _store("PyG Data", values, options, path, replace, root)
 
 
 def from_dgl(
-    g: Any,
+    g: DglGraph,
     name: str,
     path: str | Path | None = None,
     *,
     features: str = "",
     labels: str = "",
     weights: str = "",
-    split: Mapping[str, Any] | None = None,
+    split: Mapping[str, object] | None = None,
     symmetric: bool = False,
     train_fraction: float = 0.6,
     feature_dim: int = 0,
@@ -105,7 +109,7 @@ def _options(
     num_classes: int,
     train_fraction: float,
     symmetric: bool,
-    split: Mapping[str, Any] | None,
+    split: Mapping[str, object] | None,
 ) -> ImportOptions:
     check_options(train_fraction, feature_dim, num_classes)
     return ImportOptions(
@@ -114,7 +118,7 @@ def _options(
     )  # fmt: skip
 
 
-def _given(split: Mapping[str, Any] | None) -> HeldArrays | None:
+def _given(split: Mapping[str, object] | None) -> MemoryArrays | None:
     """Index arrays of a split; a part that is not given is empty."""
     if split is None:
         return None
@@ -131,19 +135,19 @@ def _given(split: Mapping[str, Any] | None) -> HeldArrays | None:
         k: empty if p is None else as_array(p, f"'{k}' of the split").reshape(-1)
         for k, p in parts.items()
     }
-    return HeldArrays(Path("split"), arrays)
+    return MemoryArrays(Path("split"), arrays)
 
 
 def _store(
     kind: str,
-    values: Mapping[Any, Any],
+    values: Mapping[Key, object],
     options: ImportOptions,
     path: str | Path | None,
     replace: bool,
     root: str | Path | None,
 ) -> Path:
-    def load(out: GraphWriter) -> dict[str, Any]:
-        about = import_arrays(held_arrays(Path(kind), values), out, options)
+    def load(out: GraphWriter) -> NewGraph:
+        about = import_arrays(named_tensors(Path(kind), values), out, options)
         source = f"{kind} '{options.name}'"
         return {**about, "source": source, "loader": kind.split()[0].lower(), "seed": options.seed}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,10 +24,12 @@ from gnnbench.datasets.importers.node_values import class_numbers
 from gnnbench.datasets.importers.rawfile import ArrayHeader, NpzFile, csv_column, csv_pieces
 from gnnbench.datasets.importers.room import check_room
 from gnnbench.datasets.store.csc import index_dtype
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 
-def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Datasets as gzipped CSV (ogbn-arxiv, ogbn-products).
 
     ``raw/edge.csv.gz``, ``raw/num-node-list.csv.gz``, ``raw/node-feat.csv.gz`` (seeded features
@@ -44,7 +45,8 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     notes = _write_topology(out, edges[:, 0], edges[:, 1], num_nodes, edge_file, options)
     label_file, feature_file = raw / "node-label.csv.gz", raw / "node-feat.csv.gz"
     labels = class_numbers(csv_column(label_file, "float64"), num_nodes, str(label_file))
-    about = {**_nodes(folder, out, labels, num_nodes, options), "notes": notes}
+    about = _nodes(folder, out, labels, num_nodes, options)
+    about["notes"] = notes
     if feature_file.is_file():
         rows = csv_pieces(feature_file, "float32", 1 << 15)
         first = next(rows, np.empty((0, 0), np.float32))
@@ -59,7 +61,7 @@ def import_ogb_csv(folder: Path, out: GraphWriter, options: ImportOptions) -> di
     return about
 
 
-def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Datasets as ``.npz`` (ogbn-papers100M).
 
     ``raw/data.npz`` with ``edge_index`` ``[2, num_edges]``, ``num_nodes_list``, ``node_feat``, and
@@ -78,8 +80,9 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
         notes = _write_topology(out, src, dst, num_nodes, npz.path, options)
         with NpzFile(raw / "node-label.npz") as labels_npz:
             values = labels_npz.array("node_label")
-            labels = class_numbers(values, num_nodes, labels_npz.told("node_label"))
-        about = {**_nodes(folder, out, labels, num_nodes, options), "notes": notes}
+            labels = class_numbers(values, num_nodes, labels_npz.label("node_label"))
+        about = _nodes(folder, out, labels, num_nodes, options)
+        about["notes"] = notes
         if "node_feat" in npz:
             shape = npz.header("node_feat").shape
             if len(shape) != 2 or shape[0] != num_nodes:
@@ -92,7 +95,7 @@ def import_ogb_binary(folder: Path, out: GraphWriter, options: ImportOptions) ->
 
 def _edge_columns(
     npz: NpzFile, out: GraphWriter, header: ArrayHeader, ids: str
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, Array]:
     """Sources and destinations of ``edge_index`` on disk, in whichever order it is stored."""
     num_edges = header.shape[1]
     if header.fortran:
@@ -108,8 +111,8 @@ def _edge_columns(
 
 def _write_topology(
     out: GraphWriter,
-    src: np.ndarray,
-    dst: np.ndarray,
+    src: Array,
+    dst: Array,
     num_nodes: int,
     path: Path,
     options: ImportOptions,
@@ -122,10 +125,10 @@ def _write_topology(
 def _nodes(
     folder: Path,
     out: GraphWriter,
-    labels: np.ndarray,
+    labels: Array,
     num_nodes: int,
     options: ImportOptions,
-) -> dict[str, Any]:
+) -> NewGraph:
     """Write labels and splits."""
     num_classes, label_origin = write_labels(out, labels, num_nodes, options)
     kinds = sorted(p for p in (folder / "split").glob("*") if (p / "train.csv.gz").is_file())
@@ -151,13 +154,13 @@ def _single(path: Path) -> int:
     return int(values[0])
 
 
-def _two_columns(pieces: Iterator[np.ndarray], path: Path) -> Iterator[np.ndarray]:
+def _two_columns(pieces: Iterator[Array], path: Path) -> Iterator[Array]:
     for piece in pieces:
         if piece.shape[1] != 2:
             raise DataError(f"{path} has {piece.shape[1]} columns instead of 2; get it again")
         yield piece
 
 
-def _chain(first: np.ndarray, rest: Iterator[np.ndarray]) -> Iterator[np.ndarray]:
+def _chain(first: Array, rest: Iterator[Array]) -> Iterator[Array]:
     yield first
     yield from rest

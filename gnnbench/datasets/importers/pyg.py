@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,11 +21,13 @@ from gnnbench.datasets.importers.common import (
 from gnnbench.datasets.importers.node_values import class_numbers, int64_ids
 from gnnbench.datasets.importers.rawfile import NpzFile, reading
 from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.datasets.store.schema import NewGraph
 from gnnbench.datasets.store.topology import write_csc
 from gnnbench.datasets.store.writer import GraphWriter
+from gnnbench.schema.arrays import Array
 
 
-def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Reddit (Hamilton et al., NeurIPS 2017) from ``reddit_data.npz`` and ``reddit_graph.npz``.
 
     The first has ``feature``, ``label`` and ``node_types`` (1 train, 2 validation, 3 test); the
@@ -44,7 +45,7 @@ def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dic
         edges = checked_edges(row, col, num_nodes, graph.path)
         notes = write_listed(out, edges, num_nodes, merge=True)
         del row, col, edges
-        labels = class_numbers(npz.array("label"), num_nodes, npz.told("label"))
+        labels = class_numbers(npz.array("label"), num_nodes, npz.label("label"))
         num_classes, origin = write_labels(out, labels, num_nodes, options)
         kinds = npz.integers("node_types", num_nodes)
         train, val, test = (np.flatnonzero(kinds == kind) for kind in (1, 2, 3))
@@ -61,7 +62,7 @@ def import_reddit(folder: Path, out: GraphWriter, options: ImportOptions) -> dic
     }
 
 
-def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Coauthor graphs from ``ms_academic_*.npz``.
 
     Shchur et al., "Pitfalls of Graph Neural Network Evaluation", 2018. CSR matrices ``adj_*`` and
@@ -70,7 +71,7 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
     """
     with NpzFile(path) as npz:
         num_nodes = npz.header("labels").size
-        labels = class_numbers(npz.array("labels"), num_nodes, npz.told("labels"))
+        labels = class_numbers(npz.array("labels"), num_nodes, npz.label("labels"))
         _check_shape(npz, "adj_shape", num_nodes)
         starts = npz.integers("adj_indptr", num_nodes + 1)
         columns = npz.integers("adj_indices")
@@ -106,7 +107,7 @@ def import_coauthor(path: Path, out: GraphWriter, options: ImportOptions) -> dic
     }
 
 
-def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) -> dict[str, Any]:
+def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) -> NewGraph:
     """Flickr and Yelp (Zeng et al., "GraphSAINT", ICLR 2020), raw files of PyG.
 
     ``adj_full.npz`` (CSR), ``feats.npy``, ``class_map.json`` (a class a node, or a list of 0 and 1
@@ -147,7 +148,7 @@ def import_graphsaint(folder: Path, out: GraphWriter, options: ImportOptions) ->
     }
 
 
-def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
+def _class_map(path: Path, num_nodes: int) -> tuple[Array, bool]:
     """Class of every node, -1 where it has none; whether nodes have several."""
     labels, several = np.full(num_nodes, -1, np.int64), False
     with reading(path):
@@ -164,14 +165,14 @@ def _class_map(path: Path, num_nodes: int) -> tuple[np.ndarray, bool]:
     return class_numbers(labels, num_nodes, f"the classes in {path}"), several
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _object(path: Path) -> dict[str, object]:
     found = json.loads(path.read_bytes())
     if not isinstance(found, dict):
         raise ValueError(f"it holds a {type(found).__name__} instead of an object")
     return found
 
 
-def _ids(values: Any, what: str) -> np.ndarray:
+def _ids(values: object, what: str) -> Array:
     if not isinstance(values, list):
         raise ValueError(f"{what} is no list of nodes")
     ids = np.asarray(values) if values else np.empty(0, np.int64)
@@ -180,7 +181,7 @@ def _ids(values: Any, what: str) -> np.ndarray:
     return int64_ids(ids, what)
 
 
-def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> np.ndarray:
+def _check_shape(npz: NpzFile, key: str, num_nodes: int) -> Array:
     shape = npz.integers(key, 2)
     if int(shape[0]) != num_nodes:
         raise DataError(

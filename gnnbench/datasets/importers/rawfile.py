@@ -17,6 +17,7 @@ import numpy as np
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.named import ArrayHeader, NamedArrays
 from gnnbench.datasets.importers.room import check_memory
+from gnnbench.schema.arrays import Array
 
 _PIECE_BYTES = 1 << 24
 _BROKEN = (
@@ -95,7 +96,7 @@ class NpzFile(NamedArrays):
 
     def flat(
         self, key: str, start: int = 0, stop: int | None = None, multiple: int = 1
-    ) -> Iterator[np.ndarray]:
+    ) -> Iterator[Array]:
         """Elements ``start`` to ``stop`` in stored order, in pieces of a ``multiple`` of elements.
 
         Reading to the end checks the CRC.
@@ -118,15 +119,15 @@ class NpzFile(NamedArrays):
                 if stop == header.size and file.read(1):
                     raise ValueError(f"'{key}' is longer than its header says")
 
-    def array(self, key: str) -> np.ndarray:
+    def array(self, key: str) -> Array:
         """A whole array."""
         header = self.header(key)
-        check_memory(2 * header.size * header.dtype.itemsize, self.told(key))
+        check_memory(2 * header.size * header.dtype.itemsize, self.label(key))
         pieces = list(self.flat(key))
         whole = np.concatenate(pieces) if pieces else np.empty(0, header.dtype)
         return whole.reshape(header.shape, order="F" if header.fortran else "C")
 
-    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[np.ndarray]:
+    def _row_pieces(self, key: str, header: ArrayHeader) -> Iterator[Array]:
         if header.fortran:
             yield self.array(key)
             return
@@ -135,7 +136,7 @@ class NpzFile(NamedArrays):
             yield piece.reshape(-1, width)
 
 
-def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[np.ndarray]:
+def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[Array]:
     """Rows of a headerless ``.csv.gz`` as ``[*, columns]``, in pieces.
 
     An empty line is a row of NaN in columns of floats, since the place of a row says which node it
@@ -154,7 +155,7 @@ def csv_pieces(path: Path, dtype: str, rows: int = 1 << 20) -> Iterator[np.ndarr
             return
 
 
-def csv_column(path: Path, dtype: str) -> np.ndarray:
+def csv_column(path: Path, dtype: str) -> Array:
     """The values of a headerless ``.csv.gz`` of one column. Raises ``DataError`` for several."""
     pieces = []
     for piece in csv_pieces(path, dtype):

@@ -9,7 +9,7 @@ from pathlib import Path
 from gnnbench.core.errors import GnnbenchError, HostMemoryError, UsageError, lacks_host_memory
 from gnnbench.core.host_memory import free_memory_bytes
 from gnnbench.datasets.store.csc import EDGES_PER_PASS
-from gnnbench.datasets.store.writer import free_disk_bytes
+from gnnbench.datasets.store.disk import free_disk_bytes
 
 # Of a node: degrees, their sums, indptr, labels and the order that a split is drawn from.
 _NODE_BYTES = 80

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.matrix import Matrix, by_columns, by_entries, by_rows
 from gnnbench.datasets.importers.named import NamedArrays
+from gnnbench.schema.arrays import Array
 
 _FORMATS = ("csr", "csc", "coo", "bsr", "dia")
 
@@ -46,14 +45,14 @@ def scipy_matrix(arrays: NamedArrays) -> tuple[Matrix, tuple[int, int]]:
     return read(indptr, arrays.integers("indices"), data, (rows, columns), what), (rows, columns)
 
 
-def _ends(arrays: NamedArrays) -> tuple[np.ndarray, np.ndarray]:
+def _ends(arrays: NamedArrays) -> tuple[Array, Array]:
     if "row" in arrays or "coords" not in arrays:
         row = arrays.integers("row")
         return row, arrays.integers("col", len(row))
     coords = arrays.array("coords")  # of scipy's arrays, not its matrices
     if coords.ndim != 2 or len(coords) != 2:
         raise DataError(
-            f"{arrays.told('coords')} has shape {coords.shape}, [2, entries] is expected; "
+            f"{arrays.label('coords')} has shape {coords.shape}, [2, entries] is expected; "
             "correct the file"
         )
     return coords[0], coords[1]

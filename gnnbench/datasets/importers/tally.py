@@ -7,11 +7,12 @@ import numpy as np
 from gnnbench.datasets.importers.common import ImportOptions
 from gnnbench.datasets.store.csc import csc_edges
 from gnnbench.datasets.store.layout import row_chunks
+from gnnbench.schema.arrays import Array
 
 LOOKED_AT = 1 << 20  # edges whose reverse is looked for, evenly spread over all
 
 
-def tally(lines: int, indptr: np.ndarray, indices: np.ndarray, options: ImportOptions) -> list[str]:
+def tally(lines: int, indptr: Array, indices: Array, options: ImportOptions) -> list[str]:
     """Sentences on ``lines`` edges that were listed and the CSC (rows sorted) made of them: what
     was stored, merged, kept, and whether the list looks like an undirected graph listed once."""
     loops, repeats = _loops_and_repeats(indptr, indices)
@@ -36,7 +37,7 @@ def tally(lines: int, indptr: np.ndarray, indices: np.ndarray, options: ImportOp
     return found
 
 
-def _loops_and_repeats(indptr: np.ndarray, indices: np.ndarray) -> tuple[int, int]:
+def _loops_and_repeats(indptr: Array, indices: Array) -> tuple[int, int]:
     """Edges from a node to itself, and edges that equal the one before them in their row."""
     loops, repeats, last = 0, 0, (-1, -1)
     for src, dst in csc_edges(indptr, indices)():
@@ -47,7 +48,7 @@ def _loops_and_repeats(indptr: np.ndarray, indices: np.ndarray) -> tuple[int, in
     return loops, repeats
 
 
-def _one_way(indptr: np.ndarray, indices: np.ndarray) -> int:
+def _one_way(indptr: Array, indices: Array) -> int:
     """How many edges were looked at where none has its reverse, self-loops apart; else 0."""
     at = np.arange(0, len(indices), max(1, len(indices) // LOOKED_AT))
     src = np.asarray(indices[at]).astype(np.int64)
@@ -55,9 +56,7 @@ def _one_way(indptr: np.ndarray, indices: np.ndarray) -> int:
     return 0 if bool((_listed(indptr, indices, dst, src) & (src != dst)).any()) else len(at)
 
 
-def _listed(
-    indptr: np.ndarray, indices: np.ndarray, src: np.ndarray, dst: np.ndarray
-) -> np.ndarray:
+def _listed(indptr: Array, indices: Array, src: Array, dst: Array) -> Array:
     """Whether each edge src -> dst is there, bool ``[n]``: all rows are halved at once."""
     low, end = indptr[dst].astype(np.int64), indptr[dst + 1].astype(np.int64)
     high = end.copy()
@@ -70,7 +69,7 @@ def _listed(
     return there & (np.asarray(indices[np.where(there, low, 0)]) == src)
 
 
-def counts_lines(edges: np.ndarray) -> bool:
+def counts_lines(edges: Array) -> bool:
     """Whether the sources are 0, 1, 2, ... or 1, 2, 3, ..., as an index of rows is.
 
     ``edges`` is int64 ``[edges, 2]``; fewer than three edges say nothing.

@@ -4,21 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 
 from gnnbench.core.errors import DataError
 from gnnbench.datasets.importers.matrix import Matrix, by_columns, by_entries, by_rows
-from gnnbench.datasets.importers.named import HeldArrays
+from gnnbench.datasets.importers.named import MemoryArrays
 from gnnbench.datasets.importers.nodes import FEATURES
+from gnnbench.schema.arrays import Array
+
+if TYPE_CHECKING:
+    import torch
+    from scipy.sparse import coo_matrix
 
 # Elements of a tensor that repeats what it stores (``expand``): more are a hostile file's.
 _EXPANDED = 1 << 24
 _ADJACENCY = ("adj", "adj_t")
 
+Key = TypeVar("Key")
 
-def held_arrays(path: Path, values: Mapping[Any, Any]) -> HeldArrays:
+
+class PygSparseTensor(Protocol):
+    """The part of PyG's ``SparseTensor`` that is read."""
+
+    def sparse_sizes(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+
+    def coo(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """Rows, columns and values of the entries."""
+
+
+def named_tensors(path: Path, values: Mapping[Key, object]) -> MemoryArrays:
     """Tensors, arrays and single values of a mapping, by name; ``path`` is named in errors.
 
     A sparse matrix under ``adj`` or ``adj_t`` becomes ``indptr``, ``indices`` and, unless they are
@@ -29,7 +46,7 @@ def held_arrays(path: Path, values: Mapping[Any, Any]) -> HeldArrays:
     Raises ``DataError`` for a tensor that has no values of its own (meta, quantized, nested) or
     whose indices leave its shape.
     """
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Array] = {}
     notes: list[str] = []
     dropped: set[str] = set()
     for key, value in values.items():
@@ -52,34 +69,34 @@ def held_arrays(path: Path, values: Mapping[Any, Any]) -> HeldArrays:
             arrays[key] = as_array(value, f"'{key}' in {path}")
         elif isinstance(value, int | float | complex | str):
             arrays[key] = np.asarray(value)
-        elif (listed := _listed(value)) is not None:
+        elif (listed := _from_list(value)) is not None:
             arrays[key] = listed
         else:
             dropped.add(key)
-    return HeldArrays(path, arrays, notes, dropped)
+    return MemoryArrays(path, arrays, notes, dropped)
 
 
-def _listed(value: Any) -> np.ndarray | None:
-    """A list of numbers or texts as an array; None of anything else."""
+def _from_list(value: object) -> Array | None:
+    """A list of numbers or texts as an array; None for any other value."""
     if not isinstance(value, list | tuple) or any(hasattr(item, "detach") for item in value):
         return None
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (ValueError, TypeError, OverflowError):
         return None
-    return found if found.dtype.kind in "biufU" else None
+    return array if array.dtype.kind in "biufU" else None
 
 
-def _edges(matrix: Matrix, key: str) -> dict[str, np.ndarray]:
-    found = {"indptr": matrix.indptr, "indices": matrix.indices}
+def _edges(matrix: Matrix, key: str) -> dict[str, Array]:
+    arrays = {"indptr": matrix.indptr, "indices": matrix.indices}
     if matrix.values is not None:
-        found["weights"] = matrix.values
+        arrays["weights"] = matrix.values
     if key == "adj_t":
-        found["rows"] = np.asarray("targets")
-    return found
+        arrays["rows"] = np.asarray("targets")
+    return arrays
 
 
-def _features(matrix: Matrix, width: int) -> dict[str, np.ndarray]:
+def _features(matrix: Matrix, width: int) -> dict[str, Array]:
     ones = matrix.values is None
     data = np.ones(len(matrix.indices), np.float32) if ones else matrix.values
     assert data is not None
@@ -89,24 +106,25 @@ def _features(matrix: Matrix, width: int) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def is_sparse(value: Any) -> bool:
+def is_sparse(value: object) -> bool:
     """Whether a value is a sparse tensor of torch, a ``SparseTensor`` of PyG or a SciPy matrix."""
     if _is_scipy(value) or (hasattr(value, "sparse_sizes") and hasattr(value, "coo")):
         return True
     return str(getattr(value, "layout", "torch.strided")).startswith("torch.sparse")
 
 
-def _is_scipy(value: Any) -> bool:
+def _is_scipy(value: object) -> bool:
     return hasattr(value, "tocoo") and hasattr(value, "nnz")
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    sizes = value.sparse_sizes() if hasattr(value, "sparse_sizes") else value.shape
-    return tuple(int(size) for size in sizes)
+def _shape(value: object) -> tuple[int, ...]:
+    if hasattr(value, "sparse_sizes"):
+        return tuple(int(size) for size in cast(PygSparseTensor, value).sparse_sizes())
+    return tuple(int(size) for size in cast("torch.Tensor", value).shape)
 
 
-def sparse_matrix(value: Any, what: str, square: bool = True) -> Matrix:
-    """A sparse tensor by its rows; nothing of torch walks its indices before they are checked.
+def sparse_matrix(value: object, what: str, square: bool = True) -> Matrix:
+    """Convert a sparse matrix to CSR; torch does not use its indices before they are checked.
 
     Raises ``DataError``, which names ``what``, for another layout, shape or index.
     """
@@ -116,48 +134,48 @@ def sparse_matrix(value: Any, what: str, square: bool = True) -> Matrix:
         raise DataError(f"{what} has shape {list(shape)}, {kind}; correct it")
     size = shape[0], shape[1]
     if hasattr(value, "sparse_sizes"):
-        row, col, values = value.coo()
+        row, col, values = cast(PygSparseTensor, value).coo()
         ends = as_array(row, what), as_array(col, what)
         data = np.ones(len(ends[0]), bool) if values is None else as_array(values, what)
         return by_entries(*ends, data, size, what)
     if _is_scipy(value):
-        found = value.tocoo()
-        return by_entries(found.row, found.col, found.data, size, what)
-    _check_backed(value, what)
-    value = value.detach()
+        coo = cast("coo_matrix", cast("coo_matrix", value).tocoo())
+        return by_entries(coo.row, coo.col, coo.data, size, what)
+    _check_has_values(value, what)
+    tensor = cast("torch.Tensor", value).detach()
     if layout == "torch.sparse_coo":
-        ids, data = as_array(value._indices(), what), as_array(value._values(), what)
+        ids, data = as_array(tensor._indices(), what), as_array(tensor._values(), what)
         if ids.ndim != 2 or len(ids) != 2:
             raise DataError(f"{what} is a hybrid sparse tensor; give a matrix of numbers")
         return by_entries(ids[0], ids[1], data, size, what)
     if layout == "torch.sparse_csr":
-        parts = value.crow_indices(), value.col_indices(), value.values()
+        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
         indptr, indices, data = (as_array(part, what) for part in parts)
         return by_rows(indptr, indices, data, size, what)
     if layout == "torch.sparse_csc":
-        parts = value.ccol_indices(), value.row_indices(), value.values()
+        parts = tensor.ccol_indices(), tensor.row_indices(), tensor.values()
         indptr, indices, data = (as_array(part, what) for part in parts)
         return by_columns(indptr, indices, data, size, what)
     raise DataError(f"{what} has the layout {layout}; save its .to_sparse_coo()")
 
 
-def _check_backed(value: Any, what: str) -> None:
+def _check_has_values(value: object, what: str) -> None:
     """Raise ``DataError`` for a tensor without values in memory."""
     device = str(getattr(value, "device", "cpu"))
-    for wrong, kind, mend in (
+    for is_wrong, kind, fix in (
         (device.startswith("meta"), "a meta tensor, which has no values", "save the real tensor"),
         (getattr(value, "is_quantized", False), "quantized", "save its .dequantize()"),
         (getattr(value, "is_nested", False), "a nested tensor", "save one tensor with one shape"),
     ):
-        if wrong:
-            raise DataError(f"{what} is {kind}; {mend}")
+        if is_wrong:
+            raise DataError(f"{what} is {kind}; {fix}")
 
 
-def as_array(values: Any, what: str = "the array") -> np.ndarray:
-    """A tensor of any device and layout, or anything else, as a numpy array.
+def as_array(values: object, what: str = "the array") -> Array:
+    """Convert a tensor of any device and layout, or any array-like object, to a numpy array.
 
-    Sparse tensors become dense, 16-bit floats float32, conjugates are resolved. Raises
-    ``DataError``, which names ``what``, for what numpy cannot hold.
+    Sparse tensors become dense, 16-bit floats become float32, conjugates are resolved. Raises
+    ``DataError``, which names ``what``, if numpy cannot represent the values.
     """
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise DataError(f"{what} has masked entries; fill them (.filled()) or leave them out")
@@ -166,38 +184,39 @@ def as_array(values: Any, what: str = "the array") -> np.ndarray:
             return np.asarray(values)
         except (ValueError, TypeError, OverflowError) as error:
             raise DataError(f"{what} is no array of numbers ({error}); correct it") from None
-    _check_backed(values, what)
+    _check_has_values(values, what)
     if hasattr(values, "as_tensor"):  # PyG's EdgeIndex and Index
         values = values.as_tensor()
-    values = values.detach().cpu()
-    if is_sparse(values):
-        return _dense(values, what)
-    if str(values.layout) != "torch.strided":
-        raise DataError(f"{what} has the layout {values.layout}; save its .to_dense()")
-    stored = values.untyped_storage().nbytes() // max(values.element_size(), 1)
-    if values.numel() > max(stored, _EXPANDED):
+    tensor = cast("torch.Tensor", values).detach().cpu()
+    if is_sparse(tensor):
+        return _dense(tensor, what)
+    if str(tensor.layout) != "torch.strided":
+        raise DataError(f"{what} has the layout {tensor.layout}; save its .to_dense()")
+    stored = tensor.untyped_storage().nbytes() // max(tensor.element_size(), 1)
+    if tensor.numel() > max(stored, _EXPANDED):
         raise DataError(
-            f"{what} has {values.numel():,} elements and stores {stored:,}; "
+            f"{what} has {tensor.numel():,} elements and stores {stored:,}; "
             "save its .contiguous(), or leave it out"
         )
     try:
-        if values.dtype.is_floating_point and values.element_size() < 4:
-            values = values.float()  # numpy has no bfloat16
-        return np.asarray(values.resolve_conj().resolve_neg().numpy())
+        if tensor.dtype.is_floating_point and tensor.element_size() < 4:
+            tensor = tensor.float()  # numpy has no bfloat16
+        return np.asarray(tensor.resolve_conj().resolve_neg().numpy())
     except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise DataError(f"{what}, of type {values.dtype}, cannot be read ({first})") from None
+        raise DataError(f"{what}, of type {tensor.dtype}, cannot be read ({first})") from None
 
 
-def _dense(values: Any, what: str) -> np.ndarray:
+def _dense(values: torch.Tensor, what: str) -> Array:
     if values.ndim != 2:
         raise DataError(f"{what} is a sparse tensor of {values.ndim} dimensions; save .to_dense()")
     if values.numel() > _EXPANDED:
         raise DataError(
             f"{what} is a sparse tensor of {values.numel():,} elements; save a smaller .to_dense()"
         )
-    found = sparse_matrix(values, what, square=False)
-    dense = np.zeros(_shape(values), np.float32 if found.values is None else found.values.dtype)
-    rows = np.repeat(np.arange(len(found.indptr) - 1), np.diff(found.indptr))
-    dense[rows, found.indices] = 1 if found.values is None else found.values
+    matrix = sparse_matrix(values, what, square=False)
+    dtype = np.dtype(np.float32) if matrix.values is None else matrix.values.dtype
+    dense: Array = np.zeros(_shape(values), dtype)
+    rows = np.repeat(np.arange(len(matrix.indptr) - 1), np.diff(matrix.indptr))
+    dense[rows, matrix.indices] = 1 if matrix.values is None else matrix.values
     return dense

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, cast
 
 from gnnbench.core.errors import DataError
 
@@ -62,15 +62,14 @@ def open_text(path: Path) -> IO[bytes]:
     for magic, (what, advice) in _ARCHIVES.items():
         if head.startswith(magic):
             raise DataError(f"{path} is {what}; {advice}")
-    text: Any = gzip.open(path) if gzipped else path.open("rb")  # noqa: SIM115
+    text = cast(IO[bytes], gzip.open(path) if gzipped else path.open("rb"))  # noqa: SIM115
     start = text.read(len(_BOM))
     if (encoding := _OTHER_ENCODINGS.get(start[:2])) is not None:
         text.close()
         raise DataError(f"{path} is {encoding}; save it as UTF-8")
     if start != _BOM:
         text.seek(0)
-    opened: IO[bytes] = text
-    return opened
+    return text
 
 
 def blocks(file: IO[bytes], skipped: Skipped | None = None) -> Iterator[bytes]:

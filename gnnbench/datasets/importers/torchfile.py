@@ -8,12 +8,12 @@ import zipfile
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Protocol, cast
 
 from gnnbench.core.errors import DataError, MissingError, UsageError
-from gnnbench.datasets.importers.named import HeldArrays
+from gnnbench.datasets.importers.named import MemoryArrays
 from gnnbench.datasets.importers.rawfile import reading
-from gnnbench.datasets.importers.tensors import held_arrays, is_sparse
+from gnnbench.datasets.importers.tensors import is_sparse, named_tensors
 
 TORCH = (".pt", ".pth")
 # What PyG's Data is made of.
@@ -25,7 +25,16 @@ _DATA = {
 }
 
 
-def graph_file(path: Path) -> HeldArrays:
+class PygData(Protocol):
+    """The part of PyG's ``Data`` that is read."""
+
+    num_nodes: int | None
+
+    def to_dict(self) -> dict[object, object]:
+        """Its values by name."""
+
+
+def graph_file(path: Path) -> MemoryArrays:
     """The arrays of a graph: a tensor, a dict of tensors or PyG's ``Data``.
 
     Raises ``DataError`` for a damaged file or another content, ``UsageError`` for other pickled
@@ -33,47 +42,48 @@ def graph_file(path: Path) -> HeldArrays:
     """
     value = load(path)
     if isinstance(value, list | tuple) and value and hasattr(value[0], "keys"):
-        # What PyG's InMemoryDataset saves: a graph, and where several begin.
+        # PyG's InMemoryDataset saves a graph and the slices of several.
         if len(value) > 1 and not _one_graph(value[1]):
-            raise DataError(f"{path} holds several graphs; save the one to train on by itself")
+            raise DataError(f"{path} holds several graphs; save a single graph")
         value = value[0]
     if hasattr(value, "to_dict"):
         value = data_values(value, path)
     if isinstance(value, Mapping):
-        return held_arrays(path, value)
+        return named_tensors(path, value)
     if hasattr(value, "detach"):
-        return held_arrays(path, {"adj" if is_sparse(value) else "edge_index": value})
+        return named_tensors(path, {"adj" if is_sparse(value) else "edge_index": value})
     raise DataError(
         f"{path} holds a {type(value).__name__}; give a tensor edge_index, a dict of tensors or "
         "PyG's Data"
     )
 
 
-def data_values(data: Any, path: Path) -> dict[Any, Any]:
-    """What PyG's ``Data`` holds, by name, and its number of nodes where it says one.
+def data_values(data: object, path: Path) -> dict[object, object]:
+    """The values of PyG's ``Data`` by name, and its number of nodes if it is known.
 
     Raises ``DataError``, which names ``path``, for tensors without values and a damaged ``Data``.
     """
     try:
-        values: dict[Any, Any] = dict(data.to_dict())
-        held_arrays(path, values)  # PyG looks through the tensors for num_nodes
+        pyg = cast(PygData, data)
+        values = dict(pyg.to_dict())
+        named_tensors(path, values)  # checked before PyG derives num_nodes from the tensors
         if "num_nodes" not in values and not any(is_sparse(value) for value in values.values()):
-            values["num_nodes"] = data.num_nodes
+            values["num_nodes"] = pyg.num_nodes
     except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DataError(f"{path} holds a damaged Data ({error}); save it again") from None
     return values
 
 
-def node_file(path: Path, role: str) -> HeldArrays:
+def node_file(path: Path, role: str) -> MemoryArrays:
     """The arrays of a file of features, labels or a split; a single one is named ``role``."""
     value = load(path)
     if hasattr(value, "to_dict"):
         value = data_values(value, path)
-    return held_arrays(path, value if isinstance(value, Mapping) else {role: value})
+    return named_tensors(path, value if isinstance(value, Mapping) else {role: value})
 
 
-def _one_graph(slices: Any) -> bool:
-    """Whether what PyG saves beside its data says where one graph alone begins and ends."""
+def _one_graph(slices: object) -> bool:
+    """Whether the slices that PyG saves with its data are those of a single graph."""
     if slices is None:
         return True
     if not isinstance(slices, Mapping):
@@ -81,8 +91,8 @@ def _one_graph(slices: Any) -> bool:
     return all(tuple(getattr(ends, "shape", ())) == (2,) for ends in slices.values())
 
 
-def load(path: Path) -> Any:
-    """What a file of ``torch.save`` holds: tensors (mapped where they can be) and plain values.
+def load(path: Path) -> object:
+    """Load a file of ``torch.save``: tensors, memory-mapped if possible, and plain values.
 
     Sparse tensors are not checked here. Raises as :func:`graph_file`.
     """
@@ -93,10 +103,12 @@ def load(path: Path) -> Any:
         if zipped and _is_model(path):
             raise DataError(f"{path} is a model of TorchScript; save a dict of tensors")
 
-    def load_with(classes: list[Any]) -> Any:
+    def load_with(
+        classes: list[type],
+    ) -> object:
         unchecked = torch.sparse.check_sparse_tensor_invariants(False)
         with (
-            reading(path), torch.serialization.safe_globals(classes), unchecked,
+            reading(path), torch.serialization.safe_globals([kind for kind in classes]), unchecked,
             warnings.catch_warnings(action="ignore"),  # about how the file was pickled
         ):  # fmt: skip
             mmap = _stored_plainly(path) if zipped else None
@@ -113,7 +125,7 @@ def load(path: Path) -> Any:
                 except (pickle.UnpicklingError, AttributeError, IndexError):
                     names = []
     except (AttributeError, IndexError, AssertionError, RecursionError, ImportError):
-        names = []  # a damaged pickle ends in any of these
+        names = []  # raised for damaged pickles
     if not names:
         raise DataError(f"{path} is truncated, damaged or no file of torch; get it again")
     if {f"torch_geometric.data.storage.{kind}" for kind in ("NodeStorage", "BaseStorage")} & {

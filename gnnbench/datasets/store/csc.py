@@ -1,4 +1,4 @@
-"""Build and compare CSC of in-neighbours in bounded memory (numpy)."""
+"""Build and compare CSC matrices of in-neighbours in bounded memory."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-EdgeChunks = Callable[[], Iterator[tuple[np.ndarray, np.ndarray]]]
+from gnnbench.schema.arrays import Array
+
+EdgeChunks = Callable[[], Iterator[tuple[Array, Array]]]
 
 _EDGES_PER_CHUNK = 1 << 22
-# Edges sorted at once; a key takes 8 bytes, its sort and merge about three times that.
+# Edges sorted at once. A key takes 8 bytes; sorting and merging take about three times that.
 EDGES_PER_PASS = 1 << 27
 
 
 def index_dtype(num_nodes: int) -> str:
-    """The id type of a graph: int32 wherever it can hold every node."""
+    """dtype of node ids: int32 if it can represent all of them, else int64."""
     return "int32" if num_nodes <= np.iinfo(np.int32).max else "int64"
 
 
-def csc_edges(indptr: np.ndarray, indices: np.ndarray) -> EdgeChunks:
-    """The edges of a CSC as (source, destination) pieces, in order."""
+def csc_edges(indptr: Array, indices: Array) -> EdgeChunks:
+    """The edges of a CSC matrix as (source, destination) chunks, in order."""
 
-    def chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def chunks() -> Iterator[tuple[Array, Array]]:
         num_edges, row = len(indices), 0
         for start in range(0, num_edges, _EDGES_PER_CHUNK):
             end = min(start + _EDGES_PER_CHUNK, num_edges)
@@ -35,13 +37,13 @@ def csc_edges(indptr: np.ndarray, indices: np.ndarray) -> EdgeChunks:
 
 
 def both_directions(chunks: EdgeChunks) -> EdgeChunks:
-    """Every edge and its reverse; a self-loop stays one edge."""
+    """Every edge and its reverse; a self-loop stays a single edge."""
 
-    def doubled() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def doubled() -> Iterator[tuple[Array, Array]]:
         for src, dst in chunks():
             yield src, dst
-            other = src != dst
-            yield dst[other], src[other]
+            no_loop = src != dst
+            yield dst[no_loop], src[no_loop]
 
     return doubled
 
@@ -49,7 +51,7 @@ def both_directions(chunks: EdgeChunks) -> EdgeChunks:
 def without_self_loops(chunks: EdgeChunks) -> EdgeChunks:
     """The edges between two different nodes."""
 
-    def filtered() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def filtered() -> Iterator[tuple[Array, Array]]:
         for src, dst in chunks():
             keep = src != dst
             yield src[keep], dst[keep]
@@ -60,16 +62,16 @@ def without_self_loops(chunks: EdgeChunks) -> EdgeChunks:
 def build_rows(
     chunks: EdgeChunks,
     num_nodes: int,
-    degrees: np.ndarray,
+    degrees: Array,
     *,
     merge: bool,
     edges_per_pass: int = EDGES_PER_PASS,
-) -> Iterator[np.ndarray]:
-    """Yield ``indices`` of the CSC in order, rows sorted, and count ``degrees`` on the way.
+) -> Iterator[Array]:
+    """Yield ``indices`` of the CSC matrix in order, each row sorted, and fill ``degrees``.
 
-    ``degrees`` int64 ``[num_nodes]`` is filled with the final in-degrees. With ``merge`` parallel
-    edges become one. The edges are read once to count and once for every ``edges_per_pass`` edges.
-    Ids must be in range.
+    ``degrees`` int64 ``[num_nodes]`` receives the final in-degrees. ``merge`` merges parallel
+    edges. The edges are read once to count them and once per ``edges_per_pass`` edges. Ids must be
+    in range.
     """
     degrees[:] = 0
     for _, dst in chunks():
@@ -82,15 +84,15 @@ def build_rows(
         last = int(np.searchsorted(ends, before + edges_per_pass, side="right"))
         last = min(max(last, first + 1), num_nodes)
         keys = np.empty(int(ends[last - 1]) - before, np.int64)
-        filled, everything = 0, first == 0 and last == num_nodes
+        filled, single_pass = 0, first == 0 and last == num_nodes
         for src, dst in chunks():
-            if not everything:
-                inside = (dst >= first) & (dst < last)
-                src, dst = src[inside], dst[inside]
-            part = keys[filled : filled + len(dst)]
-            np.subtract(dst, first, out=part, casting="same_kind")
-            part *= num_nodes
-            part += src
+            if not single_pass:
+                in_pass = (dst >= first) & (dst < last)
+                src, dst = src[in_pass], dst[in_pass]
+            chunk = keys[filled : filled + len(dst)]
+            np.subtract(dst, first, out=chunk, casting="same_kind")
+            chunk *= num_nodes
+            chunk += src
             filled += len(dst)
         keys.sort()
         if merge and len(keys):
@@ -107,20 +109,20 @@ def build_rows(
         first = last
 
 
-def _add_counts(degrees: np.ndarray, dst: np.ndarray) -> None:
+def _add_counts(degrees: Array, dst: Array) -> None:
     low, high = int(dst.min()), int(dst.max())
     degrees[low : high + 1] += np.bincount(dst - low, minlength=high - low + 1)
 
 
-def indptr_of(degrees: np.ndarray) -> np.ndarray:
-    """``indptr`` int64 of in-degrees."""
+def indptr_of(degrees: Array) -> Array:
+    """``indptr`` int64 ``[num_nodes + 1]`` of in-degrees."""
     indptr = np.zeros(len(degrees) + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
     return indptr
 
 
-def _mix(first: np.ndarray, second: np.ndarray) -> int:
-    """Order-free 64-bit sum over the pairs of a strong mix of each (splitmix64's finaliser)."""
+def _mix(first: Array, second: Array) -> int:
+    """Sum modulo 2^64 of a hash of each pair (splitmix64's finaliser); the order is irrelevant."""
     with np.errstate(over="ignore"):
         x = first.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         for multiplier in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
@@ -133,15 +135,15 @@ def _mix(first: np.ndarray, second: np.ndarray) -> int:
         return int(x.sum(dtype=np.uint64))
 
 
-def is_symmetric(indptr: np.ndarray, indices: np.ndarray) -> bool:
+def is_symmetric(indptr: Array, indices: Array) -> bool:
     """Whether the multiset of edges equals that of the reversed edges."""
-    return same_both_ways(csc_edges(indptr, indices))
+    return edges_are_symmetric(csc_edges(indptr, indices))
 
 
-def same_both_ways(chunks: EdgeChunks) -> bool:
+def edges_are_symmetric(chunks: EdgeChunks) -> bool:
     """Whether the multiset of edges equals that of the reversed edges.
 
-    Compares 64-bit sums of mixed edges, so it needs no memory; two different multisets agree with
+    Compares 64-bit sums of hashed edges, which takes no memory. Two different multisets agree with
     a probability of about 2^-64.
     """
     forward, backward = 0, 0

@@ -1,4 +1,4 @@
-"""Write the topology of a graph from its edges."""
+"""Write the CSC matrix of a graph from its edges."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def write_csc(
     merge: bool = False,
     drop_self_loops: bool = False,
 ) -> None:
-    """Write ``indices`` and ``indptr`` of the edges in ``chunks`` (ids in range, any order)."""
+    """Write ``indices`` and ``indptr`` of the edges in ``chunks`` (ids in range, any order).
+
+    Self-loops are dropped first, then reverse edges added, then parallel edges merged.
+    """
     if out.done("indices", "indptr"):
         return
     if drop_self_loops:
@@ -32,7 +35,7 @@ def write_csc(
     if add_reverse:
         chunks = both_directions(chunks)
     degrees = np.zeros(num_nodes, np.int64)
-    out.forget("indices")  # counting the degrees is part of writing them
+    out.forget("indices")  # degrees are counted while indices are written
     rows = build_rows(chunks, num_nodes, degrees, merge=merge)
     out.write("indices", index_dtype(num_nodes), (None,), rows)
     out.write("indptr", "int64", (num_nodes + 1,), [indptr_of(degrees)])

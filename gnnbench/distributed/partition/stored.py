@@ -14,7 +14,7 @@ from torch import Tensor
 from gnnbench.core.errors import DataError, UsageError
 from gnnbench.core.files import atomic_path, write_json
 from gnnbench.datasets.graph import Graph
-from gnnbench.datasets.store.writer import graph_lock, writing_to
+from gnnbench.datasets.store.disk import graph_lock, writing_to
 from gnnbench.distributed.partition.assignment import Partition
 from gnnbench.distributed.partition.methods import partition
 

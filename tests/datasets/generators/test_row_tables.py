@@ -81,8 +81,8 @@ def test_rows_are_a_twin_s_and_the_seed_s(root: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_long_arrays_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "_PIECE", 4)
-    pieces = list(rows._counting(10))
+    monkeypatch.setattr(rows, "_CHUNK", 4)
+    pieces = list(rows._consecutive(10))
     assert [p.tolist() for p in pieces] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
 
 

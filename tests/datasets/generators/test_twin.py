@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from gnnbench.core.errors import UsageError
 from gnnbench.datasets.generators.recipe import TwinRecipe
 from gnnbench.datasets.generators.twin import generate, generate_arrays, law_points
+from gnnbench.datasets.store.disk import graph_lock
 from gnnbench.datasets.store.reader import open_graph, verify
-from gnnbench.datasets.store.writer import GraphWriter, graph_lock
+from gnnbench.datasets.store.writer import GraphWriter
 
 Arrays = dict[str, np.ndarray]
 

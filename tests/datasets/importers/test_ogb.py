@@ -131,11 +131,11 @@ def test_features_may_be_missing(csv: Path, tmp_path: Path) -> None:
         ("raw/node-label.csv.gz", [0, 1, -100, 1, 1], "has -100.0 for node 2"),
         ("raw/node-label.csv.gz", [[0, 1]] * 5, "node-label.csv.gz has 2 columns instead of 1"),
         ("raw/node-label.csv.gz", [0, "", 1, 0, 1, 1], "has 6 entries, 5 are"),
-        ("raw/node-feat.csv.gz", [[0, 1], "", *[[1, 0]] * 4], "6 rows instead of 5"),
+        ("raw/node-feat.csv.gz", [[0, 1], "", *[[1, 0]] * 3], "has nan for node 1, in column 0"),
         ("raw/node-feat.csv.gz", [], "node-feat.csv.gz is empty"),
         ("split/time/train.csv.gz", [[0, 1]], "train.csv.gz has 2 columns instead of 1"),
         ("raw/node-feat.csv.gz", FEATURES[:3], "3 rows instead of 5"),
-        ("raw/node-feat.csv.gz", [["nan", 1]] * 5, "NaN or infinity"),
+        ("raw/node-feat.csv.gz", [["nan", 1]] * 5, "has nan for node 0, in column 0"),
         ("split/time/train.csv.gz", [9], "train_idx has node 9"),
     ],
 )

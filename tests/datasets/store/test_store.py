@@ -16,8 +16,9 @@ from gnnbench.datasets import shared_memory
 from gnnbench.datasets.graph import Graph
 from gnnbench.datasets.store import layout
 from gnnbench.datasets.store.arrays import write_graph
+from gnnbench.datasets.store.disk import graph_lock
 from gnnbench.datasets.store.reader import open_graph, verify
-from gnnbench.datasets.store.writer import GraphWriter, graph_lock
+from gnnbench.datasets.store.writer import GraphWriter
 from gnnbench.kernels.shared import region_of
 
 KEYS = list(layout.ARRAYS)
@@ -254,14 +255,12 @@ def test_a_new_graph_takes_the_place_of_an_old_one(tmp_path: Path, arrays) -> No
     assert sorted(p.name for p in tmp_path.iterdir()) == [".g.lock", "g"]
 
 
-def test_map_and_scratch(tmp_path: Path, arrays) -> None:
+def test_scratch_arrays_are_removed(tmp_path: Path, arrays) -> None:
     final = tmp_path / "g"
     with GraphWriter(final, {}) as out:
         out.write("scratch_x", "int64", (None,), [np.arange(3), np.arange(2)])
         assert out.read("scratch_x").tolist() == [0, 1, 2, 0, 1]
-        with out.map("indices", "int32", (7,)) as view:
-            view[::-1] = arrays["indices"][::-1]
-        assert out.done("indices", "scratch_x")
+        assert out.done("scratch_x")
         assert not out.done("indptr")
         for key in KEYS:
             out.write(key, arrays[key].dtype.name, arrays[key].shape, [arrays[key]])
@@ -303,7 +302,7 @@ def test_the_lock_keeps_a_second_process_waiting(tmp_path: Path) -> None:
     final = tmp_path / "g"
     code = (
         "import sys; from pathlib import Path\n"
-        "from gnnbench.datasets.store.writer import graph_lock\n"
+        "from gnnbench.datasets.store.disk import graph_lock\n"
         "with graph_lock(Path(sys.argv[1]), lambda: print('waiting', flush=True)): print('in')"
     )
     with graph_lock(final):
@@ -331,11 +330,11 @@ def test_a_graph_is_sent_as_its_folder_and_mapped_again(stored: Path) -> None:
 
 
 def test_arrays_that_are_held_are_mapped_where_they_are_held(stored: Path) -> None:
-    descriptor = shared_memory.hold_file(layout.file_of(stored, "features"))
+    descriptor = shared_memory.share_file(layout.file_of(stored, "features"))
     held = {"features": shared_memory.address_of(descriptor)}
     text = pickle.dumps(Graph.mapped(stored, layout.read_meta(stored), held))
     again = pickle.loads(text)
-    assert again.held == held and region_of(again.features) is not None
+    assert again.shared == held and region_of(again.features) is not None
     assert torch.equal(again.features, open_graph(stored).features)
     os.close(descriptor)
     with pytest.raises(OSError):

@@ -14,9 +14,9 @@ from gnnbench.datasets.importers.imported import import_source
 from gnnbench.datasets.prepare import load_dataset
 from gnnbench.datasets.store import layout
 from gnnbench.datasets.store.arrays import write_graph
+from gnnbench.datasets.store.partial import partial_folder
 from gnnbench.datasets.store.reader import open_graph
-from gnnbench.datasets.store.seal import sealed
-from gnnbench.datasets.store.writer import partial_folder
+from gnnbench.datasets.store.seal import sealed_stamp
 
 
 @pytest.fixture
@@ -71,10 +71,10 @@ def test_arrays(stored: Path, entry: Any) -> None:
     ("change", "says"),
     [
         ({"arrays": []}, "'arrays' is a list of 0"),
-        ({"arrays": {"other": {}}}, "'arrays' has 'other'"),
+        ({"arrays": {"other": {}}}, "'arrays' has the unknown array 'other'"),
         ({"arrays": {}}, "no usable array 'indptr'"),
         ({"name": 3}, "'name' is 3"),
-        ({"num_classes": 100_001}, "'num_classes' is 100001, 100000 at most"),
+        ({"num_classes": 100_001}, "'num_classes' is 100001, the maximum is 100000"),
         ({"name": None}, "'name' is None"),
         ({"notes": "all"}, "'notes' is 'all'"),
         ({"notes": [1]}, "'notes' is a list of 1"),
@@ -142,7 +142,7 @@ def test_pipes_are_not_read(stored: Path, root: Path, tmp_path: Path) -> None:
     """Reading one never ends. A seal that is one is none, and so is a state of a writer."""
     (stored / "seal.json").unlink(missing_ok=True)
     os.mkfifo(stored / "seal.json")
-    assert sealed(stored) is None
+    assert sealed_stamp(stored) is None
     (stored / layout.META).unlink()
     os.mkfifo(stored / layout.META)
     with pytest.raises(DataError, match=r"meta.json is no file"):

@@ -28,8 +28,16 @@ MALFORMED = [
     ("indices", lambda a: with_value(a, 0, -1), r"indices has node -1, outside 0\.\.4"),
     ("indices", lambda a: a[:-1], "indptr ends with 7, but there are 6 indices"),
     ("indices", lambda a: a.astype(np.float32), "type float32"),
-    ("features", lambda a: with_value(a, (2, 1), np.nan), "NaN or infinity in the row of node 2"),
-    ("features", lambda a: with_value(a, (4, 0), np.inf), "NaN or infinity in the row of node 4"),
+    (
+        "features",
+        lambda a: with_value(a, (2, 1), np.nan),
+        "'features' has nan for node 2, in column 1",
+    ),
+    (
+        "features",
+        lambda a: with_value(a, (4, 0), np.inf),
+        "'features' has inf for node 4, in column 0",
+    ),
     (
         "features",
         lambda a: with_value(a.astype(float), (1, 0), 1e99),
@@ -116,12 +124,20 @@ def test_unsorted_splits_are_refused_in_the_store(arrays) -> None:
         validate("tiny", arrays, 3)
 
 
-def test_a_fault_in_a_later_piece_is_found(monkeypatch: pytest.MonkeyPatch, arrays) -> None:
+def test_a_fault_in_a_later_chunk_is_found(
+    monkeypatch: pytest.MonkeyPatch, arrays, tmp_path: Path
+) -> None:
     monkeypatch.setattr("gnnbench.datasets.store.layout.CHUNK_BYTES", 16)
     rows = np.zeros((5, 3), np.float32)
     rows[4, 2] = -np.inf
-    with pytest.raises(DataError, match="row of node 4"):
-        validate("tiny", {**arrays, "features": rows}, 3)
+    weights = np.array([0, 1, 2, 3, 4, 5, -1], np.int64)
+    for change, says in (
+        ({"features": rows}, "'features' has -inf for node 4, in column 2"),
+        ({"weights": weights}, "'weights' has -1 at edge 6; weights are finite"),
+        ({"weights": np.where(weights < 0, np.nan, 1)}, "'weights' has nan at edge 6"),
+    ):
+        with pytest.raises(DataError, match=says):
+            write_graph(tmp_path / "g", name="tiny", num_classes=3, **{**arrays, **change})
 
 
 @pytest.mark.parametrize("chunk", [8, 16, 24, 1 << 24])
