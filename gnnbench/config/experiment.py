@@ -21,8 +21,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
@@ -34,12 +32,14 @@ from pydantic import (
     model_validator,
 )
 
-from gnnbench.config import definition_file, limits, messages
+from gnnbench.config import definition_files, limits, messages
 from gnnbench.config.axes import AXES, REQUIRED, Name, Natural, Positive, check_axis
-from gnnbench.config.merge import Raw, laid_on_default, lay_axes, merge, with_paths
+from gnnbench.config.definition_files import files as files
+from gnnbench.config.definition_files import is_one as is_one
+from gnnbench.config.definition_files import shipped as shipped
+from gnnbench.config.merge import Raw, lay_axes
 from gnnbench.core import names
 from gnnbench.core.errors import UsageError
-from gnnbench.datasets.manifest import share_dir
 
 if TYPE_CHECKING:
     from gnnbench.statistics.stopping_rule import Rule
@@ -59,61 +59,59 @@ class Measure(Strict):
     """
 
     warmup_epochs: Natural = Field(
-        default=1, description="first epochs of a life, which count nowhere"
+        default=1, description="warm-up epochs of each trial, in no statistic"
     )
     pairs: Annotated[list[Positive], Field(min_length=1)] = Field(
         default=[5, 10],
-        description="after how many pairs of fresh processes a ratio is looked at; the last number"
-        " is the most, a number alone is one look",
+        description="numbers of pairs of fresh processes after which a ratio is examined; the last"
+        " one is the maximum, a single number means one examination",
     )
     rounds: Natural = Field(
         default=0,
-        description="rounds of a pair, even; 0: by what a life and a round cost, and few enough for"
-        " the first look to fit into time_budget_s",
+        description="iterations of a pair, even; 0: chosen from the costs of a trial and an"
+        " iteration, so that the first examination fits into time_budget_s",
     )
     margin: Annotated[float, Field(ge=0, lt=1)] = Field(
-        default=0.01, description="by how much an interval must leave 1 behind for a verdict"
+        default=0.01, description="distance from 1 that an interval must exceed for a verdict"
     )
     same: Annotated[float, Field(gt=0, lt=1)] = Field(
-        default=0.03, description="half width around 1 within which an interval says 'same'"
+        default=0.03, description="half width around 1 within which an interval means 'same'"
     )
     target_half_width: Annotated[float, Field(gt=0)] = Field(
-        default=0.03, description="half width of an interval at which measuring ends"
+        default=0.03, description="half width of the interval at which measuring stops"
     )
     time_budget_s: Annotated[float, Field(gt=0)] = Field(
-        default=300.0, description="of a comparison, which it ends between two pairs"
+        default=300.0, description="time budget of a comparison, checked between pairs"
     )
     cell_timeout_s: Annotated[float, Field(gt=0)] = Field(
-        default=1800.0, description="of one command to a worker, such as an epoch"
+        default=1800.0, description="timeout of one command to a worker, such as an epoch"
     )
-    max_batches: Natural = Field(
-        default=0, description="batches after which an epoch is cut; 0: never"
-    )
+    max_batches: Natural = Field(default=0, description="maximum batches of an epoch; 0: no limit")
     memory_limit_gib: Annotated[float, Field(ge=0)] = Field(
-        default=0.0, description="address space of a worker; 0: no limit"
+        default=0.0, description="address space limit of a worker; 0: no limit"
     )
     unstable_half_width: Annotated[float, Field(ge=0)] = Field(
         default=0.5, description="half width above which a cell is 'unstable'; 0: never"
     )
     roofline: bool = Field(
         default=False,
-        description="after each epoch that trains the kernels of its first batch are run by"
-        " themselves, in turns with the machine's ceilings",
+        description="after each training epoch, time the kernels of its first batch in isolation,"
+        " alternating with the machine's peaks",
     )
     memory: bool = Field(
-        default=False, description="in a process that times nothing memory is told by what holds it"
+        default=False, description="report memory by component, in a process that times nothing"
     )
 
     kernels: bool = Field(
         default=False,
-        description="on a GPU the kernels of an epoch are told by name, of cells that go beyond"
-        " sampling too, by a process that times nothing",
+        description="on a GPU, report the kernels of an epoch by name, also beyond sampling, in a"
+        " process that times nothing",
     )
 
     looks: Annotated[int, Field(ge=1)] = Field(
         default=1,
-        description="fresh processes that look inside a sampler, in turns with its reference; of"
-        " several the times of its stages have an interval",
+        description="profiling runs of a sampler, alternating with its reference; with several, the"
+        " times of its stages have an interval",
     )
 
     @field_validator("pairs", mode="before")
@@ -164,19 +162,19 @@ def _equal(have: Any, wanted: Any) -> bool:
 class Overridable(Strict):
     """What a profile may override."""
 
-    description: str = Field(default="", description="a line on what it is for")
+    description: str = Field(default="", description="one line on its purpose")
     reference: Name = Field(
         default="baseline",
-        description="label of the cell that the others are held against; none: each runs alone",
+        description="label of the cell that the others are compared with; none: each runs alone",
     )
     references: dict[str, Name] = Field(
         default={}, description="system -> label of a reference of its own"
     )
     accuracy: dict[str, Annotated[float, Field(gt=0, lt=1)]] = Field(
-        default={}, description="dataset -> validation accuracy whose time is told"
+        default={}, description="dataset -> validation accuracy; the time to reach it is reported"
     )
     compare: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
-        default=[], description="couples of labels that are measured beside one another, too"
+        default=[], description="further pairs of labels to compare with each other"
     )
     axes: dict[str, list[Any]] = Field(
         default={}, description="axis -> values; the product of all axes is run"
@@ -185,7 +183,8 @@ class Overridable(Strict):
         default={}, description="axes that move together, lists of one length"
     )
     sweeps: dict[Name, dict[str, list[Any]]] = Field(
-        default={}, description="by name axes that leave the others' values, one sweep at a time"
+        default={},
+        description="name -> axes that vary while the others stay fixed, one sweep at a time",
     )
     constraints: list[Constraint] = Field(
         default=[],
@@ -278,93 +277,15 @@ class Experiment(Overridable):
         return [v for i, v in enumerate(values) if v not in values[:i]]
 
 
-def shipped() -> dict[str, Path]:
-    """Names and files of the definitions that come with gnnbench."""
-    return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
-
-
-def is_one(name_or_path: str) -> bool:
-    """Whether ``load`` would take it for a definition, shipped or a file, sound or not."""
-    text = str(name_or_path)
-    own = text.endswith(".toml") or "/" in text or _is_file(Path(f"{text}.toml"))
-    return own or names.known_spelling(text, shipped()) in shipped()
-
-
 def load(name_or_path: str) -> Experiment:
-    """Read a definition by shipped name, by path, or as ``mine`` where ``mine.toml`` is in the
-    current folder and no shipped one is called so; with what it extends.
+    """Read a definition, by shipped name or by path, with what it extends.
+
+    ``mine`` is ``mine.toml`` in the current folder if no shipped definition has that name.
 
     Raises ``UsageError`` naming the file and the key at fault.
     """
-    path, raw = _load_raw(name_or_path)
+    path, raw = definition_files.merged(name_or_path)
     return _validate(raw, path.name)
-
-
-def _find(name_or_path: str, beside: Path) -> Path:
-    if name_or_path.endswith(".toml") or "/" in name_or_path:
-        path = beside / name_or_path
-        if not _is_file(path):
-            raise UsageError(
-                f"there is no definition '{name_or_path}'; give a file, or a name of"
-                " 'gnnbench list experiments'"
-            )
-        return path
-    known = shipped()
-    if name_or_path not in known and _is_file(own := beside / f"{name_or_path}.toml"):
-        return own
-    name = names.known_spelling(name_or_path, known)
-    names.check("experiment", name, known)
-    return known[name]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # such as a name that is too long
-        return False
-
-
-def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
-    """The files of a definition, itself first, then what it extends, each as it stands but written
-    by paths. Raises ``UsageError``."""
-    found, seen = _find(name_or_path, Path()), set[Path]()
-    while True:
-        if found.resolve() in seen:
-            raise UsageError(f"'{found.name}' extends itself through 'extends'")
-        seen.add(found.resolve())
-        raw = _read(found)
-        yield found, raw
-        if (parent := raw.get("extends")) is None:
-            return
-        if not isinstance(parent, str):
-            raise UsageError(f"'extends' in '{found.name}' must be a name or a path")
-        found = _find(parent, found.parent)
-
-
-def _read(path: Path) -> Raw:
-    raw = definition_file.parsed(path)
-    try:
-        limits.check_values(raw)
-    except UsageError as error:
-        raise UsageError(f"'{path.name}': {error}") from None
-    if "schema_version" not in raw:
-        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
-    if raw["schema_version"] == 1 and raw["schema_version"] is not True:
-        raise UsageError(
-            f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
-            " write until = [\"sample\"] for the model 'none', and schema_version = 2"
-        )
-    return with_paths(raw)
-
-
-def _load_raw(name_or_path: str) -> tuple[Path, Raw]:
-    """The file of a definition, and it with what it extends."""
-    chain = list(files(name_or_path))
-    merged: Raw = {}
-    for path, own in reversed(chain):
-        own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
-        merged = merge(laid_on_default(merged, own), own) if merged else own
-    return chain[0][0], merged
 
 
 def _validate(raw: Raw, file: str) -> Experiment:

@@ -1,0 +1,93 @@
+"""Find, read and merge the files of a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gnnbench.config import definition_file, limits
+from gnnbench.config.merge import Raw, laid_on_default, merge, with_paths
+from gnnbench.core import names
+from gnnbench.core.errors import UsageError
+from gnnbench.datasets.manifest import share_dir
+
+
+def shipped() -> dict[str, Path]:
+    """Names and files of the shipped definitions."""
+    return {p.stem: p for p in sorted(share_dir("experiments").glob("*.toml"))}
+
+
+def is_one(name_or_path: str) -> bool:
+    """Whether a name is that of a definition, shipped or a file, valid or not."""
+    text = str(name_or_path)
+    is_path = text.endswith(".toml") or "/" in text or _is_file(Path(f"{text}.toml"))
+    return is_path or names.known_spelling(text, shipped()) in shipped()
+
+
+def _find(name_or_path: str, folder: Path) -> Path:
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        path = folder / name_or_path
+        if not _is_file(path):
+            raise UsageError(
+                f"there is no definition '{name_or_path}'; give a file, or a name of"
+                " 'gnnbench list experiments'"
+            )
+        return path
+    known = shipped()
+    if name_or_path not in known and _is_file(own := folder / f"{name_or_path}.toml"):
+        return own
+    name = names.known_spelling(name_or_path, known)
+    names.check("experiment", name, known)
+    return known[name]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
+
+
+def files(name_or_path: str) -> Iterator[tuple[Path, Raw]]:
+    """The files of a definition: its own, then those it extends, settings written by paths.
+
+    Raises ``UsageError``.
+    """
+    path, seen = _find(name_or_path, Path()), set[Path]()
+    while True:
+        if path.resolve() in seen:
+            raise UsageError(f"'{path.name}' extends itself through 'extends'")
+        seen.add(path.resolve())
+        raw = _read(path)
+        yield path, raw
+        if (parent := raw.get("extends")) is None:
+            return
+        if not isinstance(parent, str):
+            raise UsageError(f"'extends' in '{path.name}' must be a name or a path")
+        path = _find(parent, path.parent)
+
+
+def _read(path: Path) -> Raw:
+    raw = definition_file.parsed(path)
+    try:
+        limits.check_values(raw)
+    except UsageError as error:
+        raise UsageError(f"'{path.name}': {error}") from None
+    if "schema_version" not in raw:
+        raise UsageError(f"'{path.name}' says no schema_version; add 'schema_version = 2'")
+    if raw["schema_version"] == 1 and raw["schema_version"] is not True:
+        raise UsageError(
+            f"'{path.name}' is of schema_version 1: name whose an option is ('baseline.sampler'),"
+            " write until = [\"sample\"] for the model 'none', and schema_version = 2"
+        )
+    return with_paths(raw)
+
+
+def merged(name_or_path: str) -> tuple[Path, Raw]:
+    """The file of a definition, and its content merged over what it extends."""
+    chain = list(files(name_or_path))
+    result: Raw = {}
+    for path, own in reversed(chain):
+        own = {"name": path.stem, **{k: v for k, v in own.items() if k != "extends"}}
+        result = merge(laid_on_default(result, own), own) if result else own
+    return chain[0][0], result
