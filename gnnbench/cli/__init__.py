@@ -1,4 +1,4 @@
-"""The command line: parses, asks the modules that know, prints what they answer."""
+"""The command line: parses options, calls one function, prints its result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = typer.Typer(
 )  # fmt: skip
 
 
-def _tell_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
         print(f"gnnbench {__version__}")
         raise typer.Exit
@@ -57,10 +57,12 @@ def _tell_version(wanted: bool) -> None:
 def gnnbench(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=_tell_version),
+        typer.Option(
+            "--version", help="Print the version.", is_eager=True, callback=_print_version
+        ),
     ] = False,
 ) -> None:
-    """Compare sampling-based GNN training systems on this machine, on identical work."""
+    """Benchmark sampling-based GNN training systems against each other on identical work."""
 
 
 app.command(cls=ExperimentCommand)(running.run)
@@ -148,12 +150,12 @@ def main() -> NoReturn:
 
 
 def _reader_gone() -> NoReturn:
-    """A reader that has seen enough (``| head``) is no failure."""
+    """Exit without an error when the reader closed the pipe (``| head``)."""
     _discard(1)
     _discard(2)
     sys.exit(EXIT_OK)
 
 
 def _discard(descriptor: int) -> None:
-    """Send what a stream still holds to nowhere, so that the interpreter's end does not fail."""
+    """Discard the buffered output of a stream, so that the interpreter can exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

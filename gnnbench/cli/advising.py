@@ -12,25 +12,25 @@ from gnnbench.core.errors import UsageError
 
 
 def advise(
-    graph: Annotated[str, typer.Argument(help="A dataset's name, or a path as 'run' takes it.")],
+    graph: Annotated[str, typer.Argument(help="Name of a dataset, or a path as for 'run'.")],
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "auto",
-    model: Annotated[str, typer.Option(help="The model that is to be trained.")] = "gcn",
+    model: Annotated[str, typer.Option(help="Model to train.")] = "gcn",
     hidden: Annotated[int, typer.Option(min=1, help="Width of its hidden layers.")] = 64,
     batch_size: Annotated[int, typer.Option(min=1, help="Seeds of a batch.")] = 1024,
-    fanouts: Annotated[str, typer.Option(help="From the seeds outwards, by commas.")] = "15,10,5",
-    threads: Annotated[int, typer.Option(min=0, help="Of a CPU; 0: all cores.")] = 0,
+    fanouts: Annotated[str, typer.Option(help="Neighbours per hop, comma-separated.")] = "15,10,5",
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0: all cores.")] = 0,
     cache_gib: Annotated[
         float | None,
-        typer.Option(min=0, help="What a GPU's memory may hold of the features, in GiB."),
+        typer.Option(min=0, help="GPU memory for cached features, in GiB."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
     json: Json = False,
 ) -> None:
-    """Say which sampler, store, cache, order and schedule a graph asks for, and why.
+    """Recommend a sampler, feature store, cache, order and schedule for a graph.
 
-    Draws batches of the graph and measures this machine's rates, then works out an epoch of at most
-    24 compositions: work over rates, phase by phase. Prints every number that it used. Nothing else
-    should run meanwhile.
+    Samples batches of the graph, measures this machine's rates, and predicts the epoch time of up
+    to 24 compositions as work / rate, phase by phase. Prints every number used. The machine should
+    be idle.
     """
     from gnnbench.contrib.advisor.advice import Setting
     from gnnbench.contrib.advisor.advice import advise as advised

@@ -14,31 +14,30 @@ from gnnbench.core.errors import EXIT_INTERRUPTED
 
 
 def calibrate(
-    system: Annotated[str, typer.Option(help="System to hold against itself.")] = "baseline",
+    system: Annotated[str, typer.Option(help="System to compare with itself.")] = "baseline",
     dataset: Annotated[str, typer.Option(help="Dataset; default: the smoke profile's.")] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
     until: Annotated[str, typer.Option(help="sample, memory_io or compute.")] = "",
     pairs: Annotated[int, typer.Option(min=5, help="Pairs of fresh processes.")] = 12,
-    rounds: Annotated[int, typer.Option(min=2, help="Rounds of each pair, even.")] = 6,
+    rounds: Annotated[int, typer.Option(min=2, help="Iterations of each pair, even.")] = 6,
     verify: Annotated[
-        int, typer.Option(min=0, help="Regroup the lives into so many A/A comparisons.")
+        int, typer.Option(min=0, help="Number of A/A comparisons made of regrouped trials.")
     ] = 0,
     option: Annotated[
         list[str] | None,
         typer.Option("-o", metavar="KEY=VALUE", help="Set an axis, a limit or a system's option."),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder of the samples.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the samples.")] = Path("results"),
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure this machine's noise by A/A pairs: two fresh processes of one cell, in turn.
+    """Measure this machine's noise with A/A pairs: two fresh processes of one cell, alternating.
 
-    Kept beside the prepared graphs, by machine, device, threads and cell: how far single epochs
-    and how far whole lives stray. Later runs choose by it how many rounds a pair has, and tell
-    their noise floor and the smallest difference that they would call. --verify regroups the lives
-    at random, with random signs, into comparisons of equals and counts how many the rule calls
-    different; calibrate.json in the run's folder has all pairs and what was made of them. Takes
-    minutes; leave the machine alone meanwhile: a calibration in doubt is refused.
+    Stores the variation between epochs and between trials, by machine, device, threads and cell.
+    Later runs use it to choose the iterations of a pair, and report their noise floor and smallest
+    detectable difference. --verify regroups the trials at random into comparisons of equals, and
+    counts how many the rule calls different. All pairs are in calibrate.json of the run's folder.
+    Takes minutes. Leave the machine idle: an unreliable calibration is rejected.
     """
     from gnnbench.core.progress import Display
     from gnnbench.core.units import plural, seconds

@@ -8,8 +8,8 @@ import typer
 
 from gnnbench.core.errors import GnnbenchError, UsageError
 
-Json = Annotated[bool, typer.Option("--json", help="JSON on standard output.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress and no notes.")]
 
 
 def sized(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

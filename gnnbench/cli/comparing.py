@@ -22,7 +22,7 @@ def compare(
         ),
     ],
     b: Annotated[str, typer.Argument(autocompletion=completing.runs, help="After: the same.")],
-    out: Annotated[Path, typer.Option(help="Folder of the results to look in.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
     margin: Annotated[float, typer.Option(min=0, max=0.99, help="Relative loss to accept.")] = 0.01,
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:

@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, help="List, describe, get, import, prepa
 def data_list(
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
-    """Every known dataset, its state and what it takes on disk."""
+    """List all known datasets with state and size on disk."""
     from gnnbench.core.units import binary
     from gnnbench.datasets.catalog import store_bytes
     from gnnbench.datasets.paths import data_root, store_problem
@@ -39,7 +39,7 @@ def data_list(
     print_tables({"datasets": sized(rows)}, format)
     if format != "table":
         return
-    say("gnnbench data info NAME tells what one is, its counts and how to get what is missing")
+    say("gnnbench data info NAME describes a dataset and how to get it")
     print(f"the store {data_root()} takes {binary(store_bytes())}")
     if problem := store_problem():
         print(problem)
@@ -47,7 +47,7 @@ def data_list(
 
 @app.command("info", cls=FormatCommand)
 def data_info(name: Dataset, format: Annotated[Literal["table", "json"], FORMAT] = "table") -> None:
-    """All that is known of a dataset: sources, published figures, what is stored."""
+    """Describe a dataset: sources, published figures, stored files."""
     from dataclasses import asdict
 
     from gnnbench.datasets import catalog
@@ -68,7 +68,7 @@ def data_import(
         str,
         typer.Argument(help="Edge list as text (gzipped or not), .npz, .npy, .pt or DGL's file."),
     ],
-    name: Annotated[str, typer.Option(help="Name to use it by afterwards.")],
+    name: Annotated[str, typer.Option(help="Name of the dataset.")],
     symmetric: Annotated[
         bool,
         typer.Option("--symmetric", help="Add the reverse of every edge, merge parallel ones."),
@@ -77,7 +77,7 @@ def data_import(
         str,
         typer.Option(
             metavar="targets|sources",
-            help="What a row of an adjacency matrix is: 'targets' (it lists the sources of the"
+            help="Meaning of a row of an adjacency matrix: 'targets' (it lists the sources of the"
             " edges into it) or 'sources' (the targets of its edges).",
         ),
     ] = "",
@@ -105,14 +105,14 @@ def data_import(
     nodes: Annotated[
         int, typer.Option(min=0, help="Number of nodes, ids kept; 0: those that edges name.")
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what the source has not.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of generated data.")] = 0,
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace another graph of that name.")
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Store a graph of yours under a name; use it with 'run --datasets NAME'.
+    """Import your graph under a name; use it with 'run --datasets NAME'.
 
     An edge list has one 'source target' a line, with # or % before comments. With --features or
     --labels node k is their row k; else nodes are those that an edge names.
@@ -221,16 +221,16 @@ def data_get(
         str,
         typer.Argument(
             autocompletion=completing.downloads,
-            help="What to download; without it, lists what can be.",
+            help="Dataset to download; default: list the available ones.",
         ),
     ] = "",
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Download a graph from where it is published, check it, and take it into the store.
+    """Download a published graph (OGB, SNAP, PyG, DGL), check it, and import it.
 
-    Of OGB, SNAP, PyG and DGL. Goes on where it was stopped; raw files go to raw/ in the store, and
-    their checksums into downloads.json there. The licence is the host's.
+    An interrupted download continues. Raw files are in raw/ of the dataset store, their checksums
+    in downloads.json. The licence is the host's.
     """
     from gnnbench.core.progress import Display
     from gnnbench.core.units import binary
@@ -268,10 +268,9 @@ def data_prepare(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Import or generate a dataset into the store, and seal it; resumes where it was stopped.
+    """Import or generate a dataset and seal it. An interrupted preparation continues.
 
-    What it takes is told and looked for first: exit code 3 where memory is too small, 2 where the
-    disk is.
+    Checks memory and disk first: exit code 3 if memory is too small, 2 if the disk is.
     """
     from dataclasses import astuple
 

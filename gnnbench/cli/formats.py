@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHORT = "--json"
 DEPRECATED = ("--csv", "--markdown", "--latex")
-FORMAT = typer.Option("--format", help=f"How to print it; {SHORT} is short for --format json.")
+FORMAT = typer.Option("--format", help=f"Output format; {SHORT} is short for --format json.")
 
 
 class FormatCommand(TyperCommand):

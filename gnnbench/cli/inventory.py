@@ -27,18 +27,18 @@ def list_(
             autocompletion=completing.listed,
             help="One experiment (its profiles, axes, systems, figures), one system (its settings),"
             " one figure of a paper (fastgl/table8: its runs), or systems, models, datasets,"
-            " experiments, figures: these alone.",
+            " experiments, figures: one kind.",
         ),
     ] = "",
-    profile: Annotated[str, typer.Option(help="Of which profile the axes' values are.")] = "",
+    profile: Annotated[str, typer.Option(help="Profile whose axis values are shown.")] = "",
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
-    """Experiments, systems, models and datasets; what is missing and how to get it.
+    """List experiments, systems, models and datasets, what is missing, and how to get it.
 
-    With the name or file of an experiment what that one may be asked for: 'gnnbench list
-    breakdown'. With the name of a system its settings, what they may be and mean: 'gnnbench list
-    baseline'. 'gnnbench list systems' (models, datasets, experiments) lists these alone, 'gnnbench
-    list figures' the papers' tables and figures that 'gnnbench run' takes by name.
+    'gnnbench list breakdown' shows an experiment's profiles, axes and systems. 'gnnbench list
+    baseline' shows a system's settings with their legal values. 'gnnbench list systems' (or models,
+    datasets, experiments) lists one kind. 'gnnbench list figures' lists the papers' tables and
+    figures that 'gnnbench run' accepts by name.
     """
     from gnnbench.reproduction import figures
 
@@ -199,7 +199,7 @@ def _one(experiment: str, profile: str, format: str) -> None:
 def doctor(
     format: Annotated[Literal["table", "json", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
-    """What this machine can run, why not, and the exact fix."""
+    """Check what this machine can run. Prints the reason and the fix for everything it cannot."""
     from gnnbench.harness.doctor import examine
 
     found = examine()

@@ -10,24 +10,23 @@ import typer
 from gnnbench.cli.common import Json
 from gnnbench.core.console import print_json
 
-app = typer.Typer(
-    no_args_is_help=True, help="Begin a package that adds a system or a sampler of your own."
-)
-Name = Annotated[str, typer.Argument(help="Of the package, its module and what it adds.")]
+app = typer.Typer(no_args_is_help=True, help="Create a package with your own system or sampler.")
+Name = Annotated[str, typer.Argument(help="Name of package, module and system or sampler.")]
 Out = Annotated[Path | None, typer.Option(help="New folder of the package; default: NAME.")]
 
 
 @app.command("system")
 def new_system(name: Name, out: Out = None, json: Json = False) -> None:
-    """Write a package with a system: a recipe, with a feature store to be replaced by yours."""
+    """Create a package with a system: a recipe and a feature store for you to replace."""
     _write("system", name, out, json, "breakdown")
 
 
 @app.command("sampler")
 def new_sampler(name: Name, out: Out = None, json: Json = False) -> None:
-    """Write a package with a sampler in plain PyTorch, to be replaced by yours.
+    """Create a package with a sampler in plain PyTorch for you to replace.
 
-    It draws by random numbers of its own: gnnbench tests its picks before and after timing.
+    The sampler has its own random numbers, so gnnbench tests its distribution before and after
+    timing.
     """
     _write("sampler", name, out, json, "sampling")
 

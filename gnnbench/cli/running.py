@@ -14,14 +14,14 @@ from gnnbench.core.console import print_json, print_table, say
 from gnnbench.core.errors import EXIT_INTERRUPTED, UsageError
 
 PROFILE_HELP = (
-    "One of the experiment's profiles, sizes of the same; 'gnnbench run EXPERIMENT --help' and"
-    " 'gnnbench list EXPERIMENT' name them."
+    "Profile of the experiment, such as its size; 'gnnbench run EXPERIMENT --help' and"
+    " 'gnnbench list EXPERIMENT' list them."
 )
 OPTION_HELP = (
     "Set an axis (batch_size=512), a limit (time_budget_s=60) or a field of a recipe"
-    " (baseline.sampler=pgsampler). A list runs its values one beside the other:"
+    " (baseline.sampler=pgsampler). A list runs all its values:"
     " 'baseline.sampler=[fused-map,fastsample]', 'fanouts=[[10,5],[15,10,5]]'."
-    " 'gnnbench list EXPERIMENT' names the keys, docs/reference.md all of them."
+    " 'gnnbench list EXPERIMENT' shows the keys, docs/reference.md all of them."
 )
 
 
@@ -31,7 +31,7 @@ def run(
         typer.Argument(
             autocompletion=completing.experiments,
             help="Shipped name, a paper's table or figure (fastgl/table8; 'gnnbench list figures'),"
-            " or a TOML definition: mine.toml, or mine beside it.",
+            " or a TOML definition: mine.toml, or mine for the file in this folder.",
         ),
     ],
     systems: Annotated[
@@ -48,8 +48,8 @@ def run(
     ] = None,
     profile: Annotated[str, typer.Option(help=PROFILE_HELP)] = "",
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "",
-    pick: Annotated[str, typer.Option(help="One way to pick neighbours for all systems.")] = "",
-    out: Annotated[Path, typer.Option(help="Folder of the results.")] = Path("results"),
+    pick: Annotated[str, typer.Option(help="Sampling method for all systems.")] = "",
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.")] = None,
     repeats: Annotated[
         int, typer.Option(min=0, help="Exact number of pairs of fresh processes.")
@@ -63,20 +63,22 @@ def run(
         typer.Option(
             "--env",
             metavar="NAME=PATH",
-            help="Run the systems in another Python environment too, beside this one.",
+            help="Also run the systems in another Python environment.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show cells and estimates.")] = False,
     resume: Annotated[
         bool | None, typer.Option("--resume/--fresh", help="Continue the last run.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Resume though the code changed.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Resume although the code changed.")
+    ] = False,
     only_failed: Annotated[
         bool,
         typer.Option(
             "--only-failed",
-            help="Of the last run measure again what is not ok, with its reference beside it (a"
-            " ratio is of lives run together), and nothing else.",
+            help="Measure again only the cells of the last run that are not ok, each paired with"
+            " its reference.",
         ),
     ] = False,
     keep_going: Annotated[
@@ -89,17 +91,20 @@ def run(
         bool,
         typer.Option(
             "--no-wait",
-            help="Begin at once on a busy machine, instead of waiting up to a minute (10 s for a"
+            help="Start at once on a busy machine. Default: wait up to a minute (10 s for a"
             " profile without verdicts). GNNBENCH_NO_WAIT=1 does the same for every command.",
         ),
     ] = False,
     show_different: Annotated[
-        bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
+        bool,
+        typer.Option(
+            "--show-different", help="Show ratios of different work, per edge and per batch."
+        ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Run an experiment; ends with a table, a CSV and pictures.
+    """Run an experiment. Prints a table, writes CSV files and figures.
 
     Exit codes: 0 ok, 1 internal, 2 usage, 3 some cells failed, 4 a correctness check failed,
     5 regression or claim failed, 6 backend or data missing, 130 stopped by Ctrl-C.
@@ -170,7 +175,7 @@ def _check_no_system(name: str) -> None:
 
 
 def _show_dry_run(request: Any, json: bool) -> None:
-    from gnnbench.analysis.labels import OWN, labels
+    from gnnbench.analysis.labels import SAMPLER_AXES, labels
     from gnnbench.core.units import binary, seconds, taking
     from gnnbench.harness import campaign
     from gnnbench.harness.estimate import describe
@@ -188,10 +193,10 @@ def _show_dry_run(request: Any, json: bool) -> None:
     named = labels({**r, "system": name} for r in found["cells"] for name in r["names"])
     groups: dict[str, list[dict[str, Any]]] = {}
     for r in found["cells"]:
-        where = ", ".join(named.varying(r, OWN).values())
+        where = ", ".join(named.varying(r, SAMPLER_AXES).values())
         groups.setdefault(where or "cells", []).append({
             "system": " = ".join(named.system({**r, "system": name}) for name in r["names"]),
-            **{axis: text for axis, text in named.values(r).items() if axis in OWN},
+            **{axis: text for axis, text in named.values(r).items() if axis in SAMPLER_AXES},
             "status": r["status"] if r["status"] != "planned" else "",
             "comparison": seconds(r["estimated_time_s"]),
             "memory": binary(r["estimated_bytes"]),

@@ -1,4 +1,4 @@
-"""``gnnbench show``, ``gnnbench runs`` and ``gnnbench plot``: what runs left on disk."""
+"""``gnnbench show``, ``gnnbench runs`` and ``gnnbench plot``: read the files of runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RunName = Annotated[
         help="A run's folder, an experiment (its newest run), latest, latest~1 (the one before).",
     ),
 ]
-Out = Annotated[Path, typer.Option(help="Folder of the results to look in.")]
+Out = Annotated[Path, typer.Option(help="Folder of the results.")]
 
 
 def show(
@@ -34,7 +34,10 @@ def show(
     out: Out = Path("results"),
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
     show_different: Annotated[
-        bool, typer.Option("--show-different", help="Ratios of different work, per edge and batch.")
+        bool,
+        typer.Option(
+            "--show-different", help="Show ratios of different work, per edge and per batch."
+        ),
     ] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -63,7 +66,7 @@ def runs(
     out: Out = Path("results"),
     format: Annotated[Literal["table", "json", "csv", "markdown", "latex"], FORMAT] = "table",
 ) -> None:
-    """List runs, the newest first, by the name that every command takes for a run."""
+    """List runs, the newest first, by the name that other commands accept."""
     from gnnbench.analysis import run_names
 
     found = run_names.listed(out)
@@ -81,7 +84,7 @@ def plot(
     figure: Annotated[str | None, typer.Option(help="Figures, separated by commas.")] = None,
     json: Json = False,
 ) -> None:
-    """Draw the figures of a run again, from what it left on disk."""
+    """Draw the figures of a run again from its files."""
     from gnnbench.analysis import run_names
     from gnnbench.analysis.plots import draw
 
@@ -90,7 +93,7 @@ def plot(
     if json:
         print_json({"run": str(folder), "figures": [str(f) for f in figures]})
     elif not figures:
-        text = "nothing is drawn: the run has not measured what these figures show"
+        text = "no figure drawn: the run did not measure their data"
         print(text, file=sys.stderr)
     else:
         for path in figures:
