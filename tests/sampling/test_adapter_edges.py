@@ -16,7 +16,6 @@ pytest.importorskip("torch_geometric")
 from torch_geometric.data import Data
 from torch_geometric.loader import ImbalancedSampler, NodeLoader
 from torch_geometric.nn import GraphConv
-from torch_sparse import SparseTensor
 
 try:
     dgl = require_dgl()
@@ -65,7 +64,8 @@ def test_pyg_over_sorted_edges(order):
 
 def test_pyg_over_a_sparse_adjacency():
     value = torch.arange(SRC.numel()).double()
-    adj_t = SparseTensor(row=DST, col=SRC, value=value, sparse_sizes=(N, N))
+    torch_sparse = pytest.importorskip("torch_sparse")
+    adj_t = torch_sparse.SparseTensor(row=DST, col=SRC, value=value, sparse_sizes=(N, N))
     value = adj_t.storage.value()
     for batch in NodeLoader(Data(adj_t=adj_t, num_nodes=N), build().as_pyg(), batch_size=4):
         assert torch.equal(
